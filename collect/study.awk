@@ -1,0 +1,174 @@
+# study.awk: reads a results folder: study.txt (study_load), runs.tsv (runs_load). Functions only.
+#
+# usage:    awk -v dir=DIR -f collect/statistics.awk -f collect/study.awk -f another.awk
+# example:  BEGIN { study_load(dir "/study.txt"); runs_load("-"); for (i = 1; i <= cell_count; i++) print cell[i, "server"] }
+#
+# After both:
+#   study[key]                 what the study file says, the last line of a key counting, without comments
+#   factor[1..factor_count]    the names of the factors, as columns of runs.tsv
+#   run_count, run[i, column]  the runs that are believed; run_cell[i]: the cell of each
+#   cell_count, cell[c, name]  the cells in the order of the study: server, file, then the other factors, numbers ascending
+#   cell_at[key]               the cell of a key (the factors joined by tabs), cell_key[c] the key
+#   run_at[c, block]           the run of a cell in a block
+#   level_count[name], level[name, i]    the values of a factor that occur, in order
+#   blocks                     the highest block
+#   x_name                     the numeric factor that varies most: the x axis of the figures; "" if none does
+#   baseline                   the server that ratios are taken against
+
+function trim(text) {
+    gsub(/^[ \t]+|[ \t\r]+$/, "", text)
+    return text
+}
+
+function study_load(path,    line, at, status) {
+    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load", factor, " ")
+    while ((status = (getline line < path)) > 0) {
+        sub(/^[ \t]*#.*/, "", line)
+        sub(/[ \t]#.*/, "", line)
+        at = index(line, ":")
+        if (at) study[trim(substr(line, 1, at - 1))] = trim(substr(line, at + 1))
+    }
+    close(path)
+    if (status < 0) fail("cannot read " path)
+}
+
+function fail(message) {
+    failed = 1
+    print "collect: " message > "/dev/stderr"
+    exit 1
+}
+
+# Splits a list of the study file into words; a name that comes again gets ~2, ~3 as its label.
+function study_list(key, words,    text, n, i, seen) {
+    text = study[key]
+    gsub(/,/, " ", text)
+    n = split(text, words, " ")
+    for (i = 1; i <= n; i++)
+        if (seen[words[i]]++) words[i] = words[i] "~" seen[words[i]]
+    return n
+}
+
+# Reads runs.tsv ("-": standard input). Lines with a wrong number of columns and runs told twice are left out.
+function runs_load(path,    line, n, fields, columns, i, c, key, status) {
+    if ((getline line < path) <= 0) fail("runs.tsv is empty")
+    columns = split(line, column_name, "\t")
+    for (i = 1; i <= columns; i++) column[column_name[i]] = i
+    for (i = 1; i <= factor_count; i++) if (!(factor[i] in column)) fail("runs.tsv has no column " factor[i])
+    if (!("rps" in column) || !("valid" in column)) fail("runs.tsv has no column rps or valid")
+    run_count = cell_count = blocks = 0
+    while ((status = (getline line < path)) > 0) {
+        n = split(line, fields, "\t")
+        if (n != columns || fields[1] in run_seen) { disbelieved++; continue }
+        run_seen[fields[1]] = 1
+        run_count++
+        for (i = 1; i <= columns; i++) run[run_count, column_name[i]] = fields[i]
+        key = ""
+        for (i = 1; i <= factor_count; i++) {
+            key = key (i > 1 ? "\t" : "") fields[column[factor[i]]]
+            if (!level_seen[factor[i], fields[column[factor[i]]]]++)
+                level[factor[i], ++level_count[factor[i]]] = fields[column[factor[i]]]
+        }
+        run_key[run_count] = key
+        if (!(key in cell_at)) { cell_at[key] = ++cell_count; cell_key[cell_count] = key }
+        if (fields[column["block"]] + 0 > blocks) blocks = fields[column["block"]] + 0
+    }
+    if (!run_count) fail("runs.tsv holds no run")
+    levels_sort()
+    cells_sort()
+    for (i = 1; i <= run_count; i++) {
+        run_cell[i] = cell_at[run_key[i]]
+        run_at[run_cell[i], run[i, "block"]] = i
+    }
+    x_choose()
+    baseline = study["baseline"]
+    if (!level_seen["server", baseline]) baseline = level["server", 1]
+}
+
+# Puts the levels of each factor in order: as the study lists them, else numbers ascending, else as they came.
+function levels_sort(    f, name, n, i, j, words, known, rank, v, numbers) {
+    for (f = 1; f <= factor_count; f++) {
+        name = factor[f]
+        split("", rank)
+        known = 0
+        if (name == "server" || name == "file") known = study_list(name "s", words)
+        for (i = 1; i <= known; i++) rank[words[i]] = i
+        n = level_count[name]
+        numbers = 1
+        for (i = 1; i <= n; i++) if (level[name, i] !~ /^[0-9.]+$/) numbers = 0
+        for (i = 1; i <= n; i++)
+            if (!(level[name, i] in rank)) rank[level[name, i]] = numbers ? level[name, i] + 0 : 1e6 text_rank(level[name, i])
+        for (i = 2; i <= n; i++) {
+            v = level[name, i]
+            for (j = i; j > 1 && rank_after(rank[level[name, j - 1]], rank[v]); j--) level[name, j] = level[name, j - 1]
+            level[name, j] = v
+        }
+        for (i = 1; i <= n; i++) level_rank[name, level[name, i]] = i
+    }
+}
+
+# Texts are ranked behind everything that is numbered, alphabetically.
+function text_rank(text) { return "\t" text }
+function rank_after(a, b,    at, bt) {
+    at = index(a, "\t") > 0
+    bt = index(b, "\t") > 0
+    if (at != bt) return at
+    return at ? (a "" > b "") : (a + 0 > b + 0)
+}
+
+function cells_sort(    i, j, gap, fields, f, order, k, keys) {
+    for (i = 1; i <= cell_count; i++) {
+        split(cell_key[i], fields, "\t")
+        order[i] = ""
+        for (f = 1; f <= factor_count; f++) order[i] = order[i] sprintf("%05d", level_rank[factor[f], fields[f]])
+        keys[i] = cell_key[i]
+    }
+    for (gap = int(cell_count / 2); gap > 0; gap = int(gap / 2))
+        for (i = gap + 1; i <= cell_count; i++) {
+            k = order[i]
+            f = keys[i]
+            for (j = i; j > gap && order[j - gap] > k; j -= gap) { order[j] = order[j - gap]; keys[j] = keys[j - gap] }
+            order[j] = k
+            keys[j] = f
+        }
+    for (i = 1; i <= cell_count; i++) {
+        cell_key[i] = keys[i]
+        cell_at[keys[i]] = i
+        split(keys[i], fields, "\t")
+        for (f = 1; f <= factor_count; f++) cell[i, factor[f]] = fields[f]
+    }
+}
+
+function x_choose(    names, n, i, j, numbers) {
+    x_name = ""
+    n = split("concurrency requests calls", names, " ")
+    for (i = 1; i <= n; i++) {
+        numbers = 1
+        for (j = 1; j <= level_count[names[i]]; j++) if (level[names[i], j] !~ /^[0-9.]+$/) numbers = 0
+        if (numbers && level_count[names[i]] > 1 && (x_name == "" || level_count[names[i]] > level_count[x_name]))
+            x_name = names[i]
+    }
+}
+
+# The cell like c but with another value of one factor; 0 if there is none.
+function cell_like(c, name, value,    key, f) {
+    key = ""
+    for (f = 1; f <= factor_count; f++)
+        key = key (f > 1 ? "\t" : "") (factor[f] == name ? value : cell[c, factor[f]])
+    return key in cell_at ? cell_at[key] : 0
+}
+
+# The valid run of a cell in a block that has a number above zero in this column, as that number; else "".
+function measured(c, block, name,    i) {
+    if (!((c, block) in run_at)) return ""
+    i = run_at[c, block]
+    if (run[i, "valid"] != "yes" || run[i, name] == "-" || run[i, name] == "" || run[i, name] + 0 <= 0) return ""
+    return run[i, name] + 0
+}
+
+# A cell where the load generator used over 90% of a processor, on average over its valid runs.
+function client_bound(c,    b, v, n, sum) {
+    if (c in client_bound_known) return client_bound_known[c]
+    n = sum = 0
+    for (b = 1; b <= blocks; b++) if ((v = measured(c, b, "load_cpu")) != "") { n++; sum += v }
+    return client_bound_known[c] = (n && sum / n > 0.90)
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/perl
+# synthetic.pl: makes a results folder with invented runs, to test the analysis with data whose truth is known.
+#
+# usage:    tests/synthetic.pl [--kind KIND] [--seed N] [--blocks N] [--concurrency N] [--slow F] [--invalid N] DIR
+# example:  tests/synthetic.pl --kind same-server --slow 0.97 /tmp/folder
+#
+# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes: the factors of the study of
+# that name. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
+# follow from simple models with log-normal noise; the same seed makes the same folder.
+use strict;
+use warnings;
+use Getopt::Long;
+
+my ($kind, $seed, $blocks, $top, $slow, $invalid) = ('fork-vs-thread', 1, 32, 30, 1, 0);
+GetOptions('kind=s' => \$kind, 'seed=i' => \$seed, 'blocks=i' => \$blocks, 'concurrency=i' => \$top,
+    'slow=f' => \$slow, 'invalid=i' => \$invalid) and @ARGV == 1 or die "usage: see the head of $0\n";
+my $folder = shift;
+srand $seed;
+
+my %studies = (
+    'fork-vs-thread' => {title => 'Fork against thread', source => 'DV1619 assignment 4, 2021', claims => 'R1.2 R1.3 R1.5',
+        question => 'Does a process or a thread per connection answer more requests per second?'},
+    'table1' => {title => 'The table of the report', source => 'DV1619 assignment 4, 2021, table 1', claims => 'R1.1',
+        concurrency => [10], requests => [10000]},
+    'processors' => {title => 'One processor or two', source => 'DV1619 assignment 4, 2021', claims => 'R1.4',
+        concurrency => [1, 2, 5, 10, 20, 30], processors => [1, 2], file => ['small.txt']},
+    'same-server' => {title => 'A server against itself', source => 'the A/A test', claims => 'A/A',
+        server => ['fork', 'fork~2'], list => 'fork fork'},
+    'requests' => {title => 'The number of requests', source => 'CSE 4074', claims => 'R2.2', concurrency => [1],
+        requests => [1 .. 10, 50, 100, 200, 300, 400, 500], file => ['small.txt']},
+    'persistent' => {title => 'Calls per connection', source => 'performance testing report', claims => 'R3.1 R3.3 R3.4',
+        server => ['apache-prefork', 'fork', 'thread'], baseline => 'apache-prefork', concurrency => [1],
+        requests => [1000, 10000], calls => [1, 2, 5], load => ['httperf'], file => ['small.txt'],
+        protocol => ['simple', 'persistent']},
+    'mistakes' => {title => 'The classical mistakes', source => 'four classroom reports', claims => 'R1.5 R2.1 R3.4',
+        server => ['floor-thread', 'floor-thread+backlog5', 'floor-thread+split-writes', 'floor-thread+joinable'],
+        concurrency => [1 .. 10, 20, 30, 50], file => ['small.txt']},
+);
+my $study = $studies{$kind} or die "$0: unknown kind $kind\n";
+my %factor = (server => ['fork', 'thread'], file => ['small.txt', 'big.txt'], concurrency => [1 .. $top], requests => [1000],
+    calls => [1], keepalive => ['off'], scheme => ['http'], protocol => ['pipelined'], service => ['files'],
+    processors => ['all'], load => ['ab'], map { ref $study->{$_} ? ($_ => $study->{$_}) : () } keys %$study);
+my @factors = qw(server file concurrency requests calls keepalive scheme protocol service processors load);
+
+my @cells = ({});
+for my $name (@factors) {
+    @cells = map { my $cell = $_; map { {%$cell, $name => $_} } @{$factor{$name}} } @cells;
+}
+
+sub noise { my $spread = shift; exp($spread * sqrt(-2 * log(1 - rand)) * cos(6.283185307179586 * rand)) }
+
+mkdir $folder;
+my $servers = $study->{list} // join ' ', @{$factor{server}};
+open my $out, '>', "$folder/study.txt" or die "$folder/study.txt: $!\n";
+print $out "# invented data\nname: $kind\ntitle: $study->{title}\nquestion: ", $study->{question} // 'What is faster?', "\nsource: $study->{source}\nservers: $servers\n",
+    "files: @{$factor{file}}\nconcurrency: @{$factor{concurrency}}\nrequests: @{$factor{requests}}\nrepetitions: $blocks\n",
+    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n";
+close $out;
+open $out, '>', "$folder/machine.tsv" or die "$folder/machine.tsv: $!\n";
+print $out "kernel\tLinux invented\nprocessors\t2\nmodel\tinvented | processor\nseed\t$seed\ncommand\t./dcollect.sh $kind\nstarted\t2026-01-01 12:00:00\n";
+close $out;
+
+open my $plan, '>', "$folder/plan.tsv" or die "$folder/plan.tsv: $!\n";
+open my $runs, '>', "$folder/runs.tsv" or die "$folder/runs.tsv: $!\n";
+my @planned = (qw(run block order), @factors);
+my @measured = qw(started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms
+    kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib valid);
+print $plan join("\t", @planned), "\n";
+print $runs join("\t", @planned, @measured), "\n";
+my ($run, $clock) = (0, 0);
+for my $block (1 .. $blocks) {
+    my $weather = noise(0.02);
+    my @order = @cells;
+    for my $i (reverse 1 .. $#order) { my $j = int rand($i + 1); @order[$i, $j] = @order[$j, $i] }
+    my $order = 0;
+    for my $cell (@order) {
+        $run++;
+        $order++;
+        my ($server, $x) = @$cell{qw(server concurrency)};
+        my $limit = $server =~ /fork|prefork/ ? 13000 : 30000;
+        $limit *= 0.5 if $cell->{processors} eq '1';
+        $limit *= 0.93 if $cell->{file} eq 'big.txt';
+        my $rps = $limit * $x / ($x + 0.8);
+        $rps /= 11 if $server =~ /backlog5/ && $x > 6;
+        $rps = $x / 0.041 if $server =~ /split-writes/;
+        $rps *= 1 - 0.2 * $order / @order if $server =~ /joinable/;
+        $rps *= $cell->{requests} / ($cell->{requests} + 5) * noise(0.05) if $kind eq 'requests';
+        $rps *= 0.02 if $kind eq 'persistent' && $cell->{protocol} eq 'persistent' && $cell->{calls} == 5 && $server !~ /apache/;
+        $rps *= $slow if $server eq $factor{server}[-1];
+        $rps *= $weather * noise(0.03);
+        my $length = $cell->{file} eq 'big.txt' ? 10000 : 1000;
+        my $cpu = ($server =~ /fork/ ? 100 : 24) * ($length > 1000 ? 1.06 : 1) * noise(0.02);
+        my $mean = 1000 * $x / $rps;
+        my $peak = ($server =~ /joinable/ ? 2000 + 90 * $order : $server =~ /fork/ ? 3000 + 150 * $x : 2200 + 20 * $x) * noise(0.01);
+        my $load = $rps / 36000 * noise(0.01);
+        my $seconds = $cell->{requests} / $rps;
+        $clock += $seconds + 0.04;
+        my $spoil = $invalid > 0 && $run % int(@cells * $blocks / $invalid) == 0;
+        print $plan join("\t", $run, $block, $order, @$cell{@factors}), "\n";
+        print $runs join("\t", $run, $block, $order, @$cell{@factors}, sprintf('%.3f', $clock), sprintf('%.6f', $seconds),
+            $spoil ? $cell->{requests} - 3 : $cell->{requests}, $spoil ? 3 : 0, 0, $length, sprintf('%.2f', $rps),
+            (map { sprintf '%.3f', $mean * $_ } 1, 0.2, 0.3, 0.97, 1.2, 1.4, 1.9, 3.1), sprintf('%.2f', $rps * $length / 1000),
+            sprintf('%.3f', $load > 1 ? 1 : $load), sprintf('%.2f', $cpu), sprintf('%.3f', 1.5 * noise(0.05)), sprintf('%.3f', 0.2 * noise(0.2)),
+            int $peak, $spoil ? '3 failed requests' : 'yes'), "\n";
+    }
+}
