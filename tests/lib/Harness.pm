@@ -1,0 +1,652 @@
+package Harness;
+
+# What every end-to-end test stands on: starts servers on free ports, waits for their ready line, speaks raw HTTP
+# with them, stops them and looks at what they leave behind. Core modules only.
+#
+#   use FindBin;
+#   use lib "$FindBin::Bin/lib";
+#   use Harness;
+#
+#   each_server(sub ($model) {
+#       my $server = start_server(options => ['--list']);
+#       is $server->get('/small.txt')->{status}, 200, 'a file is served';
+#       $server->stop;
+#   });
+#   done_testing;
+#
+# Environment: TEST_SERVERS    paths of the servers, separated by spaces (default: every *_server beside the Makefile)
+#              TEST_PASS       normal, asan or tsan: how the servers were built
+#              TEST_WRAPPER    a command that the servers are started through (setarch -R)
+#
+# Waiting is always asking until a condition holds. $PATIENCE only ends a test that would hang for ever.
+
+use v5.36;
+use Cwd              ();
+use Errno            qw(EAGAIN EINTR EWOULDBLOCK);
+use Exporter         qw(import);
+use File::Basename   qw(basename dirname);
+use File::Path       qw(make_path);
+use File::Temp       ();
+use IO::Select       ();
+use IO::Socket::IP   ();
+use IO::Socket::UNIX ();
+use POSIX            qw(:sys_wait_h);
+use Socket           qw(SOL_SOCKET SO_RCVBUF SHUT_WR);
+use Test::More       ();
+use Time::HiRes      ();
+
+our $PATIENCE = 60;
+
+our @EXPORT = qw(
+    each_server start_server run_command run_server build sanitized scratch tree slurp spit http_date request
+    parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
+    ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
+);
+
+my $top     = dirname(dirname(Cwd::abs_path(dirname(__FILE__))));
+my $owner   = $$;
+my $model;
+my %running;
+
+$SIG{PIPE} = 'IGNORE';
+$ENV{LC_ALL} = 'C';
+
+# Test lines carry the model's name, so that one glance at a failure says which server it was.
+
+my %name_position = (ok => 1, is => 2, isnt => 2, like => 2, unlike => 2, cmp_ok => 3, is_deeply => 2, pass => 0, fail => 0);
+for my $function (keys %name_position) {
+    no strict 'refs';
+    my $real = \&{"Test::More::$function"};
+    *{$function} = sub {
+        my @arguments = @_;
+        my $place     = $name_position{$function};
+        $arguments[$place] = ($model ? "$model->{name}: " : '') . ($arguments[$place] // '');
+        local $Test::Builder::Level = $Test::Builder::Level + 1;
+        &$real(@arguments);
+    };
+}
+
+sub diag         { Test::More::diag(@_) }
+sub done_testing { Test::More::done_testing() }
+sub model        { return $model }
+
+# A case that this machine or this model cannot run: one line that says why.
+sub skip_case ($why) {
+    Test::More->builder->skip(($model ? "$model->{name}: " : '') . $why);
+}
+
+sub build     { return $ENV{TEST_PASS} // 'normal' }
+sub sanitized { return build() ne 'normal' }
+sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) }
+
+# Asks again and again until the condition is true; its value, or nothing when patience ends.
+sub until_true ($condition, $patience = $PATIENCE) {
+    my $end = now() + $patience;
+    while (1) {
+        my $value = $condition->();
+        return $value if $value;
+        return        if now() > $end;
+        select undef, undef, undef, 0.01;
+    }
+}
+
+sub command_exists ($command) {
+    return grep { -x "$_/$command" } split /:/, $ENV{PATH} . ':/usr/sbin:/sbin';
+}
+
+# --- Files ---------------------------------------------------------------------------------------------------------
+
+# A directory of this test's own that everybody may enter and that goes when the test ends.
+sub scratch () {
+    my $directory = File::Temp->newdir('server-test-XXXXXXXX', TMPDIR => 1);
+    chmod 0755, "$directory";
+    return $directory;
+}
+
+sub spit ($path, $content) {
+    open my $file, '>:raw', $path or die "$path: $!\n";
+    print {$file} $content;
+    close $file or die "$path: $!\n";
+}
+
+sub slurp ($path) {
+    open my $file, '<:raw', $path or die "$path: $!\n";
+    local $/;
+    return scalar(<$file>) // '';
+}
+
+# Fills a scratch directory: path => content; a path that ends in a slash is a directory, a reference is a link.
+sub tree (%content) {
+    my $root = scratch();
+    for my $path (sort keys %content) {
+        my $full = "$root/$path";
+        make_path($path =~ m{/\z} ? $full : dirname($full));
+        next if $path =~ m{/\z};
+        if   (ref $content{$path}) { symlink ${ $content{$path} }, $full or die "$full: $!\n" }
+        else                       { spit($full, $content{$path}) }
+    }
+    return $root;
+}
+
+my @days   = qw(Sun Mon Tue Wed Thu Fri Sat);
+my @months = qw(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec);
+
+# A date as HTTP writes it, in one of its three formats.
+sub http_date ($time, $format = 'fixed') {
+    my ($second, $minute, $hour, $day, $month, $year, $weekday) = gmtime $time;
+    my $clock = sprintf '%02d:%02d:%02d', $hour, $minute, $second;
+    return sprintf '%s, %02d %s %d %s GMT', $days[$weekday], $day, $months[$month], $year + 1900, $clock
+        if $format eq 'fixed';
+    return sprintf '%s, %02d-%s-%02d %s GMT',
+        (qw(Sunday Monday Tuesday Wednesday Thursday Friday Saturday))[$weekday], $day, $months[$month], $year % 100,
+        $clock
+        if $format eq 'rfc850';
+    return sprintf '%s %s %2d %s %d', $days[$weekday], $months[$month], $day, $clock, $year + 1900;
+}
+
+# --- Processes -----------------------------------------------------------------------------------------------------
+
+# The processes of a group as [pid, state]; the group outlives the server when it leaves something behind.
+sub group_processes ($group) {
+    my @found;
+    for my $path (glob '/proc/[0-9]*/stat') {
+        open my $file, '<', $path or next;
+        my $line = <$file> // next;
+        my ($pid, $state, $parent, $its_group) = $line =~ /^(\d+) \(.*\) (\S) (\d+) (\d+)/s or next;
+        push @found, [$pid, $state] if $its_group == $group;
+    }
+    return @found;
+}
+
+# CPU seconds of all living processes and threads of a group, to the nanosecond where the kernel counts so.
+sub cpu_seconds ($group) {
+    my $sum = 0;
+    for my $process (group_processes($group)) {
+        for my $task (glob "/proc/$process->[0]/task/*") {
+            if (open my $file, '<', "$task/schedstat") {
+                $sum += ((split ' ', <$file> // '0')[0] // 0) / 1e9;
+            }
+        }
+    }
+    return $sum;
+}
+
+# Runs a command to its end: its status, signal, standard output and standard error.
+sub run_command (@command) {
+    my ($out, $err) = (File::Temp->new, File::Temp->new);
+    my $pid = spawn(\@command, $out, $err);
+    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid });
+    my $status = $?;
+    if (!$ended) {
+        kill KILL => -$pid;
+        waitpid $pid, 0;
+        $status = $?;
+    }
+    delete $running{$pid};
+    return {
+        hung   => !$ended,
+        status => $status >> 8,
+        signal => $status & 127,
+        out    => slurp($out->filename),
+        err    => slurp($err->filename),
+    };
+}
+
+# The current model's server with a command line that it is expected to end by itself.
+sub run_server (@arguments) {
+    return run_command(wrapper(), $model->{path}, @arguments);
+}
+
+sub wrapper () { return split ' ', $ENV{TEST_WRAPPER} // '' }
+
+sub spawn ($command, $out, $err, $directory = undef, $environment = {}) {
+    my $pid = fork // die "fork: $!\n";
+    if ($pid == 0) {
+        setpgrp 0, 0;
+        chdir($directory // $top);
+        @ENV{ keys %$environment } = values %$environment;
+        open STDIN,  '<',  '/dev/null' or POSIX::_exit(126);
+        open STDOUT, '>&', $out        or POSIX::_exit(126);
+        open STDERR, '>&', $err        or POSIX::_exit(126);
+        { no warnings 'exec'; exec { $command->[0] } @$command }
+        print STDERR "$command->[0]: $!\n";
+        POSIX::_exit(127);
+    }
+    setpgrp $pid, $pid;    # on both sides, whoever comes first
+    $running{$pid} = 1;
+    return $pid;
+}
+
+END {
+    if ($$ == $owner) {
+        my $status = $?;
+        for my $pid (keys %running) {
+            kill KILL => -$pid;
+            waitpid $pid, 0;
+        }
+        $? = $status;
+    }
+}
+
+# --- Models --------------------------------------------------------------------------------------------------------
+
+# Runs the cases against every server. A case that dies fails, and takes neither the servers nor the other models along.
+sub each_server ($cases) {
+    my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', glob "$top/*_server";
+    Test::More::BAIL_OUT('there is no server: run make first') if !@paths;
+    for my $path (@paths) {
+        $path = "$top/$path" if $path !~ m{^/};
+        my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
+        $model = { name => $name, path => $path };
+        my $help = run_server('--help');
+        my ($limit) = $help->{out} =~ /--max-connections\b.*?default:?\s*(\d+)/s;
+        $model->{single} = defined $limit && $limit == 1;
+        eval { $cases->($model); 1 } or fail("the cases run to their end: $@");
+        for my $pid (keys %running) {
+            kill KILL => -$pid;
+            waitpid $pid, 0;
+            delete $running{$pid};
+        }
+        $model = undef;
+    }
+}
+
+# Starts the current model's server and waits for its ready line.
+#   root => DIRECTORY, options => [...], through => [COMMAND...] (prlimit and such), environment => {...},
+#   path => another copy of the server, sandbox => 1 to keep the sandbox in sanitized builds, failure => 1 to get
+#   nothing instead of a failed test
+sub start_server (%how) {
+    my @options = @{ $how{options} // [] };
+    push @options, '--root', "$how{root}" if defined $how{root};
+    push @options, '--no-sandbox' if sanitized() && !$how{sandbox} && !grep { $_ eq '--no-sandbox' } @options;
+    my @command = (@{ $how{through} // [] }, wrapper(), $how{path} // $model->{path}, @options, $how{port} // 0);
+    pipe my $out, my $out_end or die "pipe: $!\n";
+    my $err = File::Temp->new;
+    my $pid = spawn(\@command, $out_end, $err, $how{directory}, $how{environment} // {});
+    close $out_end;
+    my $self = bless { pid => $pid, out => $out, err => $err, command => "@command", printed => '' }, 'Harness::Server';
+    my $end = now() + $PATIENCE;
+
+    while ($self->{printed} !~ /\n/) {
+        my $left = $end - now();
+        my $got  = $left > 0 && IO::Select->new($out)->can_read($left) && sysread $out, $self->{printed}, 4096,
+            length $self->{printed};
+        next if $got;
+        kill KILL => -$pid;
+        waitpid $pid, 0;
+        delete $running{$pid};
+        return if $how{failure};
+        die "@command does not get ready: " . slurp($err->filename) . "\n";
+    }
+    ($self->{ready}) = $self->{printed} =~ /^(.*)\n/;
+    ($self->{url}, my $host, $self->{port}) = $self->{ready} =~ m{(https?://(\[[0-9a-fA-F:]+\]|[0-9.]+):(\d+)/)}
+        or die "no URL in the ready line '$self->{ready}'\n";
+    $self->{host} = $host =~ s/[\[\]]//gr;
+    return $self;
+}
+
+# --- HTTP ----------------------------------------------------------------------------------------------------------
+
+# A request as text. Host is added unless it is given, as undef to leave it out.
+sub request ($method, $target, @fields) {
+    my $version = 'HTTP/1.1';
+    my $body    = '';
+    my $text    = '';
+    my $host    = 'localhost';
+    while (my ($name, $value) = splice @fields, 0, 2) {
+        if    ($name eq 'version') { $version = $value }
+        elsif ($name eq 'body')    { $body    = $value }
+        elsif ($name eq 'Host')    { $host    = $value }
+        else                       { $text .= "$name: $value\r\n" }
+    }
+    $text = "Host: $host\r\n$text" if defined $host;
+    return "$method $target $version\r\n$text\r\n$body";
+}
+
+my $token = qr/[!#\$%&'*+\-.^_`|~0-9A-Za-z]+/;
+
+# Takes one reply off the front of the text. Nothing when it is not complete yet; with $ended the end of the
+# connection completes it or makes it a flaw. The hash holds version, status, reason, fields (lower-case name => list),
+# body, size and flaws (what is wrong with its form).
+sub parse_reply ($text, $method = 'GET', $ended = 0) {
+    my $head_end = index $text, "\r\n\r\n";
+    return if $head_end < 0;
+    my @flaws;
+    my ($status_line, @lines) = split /\r\n/, substr($text, 0, $head_end), -1;
+    my %reply = (method => $method, fields => {}, flaws => \@flaws, body => '');
+    if ($status_line =~ m{^(HTTP/1\.[01]) ([1-5]\d\d) ([\t\x20-\x7e]*)\z}) {
+        @reply{qw(version status reason)} = ($1, $2, $3);
+    } else {
+        push @flaws, "status line '$status_line'";
+        $reply{status} = 0;
+    }
+    for my $line (@lines) {
+        if ($line =~ /^($token):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*\z/) { push @{ $reply{fields}{ lc $1 } }, $2 }
+        else                                                                { push @flaws, "field line '$line'" }
+    }
+    my $fields = $reply{fields};
+    $reply{names} = [map { /^($token):/ ? $1 : () } @lines];
+    for my $single (qw(content-length content-type date server etag last-modified location content-range)) {
+        push @flaws, "more than one $single" if @{ $fields->{$single} // [] } > 1;
+    }
+    if ($reply{status} >= 200) {
+        push @flaws, 'no or wrong Date'
+            if ($fields->{date}[0] // '') !~ /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\z/;
+        push @flaws, 'no Server' if !$fields->{server};
+    }
+    push @flaws, 'both Content-Length and Transfer-Encoding'
+        if $fields->{'content-length'} && $fields->{'transfer-encoding'};
+    my $length = $fields->{'content-length'} ? $fields->{'content-length'}[0] : undef;
+    push @flaws, "Content-Length '$length'" if defined $length && $length !~ /^\d+\z/;
+
+    my $from = $head_end + 4;
+    if ($method eq 'HEAD' || $reply{status} < 200 || $reply{status} == 204 || $reply{status} == 304) {
+        push @flaws, "Content-Length in a $reply{status}" if defined $length && $reply{status} =~ /^(?:1\d\d|204)\z/;
+        $reply{size} = $from;
+    } elsif (lc($fields->{'transfer-encoding'}[0] // '') eq 'chunked') {
+        my $position = $from;
+        while (1) {
+            pos($text) = $position;
+            $text =~ /\G([0-9A-Fa-f]+)(?:;[^\r\n]*)?\r\n/gc or return;
+            my $size = hex $1;
+            $position = pos $text;
+            if ($size == 0) {
+                $text =~ /\G(?:[^\r\n]+\r\n)*\r\n/gc or return;
+                $reply{size} = pos $text;
+                last;
+            }
+            return if length $text < $position + $size + 2;
+            $reply{body} .= substr $text, $position, $size;
+            $position += $size + 2;
+        }
+    } elsif (defined $length) {
+        if (length($text) < $from + $length) {
+            return if !$ended;
+            push @flaws, sprintf 'body ends after %d of %d bytes', length($text) - $from, $length;
+            $length = length($text) - $from;
+        }
+        $reply{body} = substr $text, $from, $length;
+        $reply{size} = $from + $length;
+    } else {
+        return if !$ended;
+        $reply{body} = substr $text, $from;
+        $reply{size} = length $text;
+    }
+    return bless \%reply, 'Harness::Reply';
+}
+
+# All replies of a connection that has ended; bytes that are no reply are a flaw of the last one.
+sub parse_replies ($text, @methods) {
+    my @replies;
+    while (length $text) {
+        my $method = $methods[0] // 'GET';
+        my $reply = parse_reply($text, $method, 1);
+        if (!$reply) {
+            my $start = substr $text, 0, 60;
+            push @replies, bless { status => 0, fields => {}, flaws => [], body => $text, size => length $text, names => [] },
+                'Harness::Reply'
+                if !@replies;
+            push @{ $replies[-1]{flaws} }, "bytes that are no reply: '$start'";
+            last;
+        }
+        shift @methods if $reply->{status} >= 200;
+        push @replies, $reply;
+        substr $text, 0, $reply->{size}, '';
+    }
+    return @replies;
+}
+
+# The parts of a multipart/byteranges body as [fields, content]; dies where the form is wrong.
+sub parse_parts ($reply) {
+    my ($boundary) = $reply->field('Content-Type') =~ m{^multipart/byteranges; ?boundary="?([^"; ]{1,70})"?\z}
+        or die 'Content-Type ' . $reply->field('Content-Type') . "\n";
+    my $text = "\r\n" . $reply->{body} =~ s/^\r\n//r;
+    my @parts;
+    while ($text =~ s/^\r\n--\Q$boundary\E\r\n//) {
+        $text =~ s/^((?:[^\r\n]+\r\n)+)\r\n// or die "a part has no head\n";
+        my %fields;
+        for my $line (split /\r\n/, $1) {
+            $line =~ /^($token):[ \t]*(.*?)[ \t]*\z/ or die "part field '$line'\n";
+            $fields{ lc $1 } = $2;
+        }
+        my ($first, $last) = ($fields{'content-range'} // '') =~ m{^bytes (\d+)-(\d+)/\d+\z}
+            or die "a part has no Content-Range\n";
+        my $size = $last - $first + 1;
+        push @parts, [\%fields, substr $text, 0, $size, ''];
+    }
+    $text =~ /^\r\n--\Q$boundary\E--(?:\r\n)?\z/ or die "the multipart body does not end well: '" . substr($text, 0, 60) . "'\n";
+    return @parts;
+}
+
+# --- A reply -------------------------------------------------------------------------------------------------------
+
+package Harness::Reply;
+
+sub field ($self, $name) { return ($self->{fields}{ lc $name } // [''])->[0] }
+sub has   ($self, $name) { return exists $self->{fields}{ lc $name } }
+
+# Does the reply say that the connection stays open?
+sub persistent ($self) {
+    my @options = map { split /[ \t]*,[ \t]*/ } @{ $self->{fields}{connection} // [] };
+    return 0 if grep { lc eq 'close' } @options;
+    return 1 if $self->{version} eq 'HTTP/1.1';
+    return scalar grep { lc eq 'keep-alive' } @options;
+}
+
+# --- A server ------------------------------------------------------------------------------------------------------
+
+package Harness::Server;
+
+use POSIX qw(:sys_wait_h);
+
+sub pid  ($self) { return $self->{pid} }
+sub port ($self) { return $self->{port} }
+sub url  ($self) { return $self->{url} }
+
+# What it has printed on standard error so far.
+sub errors ($self) { return Harness::slurp($self->{err}->filename) }
+
+sub alive ($self) {
+    return 0 if exists $self->{status};
+    return 1 if waitpid($self->{pid}, WNOHANG) == 0;
+    $self->{status} = $?;
+    return 0;
+}
+
+sub signal ($self, $name) { kill $name => $self->{pid} if $self->alive }
+
+# A connection to it; options of IO::Socket::IP may be given. Dies when it is refused.
+sub connect ($self, %options) {
+    return Harness::Connection->new(PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
+}
+
+# Sends the bytes on a connection of their own, reads until the server ends it, and returns the replies.
+sub exchange ($self, $bytes, @methods) {
+    my $connection = $self->connect;
+    my $answer     = $connection->converse($bytes);
+    my @replies    = Harness::parse_replies($answer, @methods);
+    for my $reply (@replies) {
+        Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
+    }
+    Harness::fail("the server ends the connection cleanly: $connection->{failure}") if $connection->{failure};
+    return wantarray ? @replies : $replies[0] // $Harness::nothing;
+}
+
+sub get ($self, $target, @fields) {
+    return scalar $self->exchange(Harness::request('GET', $target, @fields, Connection => 'close'));
+}
+
+sub head ($self, $target, @fields) {
+    return scalar $self->exchange(Harness::request('HEAD', $target, @fields, Connection => 'close'), 'HEAD');
+}
+
+# Waits until the process has ended; its wait status, or nothing when it does not end.
+sub wait_exit ($self) {
+    Harness::until_true(sub { !$self->alive }) or return;
+    delete $running{ $self->{pid} };
+    $self->{left} = !Harness::until_true(sub { !grep { $_->[1] ne 'Z' } Harness::group_processes($self->{pid}) }, 10);
+    kill KILL => -$self->{pid} if $self->{left};
+    my $more;
+    $self->{out}->blocking(0);
+    $self->{printed} .= $more while sysread $self->{out}, $more, 65536;
+    return $self->{status};
+}
+
+# Stops it by a signal and looks at what it leaves: exit status 0, the summary and nothing else on standard error
+# (unless `warnings`, a pattern of allowed lines, is given), no process.
+sub stop ($self, %how) {
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    $self->signal($how{signal} // 'TERM');
+    return $self->ended(%how);
+}
+
+sub ended ($self, %how) {
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $status = $self->wait_exit;
+    my @flaws;
+    if (!defined $status) {
+        push @flaws, 'it does not stop';
+        kill KILL => -$self->{pid};
+        waitpid $self->{pid}, 0;
+        delete $running{ $self->{pid} };
+    } else {
+        push @flaws, 'it ends with status ' . ($status >> 8) . ' and signal ' . ($status & 127) if $status != 0;
+    }
+    my @lines = split /\n/, $self->errors;
+    @lines = grep { $_ !~ $how{warnings} } @lines if $how{warnings};
+    $self->{summary} = pop @lines // '';
+    push @flaws, "no summary but '$self->{summary}'" if $self->{summary} !~ /connections?.*requests?.*CPU/;
+    push @flaws, "standard error holds more than the summary:\n" . join "\n", @lines if @lines;
+    push @flaws, 'it leaves processes behind'                              if $self->{left};
+    Harness::ok(!@flaws, $how{name} // 'stops: status 0, a summary, nothing left behind') or Harness::diag(join "\n", @flaws);
+    return $self->{summary};
+}
+
+# Kills a server that a case has no more use for and that cannot be expected to stop well.
+sub discard ($self) {
+    kill KILL => -$self->{pid};
+    waitpid $self->{pid}, 0 if !exists $self->{status};
+    delete $running{ $self->{pid} };
+}
+
+# --- A connection --------------------------------------------------------------------------------------------------
+
+package Harness::Connection;
+
+use Errno  qw(EAGAIN EINTR EWOULDBLOCK);
+use Socket qw(SHUT_WR);
+
+sub new ($class, %options) {
+    my $socket = IO::Socket::IP->new(Timeout => $Harness::PATIENCE, %options)
+        or die "connect to $options{PeerHost} port $options{PeerPort}: $@\n";
+    $socket->blocking(0);
+    $socket->setsockopt(Socket::IPPROTO_TCP(), Socket::TCP_NODELAY(), 1);
+    return bless { socket => $socket, buffer => '', ended => 0 }, $class;
+}
+
+sub close   ($self) { CORE::close $self->{socket} }
+sub finish  ($self) { shutdown $self->{socket}, SHUT_WR }
+sub pending ($self) { return $self->{buffer} }
+
+# Sends it all. False when the server has closed or does not take it.
+sub send ($self, $bytes) {
+    my $sent = 0;
+    my $end  = Harness::now() + $Harness::PATIENCE;
+    while ($sent < length $bytes) {
+        my $count = syswrite $self->{socket}, $bytes, length($bytes) - $sent, $sent;
+        if (defined $count)                        { $sent += $count }
+        elsif ($! == EINTR)                        { next }
+        elsif ($! != EAGAIN && $! != EWOULDBLOCK)  { return 0 }
+        else {
+            my $left = $end - Harness::now();
+            return 0 if $left <= 0;
+            IO::Select->new($self->{socket})->can_write($left);
+        }
+    }
+    return 1;
+}
+
+# Reads what comes within so many seconds; false when nothing came. Notes the end of the connection.
+sub fill ($self, $seconds) {
+    return 0 if $self->{ended};
+    IO::Select->new($self->{socket})->can_read($seconds) or return 0;
+    my $count = sysread $self->{socket}, $self->{buffer}, 262144, length $self->{buffer};
+    return $count if $count;
+    return 1      if !defined $count && ($! == EAGAIN || $! == EINTR);
+    $self->{ended}   = 1;
+    $self->{failure} = "$!" if !defined $count;
+    return 1;
+}
+
+# The next reply, or an empty one with status 0 when the connection ends or patience does.
+sub reply ($self, $method = 'GET') {
+    my $end = Harness::now() + $Harness::PATIENCE;
+    while (1) {
+        my $reply = Harness::parse_reply($self->{buffer}, $method, $self->{ended});
+        if ($reply) {
+            substr $self->{buffer}, 0, $reply->{size}, '';
+            Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
+            return $reply;
+        }
+        my $left = $end - Harness::now();
+        last if $self->{ended} || $left <= 0;
+        $self->fill($left);
+    }
+    return $Harness::nothing;
+}
+
+# Sends a request and takes its reply.
+sub ask ($self, $bytes, $method = 'GET') {
+    $self->send($bytes);
+    return $self->reply($method);
+}
+
+# Waits for the end of the connection: true when it comes with no byte more, and not by a reset.
+sub ends ($self) {
+    $self->drain;
+    return $self->{ended} && !$self->{failure} && $self->{buffer} eq '';
+}
+
+# Is it still open, as far as this side knows now?
+sub open ($self) {
+    $self->fill(0);
+    return !$self->{ended};
+}
+
+# Reads until the end.
+sub drain ($self) {
+    my $end = Harness::now() + $Harness::PATIENCE;
+    while (!$self->{ended}) {
+        my $left = $end - Harness::now();
+        last if $left <= 0;
+        $self->fill($left);
+    }
+    return $self->{buffer};
+}
+
+# Sends and reads at the same time, until the server ends the connection.
+sub converse ($self, $bytes) {
+    my $end      = Harness::now() + $Harness::PATIENCE;
+    my $selector = IO::Select->new($self->{socket});
+    while (!$self->{ended}) {
+        my $left = $end - Harness::now();
+        if ($left <= 0) {
+            $self->{failure} = 'it does not end';
+            last;
+        }
+        my ($readable, $writable) =
+            IO::Select->select($selector, length $bytes ? $selector : undef, undef, $left);
+        if (@{ $writable // [] }) {
+            my $count = syswrite $self->{socket}, $bytes, 262144;
+            if    (defined $count)                    { substr $bytes, 0, $count, '' }
+            elsif ($! != EAGAIN && $! != EINTR)       { $bytes = '' }
+        }
+        $self->fill(0) if @{ $readable // [] };
+    }
+    return $self->{buffer};
+}
+
+$Harness::nothing = bless { status => 0, version => '', reason => '', fields => {}, flaws => [], body => '', names => [], size => 0 },
+    'Harness::Reply';
+
+1;
