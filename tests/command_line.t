@@ -1,0 +1,130 @@
+#!/usr/bin/perl
+# Command lines, good and bad: exit status 2 for usage and 1 otherwise, one clear line, --help, --version, the ready line,
+# which addresses are listened on.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use IO::Socket::IP;
+
+# A command line that cannot work: so many lines, this status, and what the line must speak of.
+sub refused ($status, $about, $name, @arguments) {
+    my $run = run_server(@arguments);
+    my @flaws;
+    push @flaws, 'it did not end'                                   if $run->{hung};
+    push @flaws, "status $run->{status}, signal $run->{signal}"     if $run->{status} != $status || $run->{signal};
+    push @flaws, "standard error: '$run->{err}'"                    if $run->{err} !~ /\A[^\n]+\n\z/;
+    push @flaws, "the line does not speak of it: '$run->{err}'"     if $run->{err} !~ $about;
+    push @flaws, "standard output: '$run->{out}'"                   if $run->{out} ne '';
+    ok(!@flaws, "$name: status $status and one clear line") or diag(join "\n", @flaws);
+}
+
+each_server(sub ($model) {
+    my $program = "$model->{name}_server";
+
+    my $help = run_server('--help');
+    is $help->{status}, 0,  '--help: status 0';
+    is $help->{err},    '', '--help: nothing on standard error';
+    like $help->{out}, qr/\A(?i:usage): \S*$program .*PORT/, '--help: opens with the usage';
+    for my $option (qw(root bind service protocol max-connections request-timeout idle-timeout write-timeout backlog list
+        log stats user no-sandbox help version)) {
+        like $help->{out}, qr/--$option\b/, "--help: speaks of --$option";
+    }
+    my $version = run_server('--version');
+    is $version->{status}, 0, '--version: status 0';
+    like $version->{out}, qr/\A$program \S*\d+\.\d+.*\n/, '--version: name and number';
+    is $version->{err}, '', '--version: nothing on standard error';
+
+    refused(2, qr/PORT|port/,             'no port');
+    refused(2, qr/no-such-option/,        'an unknown option', '--no-such-option', '0');
+    refused(2, qr/\bZ\b/,                 'an unknown letter', '-Z', '0');
+    refused(2, qr/--root|root/,           'an option without its value', '0', '--root');
+    refused(2, qr/list/,                  'a value for an option that has none', '--list=yes', '0');
+    refused(2, qr/second|two|more|extra|argument/i, 'two ports', '0', '1');
+    for my $port ('65536', '-1', '99999999999999999999', '80x', '', ' 80', '+80', '0x50', '1e3', 'http') {
+        refused(2, qr/port/i, "port '$port'", '--', $port);
+    }
+    for my $option (qw(max-connections request-timeout idle-timeout write-timeout backlog)) {
+        for my $value ('-1', 'x', '', '5x', ' 5', '0', '99999999999999999999') {
+            refused(2, qr/$option/, "--$option '$value'", "--$option=$value", '0');
+        }
+    }
+    refused(2, qr/no-such-service/,  'an unknown service',  '--service',  'no-such-service',  '0');
+    refused(2, qr/no-such-protocol/, 'an unknown protocol', '--protocol', 'no-such-protocol', '0');
+
+    my $scratch = scratch();
+    spit("$scratch/file", 'a file');
+    refused(1, qr{\Q$scratch\E/none}, 'a missing root',          '--root', "$scratch/none", '0');
+    refused(1, qr{\Q$scratch\E/file}, 'a root that is a file',   '--root', "$scratch/file", '0');
+    refused(1, qr/no-such-user-here/, 'an unknown user',         '--user', 'no-such-user-here', '0');
+    refused(1, qr{\Q$scratch\E/none/log}, 'a log that cannot be opened', '--log', "$scratch/none/log", '0');
+    refused(1, qr{\Q$scratch\E/none/stats}, 'a stats file that cannot be opened', '--stats', "$scratch/none/stats", '0');
+    my $address = run_server('--bind', 'not an address', '0');
+    ok $address->{status} == 1 || $address->{status} == 2, 'a bad address: status 1 or 2';
+    like $address->{err}, qr/\A[^\n]*not an address[^\n]*\n\z/, 'a bad address: one line that names it';
+    refused(1, qr/192\.0\.2\.1/, 'an address of another machine', '--bind', '192.0.2.1', '0');
+
+    my $taken = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 1) or die "listen: $@";
+    refused(1, qr/@{[ $taken->sockport ]}/, 'a port in use', $taken->sockport);
+
+    my $server = start_server();
+    like $server->{ready}, qr{\A$program: http://127\.0\.0\.1:\d+/ serves data/}, 'the ready line holds the URL and the root';
+    unlike $server->{ready}, qr{:0/}, 'port 0 takes a real port';
+    refused(1, qr/@{[ $server->port ]}/, 'the port of a running server', $server->port);
+    is $server->get('/small.txt')->{status}, 200, 'IPv4 loopback is listened on';
+    my $six = eval { IO::Socket::IP->new(LocalHost => '::1', LocalPort => 0, Listen => 1) };
+    if ($six) {
+        my $connection = $server->connect(PeerHost => '::1');
+        is $connection->ask(request(GET => '/small.txt', Connection => 'close'))->{status}, 200,
+            'IPv6 loopback is listened on, at the same port';
+    } else {
+        skip_case('this machine has no IPv6 loopback');
+    }
+    my @listening = listening($server);
+    is_deeply \@listening, [grep { $six || !/:/ } '127.0.0.1', '::1'], 'by default nothing but loopback is listened on';
+    $server->stop;
+
+    $server = start_server(options => ['--bind', '127.0.0.2', '--bind', '127.0.0.3']);
+    is_deeply [listening($server)], ['127.0.0.2', '127.0.0.3'], '--bind twice: these addresses and no other';
+    for my $host ('127.0.0.2', '127.0.0.3') {
+        is $server->connect(PeerHost => $host)->ask(request(GET => '/small.txt', Connection => 'close'))->{status}, 200,
+            "--bind: $host answers";
+    }
+    ok !eval { $server->connect(PeerHost => '127.0.0.1') }, '--bind: another address refuses';
+    $server->stop;
+
+    my $again = start_server();
+    my $port = $again->port;
+    { my $client = $again->connect; $client->ask(request(GET => '/small.txt', Connection => 'close')) }
+    $again->stop;
+    $again = start_server(port => $port);
+    is $again->get('/small.txt')->{status}, 200, 'the port can be taken again at once after a stop';
+    $again->stop;
+
+    my $root = tree('file.txt' => "here\n");
+    $server = start_server(root => $root, options => ['--service', 'files', '--backlog', '16', '--idle-timeout=3']);
+    is $server->get('/file.txt')->{body}, "here\n", '--root: another directory is served';
+    like $server->{ready}, qr/\Q$root\E/, '--root: the ready line names it';
+    $server->stop;
+
+    $server = start_server(directory => "$root", options => ['--root', '.']);
+    is $server->get('/file.txt')->{body}, "here\n", '--root: a relative directory';
+    $server->stop(signal => 'INT');
+});
+
+# The addresses that listen on the server's port, from the kernel's tables.
+sub listening ($server) {
+    my @found;
+    for my $table ('tcp', 'tcp6') {
+        open my $file, '<', "/proc/net/$table" or next;
+        while (<$file>) {
+            my ($address, $port, $state) = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]+ ([0-9A-F]{2})/ or next;
+            next if $state ne '0A' || hex $port != $server->port;
+            push @found, $table eq 'tcp' ? join '.', reverse map { hex } $address =~ /../g
+                : $address eq '00000000000000000000000001000000' ? '::1' : $address;
+        }
+    }
+    return sort @found;
+}
+
+done_testing;

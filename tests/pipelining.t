@@ -1,0 +1,74 @@
+#!/usr/bin/perl
+# Many requests on one connection without waiting: answered in order, however the bytes are cut, in each --protocol.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $root = tree(map { ("$_.txt" => "file $_\n" x ($_ + 1)) } 0 .. 99);
+
+each_server(sub ($model) {
+    for my $protocol (qw(pipelined persistent)) {
+        my $server = start_server(root => $root, options => ['--protocol', $protocol]);
+
+        my @order = map { $_ * 37 % 100 } 1 .. 500;
+        my $text  = join '', map { request(GET => "/$_.txt") } @order;
+        my @replies = $server->exchange($text . request(GET => '/none', Connection => 'close'));
+        is scalar @replies, 501, "$protocol: 501 requests in one write give 501 replies";
+        my @wrong = grep { ($replies[$_]{body} // '') ne "file $order[$_]\n" x ($order[$_] + 1) } 0 .. $#order;
+        is scalar @wrong, 0, "$protocol: each is the right one, in order";
+        is $replies[-1]{status}, 404, "$protocol: the last is the 404 that was asked for";
+
+        my $mixed = request(HEAD => '/7.txt') . request(POST => '/8.txt', 'Content-Length' => 5, body => 'hello')
+            . request(GET => '/9.txt', 'If-None-Match' => '*') . request(GET => '/10.txt', Range => 'bytes=0-3')
+            . request(PUT => '/8.txt', 'Transfer-Encoding' => 'chunked', body => "5\r\nhello\r\n0\r\n\r\n")
+            . request(GET => '/11.txt', Connection => 'close');
+        my @mixed = $server->exchange($mixed . request(GET => '/12.txt'), qw(HEAD POST GET GET PUT GET));
+        is_deeply [map { $_->{status} } @mixed], [200, 405, 304, 206, 405, 200],
+            "$protocol: mixed requests in order, and none answered after Connection: close";
+
+        my $pair = request(GET => '/3.txt', 'X-Long' => 'a' x 40)
+            . request(POST => '/4.txt', 'Transfer-Encoding' => 'chunked', body => "3;x=y\r\nabc\r\n0\r\nT: v\r\n\r\n")
+            . request(GET => '/5.txt', Connection => 'close');
+        my @bad;
+        for my $cut (1 .. length($pair) - 1) {
+            my $connection = $server->connect;
+            $connection->send(substr $pair, 0, $cut);
+            $connection->fill(0.0005);    # lets the server see the first half alone
+            $connection->send(substr $pair, $cut);
+            my @got = map { $connection->reply } 1 .. 3;
+            push @bad, $cut
+                if join(' ', map { $_->{status} } @got) ne '200 405 200' || $got[2]{body} ne "file 5\n" x 6
+                || !$connection->ends;
+        }
+        is "@bad", '', "$protocol: three requests cut in two at each of their bytes";
+
+        my $connection = $server->connect;
+        for my $byte (split //, $pair) {
+            $connection->send($byte);
+            $connection->fill(0);
+        }
+        is_deeply [map { $connection->reply->{status} } 1 .. 3], [200, 405, 200], "$protocol: sent byte by byte";
+        ok $connection->ends, "$protocol: sent byte by byte, then the end";
+
+        $connection = $server->connect;
+        my $request = request(GET => '/99.txt');
+        my @answered;
+        for my $round (1 .. 100) {    # a window of requests under way that moves on
+            $connection->send($request x ($round == 1 ? 20 : 1));
+            push @answered, $connection->reply->{status};
+        }
+        push @answered, $connection->reply->{status} for 1 .. 19;
+        is scalar(grep { $_ == 200 } @answered), 119, "$protocol: a moving window of 20 requests";
+        $connection->close;
+
+        # The client does not read until it has sent all: the server must neither hang nor lose a reply.
+        $connection = $server->connect;
+        my $count = 3_000;
+        my $answer = $connection->converse($request x $count . request(GET => '/1.txt', Connection => 'close'));
+        is scalar(parse_replies($answer)), $count + 1, "$protocol: " . ($count + 1) . ' requests at once, all answered';
+        $server->stop;
+    }
+});
+
+done_testing;
