@@ -1,0 +1,383 @@
+# figures.awk: summary.tsv and comparisons.tsv -> the parameters and data of every figure, for dcollect.p. See figures.sh.
+#
+# Writes to the folder `out`, for each figure: NAME.gp (parameters), NAME.dat (a block for each panel and server: x y low high hollow
+# "what hovering tells"), NAME.labels (a block for each panel: x y server "text", and the
+# x y of the point it belongs to); NAME.range (a block for each panel: x low high); and list.tsv: name, kind, file, alternative text.
+
+function quoted(text) { gsub(/'/, "’", text); return "'" text "'" }
+function double_quoted(text) { gsub(/"/, "”", text); gsub(/'/, "’", text); return "\"" text "\"" }
+
+# A step of 1, 2 or 5 times a power of ten so that about `parts` of them make the span.
+function nice_step(span, parts,    raw, power) {
+    raw = span / parts
+    power = 1
+    while (power > raw) power /= 10
+    while (power * 10 <= raw) power *= 10
+    return raw <= power * 1.0001 ? power : raw <= power * 2.0001 ? power * 2 : raw <= power * 5.0001 ? power * 5 : power * 10
+}
+
+function tic_text(v, step) {
+    if (v == 0) return "0"
+    if (step >= 1) return thousands(v)
+    return sprintf(step >= 0.1 ? "%.1f" : step >= 0.01 ? "%.2f" : step >= 0.001 ? "%.3f" : "%.4f", v)
+}
+
+function tics(low, high, step,    v, i, text) {
+    text = ""
+    for (i = int(low / step) - 1; i * step <= high * 1.0000001; i++) {
+        v = i * step
+        if (v >= low - step * 1e-6) text = text (text == "" ? "" : ", ") sprintf("'%s' %.10g", tic_text(v, step), v)
+    }
+    return text
+}
+
+# The x axis of the study: x_low, x_high, x_log, x_tics, and x_at[value].
+function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text, at, previous) {
+    n = level_count[x_name]
+    first = level[x_name, 1]
+    last = level[x_name, n]
+    widest = 0
+    narrowest = last - first
+    for (i = 2; i <= n; i++) {
+        gap = level[x_name, i] - level[x_name, i - 1]
+        if (gap > widest) widest = gap
+        if (gap < narrowest) narrowest = gap
+    }
+    x_log = first > 0 && widest / narrowest > 8
+    text = ""
+    previous = -1e9
+    step = n > 12 ? nice_step(last - first, 6) : 0
+    for (i = 1; i <= n; i++) {
+        v = level[x_name, i]
+        at = x_log ? log(v / first) / log(last / first) : (v - first) / (last - first)
+        if (x_log ? at - previous < 0.055 && i < n : (step && v % step && i > 1)) continue
+        text = text (text == "" ? "" : ", ") sprintf("'%s' %s", thousands(v), v)
+        previous = at
+    }
+    x_tics = text
+    if (x_log) {
+        x_low = first * exp(-0.03 * log(last / first))
+        x_high = last * exp(0.05 * log(last / first))
+        x_unit = 0.006 * log(last / first)
+    } else {
+        x_low = first - 0.03 * (last - first)
+        x_high = last + 0.04 * (last - first)
+        x_unit = 0.0035 * (last - first)
+    }
+}
+
+# Where server s of `servers` is drawn at this value: a little beside the others, so that the bars can be told apart.
+function x_place(v, s, servers,    shift) {
+    shift = (s - (servers + 1) / 2) * x_unit
+    return x_log ? v * exp(shift) : v + shift
+}
+
+# A figure is collected with figure_begin, panel_begin and point, and written by figure_end.
+function figure_begin(name, kind, file, title, subtitle, y_title, error_text) {
+    figure = name
+    gsub(/[^A-Za-z0-9._~-]/, "_", figure)
+    fig["kind"] = kind
+    fig["file"] = file
+    fig["title"] = title
+    fig["subtitle"] = subtitle
+    fig["y_title"] = y_title
+    panels = 0
+    split("", points)
+    split("", point)
+    split("", range)
+    split("", panel_high)
+    split("", panel_low)
+    split("", panel_title)
+    split("", last_point)
+    split("", series_used)
+}
+
+function panel_begin(title) {
+    panel_title[++panels] = title
+    panel_high[panels] = 0
+    panel_low[panels] = 1e300
+}
+
+function point_add(s, x, place, y, low, high, hollow, text,    n) {
+    n = ++points[panels, s]
+    point[panels, s, n] = sprintf("%.10g %.10g %.10g %.10g %d %s", place, y, low, high, hollow, double_quoted(text))
+    last_point[panels, s] = y
+    last_place[panels, s] = place
+    series_used[s] = 1
+    if (high > panel_high[panels]) panel_high[panels] = high
+    if (low < panel_low[panels]) panel_low[panels] = low
+}
+
+# Writes the figure. How: "zero" (y from zero, the same for all panels), "own" (from zero, each panel its own), "ratio" (around 1).
+function figure_end(how, columns, label_of,    p, s, n, servers, path, rows, high, low, step, widest, categorical, y_log) {
+    servers = level_count["server"]
+    categorical = x_name == ""
+    if (columns > panels) columns = panels
+    rows = int((panels + columns - 1) / columns)
+    high = 0
+    low = 1e300
+    for (p = 1; p <= panels; p++) {
+        if (panel_high[p] > high) high = panel_high[p]
+        if (panel_low[p] < low) low = panel_low[p]
+    }
+    path = out "/" figure ".dat"
+    for (p = 1; p <= panels; p++)
+        for (s = 1; s <= servers; s++) {
+            if (!points[p, s]) print "NaN NaN NaN NaN 0 \"\"" > path
+            for (n = 1; n <= points[p, s]; n++) print point[p, s, n] > path
+            print "\n" > path
+        }
+    close(path)
+    path = out "/" figure ".range"
+    for (p = 1; p <= panels; p++) print (range[p] == "" ? "NaN NaN NaN\n" : range[p]) "\n" > path
+    close(path)
+
+    path = out "/" figure ".gp"
+    printf "" > path
+    print "kind = " quoted(fig["kind"]) > path
+    print "title_text = " quoted(fig["title"]) > path
+    print "subtitle_text = " quoted(fig["subtitle"]) > path
+    print "x_title = " quoted(categorical ? "" : x_title(x_name)) > path
+    print "y_title = " quoted(fig["y_title"]) > path
+    printf "panels = %d\nrows = %d\ncolumns = %d\nservers = %d\n", panels, rows, columns, servers > path
+    print "data = " quoted(figure ".dat") "\nlabels = " quoted(figure ".labels") "\nrange = " quoted(figure ".range") > path
+    print "categorical = " categorical > path
+    if (categorical) {
+        x_low = 0.4
+        x_high = servers + 0.8
+        x_log = 0
+        x_tics = ""
+        for (s = 1; s <= servers; s++) x_tics = x_tics (s > 1 ? ", " : "") quoted(level["server", s]) " " s
+    }
+    printf "x_low = %.10g\nx_high = %.10g\nx_log = %d\nset xtics (%s)\n", x_low, x_high, x_log, x_tics > path
+    print "names = " quoted(names_text()) > path
+    printf "array panel_title[%d]\narray y_low[%d]\narray y_high[%d]\narray y_tics[%d]\n", panels, panels, panels, panels > path
+    y_log = how == "ratio" && low > 0 && high / low > 4
+    print "y_log = " y_log > path
+    widest = 0
+    for (p = 1; p <= panels; p++) {
+        if (how == "ratio") ratio_range(low, high, y_log)
+        else {
+            range_high = (how == "own" ? panel_high[p] : high) * 1.06
+            if (range_high <= 0) range_high = 1
+            range_low = 0
+            step = nice_step(range_high, 5)
+            range_tics = tics(0, range_high, step)
+        }
+        printf "panel_title[%d] = %s\ny_low[%d] = %.10g\ny_high[%d] = %.10g\ny_tics[%d] = \"%s\"\n", p, quoted(panel_title[p]),
+            p, range_low, p, range_high, p, range_tics > path
+        n = labels_write(p, range_low, range_high, y_log, rows, label_of)
+        if (n > widest) widest = n
+    }
+    print "label_width = " widest > path
+    close(path)
+    printf "%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"] > (out "/list.tsv")
+}
+
+function names_text(    s, text) {
+    text = ""
+    for (s = 1; s <= level_count["server"]; s++) text = text (s > 1 ? " " : "") level["server", s]
+    return text
+}
+
+function ratio_range(low, high, y_log,    pad, step, i, v, list, n) {
+    if (low > 1) low = 1
+    if (high < 1) high = 1
+    if (y_log) {
+        pad = exp(0.06 * log(high / low))
+        range_low = low / pad
+        range_high = high * pad
+        n = split("0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50 100 200 500 1000", list, " ")
+        range_tics = ""
+        for (i = 1; i <= n; i++)
+            if (list[i] >= range_low && list[i] <= range_high)
+                range_tics = range_tics (range_tics == "" ? "" : ", ") sprintf("'%s' %s", list[i], list[i])
+        return
+    }
+    pad = (high - low) * 0.08
+    if (high + pad < 1.03) high = 1.03 - pad
+    if (low - pad > 0.97) low = 0.97 + pad
+    range_low = low - pad
+    range_high = high + pad
+    if (range_low < 0) range_low = 0
+    range_tics = tics(range_low, range_high, nice_step(range_high - range_low, 6))
+}
+
+# Writes the labels of a panel at the ends of its lines, pushed apart where they would collide. Returns the longest's length.
+function labels_write(p, low, high, y_log, rows, label_of,    s, n, i, j, k, order, y, gap, text, path, widest, moved, top) {
+    path = out "/" figure ".labels"
+    widest = n = 0
+    for (s = 1; s <= level_count["server"]; s++) {
+        if (!points[p, s]) continue
+        order[++n] = s
+        y[s] = y_log ? log(last_point[p, s] / low) / log(high / low) : (last_point[p, s] - low) / (high - low)
+    }
+    for (i = 2; i <= n; i++) {
+        k = order[i]
+        for (j = i; j > 1 && y[order[j - 1]] > y[k]; j--) order[j] = order[j - 1]
+        order[j] = k
+    }
+    gap = (rows > 1 ? 0.085 : 0.056)
+    if (!(x_name == "")) {
+        # Two that are too near move apart by the same distance, again and again until none is too near.
+        for (k = 1; k <= 200; k++) {
+            moved = 0
+            for (i = 2; i <= n; i++)
+                if (y[order[i]] - y[order[i - 1]] < gap - 1e-6) {
+                    j = (gap - y[order[i]] + y[order[i - 1]]) / 2
+                    y[order[i]] += j
+                    y[order[i - 1]] -= j
+                    moved = 1
+                }
+            if (n && y[order[1]] < 0.02) { y[order[1]] = 0.02; moved = moved || k < 100 }
+            if (!moved) break
+        }
+        for (i = 2; i <= n; i++) if (y[order[i]] < y[order[i - 1]] + gap) y[order[i]] = y[order[i - 1]] + gap
+        top = 0.99
+        for (i = n; i >= 1; i--) { if (y[order[i]] > top) y[order[i]] = top; top = y[order[i]] - gap }
+    }
+    if (!n) print "NaN NaN 1 \"\" NaN NaN" > path
+    for (i = 1; i <= n; i++) {
+        s = order[i]
+        text = x_name == "" ? human(last_point[p, s]) : level["server", s]
+        printf "%.10g %.10g %d %s %.10g %.10g\n", x_name == "" ? s + 0.06 : x_high,
+            y_log ? low * exp(y[s] * log(high / low)) : low + y[s] * (high - low), s, double_quoted(text),
+            last_place[p, s], last_point[p, s] > path
+        if (length(text) > widest) widest = length(text)
+    }
+    print "\n" > path
+    if (p == panels) close(path)
+    return widest
+}
+
+# Adds the points of one server in one slice of a summary column: mean with low and high as the columns say.
+function add_series(s, first, value, low, high, spread, unit,    i, c, x, n, text, bar_low, bar_high) {
+    n = x_name == "" ? 1 : level_count[x_name]
+    for (i = 1; i <= n; i++) {
+        c = cell_like(first, "server", level["server", s])
+        if (c && x_name != "") {
+            key_cell = c
+            c = cell_like(key_cell, x_name, level[x_name, i])
+        }
+        if (!c || sum[c, value] == "-") continue
+        x = x_name == "" ? s : level[x_name, i]
+        bar_low = bar_high = sum[c, value]
+        if (spread != "" && sum[c, spread] != "-") { bar_low = sum[c, value] - sum[c, spread]; bar_high = sum[c, value] + sum[c, spread] }
+        if (low != "" && sum[c, low] != "-") { bar_low = sum[c, low]; bar_high = sum[c, high] }
+        text = level["server", s] (x_name == "" ? "" : ", " factor_value(x_name, x)) ": " human(sum[c, value]) \
+            (spread != "" && sum[c, spread] != "-" ? " ± " human(sum[c, spread]) : "") " " unit " (" plural(sum[c, "n"], "run", "runs") \
+            (client_bound(c) ? "; limited by the load generator" : "") ")"
+        point_add(s, x, x_name == "" ? s : x_place(x, s, only ? 1 : level_count["server"]), sum[c, value], bar_low, bar_high, client_bound(c), text)
+    }
+}
+
+function add_ratios(s, first,    i, c, k, x, f, key, n, base) {
+    n = x_name == "" ? 1 : level_count[x_name]
+    for (i = 1; i <= n; i++) {
+        x = x_name == "" ? s : level[x_name, i]
+        key = ""
+        for (f = 2; f <= factor_count; f++) key = key "\t" (factor[f] == x_name ? x : cell[first, factor[f]])
+        if (!(("cell", "rps", level["server", s], key) in comparison_at)) continue
+        k = comparison_at["cell", "rps", level["server", s], key]
+        point_add(s, x, x_name == "" ? s : x_place(x, s, level_count["server"]), comparison[k, "ratio"], comparison[k, "low"],
+            comparison[k, "high"], comparison[k, "client_bound"] > 0,
+            level["server", s] " / " baseline (x_name == "" ? "" : ", " factor_value(x_name, x)) ": " factor_text(comparison[k, "ratio"]) \
+            " (95% interval " interval_text(comparison[k, "low"], comparison[k, "high"]) ")")
+    }
+}
+
+# Of a file: all figures.
+function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count, hollow_text, p, percentiles, percentile_text) {
+    slices = slices_of(file, first, text)
+    of = file == "-" || file == "" ? "" : ", " file
+    runs = 0
+    for (i = 1; i <= cell_count; i++) if (sum[i, "n"] > runs) runs = sum[i, "n"]
+    count = level_count["server"]
+    hollow_text = any_bound ? " Hollow: limited by the load generator." : ""
+
+    figure_begin(base "requests", "requests", file, "Requests per second" of,
+        "Mean and standard deviation of " plural(runs, "run", "runs") "." hollow_text, "requests/s")
+    for (i = 1; i <= slices; i++) {
+        panel_begin(text[i])
+        for (s = 1; s <= count; s++) add_series(s, first[i], "rps_mean", "", "", "rps_sd", "requests/s")
+    }
+    figure_end("zero", slices > 4 ? 3 : 2)
+
+    for (s = 1; s <= count && x_name != "" && count > 1; s++) {
+        only = 1
+        figure_begin(base "requests-" level["server", s], "alone", file, "Requests per second" of ": " level["server", s],
+            "Mean and standard deviation of " plural(runs, "run", "runs") "; shaded: fastest to slowest run." hollow_text, "requests/s")
+        for (i = 1; i <= slices; i++) {
+            panel_begin(text[i])
+            add_series(s, first[i], "rps_mean", "", "", "rps_sd", "requests/s")
+            add_range(s, first[i])
+        }
+        figure_end("zero", slices > 4 ? 3 : 2)
+        only = 0
+    }
+
+    figure_begin(base "cpu", "cpu", file, "Server CPU per request" of,
+        "Mean and standard deviation of " plural(runs, "run", "runs") ", the whole process tree. Less is better." hollow_text, "microseconds/request")
+    for (i = 1; i <= slices; i++) {
+        panel_begin(text[i])
+        for (s = 1; s <= count; s++) add_series(s, first[i], "server_cpu_us_mean", "", "", "server_cpu_us_sd", "µs/request")
+    }
+    figure_end("zero", slices > 4 ? 3 : 2)
+
+    figure_begin(base "time", "time", file, "Time of a request" of,
+        "Percentiles of each run, mean over " plural(runs, "run", "runs") ". Each panel has its own scale." hollow_text, "milliseconds")
+    split("p50_ms p95_ms p99_ms", percentiles, " ")
+    percentile_text[1] = "median"
+    percentile_text[2] = "95th percentile"
+    percentile_text[3] = "99th percentile"
+    for (i = 1; i <= slices; i++)
+        for (p = 1; p <= 3; p++) {
+            panel_begin(percentile_text[p] (text[i] == "" ? "" : "; " text[i]))
+            for (s = 1; s <= count; s++) add_series(s, first[i], percentiles[p], "", "", "", "ms")
+        }
+    figure_end("own", 3)
+
+    if (count > 1) {
+        figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,
+            "Ratio within blocks with its 95% interval; the line at 1 is " baseline "." hollow_text, "ratio")
+        for (i = 1; i <= slices; i++) {
+            panel_begin(text[i])
+            for (s = 1; s <= count; s++) if (level["server", s] != baseline) add_ratios(s, first[i])
+        }
+        figure_end("ratio", slices > 4 ? 3 : 2)
+    }
+
+    figure_begin(base "memory", "memory", file, "Peak memory of the server" of,
+        "Largest of the process tree in a run, mean of " plural(runs, "run", "runs") ".", "MiB")
+    for (i = 1; i <= cell_count; i++) sum[i, "peak_mib"] = sum[i, "peak_kib"] == "-" ? "-" : sum[i, "peak_kib"] / 1024
+    for (i = 1; i <= slices; i++) {
+        panel_begin(text[i])
+        for (s = 1; s <= count; s++) add_series(s, first[i], "peak_mib", "", "", "", "MiB")
+    }
+    if (panel_high[1] > 0) figure_end("zero", slices > 4 ? 3 : 2)
+}
+
+# Adds the range from the slowest to the fastest run of a server.
+function add_range(s, first,    i, c, v) {
+    for (i = 1; i <= level_count[x_name]; i++) {
+        v = level[x_name, i]
+        c = cell_like(first, "server", level["server", s])
+        c = c ? cell_like(c, x_name, v) : 0
+        if (!c || sum[c, "rps_min"] == "-") continue
+        range[panels] = range[panels] sprintf("%s %.10g %.10g\n", v, sum[c, "rps_min"], sum[c, "rps_max"])
+        if (sum[c, "rps_max"] > panel_high[panels]) panel_high[panels] = sum[c, "rps_max"]
+    }
+}
+
+BEGIN {
+    study_load(dir "/study.txt")
+    summary_load(dir "/summary.tsv")
+    comparisons_load(dir "/comparisons.tsv")
+    for (i = 1; i <= cell_count; i++) if (client_bound(i)) any_bound = 1
+    if (x_name != "") x_axis()
+    for (i = 1; i <= level_count["file"]; i++) {
+        base = level["file", i]
+        sub(/\.[a-z]+$/, "", base)
+        figures_of(level["file", i], base == "-" ? "" : base "-")
+    }
+}

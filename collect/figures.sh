@@ -1,0 +1,63 @@
+#!/bin/bash
+# figures.sh: draws the figures of a study.
+#
+# usage:    collect/figures.sh DIR             reads DIR/study.txt, summary.tsv and comparisons.tsv; writes DIR/figures/
+#           collect/figures.sh DIR terminal    prints the main figure as text
+# example:  collect/figures.sh results/fork-vs-thread/20260101-120000
+#
+# For each file: requests/s of all servers (FILE-requests) and of each alone (FILE-requests-SERVER), server CPU per request
+# (FILE-cpu), percentiles of the time of a request (FILE-time), ratio to the baseline (FILE-ratio), memory (FILE-memory), each
+# as .svg and .png, and list.tsv, which names them: name, kind, file, description. The x axis is the numeric factor that
+# varies most; other factors that vary make the panels of a figure. The look is in dcollect.p beside dcollect.sh.
+set -euo pipefail
+export LC_ALL=C
+here=$(dirname -- "${BASH_SOURCE[0]}")
+# shellcheck source=collect/stage.sh
+. "$here/stage.sh"
+
+terminal=
+if [[ $# -eq 2 && $2 == terminal ]]; then
+    terminal=yes
+    set -- "$1"
+fi
+stage_begin "$@"
+for table in summary comparisons; do
+    if [[ ! -f $dir/$table.tsv ]]; then
+        echo "figures.sh: $dir holds no $table.tsv: make it with collect/summary.sh and collect/compare.sh" >&2
+        exit 1
+    fi
+done
+if ! command -v gnuplot >/dev/null; then
+    echo "figures.sh: gnuplot is missing: apt-get install gnuplot-nox" >&2
+    exit 1
+fi
+
+program=$(cd -- "$here/.." && pwd)/dcollect.p
+here=$(cd -- "$here" && pwd)
+dir=$(cd -- "$dir" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+"${AWK:-awk}" -v dir="$dir" -v out="$work" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
+    -f "$here/tables.awk" -f "$here/figures.awk"
+
+draw() { # NAME KIND-OF-OUTPUT
+    (cd -- "$work" && LC_ALL=C.UTF-8 gnuplot -e "parameters='$1.gp'; output_kind='$2'; output_file='$1.$2'; columns_of_terminal=${COLUMNS:-80}" \
+        "$program")
+}
+
+if [[ $terminal ]]; then
+    name=$(head -n 1 "$work/list.tsv" | cut -f 1)
+    draw "$name" txt
+    cat "$work/$name.txt"
+    exit
+fi
+
+mkdir -p -- "$dir/figures"
+while IFS=$'\t' read -r name _; do
+    draw "$name" svg
+    "${AWK:-awk}" -f "$here/svg.awk" "$work/$name.svg" >"$work/$name.tidy"
+    draw "$name" png
+    mv -- "$work/$name.tidy" "$dir/figures/$name.svg"
+    mv -- "$work/$name.png" "$dir/figures/$name.png"
+done <"$work/list.tsv"
+cp -- "$work/list.tsv" "$dir/figures/list.tsv"

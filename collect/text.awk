@@ -1,0 +1,83 @@
+# text.awk: numbers and lists as the reader sees them. Functions only.
+
+# 12345.6 -> 12,346
+function thousands(v,    text, sign, out) {
+    sign = ""
+    if (v < 0) { sign = "-"; v = -v }
+    text = sprintf("%.0f", v)
+    out = ""
+    while (length(text) > 3) {
+        out = "," substr(text, length(text) - 2) out
+        text = substr(text, 1, length(text) - 3)
+    }
+    return (text == "0" && out == "" ? "" : sign) text out
+}
+
+# Three digits that count: 39,123 → 39,123; 123.4 → 123; 12.34 → 12.3; 1.234 → 1.23; 0.01234 → 0.0123
+function human(v,    size) {
+    if (v == "-" || v == "") return "–"
+    size = v < 0 ? -v : v
+    if (size >= 99.95) return thousands(v)
+    if (size >= 9.995) return sprintf("%.1f", v)
+    if (size >= 0.9995) return sprintf("%.2f", v)
+    if (size == 0) return "0"
+    return sprintf("%.3g", v)
+}
+
+# A ratio as a change: 1.083 -> "8.3% more", 0.52 -> "48% less", 2.31 -> "2.31 times as many".
+function change(ratio, more, less, times) {
+    if (ratio >= 2 || ratio <= 0.5) return factor_text(ratio) " times " times
+    if (ratio >= 1) return percent_text(ratio - 1) " " more
+    return percent_text(1 - ratio) " " less
+}
+
+function percent_text(share,    v) {
+    v = share * 100
+    if (v < 0) v = -v
+    return (v >= 9.95 ? sprintf("%.0f", v) : v >= 0.095 ? sprintf("%.1f", v) : sprintf("%.2f", v)) "%"
+}
+
+# A ratio: 2.31, 0.52, 0.0421, 11.2, near one to three places: 1.004
+function factor_text(v) {
+    if (v >= 0.9 && v < 1.1) return sprintf("%.3f", v)
+    return human(v)
+}
+
+function interval_text(low, high) { return factor_text(low) " to " factor_text(high) }
+
+function p_text(p) {
+    if (p == "-") return "–"
+    return p < 0.0001 ? "< 0.0001" : sprintf("%.4f", p)
+}
+
+# 1 run, 2 runs
+function plural(n, one, many) { return thousands(n) " " (n == 1 ? one : many) }
+
+# The words of list[1..n] with commas and "and".
+function join_text(list, n,    i, out) {
+    out = ""
+    for (i = 1; i <= n; i++) out = out (i == 1 ? "" : i == n ? " and " : ", ") list[i]
+    return out
+}
+
+# A factor's value in words: requests 1000 -> "1,000 requests".
+function factor_value(name, v) {
+    if (name == "concurrency") return "concurrency " v
+    if (name == "requests") return thousands(v) (v == 1 ? " request" : " requests")
+    if (name == "calls") return v (v == 1 ? " call" : " calls") " per connection"
+    if (name == "keepalive") return "keep-alive " v
+    if (name == "processors") return v == "all" ? "all processors" : v == 1 ? "1 processor" : v " processors"
+    if (name == "protocol") return v " protocol"
+    if (name == "service") return "service " v
+    if (name == "load") return "load by " v
+    if (name == "file") return v == "-" ? "" : v
+    return v
+}
+
+# The unit of the x axis.
+function x_title(name) {
+    if (name == "concurrency") return "concurrency (connections at once)"
+    if (name == "requests") return "requests in all"
+    if (name == "calls") return "calls per connection"
+    return name
+}

@@ -1,0 +1,113 @@
+# dcollect.p: draws one figure of a study. Called by collect/figures.sh, which writes the data and the parameters.
+#
+# usage:    gnuplot -e "parameters='NAME.gp'; output_kind='svg'; output_file='NAME.svg'" dcollect.p
+#
+# output_kind is svg (for the page), png (for the README, at twice the size) or txt (for the terminal). A figure is a grid of
+# panels that share their x axis; in each, every server is a line with error bars, named at its end. Colours are those of
+# Okabe and Ito, which colour-blind readers can tell apart; each server also has a shape of its own. A point is drawn hollow where
+# the load generator was the limit.
+
+set encoding utf8
+load parameters
+
+ink = '#222222'
+soft = '#555555'
+grid_colour = '#dddddd'
+paper = '#ffffff'
+array colour[8] = [0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x777777, 0x222222]
+array text_colour[8] = [0x0072b2, 0xd55e00, 0x00795a, 0xa3497a, 0x8a6000, 0x1c74a8, 0x555555, 0x222222]
+array full[4] = [7, 5, 9, 13]
+array hollow[4] = [6, 4, 8, 12]
+c(s) = colour[(s - 1) % 8 + 1]
+t(s) = text_colour[(int(s) - 1) % 8 + 1]
+shape(s) = (s - 1) % 4 + 1
+
+if (y_log) { set logscale y }
+if (x_log) { set logscale x }
+set xrange [x_low:x_high]
+
+# The terminal: letters instead of shapes, one panel.
+if (output_kind eq 'txt') {
+    set terminal dumb noenhanced size (columns_of_terminal < 60 ? 60 : columns_of_terminal > 110 ? 110 : columns_of_terminal), 24
+    set output output_file
+    set title title_text.(panel_title[1] eq '' ? '' : ', '.panel_title[1])
+    set xlabel x_title
+    set ylabel ''
+    set yrange [y_low[1]:y_high[1]]
+    eval 'set ytics ('.y_tics[1].')'
+    set key outside below horizontal samplen 1
+    set tics nomirror
+    set border 3
+    letter(s) = substr('ABCDEFGHIJKLMNOPQRSTUVWXYZ', s, s)
+    plot for [s=1:servers] data index s - 1 using (real(strcol(1))):2 with points pt letter(s) title letter(s).' '.word(names, s)
+    unset output
+    exit
+}
+
+# The size in pixels of the page: a head with title and subtitle, then the grid.
+scale = output_kind eq 'png' ? 2.0 : 1.0
+margin_left = 78.0
+margin_right = 22.0 + (categorical ? 8 : 8.6 * label_width)
+head = 66.0
+panel_head = panels > 1 ? 26.0 : 0.0
+foot = categorical ? 34.0 : 56.0
+panel_width = columns == 1 ? 660.0 : columns == 2 ? 380.0 : 270.0
+panel_height = rows == 1 ? 330.0 : 250.0
+cell_width = margin_left + panel_width + margin_right
+cell_height = panel_head + panel_height + foot
+width = columns * cell_width
+height = head + rows * cell_height
+
+if (output_kind eq 'svg') {
+    set terminal svg size width,height noenhanced font 'sans-serif,14' background rgb paper linewidth 1
+} else {
+    set terminal pngcairo size scale * width,scale * height noenhanced font 'DejaVu Sans,10.5' fontscale scale \
+        background rgb paper linewidth scale pointscale scale
+}
+set output output_file
+font_of(size) = output_kind eq 'svg' ? sprintf('sans-serif,%d', size) : sprintf('DejaVu Sans,%g', size * 0.75)
+bold_of(size) = output_kind eq 'svg' ? sprintf('sans-serif:Bold,%d', size) : sprintf('DejaVu Sans:Bold,%g', size * 0.75)
+
+set multiplot
+set border 1 lc rgb soft lw 1
+set tics nomirror scale 0.4 textcolor rgb ink
+set grid ytics lt 1 lw 1 lc rgb grid_colour
+set ytics scale 0
+set bars 0
+unset key
+set clip points
+set style fill solid 1.0 noborder
+
+do for [p = 1:panels] {
+    column = (p - 1) % columns
+    row = (p - 1) / columns
+    set lmargin at screen (column * cell_width + margin_left) / width
+    set rmargin at screen (column * cell_width + margin_left + panel_width) / width
+    set tmargin at screen 1 - (head + row * cell_height + panel_head) / height
+    set bmargin at screen 1 - (head + row * cell_height + panel_head + panel_height) / height
+    unset label
+    if (p == 1) {
+        set label 1 title_text at screen 14 / width, screen 1 - 22 / height left font bold_of(18) textcolor rgb ink
+        set label 2 subtitle_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb soft
+    }
+    if (panel_title[p] ne '') { set label 3 panel_title[p] at graph 0, graph 1 offset 0,0.7 left font bold_of(14) textcolor rgb ink }
+    set yrange [y_low[p]:y_high[p]]
+    eval 'set ytics ('.y_tics[p].')'
+    set xlabel x_title textcolor rgb ink offset 0,0.2
+    if (column == 0) { set ylabel y_title textcolor rgb ink offset 0.5,0 } else { unset ylabel }
+    unset arrow
+    if (kind eq 'ratio') { set arrow from graph 0, first 1 to graph 1, first 1 nohead lw 1.5 lc rgb ink }
+    b = (p - 1) * servers
+
+    # What hovering shows is drawn last, invisible, above everything; PNG knows no such thing and leaves it out.
+    plot range index p - 1 using 1:2:3 with filledcurves lc rgb '#d5777777' notitle, \
+        for [s = 1:servers] data index b + s - 1 using 1:2 with lines lw 1.6 lc rgb c(s), \
+        for [s = 1:servers] data index b + s - 1 using 1:2:3:4 with yerrorbars pt -1 lw 1.3 lc rgb c(s) + 0x55000000, \
+        for [s = 1:servers] data index b + s - 1 using 1:($5 == 0 ? $2 : NaN) with points pt full[shape(s)] ps 0.75 lc rgb c(s), \
+        for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt full[shape(s)] ps 0.85 lc rgb paper, \
+        for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt hollow[shape(s)] ps 0.85 lc rgb c(s), \
+        labels index p - 1 using 1:2:4:(t($3)) with labels left offset 0.4,0 tc rgb variable, \
+        for [s = 1:servers] data index b + s - 1 using 1:2:6 with labels hypertext point pt 7 ps 1.6 lc rgb '#feffffff'
+}
+unset multiplot
+unset output
