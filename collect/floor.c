@@ -1,0 +1,326 @@
+/* floor: the bare reference that a server is measured against: a concurrency model with no handler
+ * at all.
+ *
+ * usage:    floor fork|thread|one [OPTION]... PORT BYTES
+ * example:  collect/floor thread 0 1000
+ *
+ * Accept, hand over, read once, write a constant reply with BYTES of body, close. Whatever a real
+ * server costs on top of this is its handler. PORT 0 takes a free port; the ready line names it.
+ * SIGTERM and SIGINT end it with status 0.
+ *
+ * The options are the mistakes that classroom servers make, so that the study `mistakes` can show
+ * what each of them does alone. None of them touches the plain path: what answers a connection is
+ * chosen once, at start.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    STACK_BYTES = 64 * 1024,
+    REQUEST_BYTES = 4096,
+    HEAD_BYTES = 256,
+    BODY_MOST = 64 * 1024 * 1024,
+    /* Two mappings a thread: half of the kernel's usual vm.max_map_count, and 1 GiB of address
+       space at most. */
+    JOINABLE_MOST = 16000
+};
+
+struct reply {
+    char *bytes;
+    size_t head;
+    size_t total;
+};
+
+static struct reply reply;
+static void (*answer)(int connection);
+static useconds_t work;
+static int joinable_left;
+
+static const char usage[] =
+    "usage: floor fork|thread|one [OPTION]... PORT BYTES\n"
+    "A bare server: every request is answered with BYTES of x, with no handler at all.\n"
+    "  fork             one process per connection\n"
+    "  thread           one detached thread with a stack of 64 KiB per connection\n"
+    "  one              one connection at a time\n"
+    "  --backlog N      the listen queue (4096)\n"
+    "  --keep-alive     answer until the client closes\n"
+    "mistakes, for study:\n"
+    "  --split-writes   head and body in two writes, Nagle's algorithm on; implies --keep-alive\n"
+    "  --joinable       threads are neither detached nor joined: their stacks stay. After 16000\n"
+    "                   of them connections are closed unanswered, as if none could be made\n"
+    "  --work US        sleep for so many microseconds before each reply, as a slow handler "
+    "would\n";
+
+__attribute__((format(printf, 2, 3), noreturn)) static void fail(int status, const char *format,
+                                                                 ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("floor: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(status);
+}
+
+static void answer_once(int connection)
+{
+    char request[REQUEST_BYTES];
+    if (read(connection, request, sizeof(request)) > 0 &&
+        write(connection, reply.bytes, reply.total) < 0) {
+        /* The client has gone: nothing is left to do for it. */
+    }
+    close(connection);
+}
+
+static int write_all(int connection, const char *bytes, size_t left)
+{
+    while (left > 0) {
+        ssize_t written = write(connection, bytes, left);
+        if (written <= 0)
+            return -1;
+        bytes += written;
+        left -= (size_t)written;
+    }
+    return 0;
+}
+
+static void answer_many(int connection)
+{
+    char request[REQUEST_BYTES];
+    while (read(connection, request, sizeof(request)) > 0) {
+        if (work)
+            usleep(work);
+        if (write_all(connection, reply.bytes, reply.total) < 0)
+            break;
+    }
+    close(connection);
+}
+
+static void answer_split(int connection)
+{
+    char request[REQUEST_BYTES];
+    while (read(connection, request, sizeof(request)) > 0) {
+        if (work)
+            usleep(work);
+        if (write_all(connection, reply.bytes, reply.head) < 0 ||
+            write_all(connection, reply.bytes + reply.head, reply.total - reply.head) < 0)
+            break;
+    }
+    close(connection);
+}
+
+static void answer_slowly(int connection)
+{
+    usleep(work);
+    answer_once(connection);
+}
+
+static void *run_thread(void *argument)
+{
+    answer((int)(long)argument);
+    return NULL;
+}
+
+static void hand_to_thread(int connection, const pthread_attr_t *attributes)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, attributes, run_thread, (void *)(long)connection) != 0)
+        close(connection);
+}
+
+static int accept_next(int listener)
+{
+    int connection;
+    while ((connection = accept(listener, NULL, NULL)) < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        else if (errno != EINTR && errno != ECONNABORTED)
+            fail(1, "accept: %s", strerror(errno));
+    }
+    return connection;
+}
+
+__attribute__((noreturn)) static void serve_fork(int listener)
+{
+    for (;;) {
+        int connection = accept_next(listener);
+        if (fork() == 0) {
+            answer(connection);
+            _exit(0);
+        }
+        close(connection);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+    }
+}
+
+__attribute__((noreturn)) static void serve_thread(int listener)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    for (;;)
+        hand_to_thread(accept_next(listener), &attributes);
+}
+
+__attribute__((noreturn)) static void serve_joinable(int listener)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    for (;;) {
+        int connection = accept_next(listener);
+        if (joinable_left > 0) {
+            hand_to_thread(connection, &attributes);
+            if (--joinable_left == 0)
+                fprintf(stderr, "floor: %d threads were never joined: no further one is made\n",
+                        JOINABLE_MOST);
+        } else {
+            close(connection);
+        }
+    }
+}
+
+__attribute__((noreturn)) static void serve_one(int listener)
+{
+    for (;;)
+        answer(accept_next(listener));
+}
+
+static long number(const char *text, long most, const char *what)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 0 || value > most)
+        fail(2, "%s is a number from 0 to %ld, not '%s'", what, most, text);
+    return value;
+}
+
+static void make_reply(size_t body, int keep)
+{
+    reply.bytes = malloc(HEAD_BYTES + body);
+    if (!reply.bytes)
+        fail(1, "no memory for %zu bytes", body);
+    int head = snprintf(reply.bytes, HEAD_BYTES,
+                        "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/plain\r\n"
+                        "Content-Length: %zu\r\nConnection: %s\r\n\r\n",
+                        body, keep ? "keep-alive" : "close");
+    reply.head = (size_t)head;
+    reply.total = reply.head + body;
+    memset(reply.bytes + reply.head, 'x', body);
+}
+
+static int listen_on(in_port_t port, int backlog, in_port_t *bound)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0 ||
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) < 0 ||
+        bind(listener, (struct sockaddr *)&address, size) < 0 || listen(listener, backlog) < 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) < 0)
+        fail(1, "port %d: %s", port, strerror(errno));
+    *bound = ntohs(address.sin_port);
+    return listener;
+}
+
+static void stop(int number_of_signal)
+{
+    (void)number_of_signal;
+    _exit(0);
+}
+
+struct choice {
+    const char *model;
+    void (*serve)(int listener);
+};
+
+static const struct choice choices[] = {
+    {"fork", serve_fork}, {"thread", serve_thread}, {"one", serve_one}};
+
+static void (*model_named(const char *name))(int)
+{
+    for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
+        if (!strcmp(choices[i].model, name))
+            return choices[i].serve;
+    fail(2, "there is no model '%s': fork, thread or one", name);
+}
+
+int main(int count, char *arguments[])
+{
+    enum { BACKLOG = 256, KEEP, SPLIT, JOINABLE, WORK, HELP };
+    static const struct option options[] = {{"backlog", required_argument, NULL, BACKLOG},
+                                            {"keep-alive", no_argument, NULL, KEEP},
+                                            {"split-writes", no_argument, NULL, SPLIT},
+                                            {"joinable", no_argument, NULL, JOINABLE},
+                                            {"work", required_argument, NULL, WORK},
+                                            {"help", no_argument, NULL, HELP},
+                                            {NULL, 0, NULL, 0}};
+    int option, backlog = 4096, keep = 0, split = 0, joinable = 0;
+    while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
+        switch (option) {
+        case BACKLOG:
+            backlog = (int)number(optarg, 65535, "--backlog");
+            break;
+        case KEEP:
+            keep = 1;
+            break;
+        case SPLIT:
+            keep = split = 1;
+            break;
+        case JOINABLE:
+            joinable = 1;
+            break;
+        case WORK:
+            work = (useconds_t)number(optarg, 999999, "--work");
+            break;
+        case HELP:
+            fputs(usage, stdout);
+            return 0;
+        default:
+            return 2;
+        }
+    }
+    if (count - optind != 3) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    void (*serve)(int) = model_named(arguments[optind]);
+    if (joinable && serve != serve_thread)
+        fail(2, "--joinable is for the model thread");
+    if (joinable) {
+        joinable_left = JOINABLE_MOST;
+        serve = serve_joinable;
+    }
+    in_port_t bound;
+    long port = number(arguments[optind + 1], 65535, "PORT");
+    make_reply((size_t)number(arguments[optind + 2], BODY_MOST, "BYTES"), keep);
+    answer = split ? answer_split : keep ? answer_many : work ? answer_slowly : answer_once;
+
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGTERM, stop);
+    signal(SIGINT, stop);
+    int listener = listen_on((in_port_t)port, backlog, &bound);
+    printf("floor: http://127.0.0.1:%d/ answers %zu bytes, model %s%s%s\n", bound,
+           reply.total - reply.head, arguments[optind], split ? ", split writes" : "",
+           joinable ? ", threads never joined" : "");
+    fflush(stdout);
+    serve(listener);
+}
