@@ -46,10 +46,10 @@ if (output_kind eq 'txt') {
 
 # The size in pixels of the page: a head with title and subtitle, then the grid.
 scale = output_kind eq 'png' ? 2.0 : 1.0
-margin_left = 78.0
+margin_left = 92.0
 margin_right = 22.0 + (categorical ? 8 : 8.6 * label_width)
 head = 66.0
-panel_head = panels > 1 ? 26.0 : 0.0
+panel_head = panels > 1 ? 34.0 : 0.0
 foot = categorical ? 34.0 : 56.0
 panel_width = columns == 1 ? 660.0 : columns == 2 ? 380.0 : 270.0
 panel_height = rows == 1 ? 330.0 : 250.0
@@ -73,9 +73,8 @@ set border 1 lc rgb soft lw 1
 set tics nomirror scale 0.4 textcolor rgb ink
 set grid ytics lt 1 lw 1 lc rgb grid_colour
 set ytics scale 0
-set bars 0
 unset key
-set clip points
+unset ylabel
 set style fill solid 1.0 noborder
 
 do for [p = 1:panels] {
@@ -90,11 +89,13 @@ do for [p = 1:panels] {
         set label 1 title_text at screen 14 / width, screen 1 - 22 / height left font bold_of(18) textcolor rgb ink
         set label 2 subtitle_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb soft
     }
-    if (panel_title[p] ne '') { set label 3 panel_title[p] at graph 0, graph 1 offset 0,0.7 left font bold_of(14) textcolor rgb ink }
+    if (panel_title[p] ne '') { set label 3 panel_title[p] at graph 0, graph 1 offset 0,0.9 left font bold_of(14) textcolor rgb ink }
     set yrange [y_low[p]:y_high[p]]
     eval 'set ytics ('.y_tics[p].')'
     set xlabel x_title textcolor rgb ink offset 0,0.2
-    if (column == 0) { set ylabel y_title textcolor rgb ink offset 0.5,0 } else { unset ylabel }
+    if (column == 0) {
+        set label 4 y_title at screen (column * cell_width + 20) / width, graph 0.5 center rotate by 90 textcolor rgb ink
+    }
     unset arrow
     if (kind eq 'ratio') { set arrow from graph 0, first 1 to graph 1, first 1 nohead lw 1.5 lc rgb ink }
     b = (p - 1) * servers
@@ -102,8 +103,8 @@ do for [p = 1:panels] {
     # What hovering shows is drawn last, invisible, above everything; PNG knows no such thing and leaves it out.
     plot range index p - 1 using 1:2:3 with filledcurves lc rgb '#d5777777' notitle, \
         for [s = 1:servers] data index b + s - 1 using 1:2 with lines lw 1.6 lc rgb c(s), \
-        for [s = 1:servers] data index b + s - 1 using 1:2:3:4 with yerrorbars pt -1 lw 1.3 lc rgb c(s) + 0x55000000, \
-        for [s = 1:servers] data index b + s - 1 using 1:($5 == 0 ? $2 : NaN) with points pt full[shape(s)] ps 0.75 lc rgb c(s), \
+        for [s = 1:servers] data index b + s - 1 using 1:3:(0):($4 - $3) with vectors nohead lw 2 lc rgb c(s) + 0x55000000, \
+        for [s = 1:servers] data index b + s - 1 using 1:($5 == 0 ? $2 : NaN) with points pt full[shape(s)] ps 0.8 lc rgb c(s), \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt full[shape(s)] ps 0.85 lc rgb paper, \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt hollow[shape(s)] ps 0.85 lc rgb c(s), \
         labels index p - 1 using 1:2:4:(t($3)) with labels left offset 0.4,0 tc rgb variable, \

@@ -32,7 +32,7 @@ function tics(low, high, step,    v, i, text) {
 }
 
 # The x axis of the study: x_low, x_high, x_log, x_tics, and x_at[value].
-function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text, at, previous) {
+function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text) {
     n = level_count[x_name]
     first = level[x_name, 1]
     last = level[x_name, n]
@@ -45,14 +45,11 @@ function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text, at
     }
     x_log = first > 0 && widest / narrowest > 8
     text = ""
-    previous = -1e9
     step = n > 12 ? nice_step(last - first, 6) : 0
     for (i = 1; i <= n; i++) {
         v = level[x_name, i]
-        at = x_log ? log(v / first) / log(last / first) : (v - first) / (last - first)
-        if (x_log ? at - previous < 0.055 && i < n : (step && v % step && i > 1)) continue
+        if (x_log ? !log_tic(i, n) : (step && v % step && i > 1)) continue
         text = text (text == "" ? "" : ", ") sprintf("'%s' %s", thousands(v), v)
-        previous = at
     }
     x_tics = text
     if (x_log) {
@@ -64,6 +61,27 @@ function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text, at
         x_high = last + 0.04 * (last - first)
         x_unit = 0.0035 * (last - first)
     }
+}
+
+# Whether level i gets its number on a logarithmic x axis: first and last do, then 1, 2 and 5 times a power of ten, then
+# what there is room for.
+function log_tic(i, n,    j, k, at, span, wanted, digits, near) {
+    if (!log_tics_chosen) {
+        log_tics_chosen = 1
+        span = log(level[x_name, n] / level[x_name, 1])
+        for (wanted = 1; wanted <= 3; wanted++)
+            for (j = n; j >= 1; j--) {
+                digits = level[x_name, j] ""
+                gsub(/[0.]/, "", digits)
+                if (wanted == 1 ? (j > 1 && j < n) : wanted == 2 && digits !~ /^[125]$/) continue
+                near = 0
+                at = log(level[x_name, j])
+                for (k = 1; k <= n; k++)
+                    if (log_tic_at[k] && (log(level[x_name, k]) - at) ^ 2 < (0.06 * span) ^ 2) near = 1
+                if (!near) log_tic_at[j] = 1
+            }
+    }
+    return log_tic_at[i]
 }
 
 # Where server s of `servers` is drawn at this value: a little beside the others, so that the bars can be told apart.
@@ -233,7 +251,7 @@ function labels_write(p, low, high, y_log, rows, label_of,    s, n, i, j, k, ord
             if (!moved) break
         }
         for (i = 2; i <= n; i++) if (y[order[i]] < y[order[i - 1]] + gap) y[order[i]] = y[order[i - 1]] + gap
-        top = 0.99
+        top = 0.97
         for (i = n; i >= 1; i--) { if (y[order[i]] > top) y[order[i]] = top; top = y[order[i]] - gap }
     }
     if (!n) print "NaN NaN 1 \"\" NaN NaN" > path
@@ -327,12 +345,11 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
     figure_begin(base "time", "time", file, "Time of a request" of,
         "Percentiles of each run, mean over " plural(runs, "run", "runs") ". Each panel has its own scale." hollow_text, "milliseconds")
     split("p50_ms p95_ms p99_ms", percentiles, " ")
-    percentile_text[1] = "median"
-    percentile_text[2] = "95th percentile"
-    percentile_text[3] = "99th percentile"
+    split("median|p95|p99", percentile_text, "|")
+    if (slices == 1) split("median|95th percentile|99th percentile", percentile_text, "|")
     for (i = 1; i <= slices; i++)
         for (p = 1; p <= 3; p++) {
-            panel_begin(percentile_text[p] (text[i] == "" ? "" : "; " text[i]))
+            panel_begin(percentile_text[p] (text[i] == "" ? "" : ": " text[i]))
             for (s = 1; s <= count; s++) add_series(s, first[i], percentiles[p], "", "", "", "ms")
         }
     figure_end("own", 3)
