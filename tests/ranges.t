@@ -1,0 +1,145 @@
+#!/usr/bin/perl
+# Byte ranges, single and multiple: exact bytes, exact multipart, no reply longer than the file and its part heads.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $content = join '', map { chr(($_ * 7 + ($_ >> 8)) % 256) } 0 .. 99_999;
+my $root = tree('file.bin' => $content, 'ten.txt' => '0123456789', 'empty.txt' => '');
+
+# Range of ten.txt => [first, last] of each part; [] is 416, undef is the whole file by 200
+my %table = (
+    'bytes=0-0'          => [[0, 0]],
+    'bytes=0-9'          => [[0, 9]],
+    'bytes=0-'           => [[0, 9]],
+    'bytes=9-'           => [[9, 9]],
+    'bytes=3-5'          => [[3, 5]],
+    'bytes=3-99'         => [[3, 9]],
+    'bytes=0-18446744073709551615' => [[0, 9]],
+    'bytes=-1'           => [[9, 9]],
+    'bytes=-10'          => [[0, 9]],
+    'bytes=-99'          => [[0, 9]],
+    'bytes=007-008'      => [[7, 8]],
+    'Bytes=0-0'          => [[0, 0]],
+    'bytes=0-0,5-5'      => [[0, 0], [5, 5]],
+    'bytes=0-0, 5-5'     => [[0, 0], [5, 5]],
+    'bytes= 0-0 , 5-5 '  => [[0, 0], [5, 5]],
+    'bytes=0-0,,5-5,'    => [[0, 0], [5, 5]],
+    'bytes=5-5,0-0'      => [[5, 5], [0, 0]],
+    'bytes=0-1,-2'       => [[0, 1], [8, 9]],
+    'bytes=0-4,3-7'      => [[0, 7]],
+    'bytes=3-7,0-4'      => [[0, 7]],
+    'bytes=0-4,5-9'      => [[0, 9]],
+    'bytes=0-9,0-9'      => [[0, 9]],
+    'bytes=0-,0-,0-'     => [[0, 9]],
+    'bytes=0-9,-1,3-'    => [[0, 9]],
+    'bytes=0-0,99-'      => [[0, 0]],
+    'bytes=99-,0-0'      => [[0, 0]],
+    'bytes=0-0,-0'       => [[0, 0]],
+    'bytes=10-'          => [],
+    'bytes=10-20'        => [],
+    'bytes=99999999999-' => [],
+    'bytes=-0'           => [],
+    'bytes=10-,20-30'    => [],
+    map({ $_ => undef } 'bytes=', 'bytes', '=0-1', 'bytes=-', 'bytes=,', 'bytes=a-b', 'bytes=1', 'bytes=5-3', 'bytes=0-1-2',
+        'bytes=--1', 'bytes=+0-1', 'bytes=0x0-1', 'bytes=0 - 1', 'bytes=0-1;2-3', 'bytes=0-0,5-3', 'bytes=0-0,x',
+        'bytes 0-1', 'lines=0-1', 'none', 'bytes=18446744073709551616-', 'bytes=0-99999999999999999999999x',
+        'bytes=0.0-1', 'bytes =0-1'),
+);
+
+each_server(sub ($model) {
+    my $server = start_server(root => $root);
+    my $ten = '0123456789';
+
+    for my $range (sort keys %table) {
+        my $expected = $table{$range};
+        my $reply = $server->get('/ten.txt', Range => $range);
+        if (!defined $expected) {
+            is $reply->{status}, 200, "Range: $range is ignored: 200";
+            is $reply->{body}, $ten, "Range: $range: the whole file";
+        } elsif (!@$expected) {
+            is $reply->{status}, 416, "Range: $range: 416";
+            is $reply->field('Content-Range'), 'bytes */10', "Range: $range: Content-Range says the size";
+        } elsif (@$expected == 1) {
+            my ($first, $last) = @{ $expected->[0] };
+            is $reply->{status}, 206, "Range: $range: 206";
+            is $reply->field('Content-Range'), "bytes $first-$last/10", "Range: $range: Content-Range";
+            is $reply->{body}, substr($ten, $first, $last - $first + 1), "Range: $range: these bytes";
+            like $reply->field('Content-Type'), qr{^text/plain}, "Range: $range: the type of the file";
+        } else {
+            is $reply->{status}, 206, "Range: $range: 206";
+            ok !$reply->has('Content-Range'), "Range: $range: no Content-Range outside of the parts";
+            my @parts = eval { parse_parts($reply) };
+            is $@, '', "Range: $range: well-formed parts";
+            is_deeply [map { $_->[0]{'content-range'} } @parts], [map { "bytes $_->[0]-$_->[1]/10" } @$expected],
+                "Range: $range: Content-Range of each part";
+            is_deeply [map { $_->[1] } @parts], [map { substr $ten, $_->[0], $_->[1] - $_->[0] + 1 } @$expected],
+                "Range: $range: the bytes of each part";
+            like $_->[0]{'content-type'}, qr{^text/plain}, "Range: $range: the type in each part" for @parts;
+        }
+        is $reply->field('ETag'), $server->head('/ten.txt')->field('ETag'), "Range: $range: the ETag of the file"
+            if $reply->{status} == 206;
+    }
+
+    is $server->get('/ten.txt')->field('Accept-Ranges'), 'bytes', 'Accept-Ranges: bytes';
+    is $server->get('/empty.txt', Range => 'bytes=0-')->{status}, 416, 'the first byte of an empty file: 416';
+    is $server->get('/empty.txt', Range => 'bytes=0-')->field('Content-Range'), 'bytes */0', 'and it says 0';
+    ok $server->get('/empty.txt', Range => 'bytes=-5')->{status} =~ /^(?:200|416)$/, 'the last bytes of an empty file: 200 or 416';
+    my $head = $server->head('/ten.txt', Range => 'bytes=0-1');
+    is $head->{status}, 200, 'Range belongs to GET alone: HEAD gets 200';
+    is $head->field('Content-Length'), 10, 'and the whole length';
+    is $server->get('/none', Range => 'bytes=0-1')->{status}, 404, 'a range of a missing file: 404';
+    my $twice = $server->get('/ten.txt', Range => 'bytes=0-1', Range => 'bytes=2-3');
+    ok $twice->{status} == 200 || $twice->{status} == 400, 'two Range fields: 200 or 400';
+
+    # 32 ranges far apart are served; many more are not worth it.
+    my @spots = map { $_ * 3000 } 0 .. 31;
+    my $many = $server->get('/file.bin', Range => 'bytes=' . join ',', map { "$_-" . ($_ + 9) } @spots);
+    is $many->{status}, 206, '32 ranges: 206';
+    my @parts = eval { parse_parts($many) };
+    is_deeply [map { $_->[1] } @parts], [map { substr $content, $_, 10 } @spots], '32 ranges: the bytes of each';
+
+    my $limit = length $content;
+    for my $case (
+        ['1000 ranges of a byte',              join ',', map { $_ * 100 . '-' . $_ * 100 } 0 .. 999],
+        ['1000 times the whole file',          join ',', ('0-') x 1000],
+        ['1000 overlapping ranges',            join ',', map { "$_-" . ($_ + 5000) } 0 .. 999],
+        ['30 times nearly the whole file',     join ',', map { "$_-" } 0 .. 29],
+        ['30 nested ranges',                   join ',', map { $_ * 100 . '-' . (99_999 - $_ * 100) } 0 .. 29],
+        ['suffixes of all lengths',            join ',', map { "-$_" } 1 .. 1000],
+        ['ranges of everything, with gaps',    join ',', map { $_ * 3300 . '-' . ($_ * 3300 + 3298) } 0 .. 29],
+    ) {
+        my ($name, $ranges) = @$case;
+        my $reply = $server->get('/file.bin', Range => "bytes=$ranges");
+        my @got = $reply->{status} == 206 && $reply->field('Content-Type') =~ /multipart/ ? parse_parts($reply) : ();
+        ok $reply->{status} == 200 || $reply->{status} == 206, "$name: served in one way or another";
+        cmp_ok length($reply->{body}), '<=', $limit + 300 * (@got + 1), "$name: no longer than the file and its part heads";
+        if ($reply->{status} == 200) {
+            ok $reply->{body} eq $content, "$name: the whole file";
+        } elsif (!@got) {
+            my ($first, $last) = $reply->field('Content-Range') =~ /^bytes (\d+)-(\d+)/;
+            ok $reply->{body} eq substr($content, $first, $last - $first + 1), "$name: the right bytes";
+        } else {
+            my @wrong = grep {
+                my ($first, $last) = $_->[0]{'content-range'} =~ /^bytes (\d+)-(\d+)/;
+                $_->[1] ne substr $content, $first, $last - $first + 1
+            } @got;
+            is scalar(@wrong), 0, "$name: the right bytes in each part";
+        }
+    }
+
+    my @replies = $server->exchange(request(GET => '/ten.txt', Range => 'bytes=0-0,5-5')
+            . request(GET => '/ten.txt', Range => 'bytes=10-') . request(GET => '/file.bin', Range => 'bytes=99990-')
+            . request(GET => '/ten.txt', Connection => 'close'));
+    is_deeply [map { $_->{status} } @replies], [206, 416, 206, 200], 'ranges keep the connection in step';
+    ok $replies[2]{body} eq substr($content, 99_990), 'the tail of a file';
+
+    my $boundary = '';
+    my %seen = map { ($server->get('/ten.txt', Range => 'bytes=0-0,5-5')->field('Content-Type') =~ /boundary=(.*)/)[0] => 1 }
+        1 .. 5;
+    ok !grep({ $content =~ /\Q$_\E/ } keys %seen), 'the boundary does not occur in the file';
+    $server->stop;
+});
+
+done_testing;
