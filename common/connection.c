@@ -1,0 +1,564 @@
+#include "common/connection.h"
+
+#include "common/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINGER_MILLISECONDS 2000
+/* A write deadline is put off by this much progress: a reader of single bytes stalls, too. */
+#define PROGRESS_BYTES 16384
+/* What one step sends or throws away before it lets others have a turn. */
+#define TURN_BYTES (4 * 1024 * 1024)
+/* The room that is kept for the body of a request behind its head. */
+#define BODY_ROOM 1024
+
+enum outcome {
+    OUTCOME_GO_ON, /* to the state that is set now */
+    OUTCOME_READ,
+    OUTCOME_WRITE,
+};
+
+static void set_deadline(struct connection *connection, int milliseconds)
+{
+    connection->deadline = connection->now.milliseconds + milliseconds;
+}
+
+static enum outcome go_to(struct connection *connection, enum connection_state state)
+{
+    connection->state = state;
+    return OUTCOME_GO_ON;
+}
+
+static enum outcome flush_then(struct connection *connection, enum connection_state next)
+{
+    connection->next = next;
+    connection->progress = 0;
+    set_deadline(connection, connection->site->write_timeout);
+    return go_to(connection, CONNECTION_SENDING);
+}
+
+static enum outcome cut_off(struct connection *connection)
+{
+    connection->tally.errors++;
+    return go_to(connection, CONNECTION_ENDED);
+}
+
+/* Nothing could be moved now: what to wait for. */
+static enum outcome wait_for(struct connection *connection, enum transfer transfer)
+{
+    switch (transfer) {
+    case TRANSFER_READ:
+        return OUTCOME_READ;
+    case TRANSFER_WRITE:
+        return OUTCOME_WRITE;
+    default:
+        return go_to(connection, CONNECTION_ENDED);
+    }
+}
+
+static struct text received(const struct exchange *exchange)
+{
+    return (struct text){exchange->input + exchange->input_start,
+                         exchange->input_end - exchange->input_start};
+}
+
+static bool has_output(const struct exchange *exchange)
+{
+    return exchange->output_sent < exchange->output.length;
+}
+
+/* ---- the input ---- */
+
+static void use_small_input(struct exchange *exchange)
+{
+    exchange->input = exchange->input_space;
+    exchange->input_size = sizeof exchange->input_space;
+    exchange->input_start = exchange->input_end = 0;
+}
+
+static void free_input(struct exchange *exchange)
+{
+    if (exchange->input != exchange->input_space)
+        free(exchange->input);
+    use_small_input(exchange);
+}
+
+/* Moves what was received to the front of the input, of the larger one if it has to be. */
+static bool move_input(struct exchange *exchange, size_t room)
+{
+    struct text bytes = received(exchange);
+    size_t size = REQUEST_HEAD_LIMIT + sizeof exchange->input_space;
+    char *larger = exchange->input;
+
+    if (bytes.length + room > exchange->input_size) {
+        if (exchange->input_size == size)
+            return false;
+        larger = malloc(size);
+        if (larger == NULL)
+            return false;
+    }
+    memmove(larger, bytes.data, bytes.length);
+    if (larger != exchange->input) {
+        free_input(exchange);
+        exchange->input = larger;
+        exchange->input_size = size;
+    }
+    exchange->input_start = 0;
+    exchange->input_end = bytes.length;
+    return true;
+}
+
+/* Appends what the client has sent to the input, which has room. */
+static enum transfer receive(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    size_t room = exchange->input_size - exchange->input_end, count;
+    enum transfer transfer = connection->transport.kind->read(
+        &connection->transport, exchange->input + exchange->input_end, room, &count);
+
+    exchange->input_end += count;
+    connection->drained = count < room;
+    if (count > 0 && connection->idle) {
+        connection->idle = false;
+        set_deadline(connection, connection->site->request_timeout);
+    }
+    return transfer;
+}
+
+/* ---- reading a request ---- */
+
+/* What cannot be understood or allowed: nothing after it is read as a request. */
+static enum outcome refuse(struct connection *connection, int status, const char *problem)
+{
+    connection->closing = true;
+    connection->client_closes = false;
+    connection->answered = true;
+    response_start(&connection->exchange->response);
+    response_refuse(&connection->exchange->response, status, problem);
+    return go_to(connection, CONNECTION_ANSWERING);
+}
+
+static enum outcome begin_body(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    const struct request *request = &exchange->request;
+
+    content_start(&exchange->content, request);
+    exchange->body_start = exchange->input_start;
+    set_deadline(connection, connection->site->request_timeout);
+    if (!request->expects_continue || received(exchange).length > 0)
+        return go_to(connection, CONNECTION_DISCARDING);
+    if (request->method > METHOD_OPTIONS) {
+        connection->closing = true; /* the answer is known, so the body need not come */
+        connection->client_closes = false;
+        return go_to(connection, CONNECTION_ANSWERING);
+    }
+    if (request->content_length <= CONTENT_LIMIT)
+        buffer_string(&exchange->output, "HTTP/1.1 100 Continue\r\n\r\n");
+    return flush_then(connection, CONNECTION_DISCARDING);
+}
+
+static enum outcome begin_answer(struct connection *connection, size_t head)
+{
+    struct exchange *exchange = connection->exchange;
+    struct request *request = &exchange->request;
+
+    if (request->framing != FRAMING_NONE &&
+        exchange->input_size - exchange->input_start - head < BODY_ROOM) {
+        size_t behind = received(exchange).length - head;
+        if (!move_input(exchange, BODY_ROOM > behind ? BODY_ROOM - behind : 0))
+            return refuse(connection, 503, "The server has no memory for this request.");
+        request_start(request); /* the head has moved: read it where it is now */
+        request_read(request, received(exchange), &head);
+    }
+    exchange->input_start += head;
+    connection->client_closes = !request->keep_alive;
+    connection->answered = false;
+    if (request->framing != FRAMING_NONE)
+        return begin_body(connection);
+    return go_to(connection, CONNECTION_ANSWERING);
+}
+
+static enum outcome read_head(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    for (;;) {
+        struct text bytes = received(exchange);
+        enum transfer transfer;
+        size_t head;
+
+        if (bytes.length > 0) {
+            switch (request_read(&exchange->request, bytes, &head)) {
+            case REQUEST_WHOLE:
+                return begin_answer(connection, head);
+            case REQUEST_REFUSED:
+                return refuse(connection, exchange->request.status, exchange->request.problem);
+            case REQUEST_PARTIAL:
+                break;
+            }
+        }
+        if (has_output(exchange))
+            return flush_then(connection, CONNECTION_READING);
+        if (exchange->input_end == exchange->input_size && !move_input(exchange, 1))
+            return refuse(connection, 503, "The server has no memory for this request.");
+        transfer = receive(connection);
+        if (transfer != TRANSFER_DONE)
+            return wait_for(connection, transfer);
+    }
+}
+
+static enum outcome discard_body(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    for (;;) {
+        struct text bytes = received(exchange);
+        enum content_progress progress = content_read(&exchange->content, &bytes);
+        enum transfer transfer;
+
+        exchange->input_start = exchange->input_end - bytes.length;
+        if (progress == CONTENT_WHOLE)
+            return go_to(connection, CONNECTION_ANSWERING);
+        if (progress == CONTENT_REFUSED)
+            return refuse(connection, exchange->content.status, exchange->content.problem);
+        if (has_output(exchange))
+            return flush_then(connection, CONNECTION_DISCARDING);
+        /* The head stays where it is, since the request is made of slices of it. */
+        exchange->input_start = exchange->input_end = exchange->body_start;
+        transfer = receive(connection);
+        if (transfer != TRANSFER_DONE)
+            return wait_for(connection, transfer);
+    }
+}
+
+/* ---- writing the reply ---- */
+
+static enum persistence persistence(const struct connection *connection)
+{
+    if (connection->closing)
+        return PERSISTENCE_CLOSE;
+    return connection->exchange->request.minor == 0 ? PERSISTENCE_KEEP_ALIVE : PERSISTENCE_IMPLIED;
+}
+
+/* Has the head written behind what the output holds; false if there is no room. */
+static bool put_head(struct connection *connection)
+{
+    const struct site *site = connection->site;
+    struct buffer *output = &connection->exchange->output;
+    size_t before = output->length;
+
+    response_write_head(&connection->exchange->response, persistence(connection),
+                        site->protocol == PROTOCOL_SIMPLE, connection->now, output);
+    if (!output->overflow)
+        return true;
+    output->overflow = false;
+    output->length = before;
+    return false;
+}
+
+static void begin_portions(struct exchange *exchange)
+{
+    const struct response *response = &exchange->response;
+
+    exchange->part = 0;
+    exchange->body_bytes = 0;
+    exchange->offset = exchange->portion = 0;
+    if (response->body.kind == BODY_NONE || exchange->request.method == METHOD_HEAD)
+        exchange->part = response->range_count + 1;
+    else if (response->range_count == 0)
+        exchange->portion = response->body.length;
+    else if (response->range_count == 1) {
+        exchange->offset = response->ranges[0].first;
+        exchange->portion = response->ranges[0].end - response->ranges[0].first;
+    }
+}
+
+static bool has_parts(const struct exchange *exchange)
+{
+    return exchange->response.range_count > 1 && exchange->part <= exchange->response.range_count;
+}
+
+/* Puts the next boundary into the output, and turns to the part behind it. */
+static void put_part(struct exchange *exchange)
+{
+    const struct response *response = &exchange->response;
+    size_t before = exchange->output.length;
+
+    response_write_part(response, exchange->part, &exchange->output);
+    exchange->body_bytes += exchange->output.length - before;
+    if (exchange->part < response->range_count) {
+        const struct range *range = &response->ranges[exchange->part];
+        exchange->offset = range->first;
+        exchange->portion = range->end - range->first;
+    }
+    exchange->part++;
+}
+
+static void take_portion(struct exchange *exchange, size_t count)
+{
+    exchange->offset += count;
+    exchange->portion -= count;
+    exchange->body_bytes += count;
+}
+
+/* Copies a body that is small enough behind its head: one write for both. */
+static bool put_small_body(struct exchange *exchange)
+{
+    struct buffer *output = &exchange->output;
+    const struct body *body = &exchange->response.body;
+
+    if (exchange->portion > output->capacity - output->length)
+        return true;
+    while (exchange->portion > 0) {
+        size_t size = (size_t)exchange->portion;
+        ssize_t count = (ssize_t)size;
+        if (body->kind == BODY_MEMORY)
+            memcpy(output->data + output->length, body->memory + exchange->offset, size);
+        else
+            count = pread(body->file, output->data + output->length, size, (off_t)exchange->offset);
+        if (count <= 0)
+            return false; /* the file has shrunk */
+        output->length += (size_t)count;
+        take_portion(exchange, (size_t)count);
+    }
+    return true;
+}
+
+static enum outcome answer(struct connection *connection)
+{
+    const struct site *site = connection->site;
+    struct exchange *exchange = connection->exchange;
+
+    if (!connection->answered) {
+        response_start(&exchange->response);
+        site->service->answer(site, &exchange->request, &exchange->response);
+        response_settle(&exchange->response, &exchange->request, connection->now);
+        connection->answered = true;
+    }
+    if (connection->client_closes || site->protocol == PROTOCOL_SIMPLE ||
+        scoreboard_stopping(site->board))
+        connection->closing = true;
+    if (!put_head(connection)) {
+        if (has_output(exchange))
+            return flush_then(connection, CONNECTION_ANSWERING);
+        return cut_off(connection); /* cannot be: a head is always shorter than the output */
+    }
+    begin_portions(exchange);
+    if (!put_small_body(exchange))
+        return cut_off(connection);
+    if (exchange->portion > 0 || has_parts(exchange))
+        return flush_then(connection, CONNECTION_ANSWERED);
+    return go_to(connection, CONNECTION_ANSWERED);
+}
+
+static void end_reply(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    connection->answered = false;
+    connection->tally.requests++;
+    connection->tally.errors += exchange->response.status >= 400;
+    if (connection->site->log >= 0)
+        log_reply(connection->site->log, connection->transport.socket, &exchange->request,
+                  exchange->response.status, exchange->body_bytes, connection->now);
+    response_end(&exchange->response);
+    request_start(&exchange->request);
+    if (received(exchange).length == 0)
+        free_input(exchange);
+}
+
+static enum outcome conclude(struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+
+    end_reply(connection);
+    if (connection->closing)
+        return flush_then(connection, CONNECTION_FINISHING);
+    if (connection->site->protocol != PROTOCOL_PIPELINED || received(exchange).length == 0)
+        return flush_then(connection, CONNECTION_READING);
+    set_deadline(connection, connection->site->request_timeout);
+    return go_to(connection, CONNECTION_READING);
+}
+
+/* ---- sending ---- */
+
+static void note_progress(struct connection *connection, size_t count)
+{
+    connection->tally.bytes += count;
+    connection->turn += count;
+    connection->progress += count;
+    if (connection->progress >= PROGRESS_BYTES) {
+        connection->progress = 0;
+        set_deadline(connection, connection->site->write_timeout);
+    }
+}
+
+static enum transfer send_output(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct text rest = {exchange->output.data + exchange->output_sent,
+                        exchange->output.length - exchange->output_sent};
+    bool more = exchange->portion > 0 || has_parts(exchange);
+    size_t count;
+    enum transfer transfer =
+        connection->transport.kind->write(&connection->transport, rest, more, &count);
+
+    note_progress(connection, count);
+    exchange->output_sent += count;
+    if (!has_output(exchange))
+        exchange->output.length = exchange->output_sent = 0;
+    return transfer;
+}
+
+static enum transfer send_portion(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    const struct body *body = &exchange->response.body;
+    struct transport *transport = &connection->transport;
+    enum transfer transfer;
+    size_t count;
+
+    if (body->kind == BODY_FILE) {
+        transfer = transport->kind->send_file(transport, body->file, exchange->offset,
+                                              exchange->portion, &count);
+    } else {
+        struct text rest = {body->memory + exchange->offset, (size_t)exchange->portion};
+        transfer = transport->kind->write(transport, rest, has_parts(exchange), &count);
+    }
+    note_progress(connection, count);
+    take_portion(exchange, count);
+    return transfer;
+}
+
+/* The next state may be to read on: then there is no use in trying before something came. */
+static enum outcome go_on(struct connection *connection)
+{
+    connection->state = connection->next;
+    if (connection->next != CONNECTION_READING || received(connection->exchange).length > 0)
+        return OUTCOME_GO_ON;
+    connection->idle = true;
+    set_deadline(connection, connection->site->idle_timeout);
+    return connection->drained ? OUTCOME_READ : OUTCOME_GO_ON;
+}
+
+static enum outcome send_reply(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    for (;;) {
+        enum transfer transfer;
+
+        if (connection->turn >= TURN_BYTES)
+            return OUTCOME_WRITE;
+        if (has_output(exchange))
+            transfer = send_output(connection);
+        else if (exchange->portion > 0)
+            transfer = send_portion(connection);
+        else if (has_parts(exchange)) {
+            put_part(exchange);
+            continue;
+        } else {
+            return go_on(connection);
+        }
+        if (transfer == TRANSFER_END || transfer == TRANSFER_FAILED)
+            return cut_off(connection); /* the file has shrunk, or the client left */
+        if (transfer != TRANSFER_DONE)
+            return wait_for(connection, transfer);
+    }
+}
+
+/* ---- the end ---- */
+
+/* A socket closed with unread input resets the connection, and the client may lose the reply. */
+static enum outcome finish(struct connection *connection)
+{
+    if (connection->client_closes && received(connection->exchange).length == 0)
+        return go_to(connection, CONNECTION_ENDED);
+    connection->transport.kind->finish(&connection->transport);
+    set_deadline(connection, LINGER_MILLISECONDS);
+    return go_to(connection, CONNECTION_LINGERING);
+}
+
+static enum outcome linger(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    enum transfer transfer;
+
+    do {
+        exchange->input_start = exchange->input_end = 0;
+        transfer = receive(connection);
+        connection->turn += exchange->input_end;
+        if (connection->turn >= TURN_BYTES)
+            return OUTCOME_READ;
+    } while (transfer == TRANSFER_DONE);
+    return wait_for(connection, transfer);
+}
+
+/* ---- the machine ---- */
+
+void connection_open(struct connection *connection, const struct site *site, int socket,
+                     struct exchange *exchange, struct moment now)
+{
+    *connection = (struct connection){
+        .transport = {.kind = &transport_plain, .socket = socket},
+        .site = site,
+        .exchange = exchange,
+        .state = CONNECTION_READING,
+        .now = now,
+    };
+    use_small_input(exchange);
+    exchange->output =
+        (struct buffer){.data = exchange->output_space, .capacity = sizeof exchange->output_space};
+    exchange->output_sent = 0;
+    exchange->portion = 0;
+    request_start(&exchange->request);
+    response_start(&exchange->response);
+    set_deadline(connection, site->request_timeout);
+}
+
+enum need connection_step(struct connection *connection)
+{
+    static enum outcome (*const steps[CONNECTION_ENDED])(struct connection *) = {
+        [CONNECTION_READING] = read_head,  [CONNECTION_DISCARDING] = discard_body,
+        [CONNECTION_ANSWERING] = answer,   [CONNECTION_ANSWERED] = conclude,
+        [CONNECTION_SENDING] = send_reply, [CONNECTION_FINISHING] = finish,
+        [CONNECTION_LINGERING] = linger,
+    };
+
+    connection->turn = 0;
+    while (connection->state != CONNECTION_ENDED) {
+        switch (steps[connection->state](connection)) {
+        case OUTCOME_GO_ON:
+            break;
+        case OUTCOME_READ:
+            return NEED_READ;
+        case OUTCOME_WRITE:
+            return NEED_WRITE;
+        }
+    }
+    return NEED_NOTHING;
+}
+
+void connection_expire(struct connection *connection)
+{
+    bool in_request = received(connection->exchange).length > 0;
+
+    if (connection->state == CONNECTION_DISCARDING)
+        refuse(connection, 408, "The body of the request did not come in time.");
+    else if (connection->state == CONNECTION_READING && in_request)
+        refuse(connection, 408, "The head of the request did not come in time.");
+    else if (connection->state == CONNECTION_SENDING)
+        cut_off(connection);
+    else
+        connection->state = CONNECTION_ENDED;
+}
+
+void connection_close(struct connection *connection)
+{
+    response_end(&connection->exchange->response);
+    free_input(connection->exchange);
+    connection->transport.kind->close(&connection->transport);
+}

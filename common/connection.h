@@ -1,0 +1,80 @@
+/* A connection: a state machine with one step function. Whoever drives it waits for what it asks
+ * for, by the means of its model: poll() in a process or thread of its own, or an event loop for
+ * all. */
+#ifndef COMMON_CONNECTION_H
+#define COMMON_CONNECTION_H
+
+#include "common/content.h"
+#include "common/request.h"
+#include "common/response.h"
+#include "common/site.h"
+#include "common/transport.h"
+
+/* What a connection needs while it works on a request, and can do without while it is idle. */
+struct exchange {
+    struct request request;
+    struct content content;
+    struct response response;
+
+    /* What is left of the reply's body. */
+    uint64_t offset;     /* of the next byte */
+    uint64_t portion;    /* bytes until the next part, or the end */
+    int part;            /* of several, that comes next */
+    uint64_t body_bytes; /* gone, for the log */
+
+    char *input; /* input_space, or larger and from malloc */
+    size_t input_size;
+    size_t input_start, input_end; /* received, and not yet taken */
+    size_t body_start;             /* where the head before a body ends */
+    struct buffer output;
+    size_t output_sent;
+    char input_space[4096];
+    char output_space[16384];
+};
+
+enum connection_state {
+    CONNECTION_READING,    /* the head of a request */
+    CONNECTION_DISCARDING, /* its body */
+    CONNECTION_ANSWERING,  /* the service is asked, and the reply's head written to the output */
+    CONNECTION_ANSWERED,   /* the reply is gone, or whole in the output */
+    CONNECTION_SENDING,    /* the output, and then the body */
+    CONNECTION_FINISHING,  /* all is said */
+    CONNECTION_LINGERING,  /* what the client still sends is thrown away */
+    CONNECTION_ENDED,
+};
+
+struct connection {
+    struct transport transport;
+    const struct site *site;
+    struct exchange *exchange;
+    enum connection_state state;
+    enum connection_state next; /* after SENDING */
+    bool idle;                  /* between two requests */
+    bool drained;               /* the last read took all there was */
+    bool answered;              /* the service has said what the reply is */
+    bool closing;               /* no further request will be read */
+    bool client_closes;         /* the client asked for that, and will not send more */
+    uint64_t progress;          /* bytes sent since the write deadline was set */
+    uint64_t turn;              /* bytes moved in this step */
+    struct moment now;          /* kept by the driver */
+    int64_t deadline;           /* for what it waits for, in monotonic milliseconds */
+    struct tally tally;         /* for the scoreboard: the driver adds it there */
+};
+
+/* What a step ends with. */
+enum need {
+    NEED_NOTHING, /* it has ended */
+    NEED_READ,    /* the socket readable */
+    NEED_WRITE,   /* the socket writable */
+};
+
+/* Takes a socket that does not block. The exchange is the driver's, uninitialised. */
+void connection_open(struct connection *connection, const struct site *site, int socket,
+                     struct exchange *exchange, struct moment now);
+/* Goes as far as it can without waiting. */
+enum need connection_step(struct connection *connection);
+/* Its deadline has passed: a last word where one is due. Then step again. */
+void connection_expire(struct connection *connection);
+void connection_close(struct connection *connection);
+
+#endif

@@ -1,0 +1,188 @@
+/* The service that answers with the documents of a directory. */
+#include "common/listing.h"
+#include "common/path.h"
+#include "common/site.h"
+#include "common/type.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define METHODS_ALLOWED "GET, HEAD, OPTIONS"
+
+/* The kernel itself sees to it that no path leaves the root, by whatever symbolic link. */
+static int open_beneath(int root, const char *path)
+{
+    struct open_how how = {
+        .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    long file;
+
+    do
+        file = syscall(SYS_openat2, root, path[0] != '\0' ? path : ".", &how, sizeof how);
+    while (file < 0 && (errno == EINTR || errno == EAGAIN));
+    return (int)file;
+}
+
+static void refuse_open(struct response *response, int error)
+{
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        response_refuse(response, 403, "The document may not be read.");
+        break;
+    case ENXIO: /* a socket, or a device without a driver */
+        response_refuse(response, 403, "Only regular files are served.");
+        break;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        response_refuse(response, 503, "The server has no means to open the document now.");
+        break;
+    default:
+        response_refuse(response, 404, "There is no such document.");
+    }
+}
+
+/* The validators of a file: its inode, size and time of change tell its versions apart. */
+static void describe(struct response *response, const struct stat *file)
+{
+    response->has_validators = true;
+    response->modified = file->st_mtim.tv_sec;
+    buffer_character(&response->etag, '"');
+    buffer_hex(&response->etag, file->st_ino);
+    buffer_character(&response->etag, '-');
+    buffer_hex(&response->etag, (uint64_t)file->st_size);
+    buffer_character(&response->etag, '-');
+    buffer_hex(&response->etag, (uint64_t)file->st_mtim.tv_sec);
+    buffer_character(&response->etag, '.');
+    buffer_hex(&response->etag, (uint64_t)file->st_mtim.tv_nsec);
+    buffer_character(&response->etag, '"');
+}
+
+static void answer_file(struct response *response, struct text path, int file,
+                        const struct stat *status)
+{
+    response->status = 200;
+    response->type = type_of(path);
+    response->body =
+        (struct body){.kind = BODY_FILE, .length = (uint64_t)status->st_size, .file = file};
+    describe(response, status);
+}
+
+/* Opens what stands at the path, if it is a regular file or a directory. */
+static int open_document(const struct site *site, const char *path, struct stat *status,
+                         struct response *response)
+{
+    int file = open_beneath(site->root, path);
+
+    if (file < 0) {
+        refuse_open(response, errno);
+        return -1;
+    }
+    if (fstat(file, status) == 0 && (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode)))
+        return file;
+    close(file);
+    response_refuse(response, 403, "Only regular files are served.");
+    return -1;
+}
+
+static void answer_directory(const struct site *site, const struct request *request, char *path,
+                             size_t length, int directory, struct response *response)
+{
+    struct stat status;
+    int file;
+
+    if (length > 0 && path[length - 1] != '/') {
+        response_refuse(response, 301, "The document is a directory: its address ends in a slash.");
+        response->moved_to = request;
+        close(directory);
+        return;
+    }
+    memcpy(path + length, "index.html", sizeof "index.html");
+    file = open_document(site, path, &status, response);
+    if (file >= 0 && S_ISREG(status.st_mode)) {
+        answer_file(response, TEXT("index.html"), file, &status);
+    } else if (file >= 0) {
+        close(file);
+        response_refuse(response, 403, "The index of this directory is no regular file.");
+    } else if (response->status != 404) {
+        ; /* there is an index, which may not be read */
+    } else if (site->list) {
+        listing_answer(directory, (struct text){path, length}, response);
+        directory = -1;
+    } else {
+        response_refuse(response, 403, "The directory may not be listed.");
+    }
+    if (directory >= 0)
+        close(directory);
+}
+
+static bool resolve(const struct request *request, char *path, size_t *length,
+                    struct response *response)
+{
+    switch (path_resolve(request->path, path, length)) {
+    case PATH_GOOD:
+        return true;
+    case PATH_MALFORMED:
+        response_refuse(response, 400, "The path has a malformed percent-encoding.");
+        return false;
+    case PATH_CLIMBS:
+        response_refuse(response, 400, "The path leads out of the documents.");
+        return false;
+    case PATH_LONG:
+        response_refuse(response, 414, "The path is too long.");
+        return false;
+    case PATH_HIDDEN:
+        break;
+    }
+    response_refuse(response, 404, "There is no such document.");
+    return false;
+}
+
+static void answer_read(const struct site *site, const struct request *request,
+                        struct response *response)
+{
+    char path[PATH_LIMIT + sizeof "index.html"];
+    struct stat status;
+    size_t length;
+    int file;
+
+    if (!resolve(request, path, &length, response))
+        return;
+    file = open_document(site, path, &status, response);
+    if (file < 0)
+        return;
+    if (S_ISDIR(status.st_mode))
+        answer_directory(site, request, path, length, file, response);
+    else
+        answer_file(response, (struct text){path, length}, file, &status);
+}
+
+static void answer(const struct site *site, const struct request *request,
+                   struct response *response)
+{
+    switch (request->method) {
+    case METHOD_GET:
+    case METHOD_HEAD:
+        answer_read(site, request, response);
+        break;
+    case METHOD_OPTIONS:
+        response->status = 204;
+        response->allow = METHODS_ALLOWED;
+        break;
+    case METHOD_UNKNOWN:
+        response_refuse(response, 501, "The method is not known here.");
+        break;
+    default:
+        response_refuse(response, 405, "Documents can only be read here.");
+        response->allow = METHODS_ALLOWED;
+    }
+}
+
+const struct service service_files = {.name = "files", .answer = answer};

@@ -1,0 +1,197 @@
+#include "common/listener.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FREE_PORT_TRIES 20
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* Reads a numeric address, IPv6 perhaps in brackets. Names are not looked up: what a server is
+ * bound to should not depend on an answer from outside. */
+static bool read_address(const char *text, uint16_t port, union address *address, socklen_t *length)
+{
+    char bare[INET6_ADDRSTRLEN + 2];
+    size_t size = strlen(text);
+
+    *address = (union address){0};
+    if (size >= 2 && size < sizeof bare && text[0] == '[' && text[size - 1] == ']') {
+        memcpy(bare, text + 1, size - 2);
+        bare[size - 2] = '\0';
+        text = bare;
+    }
+    if (inet_pton(AF_INET, text, &address->v4.sin_addr) == 1) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(port);
+        *length = sizeof address->v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &address->v6.sin6_addr) == 1) {
+        address->v6.sin6_family = AF_INET6;
+        address->v6.sin6_port = htons(port);
+        *length = sizeof address->v6;
+        return true;
+    }
+    return false;
+}
+
+static uint16_t bound_port(int socket)
+{
+    union address address = {0};
+    socklen_t length = sizeof address;
+
+    getsockname(socket, &address.any, &length);
+    return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+}
+
+static int listen_at(const union address *address, socklen_t length, int backlog)
+{
+    int on = 1;
+    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    /* A connection inherits TCP_NODELAY: no call for each. */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
+        (address->any.sa_family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
+        bind(fd, &address->any, length) < 0 || listen(fd, backlog) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Opens the next socket. The first one finds the port that the others share. */
+static bool open_next(struct listener *listener, const char *text, uint16_t port, int backlog)
+{
+    union address address;
+    socklen_t length;
+    int fd;
+
+    if (!read_address(text, listener->count > 0 ? listener->port : port, &address, &length)) {
+        errno = EINVAL;
+        return false;
+    }
+    fd = listen_at(&address, length, backlog);
+    if (fd < 0)
+        return false;
+    listener->sockets[listener->count++] = fd;
+    listener->port = bound_port(fd);
+    return true;
+}
+
+static bool is_without_ipv6(int error)
+{
+    return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+}
+
+bool listener_open(struct listener *listener, const char *const *addresses, int count,
+                   uint16_t port, int backlog)
+{
+    static const char *const loopback[] = {"127.0.0.1", "::1"};
+    bool by_default = count == 0;
+    int tries = 0;
+
+    if (by_default) {
+        addresses = loopback;
+        count = 2;
+    }
+    *listener = (struct listener){0};
+    for (int i = 0; i < count; i++) {
+        if (open_next(listener, addresses[i], port, backlog) ||
+            (by_default && i > 0 && is_without_ipv6(errno)))
+            continue;
+        if (port == 0 && errno == EADDRINUSE && ++tries < FREE_PORT_TRIES) {
+            /* Free at the first address, taken at another one: try a new one for all. */
+            listener_close(listener);
+            *listener = (struct listener){0};
+            i = -1;
+            continue;
+        }
+        if (errno == EINVAL)
+            warnx("'%s' is no numeric address", addresses[i]);
+        else
+            warn("cannot listen at %s, port %u", addresses[i],
+                 listener->count > 0 ? listener->port : port);
+        listener_close(listener);
+        return false;
+    }
+    return true;
+}
+
+int listener_accept(struct listener *listener)
+{
+    int fd = -1;
+
+    for (int i = 0; i < listener->count; i++) {
+        int from = listener->sockets[listener->turn];
+        do
+            fd = accept4(from, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+        if (fd >= 0 || errno != EAGAIN)
+            break;
+        listener->turn = (listener->turn + 1) % listener->count;
+    }
+    return fd;
+}
+
+void listener_refuse(struct listener *listener)
+{
+    /* Drops segments with SYN and without ACK. A listener that is closed at once resets the clients
+     * that are in its queue, or on the way into it; with this filter the queue runs dry first. */
+    struct sock_filter drop_syn[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13), /* the flags of the TCP header */
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TH_SYN | TH_ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TH_SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog program = {.len = sizeof drop_syn / sizeof drop_syn[0], .filter = drop_syn};
+
+    for (int i = 0; i < listener->count; i++)
+        if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER, &program,
+                       sizeof program) < 0)
+            warn("cannot hold back new clients");
+}
+
+void listener_close(struct listener *listener)
+{
+    for (int i = 0; i < listener->count; i++) {
+        shutdown(listener->sockets[i], SHUT_RD); /* for child processes that still hold it, too */
+        close(listener->sockets[i]);
+    }
+    listener->count = 0;
+}
+
+void listener_url(const struct listener *listener, char *url, int size)
+{
+    union address address = {0};
+    socklen_t length = sizeof address;
+    char name[INET6_ADDRSTRLEN] = "";
+
+    getsockname(listener->sockets[0], &address.any, &length);
+    if (address.any.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &address.v4.sin_addr, name, sizeof name);
+        snprintf(url, (size_t)size, "http://%s:%u/", name, listener->port);
+    } else {
+        inet_ntop(AF_INET6, &address.v6.sin6_addr, name, sizeof name);
+        snprintf(url, (size_t)size, "http://[%s]:%u/", name, listener->port);
+    }
+}

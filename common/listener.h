@@ -1,0 +1,32 @@
+/* The sockets that connections arrive at. */
+#ifndef COMMON_LISTENER_H
+#define COMMON_LISTENER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LISTENER_LIMIT 16
+
+struct listener {
+    int sockets[LISTENER_LIMIT]; /* they do not block */
+    int count;
+    int turn; /* which socket is asked first */
+    uint16_t port;
+};
+
+/* Listens at the addresses; without any, at the loopback addresses of IPv4 and, if there is one, of
+ * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. */
+bool listener_open(struct listener *listener, const char *const *addresses, int count,
+                   uint16_t port, int backlog);
+
+/* The next connection, as a socket that does not block; -1 with errno (EAGAIN: there is none). */
+int listener_accept(struct listener *listener);
+
+/* Lets no further client begin to connect. Those who have begun are still accepted. */
+void listener_refuse(struct listener *listener);
+void listener_close(struct listener *listener);
+
+/* Writes "http://ADDRESS:PORT/" of the first socket. */
+void listener_url(const struct listener *listener, char *url, int size);
+
+#endif

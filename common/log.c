@@ -1,0 +1,104 @@
+#include "common/log.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Longer texts are cut, so that a line is never longer than its buffer. */
+#define PART_LIMIT 1024
+
+static void add_peer(struct buffer *line, int socket)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t length = sizeof peer;
+    char name[INET6_ADDRSTRLEN] = "-";
+
+    if (getpeername(socket, (struct sockaddr *)&peer, &length) == 0) {
+        if (peer.ss_family == AF_INET)
+            inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, name, sizeof name);
+        else if (peer.ss_family == AF_INET6)
+            inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, name, sizeof name);
+    }
+    buffer_string(line, name);
+}
+
+static void add_two_digits(struct buffer *line, unsigned number)
+{
+    buffer_character(line, (char)('0' + number / 10));
+    buffer_character(line, (char)('0' + number % 10));
+}
+
+/* [10/Oct/2000:13:55:36 +0000] */
+static void add_time(struct buffer *line, int64_t seconds)
+{
+    struct calendar date = date_calendar(seconds);
+
+    buffer_string(line, " - - [");
+    add_two_digits(line, date.day);
+    buffer_character(line, '/');
+    buffer_string(line, date_months[date.month - 1]);
+    buffer_character(line, '/');
+    buffer_number(line, (uint64_t)date.year);
+    buffer_character(line, ':');
+    add_two_digits(line, date.hour);
+    buffer_character(line, ':');
+    add_two_digits(line, date.minute);
+    buffer_character(line, ':');
+    add_two_digits(line, date.second);
+    buffer_string(line, " +0000] ");
+}
+
+/* What a client wrote, in quotes, with all that could forge or garble a line escaped. */
+static void add_quoted(struct buffer *line, struct text text)
+{
+    static const char hex[] = "0123456789abcdef";
+
+    buffer_character(line, '"');
+    if (text.length == 0)
+        buffer_character(line, '-');
+    for (size_t i = 0; i < text.length && i < PART_LIMIT; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        if (byte == '"' || byte == '\\' || byte < ' ' || byte >= 0x7f) {
+            char escape[4] = {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
+            buffer_add(line, (struct text){escape, sizeof escape});
+        } else {
+            buffer_character(line, (char)byte);
+        }
+    }
+    buffer_character(line, '"');
+}
+
+static struct text field_or_nothing(const struct request *request, enum field_name name)
+{
+    struct text value = {0};
+    size_t from = 0;
+
+    request_field(request, name, &from, &value);
+    return value;
+}
+
+void log_reply(int log, int socket, const struct request *request, int status, uint64_t bytes,
+               struct moment now)
+{
+    char space[3 * 4 * PART_LIMIT + 256];
+    struct buffer line = {.data = space, .capacity = sizeof space};
+
+    if (log < 0)
+        return;
+    add_peer(&line, socket);
+    add_time(&line, now.seconds);
+    add_quoted(&line, request->line);
+    buffer_character(&line, ' ');
+    buffer_number(&line, (uint64_t)status);
+    buffer_character(&line, ' ');
+    buffer_number(&line, bytes);
+    buffer_character(&line, ' ');
+    add_quoted(&line, field_or_nothing(request, FIELD_REFERER));
+    buffer_character(&line, ' ');
+    add_quoted(&line, field_or_nothing(request, FIELD_USER_AGENT));
+    buffer_character(&line, '\n');
+    if (write(log, line.data, line.length) < 0)
+        return; /* a full disk must not stop the service */
+}

@@ -1,0 +1,12 @@
+/* The access log, in the combined format. */
+#ifndef COMMON_LOG_H
+#define COMMON_LOG_H
+
+#include "common/date.h"
+#include "common/request.h"
+
+/* Writes a line about one reply, with a single write; nothing if `log` is -1. */
+void log_reply(int log, int socket, const struct request *request, int status, uint64_t bytes,
+               struct moment now);
+
+#endif

@@ -1,0 +1,284 @@
+#include "common/options.h"
+
+#include <err.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind {
+    KIND_FLAG,
+    KIND_TEXT,
+    KIND_COUNT,
+    KIND_SECONDS,
+    KIND_ADDRESS,
+    KIND_SERVICE,
+    KIND_PROTOCOL,
+    KIND_HELP,
+    KIND_VERSION,
+};
+
+struct row {
+    const char *name;
+    const char *argument;
+    enum kind kind;
+    size_t offset; /* of the member of struct options */
+    const char *help;
+    int least; /* of a count */
+};
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct row rows[] = {
+    {"root", "DIR", KIND_TEXT, AT(root), "the documents (data)", 0},
+    {"bind", "ADDRESS", KIND_ADDRESS, 0, "listen there; may be repeated (loopback, IPv4 and IPv6)",
+     0},
+    {"service", "WHAT", KIND_SERVICE, AT(service), "what is answered: files (files)", 0},
+    {"protocol", "HOW", KIND_PROTOCOL, AT(protocol),
+     "simple: one HTTP/1.0 reply per connection; persistent: keep-alive, one reply per write; "
+     "pipelined: all requests that have arrived are answered together (pipelined)",
+     0},
+    {"max-connections", "N", KIND_COUNT, AT(max_connections),
+     "at most N at once; the rest wait in the kernel's queue", 1},
+    {"request-timeout", "S", KIND_SECONDS, AT(request_timeout),
+     "for a whole request to arrive, in seconds (10)", 0},
+    {"idle-timeout", "S", KIND_SECONDS, AT(idle_timeout), "between two requests (5)", 0},
+    {"write-timeout", "S", KIND_SECONDS, AT(write_timeout), "for a client that takes no data (30)",
+     0},
+    {"backlog", "N", KIND_COUNT, AT(backlog),
+     "the listen queue, cut by the kernel's own limit (4096)", 1},
+    {"list", NULL, KIND_FLAG, AT(list), "list directories that have no index.html", 0},
+    {"log", "FILE", KIND_TEXT, AT(log),
+     "append to an access log, combined format; - is standard output", 0},
+    {"stats", "FILE", KIND_TEXT, AT(stats), "write the counters as JSON at exit and at SIGUSR1", 0},
+    {"user", "NAME", KIND_TEXT, AT(user), "drop privileges to this user", 0},
+    {"no-sandbox", NULL, KIND_FLAG, AT(no_sandbox), "do without the sandbox", 0},
+    {"help", NULL, KIND_HELP, 0, "print this", 0},
+    {"version", NULL, KIND_VERSION, 0, "print the version", 0},
+};
+
+#define ROWS ((int)(sizeof rows / sizeof rows[0]))
+
+static const struct service *const services[] = {&service_files};
+static const char *const protocols[] = {
+    [PROTOCOL_SIMPLE] = "simple",
+    [PROTOCOL_PERSISTENT] = "persistent",
+    [PROTOCOL_PIPELINED] = "pipelined",
+};
+
+/* ---- help ---- */
+
+#define HELP_COLUMN 26
+#define HELP_WIDTH  79
+
+/* Prints a text broken into lines, each but the first indented to the column. */
+static void print_wrapped(const char *text, int column)
+{
+    int at = column;
+
+    while (*text != '\0') {
+        int length = (int)strcspn(text, " ");
+        if (at + length > HELP_WIDTH && at > column) {
+            printf("\n%*s", column, "");
+            at = column;
+        }
+        printf("%.*s", length, text);
+        text += length;
+        at += length;
+        if (*text == ' ') {
+            text++;
+            at++;
+            putchar(' ');
+        }
+    }
+    putchar('\n');
+}
+
+static void print_row(const struct row *row, const struct model *model)
+{
+    char help[256], left[40];
+
+    snprintf(left, sizeof left, "  --%s%s%s", row->name, row->argument != NULL ? " " : "",
+             row->argument != NULL ? row->argument : "");
+    snprintf(help, sizeof help, "%s", row->help);
+    if (row->offset == AT(max_connections) && row->kind == KIND_COUNT)
+        snprintf(help, sizeof help, "%s (%d)", row->help, model->max_connections);
+    printf("%-*s", HELP_COLUMN, left);
+    print_wrapped(help, HELP_COLUMN);
+}
+
+static void print_help(const struct model *model)
+{
+    printf("Usage: %s [OPTION]... PORT\n\nA web server: ", model->name);
+    print_wrapped(model->summary, 14);
+    print_wrapped(model->advice, 0);
+    printf("\nPORT 0 takes a free one. When the server listens it prints its address.\n\n");
+    for (int i = 0; i < ROWS; i++)
+        print_row(&rows[i], model);
+    printf("\nSIGINT and SIGTERM finish what is under way, for at most 5 seconds; a second\n"
+           "one stops at once. A summary is printed then.\n\n"
+           "Examples:\n"
+           "  ./%s 7799\n"
+           "  ./%s --root /srv/www --bind 0.0.0.0 --user www-data --log access.log 80\n",
+           model->name, model->name);
+}
+
+/* ---- reading ---- */
+
+static bool read_count(const char *text, long least, long most, int *value)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < least || number > most)
+        return false;
+    *value = (int)number;
+    return true;
+}
+
+static bool read_seconds(const char *text, int *milliseconds)
+{
+    char *end;
+    double number = strtod(text, &end);
+
+    if (strspn(text, "0123456789.") != strlen(text) || end == text || *end != '\0' ||
+        number < 0.001 || number > 86400)
+        return false;
+    *milliseconds = (int)(number * 1000);
+    return true;
+}
+
+static bool complain(const struct row *row, const char *value, const char *wanted)
+{
+    warnx("--%s '%s' is not %s (see --help)", row->name, value, wanted);
+    return false;
+}
+
+static bool read_service(const struct row *row, const char *value, const struct service **service)
+{
+    for (size_t i = 0; i < sizeof services / sizeof services[0]; i++) {
+        if (strcmp(value, services[i]->name) == 0) {
+            *service = services[i];
+            return true;
+        }
+    }
+    return complain(row, value, "a service that there is");
+}
+
+static bool read_protocol(const struct row *row, const char *value, enum protocol *protocol)
+{
+    for (size_t i = 0; i < sizeof protocols / sizeof protocols[0]; i++) {
+        if (strcmp(value, protocols[i]) == 0) {
+            *protocol = (enum protocol)i;
+            return true;
+        }
+    }
+    return complain(row, value, "simple, persistent or pipelined");
+}
+
+static bool read_address(struct options *options, const char *value)
+{
+    if (options->bind_count == LISTENER_LIMIT) {
+        warnx("--bind can be given at most %d times", LISTENER_LIMIT);
+        return false;
+    }
+    options->bind[options->bind_count++] = value;
+    return true;
+}
+
+static bool read_row(struct options *options, const struct row *row, const char *value)
+{
+    void *member = (char *)options + row->offset;
+
+    switch (row->kind) {
+    case KIND_FLAG:
+        *(bool *)member = true;
+        return true;
+    case KIND_TEXT:
+        *(const char **)member = value;
+        return value[0] != '\0' || complain(row, value, "a name");
+    case KIND_COUNT:
+        return read_count(value, row->least, 1000000, member) ||
+               complain(row, value, "a whole number from 1 to 1000000");
+    case KIND_SECONDS:
+        return read_seconds(value, member) ||
+               complain(row, value, "a number of seconds from 0.001 to 86400");
+    case KIND_ADDRESS:
+        return read_address(options, value);
+    case KIND_SERVICE:
+        return read_service(row, value, member);
+    case KIND_PROTOCOL:
+        return read_protocol(row, value, member);
+    case KIND_HELP:
+    case KIND_VERSION:
+        break;
+    }
+    return true;
+}
+
+static bool read_port(struct options *options, const char *text)
+{
+    int port;
+
+    if (!read_count(text, 0, UINT16_MAX, &port)) {
+        warnx("'%s' is no port: a whole number from 0 to 65535 (see --help)", text);
+        return false;
+    }
+    options->port = (uint16_t)port;
+    return true;
+}
+
+static enum options_verdict read_all(struct options *options, const struct model *model, int argc,
+                                     char **argv)
+{
+    struct option table[ROWS + 1];
+    int found;
+
+    memset(table, 0, sizeof table);
+    for (int i = 0; i < ROWS; i++)
+        table[i] = (struct option){
+            rows[i].name, rows[i].argument != NULL ? required_argument : no_argument, NULL, i};
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, ":", table, NULL)) >= 0) {
+        if (found == ':')
+            warnx("%s wants a value (see --help)", argv[optind - 1]);
+        else if (found == '?')
+            warnx("unknown option '%s' (see --help)", argv[optind - 1]);
+        if (found >= ROWS)
+            return OPTIONS_BAD;
+        if (rows[found].kind == KIND_HELP) {
+            print_help(model);
+            return OPTIONS_DONE;
+        }
+        if (rows[found].kind == KIND_VERSION) {
+            printf("%s (fork-vs-thread) %s\n", model->name, OPTIONS_VERSION);
+            return OPTIONS_DONE;
+        }
+        if (!read_row(options, &rows[found], optarg))
+            return OPTIONS_BAD;
+    }
+    if (argc - optind != 1) {
+        warnx(argc == optind ? "the port is missing (see --help)"
+                             : "one port is wanted, and nothing else (see --help)");
+        return OPTIONS_BAD;
+    }
+    return read_port(options, argv[optind]) ? OPTIONS_GOOD : OPTIONS_BAD;
+}
+
+enum options_verdict options_read(struct options *options, const struct model *model, int argc,
+                                  char **argv)
+{
+    *options = (struct options){
+        .root = "data",
+        .service = &service_files,
+        .protocol = PROTOCOL_PIPELINED,
+        .max_connections = model->max_connections,
+        .request_timeout = 10000,
+        .idle_timeout = 5000,
+        .write_timeout = 30000,
+        .backlog = 4096,
+    };
+    return read_all(options, model, argc, argv);
+}

@@ -1,0 +1,294 @@
+#include "common/response.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+const char *response_reason(int status)
+{
+    switch (status) {
+    case 200:
+        return "OK";
+    case 204:
+        return "No Content";
+    case 206:
+        return "Partial Content";
+    case 301:
+        return "Moved Permanently";
+    case 304:
+        return "Not Modified";
+    case 400:
+        return "Bad Request";
+    case 403:
+        return "Forbidden";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 408:
+        return "Request Timeout";
+    case 412:
+        return "Precondition Failed";
+    case 413:
+        return "Content Too Large";
+    case 414:
+        return "URI Too Long";
+    case 416:
+        return "Range Not Satisfiable";
+    case 417:
+        return "Expectation Failed";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 500:
+        return "Internal Server Error";
+    case 501:
+        return "Not Implemented";
+    case 503:
+        return "Service Unavailable";
+    case 505:
+        return "HTTP Version Not Supported";
+    default:
+        return "Unknown";
+    }
+}
+
+void response_start(struct response *response)
+{
+    memset(response, 0, offsetof(struct response, ranges));
+    response->etag.data = response->etag_space;
+    response->etag.capacity = sizeof response->etag_space;
+    response->body.file = -1;
+}
+
+void response_end(struct response *response)
+{
+    if (response->body.file >= 0)
+        close(response->body.file);
+    free(response->body.owned);
+    response->body = (struct body){.file = -1};
+}
+
+static void write_page(const struct response *response, const char *problem, struct buffer *page)
+{
+    buffer_string(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<title>");
+    buffer_number(page, (uint64_t)response->status);
+    buffer_character(page, ' ');
+    buffer_string(page, response_reason(response->status));
+    buffer_string(page, "</title>\n<h1>");
+    buffer_number(page, (uint64_t)response->status);
+    buffer_character(page, ' ');
+    buffer_string(page, response_reason(response->status));
+    buffer_string(page, "</h1>\n<p>");
+    buffer_html(page, text_of(problem));
+    buffer_string(page, "</p>\n</html>\n");
+}
+
+void response_refuse(struct response *response, int status, const char *problem)
+{
+    struct buffer page = {.data = response->page, .capacity = sizeof response->page};
+
+    response_end(response);
+    response->status = status;
+    response->type = "text/html; charset=utf-8";
+    response->has_validators = false;
+    response->range_count = 0;
+    write_page(response, problem, &page);
+    response->body =
+        (struct body){.kind = BODY_MEMORY, .length = page.length, .memory = page.data, .file = -1};
+}
+
+static void settle_ranges(struct response *response, const struct request *request,
+                          const struct validators *validators, int64_t now)
+{
+    struct text value;
+    int count;
+
+    if (request->method != METHOD_GET || !request_single(request, FIELD_RANGE, &value) ||
+        !conditional_range(request, validators, now))
+        return;
+    response->whole = response->body.length;
+    count = range_read(value, response->whole, response->ranges);
+    if (count < 0) {
+        response_refuse(response, 416, "The document has no byte in the range asked for.");
+    } else if (count > 0) {
+        response->status = 206;
+        response->range_count = count;
+    }
+    if (count > 1 && getrandom(&response->boundary, sizeof response->boundary, 0) < 0)
+        response->boundary = (uint64_t)now;
+}
+
+void response_settle(struct response *response, const struct request *request, struct moment now)
+{
+    struct validators validators = {.etag = {response->etag.data, response->etag.length},
+                                    .modified = response->modified};
+
+    if (response->status != 200 || !response->has_validators)
+        return;
+    switch (conditional_judge(request, &validators, now.seconds)) {
+    case VERDICT_NOT_MODIFIED:
+        response_end(response);
+        response->status = 304;
+        break;
+    case VERDICT_FAILED:
+        response_refuse(response, 412, "The document is not in the state that was asked for.");
+        break;
+    case VERDICT_GO_ON:
+        settle_ranges(response, request, &validators, now.seconds);
+    }
+}
+
+static void write_field(struct buffer *output, const char *name, const char *value)
+{
+    buffer_string(output, name);
+    buffer_string(output, value);
+    buffer_add(output, TEXT("\r\n"));
+}
+
+static void write_number_field(struct buffer *output, const char *name, uint64_t number)
+{
+    buffer_string(output, name);
+    buffer_number(output, number);
+    buffer_add(output, TEXT("\r\n"));
+}
+
+static void write_content_range(const struct response *response, const struct range *range,
+                                struct buffer *output)
+{
+    buffer_string(output, "Content-Range: bytes ");
+    if (range != NULL) {
+        buffer_number(output, range->first);
+        buffer_character(output, '-');
+        buffer_number(output, range->end - 1);
+    } else {
+        buffer_character(output, '*');
+    }
+    buffer_character(output, '/');
+    buffer_number(output, response->whole);
+    buffer_add(output, TEXT("\r\n"));
+}
+
+void response_write_part(const struct response *response, int index, struct buffer *output)
+{
+    buffer_string(output, "\r\n--");
+    buffer_hex(output, response->boundary);
+    if (index == response->range_count) {
+        buffer_string(output, "--\r\n");
+        return;
+    }
+    buffer_add(output, TEXT("\r\n"));
+    write_field(output, "Content-Type: ", response->type);
+    write_content_range(response, &response->ranges[index], output);
+    buffer_add(output, TEXT("\r\n"));
+}
+
+/* The length of what follows the head. */
+static uint64_t content_length(const struct response *response)
+{
+    uint64_t length = 0;
+
+    if (response->range_count == 0)
+        return response->body.length;
+    for (int i = 0; i < response->range_count; i++)
+        length += response->ranges[i].end - response->ranges[i].first;
+    for (int i = 0; response->range_count > 1 && i <= response->range_count; i++) {
+        char space[256];
+        struct buffer part = {.data = space, .capacity = sizeof space};
+        response_write_part(response, i, &part);
+        length += part.length;
+    }
+    return length;
+}
+
+static void write_content_type(const struct response *response, struct buffer *output)
+{
+    if (response->range_count > 1) {
+        buffer_string(output, "Content-Type: multipart/byteranges; boundary=");
+        buffer_hex(output, response->boundary);
+        buffer_add(output, TEXT("\r\n"));
+    } else {
+        write_field(output, "Content-Type: ", response->type);
+    }
+}
+
+static void write_validators(const struct response *response, struct buffer *output)
+{
+    buffer_string(output, "Last-Modified: ");
+    date_write(output, response->modified);
+    buffer_string(output, "\r\nETag: ");
+    buffer_add(output, (struct text){response->etag.data, response->etag.length});
+    buffer_string(output, "\r\nAccept-Ranges: bytes\r\n");
+}
+
+static void write_status_line(int status, bool simple, struct buffer *output)
+{
+    buffer_string(output, simple ? "HTTP/1.0 " : "HTTP/1.1 ");
+    buffer_number(output, (uint64_t)status);
+    buffer_character(output, ' ');
+    write_field(output, "", response_reason(status));
+}
+
+/* One slash alone begins the address: after two there would stand a host of the client's choice. */
+static void write_location(const struct request *request, struct buffer *output)
+{
+    struct text path = request->path;
+
+    while (path.length > 0 && path.data[0] == '/') {
+        path.data++;
+        path.length--;
+    }
+    buffer_add(output, TEXT("Location: /"));
+    buffer_add(output, path);
+    buffer_character(output, '/');
+    buffer_add(output, request->query);
+    buffer_add(output, TEXT("\r\n"));
+}
+
+/* The fields that say what the body is. */
+static void write_description(const struct response *response, struct buffer *output)
+{
+    if (response->has_validators)
+        write_validators(response, output);
+    if (response->status == 304 || response->status == 204)
+        return;
+    if (response->type != NULL)
+        write_content_type(response, output);
+    write_number_field(output, "Content-Length: ", content_length(response));
+    if (response->range_count == 1)
+        write_content_range(response, response->ranges, output);
+    else if (response->status == 416)
+        write_content_range(response, NULL, output);
+}
+
+static void write_persistence(enum persistence persistence, struct buffer *output)
+{
+    switch (persistence) {
+    case PERSISTENCE_CLOSE:
+        buffer_add(output, TEXT("Connection: close\r\n"));
+        break;
+    case PERSISTENCE_KEEP_ALIVE:
+        buffer_add(output, TEXT("Connection: keep-alive\r\n"));
+        break;
+    case PERSISTENCE_IMPLIED:
+        break;
+    }
+}
+
+void response_write_head(const struct response *response, enum persistence persistence, bool simple,
+                         struct moment now, struct buffer *output)
+{
+    write_status_line(response->status, simple, output);
+    buffer_add(output, TEXT("Date: "));
+    date_write(output, now.seconds);
+    buffer_add(output, TEXT("\r\nServer: fork-vs-thread\r\n"));
+    write_description(response, output);
+    if (response->allow != NULL)
+        write_field(output, "Allow: ", response->allow);
+    if (response->moved_to != NULL)
+        write_location(response->moved_to, output);
+    if (response->status == 503)
+        write_field(output, "Retry-After: ", "1");
+    write_persistence(persistence, output);
+    buffer_add(output, TEXT("\r\n"));
+}

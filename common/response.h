@@ -1,0 +1,70 @@
+/* A reply: what a service says of it, and how it is written. */
+#ifndef COMMON_RESPONSE_H
+#define COMMON_RESPONSE_H
+
+#include "common/conditional.h"
+#include "common/date.h"
+#include "common/range.h"
+#include "common/request.h"
+
+#define RESPONSE_ETAG_SIZE 64
+#define RESPONSE_PAGE_SIZE 768
+
+enum body_kind {
+    BODY_NONE,
+    BODY_MEMORY,
+    BODY_FILE,
+};
+
+struct body {
+    enum body_kind kind;
+    uint64_t length;
+    const char *memory;
+    char *owned; /* from malloc, and freed with the reply; or NULL */
+    int file;    /* closed with the reply; or -1 */
+};
+
+struct response {
+    int status;
+    const char *type; /* media type */
+    const char *allow;
+    const struct request *moved_to; /* whose target wants a slash behind its path; or NULL */
+    bool has_validators;
+    int64_t modified;
+    struct buffer etag;
+    char etag_space[RESPONSE_ETAG_SIZE];
+    struct body body;
+    uint64_t whole;    /* bytes of the representation that ranges were taken from */
+    int range_count;   /* 0: the whole body */
+    uint64_t boundary; /* between several ranges */
+    struct range ranges[RANGE_LIMIT];
+    char page[RESPONSE_PAGE_SIZE]; /* of an error */
+};
+
+/* Empties it, for a new reply. */
+void response_start(struct response *response);
+/* Lets go of the body. */
+void response_end(struct response *response);
+
+/* Makes it a page that says what is wrong. */
+void response_refuse(struct response *response, int status, const char *problem);
+
+/* Applies the preconditions and the ranges of the request to a 200 reply. */
+void response_settle(struct response *response, const struct request *request, struct moment now);
+
+enum persistence {
+    PERSISTENCE_CLOSE,
+    PERSISTENCE_IMPLIED,    /* HTTP/1.1 keeps alive without a word */
+    PERSISTENCE_KEEP_ALIVE, /* HTTP/1.0 has to be told */
+};
+
+/* Writes the head; of HTTP/1.0 if `simple`. */
+void response_write_head(const struct response *response, enum persistence persistence, bool simple,
+                         struct moment now, struct buffer *output);
+
+/* Writes what comes before part `index` of a multipart reply; with range_count, what ends it. */
+void response_write_part(const struct response *response, int index, struct buffer *output);
+
+const char *response_reason(int status);
+
+#endif

@@ -1,0 +1,431 @@
+#include "common/server.h"
+
+#include "common/connection.h"
+#include "common/sandbox.h"
+#include "common/summary.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GRACE_MILLISECONDS 5000
+/* Connections end themselves at the end of the grace time; this much later nobody waits for them
+ * any more. */
+#define GRACE_MARGIN 250
+/* After this long without a client, nobody is on the way into the queue of a listener that refuses.
+ */
+#define QUIET_MILLISECONDS 100
+/* When descriptors, memory or processes are short, the next try comes after this long, or when a
+ * connection ends. */
+#define SCARCE_MILLISECONDS 100
+/* Under load, signals are looked at once in so many connections. */
+#define UNSEEN_LIMIT 32
+/* Descriptors that are needed whatever the number of connections. */
+#define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
+
+/* ---- opening ---- */
+
+static bool open_root(struct server *server)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
+    const char *root = server->options.root;
+
+    server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
+    if (server->site.root >= 0)
+        return true;
+    if (errno == ENOSYS)
+        warnx("this kernel has no openat2, which keeps clients below the root: "
+              "Linux 5.6 or later is needed");
+    else
+        warn("cannot open the root '%s'", root);
+    return false;
+}
+
+/* Opens a file to write to; "-" is standard output, no name none. */
+static bool open_output(const char *name, int flags, int *file)
+{
+    *file = -1;
+    if (name == NULL)
+        return true;
+    *file = strcmp(name, "-") == 0 ? STDOUT_FILENO
+                                   : open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+    if (*file < 0)
+        warn("cannot open '%s'", name);
+    return *file >= 0;
+}
+
+static void raise_descriptors(struct server *server)
+{
+    uint64_t wanted = (uint64_t)server->options.max_connections, possible;
+    int each = server->model->descriptors;
+    struct rlimit limit;
+
+    server->limit = wanted;
+    if (each == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        getrlimit(RLIMIT_NOFILE, &limit);
+    possible = limit.rlim_cur > DESCRIPTORS_RESERVED
+                   ? (limit.rlim_cur - DESCRIPTORS_RESERVED) / (unsigned)each
+                   : 0;
+    if (possible == 0)
+        possible = 1;
+    if (possible >= wanted)
+        return;
+    server->limit = possible;
+    warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
+          (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
+          (unsigned long long)wanted);
+}
+
+static bool open_signals(struct server *server)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGCHLD);
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->board = scoreboard_make();
+    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL)
+        return true;
+    warn("cannot make ready");
+    return false;
+}
+
+static void fill_site(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    server->site.service = options->service;
+    server->site.protocol = options->protocol;
+    server->site.list = options->list;
+    server->site.request_timeout = options->request_timeout;
+    server->site.idle_timeout = options->idle_timeout;
+    server->site.write_timeout = options->write_timeout;
+    server->site.board = server->board;
+}
+
+static void print_ready(const struct server *server)
+{
+    const char *root = server->options.root;
+    size_t length = strlen(root);
+    char url[80];
+
+    listener_url(&server->listener, url, sizeof url);
+    printf("%s: %s serves %s%s, %s\n", server->model->name, url, root,
+           root[length - 1] == '/' ? "" : "/", server->model->summary);
+    fflush(stdout);
+}
+
+static bool make_ready(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
+        !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
+        !listener_open(&server->listener, options->bind, options->bind_count, options->port,
+                       options->backlog))
+        return false;
+    if (options->user != NULL && !sandbox_become(options->user))
+        return false;
+    raise_descriptors(server);
+    if (!options->no_sandbox)
+        sandbox_enter(server->site.root);
+    fill_site(server);
+    return true;
+}
+
+bool server_open(struct server *server, const struct model *model, int argc, char **argv)
+{
+    *server = (struct server){.model = model, .process = getpid(), .now = date_now()};
+    mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
+    switch (options_read(&server->options, model, argc, argv)) {
+    case OPTIONS_BAD:
+        server->exit_status = 2;
+        return false;
+    case OPTIONS_DONE:
+        return false;
+    case OPTIONS_GOOD:
+        break;
+    }
+    if (!make_ready(server)) {
+        server->exit_status = 1;
+        return false;
+    }
+    print_ready(server);
+    return true;
+}
+
+/* ---- signals ---- */
+
+static void ring(int event)
+{
+    uint64_t one = 1;
+
+    if (write(event, &one, sizeof one) < 0)
+        return; /* it is readable already */
+}
+
+static void hush(int event)
+{
+    uint64_t count;
+
+    if (read(event, &count, sizeof count) < 0)
+        return; /* nobody rang */
+}
+
+/* The first signal begins the grace time, the second one ends it. */
+static void ask_to_stop(struct server *server)
+{
+    struct scoreboard *board = server->board;
+    int64_t now = date_now().milliseconds, none = 0;
+
+    if (!atomic_compare_exchange_strong(&board->stop_deadline, &none, now + GRACE_MILLISECONDS))
+        atomic_store(&board->stop_deadline, now - GRACE_MARGIN);
+    ring(server->stop);
+    ring(server->left);
+}
+
+static void heed_signals(struct server *server)
+{
+    struct signalfd_siginfo signal;
+
+    while (read(server->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
+        if (signal.ssi_signo == SIGINT || signal.ssi_signo == SIGTERM)
+            ask_to_stop(server);
+        else if (signal.ssi_signo == SIGUSR1)
+            summary_write(server, server->stats);
+    }
+}
+
+static int until(int64_t deadline, int64_t now)
+{
+    return deadline > now ? (int)(deadline - now) : 0;
+}
+
+/* ---- accepting ---- */
+
+/* Something is short: said at most twice a second, whatever comes in. */
+static void warn_scarce(struct server *server, const char *what)
+{
+    int error = errno;
+    int64_t second = date_now().seconds;
+
+    if (second != server->warnings_from) {
+        server->warnings_from = second;
+        server->warnings = 0;
+    }
+    if (server->warnings++ >= 2)
+        return;
+    errno = error;
+    warn("%s: connections wait", what);
+}
+
+/* Sleeps until a client comes (if one is wanted), a connection ends, a signal arrives, or the time
+ * is over. */
+static void rest(struct server *server, bool for_client, int milliseconds)
+{
+    struct pollfd waits[LISTENER_LIMIT + 2] = {
+        {.fd = server->signals, .events = POLLIN},
+        {.fd = server->left, .events = POLLIN},
+    };
+    nfds_t count = 2;
+
+    for (int i = 0; for_client && i < server->listener.count; i++)
+        waits[count++] = (struct pollfd){.fd = server->listener.sockets[i], .events = POLLIN};
+    if (poll(waits, count, milliseconds) <= 0)
+        return;
+    if (waits[0].revents != 0)
+        heed_signals(server);
+    if (waits[1].revents != 0)
+        hush(server->left);
+}
+
+static bool is_full(const struct server *server)
+{
+    return atomic_load(&server->board->active) >= server->limit;
+}
+
+/* Waits for a connection to end. */
+static void wait_for_place(struct server *server, int milliseconds)
+{
+    atomic_store(&server->board->acceptor_waits, true);
+    if (milliseconds >= 0 || is_full(server))
+        rest(server, false, milliseconds);
+    atomic_store(&server->board->acceptor_waits, false);
+}
+
+/* No client waits. Returns whether one may still come. */
+static bool wait_for_client(struct server *server)
+{
+    int64_t now;
+
+    if (!scoreboard_stopping(server->board)) {
+        rest(server, true, -1);
+        return true;
+    }
+    if (!server->refusing) {
+        server->refusing = true;
+        listener_refuse(&server->listener);
+        server->now = date_now();
+    }
+    now = date_now().milliseconds;
+    if (now >= server->now.milliseconds + QUIET_MILLISECONDS)
+        return false;
+    rest(server, true, until(server->now.milliseconds + QUIET_MILLISECONDS, now));
+    return true;
+}
+
+static bool is_over(const struct server *server, int64_t margin)
+{
+    int64_t deadline = atomic_load(&server->board->stop_deadline);
+
+    return deadline != 0 && date_now().milliseconds >= deadline + margin;
+}
+
+static void count_connection(struct server *server)
+{
+    struct scoreboard *board = server->board;
+    uint64_t active = atomic_fetch_add(&board->active, 1) + 1;
+
+    atomic_fetch_add_explicit(&board->connections, 1, memory_order_relaxed);
+    if (active > atomic_load_explicit(&board->peak, memory_order_relaxed))
+        atomic_store_explicit(&board->peak, active, memory_order_relaxed);
+    server->now = date_now();
+}
+
+int server_accept(struct server *server)
+{
+    while (!is_over(server, 0)) {
+        int socket;
+
+        if (server->model->collect != NULL)
+            server->model->collect();
+        if (server->unseen++ == UNSEEN_LIMIT) {
+            server->unseen = 0;
+            heed_signals(server);
+        }
+        if (is_full(server)) {
+            wait_for_place(server, -1);
+            continue;
+        }
+        socket = listener_accept(&server->listener);
+        if (socket >= 0) {
+            count_connection(server);
+            return socket;
+        }
+        if (errno != EAGAIN) {
+            warn_scarce(server, "cannot accept");
+            wait_for_place(server, SCARCE_MILLISECONDS);
+        } else if (!wait_for_client(server)) {
+            break;
+        }
+    }
+    return -1;
+}
+
+bool server_hold(struct server *server, int socket, const char *what)
+{
+    warn_scarce(server, what);
+    wait_for_place(server, SCARCE_MILLISECONDS);
+    if (server->model->collect != NULL)
+        server->model->collect();
+    if (!is_over(server, 0))
+        return true;
+    close(socket);
+    server_left(server);
+    return false;
+}
+
+void server_made(struct server *server)
+{
+    atomic_fetch_add_explicit(&server->board->made, 1, memory_order_relaxed);
+}
+
+void server_left(struct server *server)
+{
+    atomic_fetch_sub(&server->board->active, 1);
+    if (atomic_load(&server->board->acceptor_waits))
+        ring(server->left);
+}
+
+/* ---- serving ---- */
+
+bool server_child(struct server *server)
+{
+    server->signals = -1; /* the parent's: a terminal sends them to all */
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == server->process;
+}
+
+/* Waits for what a connection needs; false if its time is over. */
+static bool await(struct server *server, struct connection *connection, enum need need)
+{
+    int64_t end = atomic_load(&server->board->stop_deadline);
+    int64_t deadline = connection->deadline;
+    struct pollfd waits[] = {
+        {.fd = connection->transport.socket, .events = need == NEED_READ ? POLLIN : POLLOUT},
+        {.fd = server->signals, .events = POLLIN},
+        {.fd = end != 0 ? -1 : server->stop, .events = POLLIN},
+    };
+
+    if (end != 0 && end < deadline)
+        deadline = end;
+    scoreboard_add(server->board, &connection->tally);
+    poll(waits, 3, until(deadline, connection->now.milliseconds));
+    if (waits[1].revents != 0)
+        heed_signals(server);
+    connection->now = date_now();
+    return connection->now.milliseconds < deadline;
+}
+
+void server_serve(struct server *server, int socket)
+{
+    struct connection connection;
+    struct exchange exchange;
+    enum need need;
+
+    connection_open(&connection, &server->site, socket, &exchange, server->now);
+    while ((need = connection_step(&connection)) != NEED_NOTHING)
+        if (!await(server, &connection, need))
+            connection_expire(&connection);
+    connection_close(&connection);
+    scoreboard_add(server->board, &connection.tally);
+}
+
+/* ---- closing ---- */
+
+int server_close(struct server *server)
+{
+    listener_close(&server->listener);
+    for (;;) {
+        if (server->model->collect != NULL)
+            server->model->collect();
+        if (atomic_load(&server->board->active) == 0 || is_over(server, GRACE_MARGIN))
+            break;
+        wait_for_place(server, SCARCE_MILLISECONDS);
+    }
+    summary_print(server);
+    summary_write(server, server->stats);
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* What is served, and by which rules: all that a connection knows of the server that it belongs to.
+ */
+#ifndef COMMON_SITE_H
+#define COMMON_SITE_H
+
+#include "common/date.h"
+#include "common/request.h"
+#include "common/response.h"
+#include "common/scoreboard.h"
+
+enum protocol {
+    PROTOCOL_SIMPLE,     /* one HTTP/1.0 reply a connection */
+    PROTOCOL_PERSISTENT, /* keep-alive, a write for each reply */
+    PROTOCOL_PIPELINED,  /* keep-alive, one write for all requests that have arrived */
+};
+
+struct site;
+
+/* A service fills in a reply. It knows neither the model nor the transport. */
+struct service {
+    const char *name;
+    void (*answer)(const struct site *site, const struct request *request,
+                   struct response *response);
+};
+
+extern const struct service service_files;
+
+struct site {
+    const struct service *service;
+    enum protocol protocol;
+    int root; /* a directory */
+    bool list;
+    int log;                                          /* -1: none */
+    int request_timeout, idle_timeout, write_timeout; /* milliseconds */
+    struct scoreboard *board;
+};
+
+#endif

@@ -1,0 +1,77 @@
+#include "common/summary.h"
+
+#include "common/server.h"
+
+#include <err.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct cost {
+    double cpu_seconds;
+    double microseconds; /* of CPU, a request */
+    long peak_kib;       /* of the largest process */
+};
+
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+/* Children count once they are reaped. */
+static struct cost measure(uint64_t requests)
+{
+    struct rusage self, children;
+    struct cost cost = {0};
+
+    getrusage(RUSAGE_SELF, &self);
+    getrusage(RUSAGE_CHILDREN, &children);
+    cost.cpu_seconds = seconds_of(self.ru_utime) + seconds_of(self.ru_stime) +
+                       seconds_of(children.ru_utime) + seconds_of(children.ru_stime);
+    cost.microseconds = requests > 0 ? cost.cpu_seconds * 1e6 / (double)requests : 0;
+    cost.peak_kib = self.ru_maxrss > children.ru_maxrss ? self.ru_maxrss : children.ru_maxrss;
+    return cost;
+}
+
+void summary_print(const struct server *server)
+{
+    const struct scoreboard *board = server->board;
+    struct cost cost = measure(board->requests);
+    char made[64] = "";
+
+    if (server->model->makes != NULL)
+        snprintf(made, sizeof made, ", %llu %s made", (unsigned long long)board->made,
+                 server->model->makes);
+    warnx("%llu connections, at most %llu at once, %llu requests, %llu errors, %llu bytes sent, "
+          "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s",
+          (unsigned long long)board->connections, (unsigned long long)board->peak,
+          (unsigned long long)board->requests, (unsigned long long)board->errors,
+          (unsigned long long)board->bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
+          made);
+}
+
+void summary_write(const struct server *server, int file)
+{
+    const struct scoreboard *board = server->board;
+    struct cost cost = measure(board->requests);
+    char json[512];
+    int length;
+
+    if (file < 0)
+        return;
+    length =
+        snprintf(json, sizeof json,
+                 "{\"server\": \"%s\", \"connections\": %llu, \"active\": %llu, \"peak\": %llu, "
+                 "\"requests\": %llu, \"errors\": %llu, \"bytes\": %llu, \"cpu_seconds\": %.6f, "
+                 "\"microseconds_per_request\": %.3f, \"peak_memory_kib\": %ld, \"made\": %llu}\n",
+                 server->model->name, (unsigned long long)board->connections,
+                 (unsigned long long)board->active, (unsigned long long)board->peak,
+                 (unsigned long long)board->requests, (unsigned long long)board->errors,
+                 (unsigned long long)board->bytes, cost.cpu_seconds, cost.microseconds,
+                 cost.peak_kib, (unsigned long long)board->made);
+    /* A file is rewritten; a terminal or a pipe can only be written to. */
+    if (lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) < 0)
+        warn("cannot empty the file of --stats");
+    if (write(file, json, (size_t)length) != length)
+        warn("cannot write the file of --stats");
+}

@@ -1,0 +1,71 @@
+#include "common/transport.h"
+
+#include <errno.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Makes one answer of what a system call said, in either direction. */
+static enum transfer judge(ssize_t result, enum transfer again, size_t *count)
+{
+    *count = result > 0 ? (size_t)result : 0;
+    if (result > 0)
+        return TRANSFER_DONE;
+    if (result == 0)
+        return TRANSFER_END;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? again : TRANSFER_FAILED;
+}
+
+static enum transfer plain_read(struct transport *transport, char *data, size_t size, size_t *count)
+{
+    ssize_t result;
+
+    do
+        result = recv(transport->socket, data, size, 0);
+    while (result < 0 && errno == EINTR);
+    return judge(result, TRANSFER_READ, count);
+}
+
+static enum transfer plain_write(struct transport *transport, struct text data, bool more,
+                                 size_t *count)
+{
+    ssize_t result;
+
+    do
+        result =
+            send(transport->socket, data.data, data.length, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+    while (result < 0 && errno == EINTR);
+    return judge(result, TRANSFER_WRITE, count);
+}
+
+static enum transfer plain_send_file(struct transport *transport, int file, uint64_t offset,
+                                     uint64_t length, size_t *count)
+{
+    /* One call is bounded, so that no connection keeps an event loop to itself. */
+    size_t portion = length < (1 << 20) ? (size_t)length : 1 << 20;
+    off_t from = (off_t)offset;
+    ssize_t result;
+
+    do
+        result = sendfile(transport->socket, file, &from, portion);
+    while (result < 0 && errno == EINTR);
+    return judge(result, TRANSFER_WRITE, count);
+}
+
+static void plain_finish(struct transport *transport)
+{
+    shutdown(transport->socket, SHUT_WR);
+}
+
+static void plain_close(struct transport *transport)
+{
+    close(transport->socket);
+}
+
+const struct transport_kind transport_plain = {
+    .read = plain_read,
+    .write = plain_write,
+    .send_file = plain_send_file,
+    .finish = plain_finish,
+    .close = plain_close,
+};

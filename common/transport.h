@@ -1,0 +1,36 @@
+/* How bytes travel: the connection knows these five verbs, and not whether they are plain or
+ * encrypted. */
+#ifndef COMMON_TRANSPORT_H
+#define COMMON_TRANSPORT_H
+
+#include "common/text.h"
+
+#include <sys/types.h>
+
+enum transfer {
+    TRANSFER_DONE,  /* some bytes went: at least one */
+    TRANSFER_END,   /* reading: the peer sends no more; sending a file: it ends early */
+    TRANSFER_READ,  /* nothing went: try again when the socket can be read */
+    TRANSFER_WRITE, /* nothing went: try again when it can be written */
+    TRANSFER_FAILED,
+};
+
+struct transport {
+    const struct transport_kind *kind;
+    int socket; /* does not block */
+};
+
+struct transport_kind {
+    enum transfer (*read)(struct transport *, char *data, size_t size, size_t *count);
+    /* `more` announces that further bytes follow at once. */
+    enum transfer (*write)(struct transport *, struct text data, bool more, size_t *count);
+    enum transfer (*send_file)(struct transport *, int file, uint64_t offset, uint64_t length,
+                               size_t *count);
+    /* Says that nothing more will be sent. */
+    void (*finish)(struct transport *);
+    void (*close)(struct transport *);
+};
+
+extern const struct transport_kind transport_plain;
+
+#endif

@@ -1,0 +1,10 @@
+/* Media types, by the ending of a name. */
+#ifndef COMMON_TYPE_H
+#define COMMON_TYPE_H
+
+#include "common/text.h"
+
+/* "application/octet-stream" if the ending is not known. */
+const char *type_of(struct text path);
+
+#endif

@@ -1,0 +1,53 @@
+/* One process per connection: the parent accepts and forks, the child serves and ends. */
+#include "common/server.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct server server;
+
+/* A child cannot say that it has ended: the parent asks. */
+static void collect(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        server_left(&server);
+}
+
+static bool hand_over(int socket)
+{
+    pid_t child = fork();
+
+    if (child < 0)
+        return false;
+    if (child == 0) {
+        if (server_child(&server))
+            server_serve(&server, socket);
+        _exit(0);
+    }
+    close(socket);
+    server_made(&server);
+    return true;
+}
+
+static const struct model model = {
+    .name = "fork_server",
+    .summary = "one process per connection",
+    .advice = "Take it where a crash or a leak of one connection must not touch another one. Do "
+              "not take it for many short connections: a fork costs more than the request.",
+    .max_connections = 1024,
+    .descriptors = 0,
+    .makes = "processes",
+    .collect = collect,
+};
+
+int main(int argc, char **argv)
+{
+    int socket;
+
+    if (!server_open(&server, &model, argc, argv))
+        return server.exit_status;
+    while ((socket = server_accept(&server)) >= 0)
+        while (!hand_over(socket) && server_hold(&server, socket, "cannot fork"))
+            ;
+    return server_close(&server);
+}
