@@ -1,0 +1,677 @@
+/* launch: starts a server so that it can be measured, and runs a load generator while measuring
+ * that server from outside.
+ *
+ * usage:    launch server [--join FILE]... [--processors LIST] -- COMMAND...
+ *           launch load --server PID [OPTION]... -- COMMAND...
+ * examples: launch server --join /sys/fs/cgroup/cpuacct/x/cgroup.procs --processors 0 --
+ * ./fork_server 0 launch load --server 4711 --cpu /sys/fs/cgroup/cpuacct/x/cpuacct.usage --result
+ * /tmp/r -- ab -n 9 URL
+ *
+ * `server` joins the control groups, takes its place on the processors, and becomes COMMAND, in a
+ * process group of its own that ends with its parent. `load` runs COMMAND and writes one line to
+ * the file --result: seconds  load_cpu_seconds  exit  server_cpu_us  voluntary  involuntary
+ * peak_kib  alive with `-` for what could not be measured; exit is a number, `signal N`'s number as
+ * 128+N, or `timeout`.
+ *
+ * How each number comes about, best way first; the same way for every server, ours or not:
+ *  CPU      the usage counter of the server's control group (cpuacct of cgroup v1, cpu.stat of v2):
+ * nanoseconds or microseconds, everything that ever was in the group counted. Without a group: the
+ * process clocks of the living tree, in nanoseconds, and the times of reaped children in
+ * /proc/PID/stat, which come in ticks of 10 ms; for a server that forks, a short run is therefore
+ * uncertain by some 10 ms, without a bias. switches the kernel shows those of living threads only
+ * (/proc/PID/task/TID/status). The dead are told by taskstats records, which need root, and which a
+ * listener makes every exit pay for; so they are counted in a run of its own (--switches, nothing
+ * else is measured in it). Without them, `-` for servers whose threads or processes come and go.
+ *  memory   the peak of the server's control group: with page tables, kernel stacks and page cache,
+ * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
+ * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/genetlink.h>
+#include <linux/taskstats.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    TREE_MOST = 4096,
+    JOINS_MOST = 8,
+    PATH_BYTES = 512,
+    MESSAGE_BYTES = 64 * 1024,
+    LISTEN_BYTES = 32 * 1024 * 1024,
+    /* A counter that rests for so many looks in a row, 2 ms apart, has seen the last scheduler
+       tick. */
+    QUIET_LOOKS = 3,
+    QUIET_LOOKS_MOST = 60,
+    BORN_FEW = 8
+};
+
+struct options {
+    const char *join[JOINS_MOST];
+    int joins;
+    const char *processors, *cpu, *peak, *current, *result;
+    pid_t server;
+    double timeout;
+    bool switches;
+};
+
+struct tree {
+    pid_t pids[TREE_MOST];
+    int count;
+};
+
+struct switches {
+    long long voluntary, involuntary;
+};
+
+struct listener {
+    int socket;
+    unsigned short family;
+};
+
+__attribute__((format(printf, 2, 3), noreturn)) static void fail(int status, const char *format,
+                                                                 ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("launch: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(status);
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void pause_for(double seconds)
+{
+    struct timespec time = {.tv_sec = (time_t)seconds,
+                            .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&time, NULL);
+}
+
+/* ---- small files ---- */
+
+static ssize_t file_read(const char *path, char *text, size_t size)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return -1;
+    ssize_t length = read(file, text, size - 1);
+    close(file);
+    text[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
+static bool file_write(const char *path, const char *text)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    ssize_t written = write(file, text, strlen(text));
+    close(file);
+    return written == (ssize_t)strlen(text);
+}
+
+static long long field_after(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    return at ? strtoll(at + strlen(name), NULL, 10) : 0;
+}
+
+/* ---- the process tree of the server ---- */
+
+/* Calls `each` for every thread of the process. */
+static void each_thread(pid_t pid, void (*each)(pid_t pid, const char *thread, void *argument),
+                        void *argument)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (entry->d_name[0] != '.')
+            each(pid, entry->d_name, argument);
+    closedir(folder);
+}
+
+static void tree_add(struct tree *tree, pid_t pid);
+
+static void add_children(pid_t pid, const char *thread, void *tree)
+{
+    char path[PATH_BYTES], children[MESSAGE_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children", (int)pid, thread);
+    if (file_read(path, children, sizeof(children)) <= 0)
+        return;
+    char *at = children, *end;
+    for (long child; (child = strtol(at, &end, 10)) > 0; at = end)
+        tree_add(tree, (pid_t)child);
+}
+
+static void tree_add(struct tree *tree, pid_t pid)
+{
+    if (tree->count == TREE_MOST)
+        return;
+    tree->pids[tree->count++] = pid;
+    each_thread(pid, add_children, tree);
+}
+
+static bool tree_has(const struct tree *tree, pid_t pid)
+{
+    for (int i = 0; i < tree->count; i++)
+        if (tree->pids[i] == pid)
+            return true;
+    return false;
+}
+
+static double tree_cpu(const struct tree *tree)
+{
+    double seconds = 0;
+    for (int i = 0; i < tree->count; i++) {
+        clockid_t clock;
+        struct timespec time;
+        char path[PATH_BYTES], text[PATH_BYTES * 2];
+        long long reaped_user = 0, reaped_system = 0;
+        if (clock_getcpuclockid(tree->pids[i], &clock) == 0 && clock_gettime(clock, &time) == 0)
+            seconds += (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)tree->pids[i]);
+        if (file_read(path, text, sizeof(text)) <= 0)
+            continue;
+        const char *fields = strrchr(text, ')');
+        if (fields &&
+            sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %lld %lld",
+                   &reaped_user, &reaped_system) == 2)
+            seconds += (double)(reaped_user + reaped_system) / (double)sysconf(_SC_CLK_TCK);
+    }
+    return seconds;
+}
+
+static double tree_memory(const struct tree *tree)
+{
+    long long kib = 0;
+    for (int i = 0; i < tree->count; i++) {
+        char path[PATH_BYTES], text[PATH_BYTES * 4];
+        snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)tree->pids[i]);
+        if (file_read(path, text, sizeof(text)) > 0)
+            kib += field_after(text, "\nPss:");
+    }
+    return (double)kib * 1024;
+}
+
+static void add_switches(pid_t pid, const char *thread, void *argument)
+{
+    struct switches *sum = argument;
+    char path[PATH_BYTES], text[PATH_BYTES * 8];
+    snprintf(path, sizeof(path), "/proc/%d/task/%.20s/status", (int)pid, thread);
+    if (file_read(path, text, sizeof(text)) <= 0)
+        return;
+    sum->voluntary += field_after(text, "\nvoluntary_ctxt_switches:");
+    sum->involuntary += field_after(text, "nonvoluntary_ctxt_switches:");
+}
+
+static struct switches tree_switches(const struct tree *tree)
+{
+    struct switches sum = {0, 0};
+    for (int i = 0; i < tree->count; i++)
+        each_thread(tree->pids[i], add_switches, &sum);
+    return sum;
+}
+
+static bool alive(pid_t pid)
+{
+    char path[PATH_BYTES], text[PATH_BYTES * 2];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (file_read(path, text, sizeof(text)) <= 0)
+        return false;
+    const char *state = strrchr(text, ')');
+    return state && state[2] != 'Z' && state[2] != 'X';
+}
+
+/* ---- records of the dead: generic netlink, taskstats ---- */
+
+static const size_t ATTRIBUTE_HEAD = sizeof(struct nlattr);
+
+static size_t attribute_span(size_t length)
+{
+    return (length + NLA_ALIGNTO - 1) / NLA_ALIGNTO * NLA_ALIGNTO;
+}
+
+struct message {
+    struct nlmsghdr head;
+    struct genlmsghdr command;
+    char attributes[256];
+};
+
+static const struct nlattr *attribute_find(const char *at, const char *end, int type)
+{
+    while (at < end && (size_t)(end - at) >= ATTRIBUTE_HEAD) {
+        const struct nlattr *attribute = (const void *)at;
+        if (attribute->nla_len < ATTRIBUTE_HEAD)
+            break;
+        if (attribute->nla_type == type)
+            return attribute;
+        at += attribute_span(attribute->nla_len);
+    }
+    return NULL;
+}
+
+static bool netlink_send(int socket, unsigned short family, unsigned char command,
+                         unsigned short type, const char *text)
+{
+    struct message message = {
+        .head = {.nlmsg_type = family, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+        .command = {.cmd = command, .version = 1}};
+    struct nlattr attribute = {.nla_type = type,
+                               .nla_len = (unsigned short)(ATTRIBUTE_HEAD + strlen(text) + 1)};
+    memcpy(message.attributes, &attribute, sizeof(attribute));
+    memcpy(message.attributes + ATTRIBUTE_HEAD, text, strlen(text) + 1);
+    message.head.nlmsg_len =
+        NLMSG_LENGTH(GENL_HDRLEN) + (unsigned)attribute_span(attribute.nla_len);
+    return send(socket, &message, message.head.nlmsg_len, 0) == (ssize_t)message.head.nlmsg_len;
+}
+
+static bool netlink_accepted(int socket)
+{
+    char answer[MESSAGE_BYTES];
+    const struct nlmsghdr *head = (const void *)answer;
+    const struct nlmsgerr *error = (const void *)(answer + NLMSG_HDRLEN);
+    return recv(socket, answer, sizeof(answer), 0) >= (ssize_t)NLMSG_LENGTH(sizeof(*error)) &&
+           head->nlmsg_type == NLMSG_ERROR && error->error == 0;
+}
+
+static bool listener_open(struct listener *listener)
+{
+    char answer[MESSAGE_BYTES], processors[32];
+    struct timeval patience = {.tv_usec = 200000};
+    int size = LISTEN_BYTES;
+    listener->socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+    if (listener->socket < 0)
+        return false;
+    setsockopt(listener->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    setsockopt(listener->socket, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+    if (!netlink_send(listener->socket, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME,
+                      TASKSTATS_GENL_NAME))
+        return false;
+    ssize_t length = recv(listener->socket, answer, sizeof(answer), 0);
+    const struct nlmsghdr *head = (const void *)answer;
+    if (length < (ssize_t)NLMSG_LENGTH(GENL_HDRLEN) || head->nlmsg_type == NLMSG_ERROR)
+        return false;
+    const struct nlattr *family =
+        attribute_find(answer + NLMSG_LENGTH(GENL_HDRLEN), answer + length, CTRL_ATTR_FAMILY_ID);
+    if (!family || !netlink_accepted(listener->socket))
+        return false;
+    memcpy(&listener->family, (const char *)family + ATTRIBUTE_HEAD, sizeof(listener->family));
+    snprintf(processors, sizeof(processors), "0-%ld", sysconf(_SC_NPROCESSORS_CONF) - 1);
+    return netlink_send(listener->socket, listener->family, TASKSTATS_CMD_GET,
+                        TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, processors) &&
+           netlink_accepted(listener->socket);
+}
+
+/* Counts one record if it speaks of a thread of the tree, or of a child of the tree. */
+static void count_record(const char *record, size_t size, const struct tree *tree,
+                         struct switches *sum)
+{
+    struct taskstats task;
+    memset(&task, 0, sizeof(task));
+    memcpy(&task, record, size < sizeof(task) ? size : sizeof(task));
+    if (tree_has(tree, (pid_t)task.ac_ppid) || tree_has(tree, (pid_t)task.ac_tgid)) {
+        sum->voluntary += (long long)task.nvcsw;
+        sum->involuntary += (long long)task.nivcsw;
+    }
+}
+
+/* Reads the records that have come; false when some were lost. A record of a whole process
+ * (AGGR_TGID) says nothing new. */
+static bool listener_drain(struct listener *listener, const struct tree *tree, struct switches *sum)
+{
+    char text[MESSAGE_BYTES];
+    for (;;) {
+        ssize_t length = recv(listener->socket, text, sizeof(text), MSG_DONTWAIT);
+        if (length < 0)
+            return errno != ENOBUFS;
+        const char *end = text + length;
+        const struct nlattr *thread =
+            attribute_find(text + NLMSG_LENGTH(GENL_HDRLEN), end, TASKSTATS_TYPE_AGGR_PID);
+        const struct nlattr *record =
+            thread ? attribute_find((const char *)thread + ATTRIBUTE_HEAD,
+                                    (const char *)thread + thread->nla_len, TASKSTATS_TYPE_STATS)
+                   : NULL;
+        if (record)
+            count_record((const char *)record + ATTRIBUTE_HEAD, record->nla_len - ATTRIBUTE_HEAD,
+                         tree, sum);
+    }
+}
+
+/* ---- counters of a control group ---- */
+
+static double group_cpu(const char *path)
+{
+    char text[PATH_BYTES * 4];
+    if (file_read(path, text, sizeof(text)) <= 0)
+        fail(1, "cannot read %s: %s", path, strerror(errno));
+    if (strstr(text, "usage_usec"))
+        return (double)field_after(text, "usage_usec") / 1e6;
+    return (double)strtoll(text, NULL, 10) / 1e9;
+}
+
+static double group_bytes(int file)
+{
+    char text[64] = "";
+    return pread(file, text, sizeof(text) - 1, 0) > 0 ? (double)strtoll(text, NULL, 10) : 0;
+}
+
+/* ---- a run ---- */
+
+struct watch {
+    const struct options *options;
+    struct tree tree;
+    struct listener listener;
+    bool listening, lost;
+    struct switches before, dead;
+    int created;
+    double cpu;
+    /* The peak counter, when it could be set back; what can be sampled, otherwise. */
+    int peak_file, current_file;
+    double peak;
+    double next_sample;
+};
+
+/* The id of the youngest process: the difference between two looks tells how many came. */
+static int youngest(void)
+{
+    char text[128];
+    if (file_read("/proc/loadavg", text, sizeof(text)) <= 0)
+        return 0;
+    const char *last = strrchr(text, ' ');
+    return last ? atoi(last) : 0;
+}
+
+static double watch_cpu(const struct watch *watch)
+{
+    return watch->options->cpu ? group_cpu(watch->options->cpu) : tree_cpu(&watch->tree);
+}
+
+static int peak_open(const char *path)
+{
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    /* cgroup v1 is set back by a 0, v2 by any text (Linux 6.12), for this descriptor only. */
+    if (file >= 0 && pwrite(file, "0", 1, 0) != 1) {
+        close(file);
+        file = -1;
+    }
+    return file;
+}
+
+static void watch_sample(struct watch *watch)
+{
+    double start = now();
+    if (watch->peak_file >= 0 || start < watch->next_sample)
+        return;
+    double bytes = watch->current_file >= 0 ? group_bytes(watch->current_file) : 0;
+    if (watch->current_file < 0) {
+        struct tree tree = {.count = 0};
+        tree_add(&tree, watch->options->server);
+        bytes = tree_memory(&tree);
+    }
+    if (bytes > watch->peak)
+        watch->peak = bytes;
+    /* A sample may cost up to a twentieth of the time, so that it does not become the load. */
+    watch->next_sample = start + 0.005 + 20 * (now() - start);
+}
+
+static void watch_begin(struct watch *watch, const struct options *options)
+{
+    *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
+    tree_add(&watch->tree, options->server);
+    watch->before = tree_switches(&watch->tree);
+    watch->created = youngest();
+    if (options->switches) {
+        watch->listening = listener_open(&watch->listener);
+    } else {
+        watch->peak_file = peak_open(options->peak);
+        if (watch->peak_file < 0 && options->current)
+            watch->current_file = open(options->current, O_RDONLY | O_CLOEXEC);
+    }
+    watch->cpu = watch_cpu(watch);
+}
+
+/* The last connections may still be ending when the load generator has its answers: their cost
+ * belongs to this run. */
+static void watch_settle(struct watch *watch)
+{
+    double last = watch_cpu(watch);
+    for (int looks = 0, quiet = 0; quiet < QUIET_LOOKS && looks < QUIET_LOOKS_MOST; looks++) {
+        pause_for(0.002);
+        double next = watch_cpu(watch);
+        quiet = next > last ? 0 : quiet + 1;
+        last = next;
+    }
+    watch->cpu = last - watch->cpu;
+}
+
+static void print_memory(struct watch *watch, FILE *out)
+{
+    double peak = watch->peak_file >= 0 ? group_bytes(watch->peak_file) : watch->peak;
+    if (peak > 0 && !watch->options->switches)
+        fprintf(out, " %.0f", peak / 1024);
+    else
+        fputs(" -", out);
+}
+
+static void print_switches(struct watch *watch, FILE *out)
+{
+    struct tree tree = {.count = 0};
+    tree_add(&tree, watch->options->server);
+    struct switches after = tree_switches(&tree);
+    /* Without the records of the dead a number is true only where hardly anything was born. */
+    int born = youngest() - watch->created;
+    bool known = watch->listening ? !watch->lost : born >= 0 && born < BORN_FEW;
+    if (known)
+        fprintf(out, " %lld %lld",
+                after.voluntary + watch->dead.voluntary - watch->before.voluntary,
+                after.involuntary + watch->dead.involuntary - watch->before.involuntary);
+    else
+        fputs(" - -", out);
+}
+
+static void watch_end(struct watch *watch, double seconds, const struct rusage *load,
+                      const char *exit_text)
+{
+    watch_settle(watch);
+    if (watch->listening && !listener_drain(&watch->listener, &watch->tree, &watch->dead))
+        watch->lost = true;
+    FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
+    if (!out)
+        fail(1, "cannot write %s: %s", watch->options->result, strerror(errno));
+    double cpu = (double)(load->ru_utime.tv_sec + load->ru_stime.tv_sec) +
+                 (double)(load->ru_utime.tv_usec + load->ru_stime.tv_usec) / 1e6;
+    bool lives = alive(watch->options->server);
+    fprintf(out, "%.6f %.6f %s", seconds, cpu, exit_text);
+    if (lives || watch->options->cpu)
+        fprintf(out, " %.3f", watch->cpu * 1e6);
+    else
+        fputs(" -", out);
+    print_switches(watch, out);
+    print_memory(watch, out);
+    fprintf(out, " %s\n", lives ? "yes" : "no");
+    if (fflush(out) != 0)
+        fail(1, "cannot write %s: %s", watch->options->result, strerror(errno));
+}
+
+static void hold_to(const char *processors)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const char *at = processors; *at;) {
+        char *end;
+        long first = strtol(at, &end, 10), last = first;
+        if (end == at)
+            fail(2, "processors are a list such as 0,2-3, not '%s'", processors);
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        for (long i = first; i <= last && i >= 0 && i < CPU_SETSIZE; i++)
+            CPU_SET((unsigned)i, &set);
+        at = *end == ',' ? end + 1 : end;
+        if (*end && *end != ',')
+            fail(2, "processors are a list such as 0,2-3, not '%s'", processors);
+    }
+    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+        fail(1, "processors %s: %s", processors, strerror(errno));
+}
+
+static void take_place(const struct options *options)
+{
+    for (int i = 0; i < options->joins; i++)
+        if (!file_write(options->join[i], "0"))
+            fail(1, "cannot join %s: %s", options->join[i], strerror(errno));
+    if (options->processors)
+        hold_to(options->processors);
+}
+
+__attribute__((noreturn)) static void become(char *command[], int ends_with_parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    /* A shell lets its background commands ignore these. */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, ends_with_parent);
+    execvp(command[0], command);
+    fail(127, "cannot run %s: %s", command[0], strerror(errno));
+}
+
+static int run_load(const struct options *options, char *command[])
+{
+    struct watch *watch = malloc(sizeof(*watch));
+    if (!watch)
+        fail(1, "no memory");
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    watch_begin(watch, options);
+
+    double start = now();
+    pid_t load = fork();
+    if (load < 0)
+        fail(1, "fork: %s", strerror(errno));
+    if (load == 0) {
+        take_place(options);
+        become(command, SIGKILL);
+    }
+    struct rusage usage;
+    struct timespec tick = {.tv_nsec = 10000000};
+    int status;
+    bool stopped = false, late = false;
+    while (wait4(load, &status, WNOHANG, &usage) == 0) {
+        int arrived = sigtimedwait(&signals, NULL, &tick);
+        if (arrived == SIGTERM || arrived == SIGINT)
+            stopped = true;
+        if (options->timeout > 0 && now() - start > options->timeout)
+            late = true;
+        if (stopped || late)
+            kill(load, SIGKILL);
+        if (watch->listening && !listener_drain(&watch->listener, &watch->tree, &watch->dead))
+            watch->lost = true;
+        if (!options->switches)
+            watch_sample(watch);
+    }
+    double seconds = now() - start;
+    if (stopped)
+        return 130;
+    char text[16];
+    snprintf(text, sizeof(text), "%d",
+             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    watch_end(watch, seconds, &usage, late ? "timeout" : text);
+    return 0;
+}
+
+static bool take_option(struct options *options, int option)
+{
+    switch (option) {
+    case 'j':
+        if (options->joins == JOINS_MOST)
+            return false;
+        options->join[options->joins++] = optarg;
+        return true;
+    case 'p':
+        options->processors = optarg;
+        return true;
+    case 's':
+        options->server = (pid_t)atoi(optarg);
+        return true;
+    case 'c':
+        options->cpu = optarg;
+        return true;
+    case 'k':
+        options->peak = optarg;
+        return true;
+    case 'n':
+        options->current = optarg;
+        return true;
+    case 'r':
+        options->result = optarg;
+        return true;
+    case 't':
+        options->timeout = atof(optarg);
+        return true;
+    case 'w':
+        options->switches = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int main(int count, char *arguments[])
+{
+    static const struct option table[] = {
+        {"join", required_argument, NULL, 'j'},   {"processors", required_argument, NULL, 'p'},
+        {"server", required_argument, NULL, 's'}, {"cpu", required_argument, NULL, 'c'},
+        {"peak", required_argument, NULL, 'k'},   {"current", required_argument, NULL, 'n'},
+        {"result", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
+        {"switches", no_argument, NULL, 'w'},     {NULL, 0, NULL, 0}};
+    struct options options = {.joins = 0};
+    const char *role = count > 1 ? arguments[1] : "";
+    char **rest = arguments + 1;
+    optind = 1;
+    for (int option; (option = getopt_long(count - 1, rest, "+", table, NULL)) != -1;)
+        if (!take_option(&options, option))
+            return 2;
+    char **command = rest + optind;
+    if (count > 1 && *command && !strcmp(role, "server")) {
+        take_place(&options);
+        setpgid(0, 0);
+        become(command, SIGTERM);
+    }
+    if (count > 1 && *command && !strcmp(role, "load") && options.server > 0)
+        return run_load(&options, command);
+    fputs("usage: launch server [--join FILE]... [--processors LIST] -- COMMAND...\n"
+          "       launch load --server PID [OPTION]... -- COMMAND...\n",
+          stderr);
+    return 2;
+}
