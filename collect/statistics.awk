@@ -42,10 +42,11 @@ function beta_fraction(x, a, b,    tiny, c, d, h, m, step, delta) {
 }
 
 # The regularised incomplete beta function I_x(a, b): the distribution function of Beta(a, b).
-function beta_cdf(x, a, b,    front) {
+function beta_cdf(x, a, b,    power, front) {
     if (x <= 0) return 0
     if (x >= 1) return 1
-    front = exp(log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log(1 - x))
+    power = log_gamma(a + b) - log_gamma(a) - log_gamma(b) + a * log(x) + b * log(1 - x)
+    front = power < -700 ? 0 : exp(power)
     if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(x, a, b) / a
     return 1 - front * beta_fraction(1 - x, b, a) / b
 }

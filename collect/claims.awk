@@ -1,0 +1,491 @@
+# claims.awk: runs.tsv (standard input) -> claims.tsv (standard output): what this machine says of each claim. See claims.sh.
+#
+# A claim is a list of parts. Each part is an estimate (a ratio, a time) with a 95% interval and a rule that the interval must
+# meet; the intervals of one claim are widened so that all of them hold together (Bonferroni). Rules, with bounds a and b:
+#   ahead         holds: interval above 1;   does not: below 1.01, so that not even a lead by 1% is left
+#   behind        the same the other way round
+#   above a       holds: interval above a;   does not: below a
+#   below a       holds: interval below a;   does not: above a
+#   within a b    holds: interval between a and b;   does not: outside
+# Everything else is `cannot tell`. A claim holds when all of its parts do (with mode "any": one of them), and does not hold when
+# one does not ("any": all). Parts that test the reading, the supposed cause, are marked so and decide only claims
+# that have no other parts.
+
+# The cells that meet all conditions, e.g. "concurrency<=5 protocol=simple", into list; returns how many.
+function pick(conditions, list,    words, n, i, c, k, ok, name, sign, value) {
+    n = split(conditions, words, " ")
+    k = 0
+    split("", list)
+    for (c = 1; c <= cell_count; c++) {
+        ok = 1
+        for (i = 1; i <= n && ok; i++) {
+            match(words[i], /[<>=]+/)
+            name = substr(words[i], 1, RSTART - 1)
+            sign = substr(words[i], RSTART, RLENGTH)
+            value = substr(words[i], RSTART + RLENGTH)
+            if (sign == "=") ok = cell[c, name] "" == value ""
+            else if (sign == "<=") ok = cell[c, name] + 0 <= value + 0
+            else ok = cell[c, name] + 0 >= value + 0
+        }
+        if (ok) list[++k] = c
+    }
+    return k
+}
+
+# The first server of this name, as it is or with a number; "" if there is none.
+function server_named(name,    i) {
+    for (i = 1; i <= level_count["server"]; i++)
+        if (level["server", i] == name || index(level["server", i], name "~") == 1) return level["server", i]
+    return ""
+}
+
+function lowest(name) { return level[name, 1] }
+function highest(name) { return level[name, level_count[name]] }
+
+# --- parts and claims ---
+
+function claim_begin(id, source, quote, how) {
+    claim = id
+    claim_source = source
+    claim_quote = quote
+    claim_mode = how == "" ? "all" : how
+    parts = 0
+}
+
+# Adds a part whose estimate stands in `test`. Scale: "ratio" (test is a logarithm) or a unit.
+function part_add(kind, tested, scale, rule, a, b) {
+    parts++
+    part_kind[parts] = kind
+    part_tested[parts] = tested
+    part_scale[parts] = scale
+    part_rule[parts] = rule
+    part_a[parts] = a
+    part_b[parts] = b
+    part_estimate[parts] = test["estimate"]
+    part_error[parts] = test["error"]
+    part_df[parts] = test["df"]
+    part_verdict[parts] = ""
+}
+
+# Adds a part that was decided otherwise.
+function part_decided(kind, tested, found, verdict) {
+    parts++
+    part_kind[parts] = kind
+    part_tested[parts] = tested
+    part_found[parts] = found
+    part_verdict[parts] = verdict
+    part_rule[parts] = ""
+}
+
+function judge(rule, low, high, a, b) {
+    if (rule == "ahead") return low > 1 ? "holds" : high < 1.01 ? "does not hold" : "cannot tell"
+    if (rule == "behind") return high < 1 ? "holds" : low > 1 / 1.01 ? "does not hold" : "cannot tell"
+    if (rule == "above") return low > a ? "holds" : high < a ? "does not hold" : "cannot tell"
+    if (rule == "below") return high < a ? "holds" : low > a ? "does not hold" : "cannot tell"
+    return low >= a && high <= b ? "holds" : (high < a || low > b) ? "does not hold" : "cannot tell"
+}
+
+function rule_text(rule, a, b, scale,    unit) {
+    unit = scale == "ratio" ? "" : " " scale
+    if (rule == "ahead") return "ratio above 1"
+    if (rule == "behind") return "ratio below 1"
+    if (rule == "above" || rule == "below") return (scale == "ratio" ? "ratio " : "") rule " " human(a) unit
+    return (scale == "ratio" ? "ratio " : "") "within " human(a) " and " human(b) unit
+}
+
+function combine(kind,    i, holds, fails, n) {
+    holds = fails = n = 0
+    for (i = 1; i <= parts; i++) {
+        if (part_kind[i] != kind) continue
+        n++
+        if (part_verdict[i] == "holds") holds++
+        if (part_verdict[i] == "does not hold") fails++
+    }
+    if (!n) return ""
+    if (claim_mode == "any") return holds ? "holds" : fails == n ? "does not hold" : "cannot tell"
+    return fails ? "does not hold" : holds == n ? "holds" : "cannot tell"
+}
+
+function print_row(part, kind, tested, found, low, high, verdict) {
+    printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", claim, claim_source, claim_quote, part, kind, tested, found, low, high, verdict
+}
+
+function claim_end(    i, measured_parts, half, low, high, middle, verdict, kind) {
+    measured_parts = 0
+    for (i = 1; i <= parts; i++) if (part_verdict[i] == "") measured_parts++
+    for (i = 1; i <= parts; i++) {
+        part_low[i] = part_high[i] = "-"
+        if (part_verdict[i] != "") continue
+        half = part_error[i] > 0 ? t_quantile(1 - 0.025 / measured_parts, part_df[i]) * part_error[i] : 0
+        low = part_estimate[i] - half
+        high = part_estimate[i] + half
+        middle = part_estimate[i]
+        if (part_scale[i] == "ratio") { low = exp(low); high = exp(high); middle = exp(middle) }
+        part_low[i] = sprintf("%.6g", low)
+        part_high[i] = sprintf("%.6g", high)
+        part_verdict[i] = judge(part_rule[i], low, high, part_a[i], part_b[i])
+        if (part_scale[i] == "ratio") part_found[i] = factor_text(middle) " (" interval_text(low, high) ")"
+        else part_found[i] = human(middle) " " part_scale[i] " (" human(low) " to " human(high) ")"
+    }
+    kind = "claim"
+    verdict = combine(kind)
+    if (verdict == "") { kind = "reading"; verdict = combine(kind) }
+    if (verdict == "") {
+        kind = "claim"
+        verdict = "cannot tell"
+        print_row("all", kind, "nothing", parts_missing == "" ? "this study has no data for it" : parts_missing, "-", "-", verdict)
+        parts_missing = ""
+        return
+    }
+    print_row("all", kind, claim_mode == "any" ? "one of the parts is enough" : "all parts are needed", "", "-", "-", verdict)
+    for (i = 1; i <= parts; i++)
+        print_row(i, part_kind[i], part_tested[i] (part_rule[i] == "" ? "" : ": " rule_text(part_rule[i], part_a[i], part_b[i], part_scale[i])),
+            part_found[i], part_low[i], part_high[i], part_verdict[i])
+}
+
+# Tests server a against server b over the picked cells and adds the part.
+function part_servers(kind, a, b, measure, conditions, where, rule, x, y,    n, i, bound) {
+    n = pick(conditions, picked)
+    if (a == "" || b == "" || !(n = contrast_servers(a, b, picked, n, measure)) || !contrast_test(measure, test)) return
+    bound = 0
+    for (i = 1; i <= contrast_size; i += 2) if (client_bound(contrast_cell[i]) || client_bound(contrast_cell[i + 1])) bound++
+    if (bound && measure == "rps") where = where " (" (n > 1 ? bound " of " n " cells " : "") "limited by the load generator)"
+    part_add(kind, a " / " b ", " measure_text(measure) where, "ratio", rule, x, y)
+}
+
+function measure_text(measure) {
+    return measure == "rps" ? "requests/s" : measure == "server_cpu_us" ? "server CPU per request" : measure == "peak_kib" ? "peak memory" : measure
+}
+
+# The change of the logarithm of a measure, fitted over the cells of a server from `low` to `high` of a factor (averaged
+# over what else varies), into test: a straight line through the logarithms, over the factor or its logarithm.
+function trend(server, measure, name, low, high, logarithmic,    n, i, c, x, groups, group, key, members, mean, sxx, used) {
+    n = pick("server=" server " " name ">=" low " " name "<=" high, picked)
+    contrast_begin()
+    groups = 0
+    for (i = 1; i <= n; i++) {
+        c = picked[i]
+        if (!has_data(c, measure)) continue
+        key = cell_key[cell_like_any(c, name)]
+        if (!(key in members)) group[++groups] = key
+        members[key] = members[key] " " c
+    }
+    for (i = 1; i <= groups; i++) {
+        used = split(members[group[i]], list, " ")
+        if (used < 2) continue
+        mean = sxx = 0
+        for (n = 1; n <= used; n++) { x = cell[list[n], name]; if (logarithmic) x = log(x); mean += x / used }
+        for (n = 1; n <= used; n++) { x = cell[list[n], name]; if (logarithmic) x = log(x); sxx += (x - mean) ^ 2 }
+        for (n = 1; n <= used; n++) {
+            x = cell[list[n], name]
+            if (logarithmic) x = log(x)
+            contrast_add(list[n], (x - mean) / sxx * (logarithmic ? log(high / low) : high - low) / groups)
+        }
+    }
+    return contrast_test(measure, test)
+}
+
+# The first cell that differs from c in nothing but this factor: it stands for all of them.
+function cell_like_any(c, name,    i, k) {
+    for (i = 1; i <= level_count[name]; i++) if ((k = cell_like(c, name, level[name, i]))) return k
+    return c
+}
+
+# The change of a measure of a server from the first to the last run of a block, beside what the cells explain, into
+# test: in each block a line through the deviations from the cells' means (of logarithms); the blocks are the sample.
+function within_block_trend(server, measure,    c, b, v, n, mean, count, points, px, py, slopes, i, runs_in_block, line) {
+    for (i = 1; i <= run_count; i++) if (run[i, "order"] > runs_in_block) runs_in_block = run[i, "order"] + 0
+    for (c = 1; c <= cell_count; c++) {
+        if (cell[c, "server"] != server) continue
+        for (b = 1; b <= blocks; b++) if ((v = measured(c, b, measure)) != "") { mean[c] += log(v); count[c]++ }
+    }
+    n = 0
+    for (b = 1; b <= blocks; b++) {
+        points = 0
+        for (c = 1; c <= cell_count; c++) {
+            if (cell[c, "server"] != server || count[c] < 2 || (v = measured(c, b, measure)) == "") continue
+            px[++points] = run[run_at[c, b], "order"] / runs_in_block
+            py[points] = log(v) - mean[c] / count[c]
+        }
+        if (points < 4) continue
+        line_fit(px, py, points, line)
+        slopes[++n] = line["slope"]
+    }
+    if (n < 2) return 0
+    paired_test(slopes, n, test)
+    return 1
+}
+
+# The signs of a server that is overloaded in the course of a study: one is enough.
+function overload_parts(kind, server, other,    thread_bad, thread_all, fork_bad, fork_all, i, of, verdict, low, high) {
+    if (within_block_trend(server, "peak_kib"))
+        part_add(kind, server ": memory, last run of a block / first", "ratio", "above", 1.5)
+    if (within_block_trend(server, "rps"))
+        part_add(kind, server ": requests/s, last run of a block / first", "ratio", "below", 0.95)
+    thread_bad = thread_all = fork_bad = fork_all = 0
+    for (i = 1; i <= run_count; i++) {
+        if (run[i, "server"] == server) { thread_all++; if (run[i, "valid"] != "yes") thread_bad++ }
+        if (run[i, "server"] == other) { fork_all++; if (run[i, "valid"] != "yes") fork_bad++ }
+    }
+    if (!thread_all) return
+    share_interval(thread_bad, thread_all, of)
+    low = of["low"]
+    high = of["high"]
+    share_interval(fork_bad, fork_all ? fork_all : 1, of)
+    verdict = high < 0.01 ? "does not hold" : low > 0.01 && low > of["high"] ? "holds" : "cannot tell"
+    part_decided(kind, server ": runs that failed: over 1%, and more than of " other,
+        thread_bad " of " thousands(thread_all) "; " other ": " fork_bad " of " thousands(fork_all), verdict)
+}
+
+# What a server with a mistake is to be compared with: the same without its last option.
+function without_mistake(label) {
+    sub(/\+[^+]*$/, "", label)
+    return level_seen["server", label] ? label : baseline
+}
+
+# --- the claims ---
+
+function claim_R1_1(    thread, fork, i) {
+    claim_begin("R1.1", "DV1619 assignment 4", "The threaded server is slightly better at concurrency 10 (8-9% on small.txt, 6% on big.txt).")
+    thread = server_named("thread")
+    fork = server_named("fork")
+    for (i = 1; i <= level_count["file"]; i++)
+        part_servers("claim", thread, fork, "rps", "concurrency=10 file=" level["file", i], " at concurrency 10, " level["file", i],
+            "within", 1, 1.25)
+    claim_end()
+}
+
+function claim_R1_2(    server, i, low) {
+    claim_begin("R1.2", "DV1619 assignment 4", "Requests/s rise with concurrency below 5, then fluctuate without trend; both servers look alike.")
+    if (level_count["concurrency"] > 2) {
+        for (i = 1; i <= level_count["server"]; i++)
+            if (trend(level["server", i], "rps", "concurrency", lowest("concurrency"), 5, 0))
+                part_add("claim", level["server", i] ": requests/s at concurrency 5 / " lowest("concurrency") ", fitted line", "ratio", "ahead")
+        for (i = 1; i <= level_count["server"]; i++)
+            if (trend(level["server", i], "rps", "concurrency", 5, highest("concurrency"), 0))
+                part_add("claim", level["server", i] ": requests/s at concurrency " highest("concurrency") " / 5, fitted line", "ratio", "within", 0.95, 1.05)
+    }
+    for (i = 1; i <= level_count["file"]; i++)
+        part_servers("claim", server_named("thread"), server_named("fork"), "rps", "file=" level["file", i],
+            ", mean over concurrency, " level["file", i], "within", 0.95, 1.05)
+    claim_end()
+}
+
+function claim_R1_3(    top) {
+    claim_begin("R1.3", "DV1619 assignment 4", "At higher concurrency the forked server is slightly ahead; at low concurrency the threaded one.")
+    top = highest("concurrency") >= 20 ? 20 : highest("concurrency")
+    if (level_count["concurrency"] > 2) {
+        part_servers("claim", server_named("thread"), server_named("fork"), "rps", "concurrency>=" top, ", concurrency " top " and more", "behind")
+        part_servers("claim", server_named("thread"), server_named("fork"), "rps", "concurrency<=5", ", concurrency up to 5", "ahead")
+    }
+    claim_end()
+}
+
+function claim_R1_4(    thread, fork, few, many) {
+    claim_begin("R1.4", "DV1619 assignment 4",
+        "Threads win where processors are free, processes win on one processor or when the machine is saturated.")
+    thread = server_named("thread")
+    fork = server_named("fork")
+    few = lowest("processors")
+    many = highest("processors")
+    if (many != few)
+        part_servers("claim", thread, fork, "rps", "processors=" many " concurrency=" lowest("concurrency"),
+            ", " factor_value("processors", many) ", concurrency " lowest("concurrency"), "ahead")
+    if (few == 1)
+        part_servers("claim", thread, fork, "rps", "processors=1", ", 1 processor", "behind")
+    if (many != few && level_count["concurrency"] > 1)
+        part_servers("claim", thread, fork, "rps", "processors=" many " concurrency=" highest("concurrency"),
+            ", " factor_value("processors", many) ", concurrency " highest("concurrency"), "behind")
+    claim_end()
+}
+
+function claim_R1_5(    thread, i, label) {
+    claim_begin("R1.5", "DV1619 assignment 4",
+        "The sweep against the threaded server overloads the machine, up to freezing it; against the forked one it runs smoothly.", "any")
+    thread = server_named("thread")
+    if (thread != "") overload_parts("claim", thread, server_named("fork"))
+    for (i = 1; i <= level_count["server"]; i++) {
+        label = level["server", i]
+        if (label ~ /\+joinable/) overload_parts("reading", label, without_mistake(label))
+    }
+    claim_end()
+}
+
+function claim_R2_1(    i, label, other, n) {
+    claim_begin("R2.1", "CSE 4074 assignment",
+        "Up to concurrency 5 performance is high; above 6 it collapses by a factor of 11 and stays there. Reading: a listen backlog of 5.")
+    for (i = 1; i <= level_count["server"]; i++) {
+        label = level["server", i]
+        if (label !~ /\+backlog/) continue
+        other = without_mistake(label)
+        if (collapse(label)) part_add("reading", label ": requests/s above concurrency 6 / up to 5", "ratio", "below", 0.5)
+        if (collapse(other)) part_add("reading", other ": requests/s above concurrency 6 / up to 5", "ratio", "above", 0.5)
+    }
+    claim_end()
+}
+
+# Requests/s of a server above concurrency 6 against up to 5, into test.
+function collapse(server,    low, high, few, many, i, n) {
+    few = pick("server=" server " concurrency<=5", low)
+    many = pick("server=" server " concurrency>=7", high)
+    contrast_begin()
+    n = 0
+    for (i = 1; i <= many; i++) if (has_data(high[i], "rps")) n++
+    for (i = 1; i <= many; i++) if (has_data(high[i], "rps")) contrast_add(high[i], 1 / n)
+    if (!n) return 0
+    n = 0
+    for (i = 1; i <= few; i++) if (has_data(low[i], "rps")) n++
+    for (i = 1; i <= few; i++) if (has_data(low[i], "rps")) contrast_add(low[i], -1 / n)
+    return n && contrast_test("rps", test)
+}
+
+function claim_R2_2(    i, server) {
+    claim_begin("R2.2", "CSE 4074 assignment",
+        "Requests/s grow with the number of requests. Reading: about 2.05 s of fixed start-up cost, spread over more requests.")
+    for (i = 1; i <= level_count["server"]; i++) {
+        server = level["server", i]
+        if (level_count["requests"] > 2 && trend(server, "rps", "requests", lowest("requests"), highest("requests"), 1))
+            part_add("claim", server ": requests/s with " thousands(highest("requests")) " / " thousands(lowest("requests")) " requests, fitted line",
+                "ratio", "ahead")
+    }
+    for (i = 1; i <= level_count["server"]; i++)
+        if (fixed_cost(level["server", i])) part_add("reading", level["server", i] ": seconds that 0 requests would take, line through 1 to 10", "s", "within", 1.5, 2.6)
+    claim_end()
+}
+
+# The seconds of a run of no requests: in each block the intercept of a line through the runs of at most ten, into test.
+function fixed_cost(server,    n, b, i, v, points, px, py, line, values, k) {
+    n = pick("server=" server " requests<=10", picked)
+    k = 0
+    for (b = 1; b <= blocks; b++) {
+        points = 0
+        for (i = 1; i <= n; i++)
+            if ((v = measured(picked[i], b, "seconds")) != "") { px[++points] = cell[picked[i], "requests"]; py[points] = v }
+        if (points < 4) continue
+        line_fit(px, py, points, line)
+        values[++k] = line["intercept"]
+    }
+    if (k < 2) return 0
+    paired_test(values, k, test)
+    return 1
+}
+
+# Our servers against Apache at so many calls per connection: a part for each.
+function against_apache(calls, protocols, more, rule, a, b,    apache, i, server, p, words, n, protocol, only) {
+    apache = server_named("apache-prefork")
+    if (apache == "" || !level_seen["calls", calls]) return
+    protocol = ""
+    n = split(protocols, words, " ")
+    for (p = 1; p <= n && protocol == ""; p++) if (level_seen["protocol", words[p]]) protocol = words[p]
+    only = server_named("iterative")
+    for (i = 1; i <= level_count["server"]; i++) {
+        server = level["server", i]
+        if (server ~ /^(apache|nginx|lighttpd|floor)/ || (rule == "ahead" && only != "" && server != only)) continue
+        part_servers("claim", server, apache, "rps", "calls=" calls (protocol == "" ? "" : " protocol=" protocol) more,
+            ", " factor_value("calls", calls) (protocol == "" ? "" : ", " factor_value("protocol", protocol)), rule, a, b)
+    }
+}
+
+function claim_R3_1() {
+    claim_begin("R3.1", "performance testing report", "The simple server is faster than Apache at one call per connection.")
+    against_apache(1, "simple persistent pipelined", "", "ahead")
+    claim_end()
+}
+
+function claim_R3_3() {
+    claim_begin("R3.3", "performance testing report", "At two calls per connection persistent is well ahead of Apache.")
+    against_apache(2, "persistent pipelined", "", "above", 1.1)
+    claim_end()
+}
+
+function claim_R3_4(    i, label, other, calls) {
+    claim_begin("R3.4", "performance testing report",
+        "At five calls and 1,000 connections persistent needs about 132 s, Apache 0.2 s. Reading: head and body in two writes, with Nagle’s algorithm waiting for a delayed acknowledgement, some 40 ms a time.")
+    against_apache(5, "persistent pipelined", level_seen["requests", 1000] ? " requests=1000" : "", "below", 0.1)
+    calls = highest("calls")
+    for (i = 1; i <= level_count["server"]; i++) {
+        label = level["server", i]
+        if (label !~ /\+split-writes/) continue
+        other = without_mistake(label)
+        part_servers("reading", label, other, "rps", "calls=" calls, (level_count["calls"] > 1 ? ", " factor_value("calls", calls) : ""), "below", 0.5)
+        part_servers("reading", label, other, "server_cpu_us", "calls=" calls, ", so that it waits and does not work", "below", 10)
+    }
+    claim_end()
+}
+
+# A server against itself: how many of the plain tests call it different.
+function claim_same(    i, c, b, m, a, words, measures, tests, found, of, label, original, n, verdict, p, adjusted, strict) {
+    claim_begin("A/A", "the design of the study", "A server against itself shows no difference: about 5% of the plain tests are below 0.05, none after adjustment.")
+    tests = found = strict = 0
+    measures = split("rps server_cpu_us", words, " ")
+    for (i = 1; i <= level_count["server"]; i++) {
+        label = level["server", i]
+        original = label
+        if (!sub(/~[0-9]+$/, "", original) || !level_seen["server", original]) continue
+        for (m = 1; m <= measures; m++)
+            for (c = 1; c <= cell_count; c++) {
+                if (cell[c, "server"] != label) continue
+                picked[1] = c
+                if (!contrast_servers(label, original, picked, 1, words[m]) || !contrast_test(words[m], test)) continue
+                p[++tests] = test["p"]
+                if (test["p"] < 0.05) found++
+            }
+    }
+    if (tests) {
+        holm(p, tests, adjusted)
+        for (i = 1; i <= tests; i++) if (adjusted[i] < 0.05) strict++
+        share_interval(found, tests, of)
+        part_decided("claim", "share of " tests " paired tests with p below 0.05: 5% is expected",
+            found " of " tests ", " percent_text(found / tests) " (" percent_text(of["low"]) " to " percent_text(of["high"]) ")",
+            of["low"] > 0.05 ? "does not hold" : found / tests <= 0.10 ? "holds" : "cannot tell")
+        part_decided("claim", "tests that are below 0.05 after Holm’s adjustment", strict " of " tests, strict ? "does not hold" : "holds")
+        for (m = 1; m <= measures; m++)
+            for (i = 1; i <= level_count["server"]; i++) {
+                label = level["server", i]
+                original = label
+                if (sub(/~[0-9]+$/, "", original) && level_seen["server", original])
+                    part_servers("claim", label, original, words[m], "server=" label, ", mean over all cells", "within", 0.99, 1.01)
+            }
+    }
+    claim_end()
+}
+
+BEGIN {
+    study_load(dir "/study.txt")
+    runs_load("-")
+    print "claim\tsource\tquote\tpart\tkind\ttested\tfound\tlow\thigh\tverdict"
+    wanted_count = split_claims(wanted)
+    for (w = 1; w <= wanted_count; w++) {
+        id = wanted[w]
+        if (id == "R1.1") claim_R1_1()
+        else if (id == "R1.2") claim_R1_2()
+        else if (id == "R1.3") claim_R1_3()
+        else if (id == "R1.4") claim_R1_4()
+        else if (id == "R1.5") claim_R1_5()
+        else if (id == "R2.1") claim_R2_1()
+        else if (id == "R2.2") claim_R2_2()
+        else if (id == "R3.1") claim_R3_1()
+        else if (id == "R3.3") claim_R3_3()
+        else if (id == "R3.4") claim_R3_4()
+        else if (id == "A/A") claim_same()
+        else {
+            claim_begin(id, "-", "-")
+            parts_missing = "no test of this claim is written"
+            claim_end()
+        }
+    }
+    exit
+}
+
+# The claims of the study file; a study that names a server twice also answers for the A/A test.
+function split_claims(list,    text, n, i, twice) {
+    text = study["claims"]
+    gsub(/,/, " ", text)
+    n = split(text, list, " ")
+    for (i = 1; i <= n; i++) if (list[i] == "-" || list[i] == "none") { n = 0 }
+    twice = 0
+    for (i = 1; i <= level_count["server"]; i++) if (level["server", i] ~ /~[0-9]+$/) twice = 1
+    for (i = 1; i <= n; i++) if (list[i] == "A/A") twice = 0
+    if (twice) list[++n] = "A/A"
+    return n
+}
