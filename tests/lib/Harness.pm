@@ -239,7 +239,7 @@ sub each_server ($cases) {
         my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
         $model = { name => $name, path => $path };
         my $help = run_server('--help');
-        my ($limit) = $help->{out} =~ /--max-connections\b.*?default:?\s*(\d+)/s;
+        my ($limit) = $help->{out} =~ /--max-connections\b.*?\((\d+)\)/s;
         $model->{single} = defined $limit && $limit == 1;
         eval { $cases->($model); 1 } or fail("the cases run to their end: $@");
         for my $pid (keys %running) {
@@ -331,7 +331,7 @@ sub parse_reply ($text, $method = 'GET', $ended = 0) {
     }
     if ($reply{status} >= 200) {
         push @flaws, 'no or wrong Date'
-            if ($fields->{date}[0] // '') !~ /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\z/;
+            if ($fields->{date} ? $fields->{date}[0] : '') !~ /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\z/;
         push @flaws, 'no Server' if !$fields->{server};
     }
     push @flaws, 'both Content-Length and Transfer-Encoding'
@@ -339,11 +339,12 @@ sub parse_reply ($text, $method = 'GET', $ended = 0) {
     my $length = $fields->{'content-length'} ? $fields->{'content-length'}[0] : undef;
     push @flaws, "Content-Length '$length'" if defined $length && $length !~ /^\d+\z/;
 
+    my $coding = $fields->{'transfer-encoding'} ? $fields->{'transfer-encoding'}[0] : '';
     my $from = $head_end + 4;
     if ($method eq 'HEAD' || $reply{status} < 200 || $reply{status} == 204 || $reply{status} == 304) {
         push @flaws, "Content-Length in a $reply{status}" if defined $length && $reply{status} =~ /^(?:1\d\d|204)\z/;
         $reply{size} = $from;
-    } elsif (lc($fields->{'transfer-encoding'}[0] // '') eq 'chunked') {
+    } elsif (lc($coding) eq 'chunked') {
         my $position = $from;
         while (1) {
             pos($text) = $position;
