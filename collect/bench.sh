@@ -1,0 +1,169 @@
+#!/bin/bash
+# bench.sh: what a request costs each server, against its floor (the same model with no handler) and against peers.
+#
+# usage:    collect/bench.sh [--rounds N] [--subjects A,B] [--requests N] [--concurrency N] [--keep-rounds N]
+# example:  collect/bench.sh --rounds 7 --subjects thread,floor-thread,nginx        (or: make bench)
+#
+# Each round starts every subject once, in shuffled order, puts `ab -n 4000 -c 10` on small.txt with one connection per
+# request, and takes the CPU time of the server from outside (see launch.c). Ratios are taken within rounds, so that a machine
+# that changes its speed meanwhile does not matter; their median is shown, and the smallest and the largest.
+# Then, on one connection, `ab -k -c 1 -n 1000`, and httperf with 1,000 connections of 5 calls each.
+set -euo pipefail
+export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=collect/cost.sh
+. "$project/collect/cost.sh"
+# shellcheck source=collect/recipes.sh
+. "$project/collect/recipes.sh"
+# shellcheck source=collect/servers.sh
+. "$project/collect/servers.sh"
+# shellcheck source=collect/load.sh
+. "$project/collect/load.sh"
+
+rounds=7 subjects='' requests=4000 concurrency=10 keep_rounds=5
+usage() { echo 'usage: collect/bench.sh [--rounds N] [--subjects A,B] [--requests N] [--concurrency N] [--keep-rounds N]'; }
+while (($#)); do
+    if [[ $1 == --help ]]; then
+        usage
+        exit
+    fi
+    if [[ $1 != --subjects && ! ${2:-} =~ ^[0-9]{1,7}$ ]]; then
+        usage >&2
+        exit 2
+    fi
+    case $1 in
+    --rounds) rounds=$2 ;;
+    --subjects) subjects=${2:-} ;;
+    --requests) requests=$2 ;;
+    --concurrency) concurrency=$2 ;;
+    --keep-rounds) keep_rounds=$2 ;;
+    *)
+        usage >&2
+        exit 2
+        ;;
+    esac
+    shift 2
+done
+
+lacks() { [[ $1 ]] && ! command -v "${1%%:*}" >/dev/null; }
+if lacks "$(load_needs ab)"; then
+    echo 'bench: ab is missing: apt-get install apache2-utils' >&2
+    exit 1
+fi
+chosen=()
+for subject in $(tr ',' ' ' <<<"${subjects:-$(recipe_list)}"); do
+    if ! recipe_known "$subject"; then
+        echo "bench: there is no server '$subject': $(recipe_list | tr '\n' ' ')" >&2
+        exit 2
+    fi
+    needs=$(recipe_needs "$subject")
+    if lacks "$needs"; then
+        echo "bench: $subject is not installed, and left out: apt-get install ${needs#*:}" >&2
+    else
+        chosen+=("$subject")
+    fi
+done
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
+finish() {
+    trap '' INT TERM
+    servers_stop
+    cost_end
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+chmod 755 "$work"
+mkdir "$work/data"
+cp "$project"/data/*.txt "$work/data/"
+documents=$work/data workers=$(nproc)
+file=small.txt bytes=$(wc -c <"$documents/small.txt") scheme=http protocol=pipelined service=files
+cost_begin
+
+# Starts a subject, runs one load on it, and appends `kind round subject cpu_us rps seconds` to the results.
+measure() {
+    local kind=$1 round=$2 subject=$3 row
+    if ! server_start it "$subject"; then
+        echo "bench: $server_problem" >&2
+        return 1
+    fi
+    load_command "${server_url[it]}"
+    # shellcheck disable=SC2086 # a list of options
+    "$project/collect/launch" load --server "${server_pid[it]}" ${server_read[it]} --timeout 60 --result "$work/result" -- \
+        "${load_argv[@]}" >"$work/out" 2>&1 </dev/null
+    row=$(load_row "$work/out" "$work/percentiles" "$work/result" '')
+    server_stop it
+    awk -F '\t' -v kind="$kind" -v round="$round" -v subject="$subject" '{
+        if ($21 != "yes") { print "bench: " subject ": " $21 > "/dev/stderr"; exit }
+        print kind, round, subject, $17, $6, $1 }' OFS='\t' <<<"$row" >>"$work/results"
+}
+
+each_round() {
+    local kind=$1 count=$2 round subject
+    shift 2
+    for ((round = 1; round <= count; round++)); do
+        for subject in $(shuf -e -- "$@"); do
+            if [[ -t 2 ]]; then printf '\r\033[Kround %d of %d: %s %s' "$round" "$count" "$kind" "$subject" >&2; fi
+            measure "$kind" "$round" "$subject" || :
+        done
+    done
+    if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
+}
+
+# Prints the table of a kind of measurement: $2 the column of what is compared (4 CPU, 6 seconds).
+table() {
+    printf '%s\n' "${chosen[@]}" | awk -F '\t' -v kind="$1" -v column="$2" '
+        function sort(v, n,    i, j, t) {
+            for (i = 2; i <= n; i++) { t = v[i]; for (j = i; j > 1 && v[j - 1] > t; j--) v[j] = v[j - 1]; v[j] = t }
+        }
+        function median(v, n) { return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2 }
+        function ratios(subject, other,    r, n, v) {
+            for (r = 1; r <= last; r++)
+                if ((subject, r) in value && (other, r) in value) v[++n] = value[subject, r] / value[other, r]
+            if (!n || subject == other) return sprintf("%24s", "")
+            sort(v, n)
+            return sprintf("%8.2f (%.2f to %.2f)", median(v, n), v[1], v[n])
+        }
+        NR == FNR { if ($1 == kind) { value[$3, $2] = $column; speed[$3, $2] = $5; if ($2 > last) last = $2 + 0 }; next }
+        { name[++names] = $1 }
+        END {
+            floor["fork"] = "floor-fork"; floor["thread"] = "floor-thread"; floor["iterative"] = "floor-one"
+            unit = column == 4 ? "CPU us/request" : "seconds"
+            form = column == 4 ? "%9.1f" : "%9.4f"
+            split("nginx lighttpd", peer, " ")
+            printf "%-16s %9s %9s %8s %9s %9s   %-24s%-24s%-24s\n", unit, "median", "mean", "sd", "min", "req/s", column == 4 ? "  x its floor" : "", "  x nginx", "  x lighttpd"
+            for (i = 1; i <= names; i++) {
+                n = sum = squares = speeds = 0
+                split("", v)
+                for (r = 1; r <= last; r++) if ((name[i], r) in value) { v[++n] = value[name[i], r] + 0; sum += v[n]; speeds += speed[name[i], r] }
+                if (!n) continue
+                for (r = 1; r <= n; r++) squares += (v[r] - sum / n) ^ 2
+                sort(v, n)
+                base = name[i] ~ /^floor/ ? name[i] : (name[i] in floor) ? floor[name[i]] : ""
+                line = sprintf("%-16s " form " " form " %8.*f " form " %9.0f   %-24s%-24s%-24s", name[i], median(v, n), sum / n, column == 4 ? 1 : 4, n > 1 ? sqrt(squares / (n - 1)) : 0, v[1], speeds / n, column == 4 ? ratios(name[i], base) : "", ratios(name[i], peer[1]), ratios(name[i], peer[2]))
+                sub(/ +$/, "", line)
+                print line
+            }
+        }' "$work/results" -
+}
+
+: >"$work/results"
+load=ab calls=1 keepalive=off keep=no
+each_round close "$rounds" "${chosen[@]}"
+echo "One connection per request: ab -n $requests -c $concurrency, small.txt, $rounds rounds; $cost_method"
+table close 4
+
+requests=1000 concurrency=1 keepalive=on keep=yes
+if ((keep_rounds > 0)); then
+    each_round keep "$keep_rounds" "${chosen[@]}"
+    echo
+    echo "Keep-alive, one connection: ab -k -n 1000 -c 1, seconds, $keep_rounds rounds"
+    table keep 6
+fi
+if ((keep_rounds > 0)) && ! lacks "$(load_needs httperf)"; then
+    load=httperf calls=5
+    each_round calls "$keep_rounds" "${chosen[@]}"
+    echo
+    echo "Five calls a connection: httperf, 1000 connections, seconds, $keep_rounds rounds"
+    table calls 6
+fi

@@ -1,0 +1,52 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # project, work and the factors of the cell come in, load_argv goes out
+# load.sh: the load generators. A library: source it.
+#
+# usage:    load_needs LOAD; load_command URL; ...run load_argv...; load_row OUT PERCENTILES RESULT
+# example:  load=ab file=small.txt concurrency=10 requests=1000 calls=1 keepalive=off; load_command http://127.0.0.1:8000/
+#
+# ab       requests, concurrency and keep-alive as they are named. Its own report rounds times to whole milliseconds, and so
+#          does its -g file; the -e file has the quantiles from 0 to 100% in microseconds, so times come from there.
+# httperf  `requests` connections with `calls` requests each, one after the other, or `rate` of them a second. It never sleeps
+#          while it waits, so its own CPU time says nothing and is not recorded.
+# wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not apply.
+
+load_list='ab httperf wrk'
+
+load_needs() {
+    case $1 in
+    ab) echo ab:apache2-utils ;;
+    httperf) echo httperf:httperf ;;
+    wrk) echo wrk:wrk ;;
+    esac
+}
+
+load_command() {
+    local url=$1 address threads
+    address=${url#*://} address=${address%%/*}
+    case $load in
+    ab)
+        load_argv=(ab -q -n "$requests" -c "$concurrency" -e "$work/percentiles")
+        if [[ $keepalive == on ]]; then load_argv+=(-k); fi
+        load_argv+=("$url$file")
+        ;;
+    httperf)
+        load_argv=(httperf --hog --server "${address%:*}" --port "${address##*:}" --uri "/$file"
+            --num-conns "$requests" --num-calls "$calls" --timeout "${timeout:-60}")
+        if [[ ${rate:-} ]]; then load_argv+=(--rate "$rate"); fi
+        if [[ $url == https:* ]]; then load_argv+=(--ssl); fi
+        ;;
+    wrk)
+        threads=$((concurrency < 2 ? concurrency : 2))
+        load_argv=(wrk -t "$threads" -c "$concurrency" -d "${duration:-2}s" -s "$project/collect/wrk.lua")
+        if [[ $keepalive == off ]]; then load_argv+=(-H 'Connection: close'); fi
+        load_argv+=("$url$file")
+        ;;
+    esac
+}
+
+# Prints the measured columns of a run, from `seconds` on. `length` is what the document must have.
+load_row() {
+    "${AWK:-awk}" -v generator="$load" -v want="$requests" -v calls="$calls" -v bytes="$bytes" -v limit="${timeout:-60}" \
+        -v concurrency="$concurrency" -v words="$4" -v switches="${5:-}" \
+        -v out="$1" -v percentiles="$2" -v result="$3" -f "$project/collect/load.awk"
+}

@@ -1,0 +1,183 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # the factors of the cell come in, recipe_argv goes out
+# recipes.sh: how each server is started: ours, the floors, and the peers. A library: source it.
+#
+# usage:    recipe_known LABEL; recipe_lack LABEL; recipe_command LABEL PORT
+# example:  recipe_list
+#
+# A label is RECIPE[+OPTION[=VALUE]]...[~N]: `fork`, `fork~2`, `fork+no-sandbox`, `floor-thread+backlog5`. For our servers an
+# option is one of theirs without the dashes; what the floors know is in floor.c. Peers take none.
+# Peers get a configuration each that is fair to them: the same documents, no access log, the same backlog, as many
+# workers as processors, keep-alive for 5 seconds with any number of requests, a user without privileges when root starts them.
+
+recipe_peers='nginx lighttpd apache-prefork apache-worker apache-event'
+recipe_backlog=4096
+recipe_idle=5
+
+recipe_name() { local name=${1%%~*}; echo "${name%%+*}"; }
+
+recipe_list() {
+    local file
+    for file in "${SERVER_FOLDER:-$project}"/*_server.c; do
+        if [[ -e $file ]]; then file=${file##*/}; echo "${file%_server.c}"; fi
+    done
+    echo 'floor-fork floor-thread floor-one'
+    echo "$recipe_peers"
+}
+
+recipe_known() {
+    local name
+    name=$(recipe_name "$1")
+    case " $recipe_peers floor-fork floor-thread floor-one " in *" $name "*) return 0 ;; esac
+    [[ $name && $name != */* && (-e ${SERVER_FOLDER:-$project}/${name}_server || -e $project/${name}_server.c) ]]
+}
+
+# Prints COMMAND:PACKAGE of what a peer needs.
+recipe_needs() {
+    case $(recipe_name "$1") in
+    nginx) echo nginx:nginx-light ;;
+    lighttpd) echo lighttpd:lighttpd ;;
+    apache-*) echo apache2:apache2-bin ;;
+    esac
+}
+
+# Prints the option list of a label, one a line.
+recipe_options() {
+    local text=${1%%~*} option
+    while [[ $text == *+* ]]; do
+        text=${text#*+}
+        option=${text%%+*}
+        case $option in
+        backlog[0-9]*) option=backlog=${option#backlog} ;;
+        work[0-9]*) option=work=${option#work} ;;
+        split) option=split-writes ;;
+        esac
+        echo "--$option"
+    done
+}
+
+# Sets recipe_argv, the command that runs LABEL in the foreground, and for a peer writes its configuration into FOLDER.
+# Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers.
+recipe_command() {
+    local label=$1 folder=$2 port=$3 name options=()
+    name=$(recipe_name "$label")
+    mapfile -t options < <(recipe_options "$label")
+    case $name in
+    floor-*)
+        if [[ $keep == yes ]]; then options+=(--keep-alive); fi
+        recipe_argv=("$project/collect/floor" "${options[@]}" "${name#floor-}" 0 "$bytes")
+        ;;
+    nginx | lighttpd | apache-*)
+        mkdir -p "$folder"
+        recipe_"${name%%-*}" "$folder" "$port" "${name#*-}"
+        ;;
+    *)
+        if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
+        if [[ $service != files ]]; then options+=(--service "$service"); fi
+        if [[ $scheme == https ]]; then options+=(--tls); fi
+        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" "${options[@]}" 0)
+        ;;
+    esac
+}
+
+# The user without privileges that peers run as when root starts them; nothing otherwise.
+recipe_user() {
+    if ((EUID == 0)); then getent passwd www-data nobody | cut -d: -f1 | head -n 1; fi
+}
+
+recipe_nginx() {
+    local folder=$1 port=$2 user
+    user=$(recipe_user)
+    cat >"$folder/nginx.conf" <<END
+daemon off;
+worker_processes $workers;
+${user:+user $user;}
+pid $folder/nginx.pid;
+error_log stderr warn;
+events {
+    worker_connections 4096;
+}
+http {
+    access_log off;
+    sendfile on;
+    types { text/plain txt; text/html html; }
+    keepalive_timeout $recipe_idle;
+    keepalive_requests 1000000000;
+    client_body_temp_path $folder/body;
+    proxy_temp_path $folder/proxy;
+    fastcgi_temp_path $folder/fastcgi;
+    uwsgi_temp_path $folder/uwsgi;
+    scgi_temp_path $folder/scgi;
+    server {
+        listen 127.0.0.1:$port backlog=$recipe_backlog;
+        root $documents;
+    }
+}
+END
+    recipe_argv=(nginx -p "$folder" -e stderr -c "$folder/nginx.conf")
+}
+
+recipe_lighttpd() {
+    local folder=$1 port=$2 user
+    user=$(recipe_user)
+    cat >"$folder/lighttpd.conf" <<END
+server.document-root = "$documents"
+server.bind = "127.0.0.1"
+server.port = $port
+server.listen-backlog = $recipe_backlog
+server.pid-file = "$folder/lighttpd.pid"
+server.upload-dirs = ( "$folder" )
+server.max-worker = $((workers > 1 ? workers : 0))
+server.max-keep-alive-idle = $recipe_idle
+server.max-keep-alive-requests = 65535
+server.max-connections = 4096
+server.max-fds = 8192
+mimetype.assign = ( ".txt" => "text/plain", ".html" => "text/html" )
+END
+    if [[ $user ]]; then
+        printf 'server.username = "%s"\nserver.groupname = "%s"\n' "$user" "$(id -gn "$user")" >>"$folder/lighttpd.conf"
+    fi
+    recipe_argv=(lighttpd -D -f "$folder/lighttpd.conf")
+}
+
+recipe_apache() {
+    local folder=$1 port=$2 model=$3 user modules
+    user=$(recipe_user)
+    modules=${APACHE_MODULES:-/usr/lib/apache2/modules}
+    {
+        cat <<END
+ServerRoot "$folder"
+ServerName localhost
+Listen 127.0.0.1:$port
+ListenBacklog $recipe_backlog
+PidFile "$folder/apache.pid"
+DefaultRuntimeDir "$folder"
+ErrorLog /dev/stderr
+LogLevel warn
+LoadModule mpm_${model}_module $modules/mod_mpm_$model.so
+LoadModule authz_core_module $modules/mod_authz_core.so
+LoadModule mime_module $modules/mod_mime.so
+TypesConfig /dev/null
+AddType text/plain .txt
+AddType text/html .html
+KeepAlive On
+KeepAliveTimeout $recipe_idle
+MaxKeepAliveRequests 0
+MaxConnectionsPerChild 0
+DocumentRoot "$documents"
+<Directory />
+    AllowOverride None
+    Require all denied
+</Directory>
+<Directory "$documents">
+    Require all granted
+</Directory>
+END
+        if [[ $user ]]; then printf 'User %s\nGroup %s\n' "$user" "$(id -gn "$user")"; fi
+        # A process or a thread per connection each, enough of both for every concurrency; started as the processors are.
+        case $model in
+        prefork) printf 'ServerLimit 512\nMaxRequestWorkers 512\n' ;;
+        *) printf 'StartServers %s\nServerLimit 16\nThreadsPerChild 32\nMaxRequestWorkers 512\n' "$workers" ;;
+        esac
+    } >"$folder/apache.conf"
+    recipe_argv=(apache2 -DFOREGROUND -f "$folder/apache.conf")
+}
