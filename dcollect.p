@@ -46,16 +46,18 @@ if (output_kind eq 'txt') {
 
 # The size in pixels of the page: a head with title and subtitle, then the grid.
 scale = output_kind eq 'png' ? 2.0 : 1.0
-margin_left = 92.0
+margin_first = 92.0
+margin_left = 62.0
 margin_right = 22.0 + (categorical ? 8 : 8.6 * label_width)
 head = 66.0
 panel_head = panels > 1 ? 34.0 : 0.0
 foot = categorical ? 34.0 : 56.0
-panel_width = columns == 1 ? 660.0 : columns == 2 ? 380.0 : 270.0
+panel_width = columns == 1 ? 660.0 : columns == 2 ? 380.0 : 240.0
 panel_height = rows == 1 ? 330.0 : 250.0
 cell_width = margin_left + panel_width + margin_right
 cell_height = panel_head + panel_height + foot
-width = columns * cell_width
+shift = margin_first - margin_left
+width = columns * cell_width + shift
 height = head + rows * cell_height
 
 if (output_kind eq 'svg') {
@@ -80,8 +82,8 @@ set style fill solid 1.0 noborder
 do for [p = 1:panels] {
     column = (p - 1) % columns
     row = (p - 1) / columns
-    set lmargin at screen (column * cell_width + margin_left) / width
-    set rmargin at screen (column * cell_width + margin_left + panel_width) / width
+    set lmargin at screen (shift + column * cell_width + margin_left) / width
+    set rmargin at screen (shift + column * cell_width + margin_left + panel_width) / width
     set tmargin at screen 1 - (head + row * cell_height + panel_head) / height
     set bmargin at screen 1 - (head + row * cell_height + panel_head + panel_height) / height
     unset label

@@ -124,7 +124,7 @@ function claim_end(    i, measured_parts, half, low, high, middle, verdict, kind
         part_low[i] = sprintf("%.6g", low)
         part_high[i] = sprintf("%.6g", high)
         part_verdict[i] = judge(part_rule[i], low, high, part_a[i], part_b[i])
-        if (part_scale[i] == "ratio") part_found[i] = factor_text(middle) " (" interval_text(low, high) ")"
+        if (part_scale[i] == "ratio") part_found[i] = estimate_text(middle, low, high)
         else part_found[i] = human(middle) " " part_scale[i] " (" human(low) " to " human(high) ")"
     }
     kind = "claim"

@@ -299,8 +299,7 @@ function add_ratios(s, first,    i, c, k, x, f, key, n, base) {
         k = comparison_at["cell", "rps", level["server", s], key]
         point_add(s, x, x_name == "" ? s : x_place(x, s, level_count["server"]), comparison[k, "ratio"], comparison[k, "low"],
             comparison[k, "high"], comparison[k, "client_bound"] > 0,
-            level["server", s] " / " baseline (x_name == "" ? "" : ", " factor_value(x_name, x)) ": " factor_text(comparison[k, "ratio"]) \
-            " (95% interval " interval_text(comparison[k, "low"], comparison[k, "high"]) ")")
+            level["server", s] " / " baseline (x_name == "" ? "" : ", " factor_value(x_name, x)) ": " estimate_text(comparison[k, "ratio"], comparison[k, "low"], comparison[k, "high"]) ", 95% interval")
     }
 }
 

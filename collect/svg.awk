@@ -13,6 +13,11 @@
     gsub(/<title>[^<]* using [^<]*<\/title>/, "")
     sub(/^\t+/, "")
     gsub(/ +'/, "'")
+    while (match($0, /rgb\([0-9, ]* [0-9, ]*\)/)) {
+        colour = substr($0, RSTART, RLENGTH)
+        gsub(/ /, "", colour)
+        $0 = substr($0, 1, RSTART - 1) colour substr($0, RSTART + RLENGTH)
+    }
     gsub(/ stroke-linecap="butt" stroke-linejoin="miter"/, "")
     gsub(/font-family="sans-serif:Bold"/, "font-family=\"sans-serif\" font-weight=\"bold\"")
     gsub(/font-family="sans-serif"/, "font-family=\"'DejaVu Sans', Verdana, sans-serif\"")
@@ -25,19 +30,20 @@
         styled = 1
         print "<style>"
         print "@media (prefers-color-scheme: dark) {"
-        dark("255, 255, 255", "#15181c")
-        dark(" 34,  34,  34", "#e8e8e8")
-        dark(" 85,  85,  85", "#b5b5b5")
-        dark("221, 221, 221", "#3a3f46")
-        dark("  0, 114, 178", "#4aa3df")
-        dark("213,  94,   0", "#f07d32")
-        dark("  0, 158, 115", "#2fc496")
-        dark("  0, 121,  90", "#2fc496")
-        dark("138,  96,   0", "#e69f00")
-        dark(" 28, 116, 168", "#56b4e9")
-        dark("163,  73, 122", "#dd94ba")
-        dark("119, 119, 119", "#a0a0a0")
+        dark("255,255,255", "#15181c")
+        dark("34,34,34", "#e8e8e8")
+        dark("85,85,85", "#b5b5b5")
+        dark("221,221,221", "#3a3f46")
+        dark("0,114,178", "#4aa3df")
+        dark("213,94,0", "#f07d32")
+        dark("0,158,115", "#2fc496")
+        dark("0,121,90", "#2fc496")
+        dark("138,96,0", "#e69f00")
+        dark("28,116,168", "#56b4e9")
+        dark("163,73,122", "#dd94ba")
+        dark("119,119,119", "#a0a0a0")
         print "[fill=\"#ffffff\"] { fill: #15181c }"
+        print "[color=\"#FFFFFF\"] { color: #15181c }"
         print "[stroke=\"black\"] { stroke: #e8e8e8 }"
         print "[fill=\"black\"] { fill: #e8e8e8 }"
         print "[color=\"black\"] { color: #e8e8e8 }"

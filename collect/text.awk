@@ -43,7 +43,22 @@ function factor_text(v) {
     return human(v)
 }
 
-function interval_text(low, high) { return factor_text(low) " to " factor_text(high) }
+# A ratio with its interval, as many places as show how wide that is: 2.307 (2.300 to 2.314)
+function estimate_text(v, low, high,    places) {
+    places = estimate_places(v, low, high)
+    return sprintf("%." places "f", v) " (" interval_text(low, high, v) ")"
+}
+
+function interval_text(low, high, v,    places) {
+    places = estimate_places(v == "" ? (low + high) / 2 : v, low, high)
+    return sprintf("%." places "f to %." places "f", low, high)
+}
+
+function estimate_places(v, low, high,    places) {
+    places = v >= 100 ? 0 : v >= 10 ? 1 : 2
+    while (places < 5 && high - low < 2 / 10 ^ places && high > low) places++
+    return places
+}
 
 function p_text(p) {
     if (p == "-") return "–"

@@ -1,0 +1,483 @@
+# report.awk: the tables of a study -> report.md (standard output). See report.sh.
+#
+# Every sentence is chosen by the data: none says what the study "should" find.
+
+function say(text) { print text }
+function paragraph(text) { print text "\n" }
+function cell_text(text) { gsub(/\|/, "\\|", text); return text }
+
+# Reads a table with a header: table[name, i, column], table_rows[name].
+function table_load(name, path,    line, names, fields, columns, i, n) {
+    n = 0
+    if ((getline line < path) > 0) {
+        columns = split(line, names, "\t")
+        while ((getline line < path) > 0) {
+            split(line, fields, "\t")
+            n++
+            for (i = 1; i <= columns; i++) table[name, n, names[i]] = fields[i]
+        }
+    }
+    close(path)
+    table_rows[name] = n
+}
+
+function machine_load(path,    line, at, n) {
+    n = 0
+    while ((getline line < path) > 0) {
+        at = index(line, "\t")
+        if (!at) continue
+        machine_key[++n] = substr(line, 1, at - 1)
+        machine[machine_key[n]] = substr(line, at + 1)
+    }
+    close(path)
+    machine_rows = n
+    if (machine_key[1] == "key" && machine["key"] == "value") machine_first = 2
+    else machine_first = 1
+}
+
+# The row of a comparison for this slice: the factors of cell c, with `*` by scope as compare.awk has them; 0 if there is none.
+function find_comparison(scope, measure, server, c,    f, key) {
+    key = ""
+    for (f = 2; f <= factor_count; f++)
+        key = key "\t" (scope == "cell" || level_count[factor[f]] == 1 || (scope == "x" && factor[f] != x_name) ? cell[c, factor[f]] : "*")
+    return (scope, measure, server, key) in comparison_at ? comparison_at[scope, measure, server, key] : 0
+}
+
+function ratio_cell(k) {
+    if (!k) return "–"
+    return estimate_text(comparison[k, "ratio"], comparison[k, "low"], comparison[k, "high"])
+}
+
+# What a server did beside the baseline, in a sentence's part: "**thread** answered 2.31 times as many requests per second as fork
+# (26,483 against 11,481 on average; ratio ...)", "8.3% more ... than fork", or that no difference is shown.
+function compared_text(server, k, verb, what, more, less, many, column,    r, numbers) {
+    r = comparison[k, "ratio"]
+    numbers = "(" average_text(server, column) " against " average_text(baseline, column) " on average; ratio " \
+        sprintf("%." estimate_places(r, comparison[k, "low"], comparison[k, "high"]) "f", r) ", 95% interval " \
+        interval_text(comparison[k, "low"], comparison[k, "high"], r) ")"
+    if (comparison[k, "difference"] == "not shown")
+        return "no difference in " what " between **" server "** and " baseline " is shown " numbers
+    if (r >= 2 || r <= 0.5)
+        return "**" server "** " verb " " factor_text(r) " times as " many " " what " as " baseline " " numbers
+    return "**" server "** " verb " " percent_text(r - 1) " " (r > 1 ? more : less) " " what " than " baseline " " numbers
+}
+
+function average_text(server, column,    c, n, total) {
+    n = total = 0
+    for (c = 1; c <= cell_count; c++)
+        if (cell[c, "server"] == server && sum[c, column] != "-") { n++; total += sum[c, column] }
+    return n ? human(total / n) (column == "server_cpu_us_mean" ? " µs" : "") : "–"
+}
+
+# "over 60 combinations of file and concurrency"
+function averaged_text(    f, n, names, count, i) {
+    n = 0
+    count = 0
+    for (i = 1; i <= cell_count; i++) if (cell[i, "server"] == baseline) count++
+    for (f = 2; f <= factor_count; f++) if (level_count[factor[f]] > 1) names[++n] = factor[f] == "calls" ? "calls per connection" : factor[f]
+    if (!n) return ""
+    return "over all " thousands(count) " " (n == 1 ? "values" : "combinations") " of " join_text(names, n)
+}
+
+function abstract(    s, k, server, list, n, best, worst, text, others) {
+    if (study["question"] != "") paragraph("> " study["question"])
+    others = level_count["server"] - 1
+    if (others < 1) {
+        text = one_server_text()
+        paragraph(text)
+        return
+    }
+    if (others == 1) {
+        n = 0
+        for (s = 1; s <= level_count["server"]; s++) {
+            server = level["server", s]
+            if (server != baseline && (k = find_comparison("all", "rps", server, 1))) list[++n] = compared_text(server, k, "answered", "requests per second", "more", "fewer", "many", "rps_mean")
+        }
+        text = averaged_text()
+        if (n) text = opened((text == "" ? "" : "averaged " text ", ") join_sentences(list, n)) "."
+        n = 0
+        for (s = 1; s <= level_count["server"]; s++) {
+            server = level["server", s]
+            if (server != baseline && (k = find_comparison("all", "server_cpu_us", server, 1))) list[++n] = compared_text(server, k, "took", "server CPU time per request", "more", "less", "much", "server_cpu_us_mean")
+        }
+        if (n) text = text " As for cost, " join_sentences(list, n) "."
+    } else text = ranking("rps", "requests per second", "most", "fewest") " " ranking("server_cpu_us", "server CPU time per request", "most", "least")
+    if (text ~ /^ *$/) text = "There are too few valid runs for a comparison."
+    paragraph(text)
+    if (others == 1 && (text = range_text()) != "") paragraph(text)
+    text = bound_text()
+    if (text != "") paragraph(text)
+}
+
+# With a capital letter, unless it opens with a name.
+function opened(text) { return text ~ /^\*/ ? text : toupper(substr(text, 1, 1)) substr(text, 2) }
+
+function join_sentences(list, n,    i, text) {
+    text = ""
+    for (i = 1; i <= n; i++) text = text (i == 1 ? "" : "; ") list[i]
+    return text
+}
+
+function one_server_text(    c, low, high) {
+    low = high = ""
+    for (c = 1; c <= cell_count; c++) {
+        if (sum[c, "rps_mean"] == "-") continue
+        if (low == "" || sum[c, "rps_mean"] + 0 < low) low = sum[c, "rps_mean"] + 0
+        if (high == "" || sum[c, "rps_mean"] + 0 > high) high = sum[c, "rps_mean"] + 0
+    }
+    if (low == "") return "No run was valid."
+    return "**" level["server", 1] "** answered " human(low) " to " human(high) " requests per second, mean of a cell."
+}
+
+# With many servers: the order of all of them.
+function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i, j, text, v) {
+    n = 1
+    order[1] = baseline
+    ratio[baseline] = 1
+    for (s = 1; s <= level_count["server"]; s++) {
+        server = level["server", s]
+        if (server == baseline || !(k = find_comparison("all", measure, server, 1))) continue
+        ratio[server] = comparison[k, "ratio"]
+        at[server] = k
+        order[++n] = server
+    }
+    if (n < 2) return ""
+    for (i = 2; i <= n; i++) {
+        v = order[i]
+        for (j = i; j > 1 && ratio[order[j - 1]] < ratio[v]; j--) order[j] = order[j - 1]
+        order[j] = v
+    }
+    text = toupper(substr(what, 1, 1)) substr(what, 2) ", relative to " baseline
+    if (averaged_text() != "") text = text " and averaged " averaged_text()
+    text = text ", from the " most " to the " least ": "
+    for (i = 1; i <= n; i++)
+        text = text (i == 1 ? "" : ", ") "**" order[i] "** " (order[i] == baseline ? "1" : ratio_cell(at[order[i]]) (comparison[at[order[i]], "difference"] == "not shown" ? ", no difference shown" : ""))
+    return text "."
+}
+
+# In how many cells servers differ, and from where to where the ratio goes.
+function range_text(    i, s, server, n, higher, lower, low, high, text) {
+    text = ""
+    for (s = 1; s <= level_count["server"]; s++) {
+        server = level["server", s]
+        n = higher = lower = low = high = 0
+        for (i = 1; i <= comparison_count; i++) {
+            if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server) continue
+            n++
+            if (comparison[i, "difference"] == "higher") higher++
+            if (comparison[i, "difference"] == "lower") lower++
+            if (!low || comparison[i, "ratio"] + 0 < comparison[low, "ratio"] + 0) low = i
+            if (!high || comparison[i, "ratio"] + 0 > comparison[high, "ratio"] + 0) high = i
+        }
+        if (n < 2) continue
+        text = text (text == "" ? "" : " ") "Cell by cell, after adjustment for all comparisons, " server " answers more requests per second than " baseline " in " \
+            higher " of " n " cells, fewer in " lower ", and no difference is shown in " (n - higher - lower) \
+            "; its ratio runs from " factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
+    }
+    return text
+}
+
+function where_text(i,    f, text) {
+    text = ""
+    for (f = 2; f <= factor_count; f++)
+        if (level_count[factor[f]] > 1) text = text (text == "" ? "" : ", ") factor_value(factor[f], comparison[i, factor[f]])
+    return text == "" ? "" : " (" text ")"
+}
+
+function threat(name, column,    i) {
+    for (i = 1; i <= table_rows["threats"]; i++) if (table["threats", i, "name"] == name) return table["threats", i, column]
+    return ""
+}
+
+function bound_text(    bound, of) {
+    bound = threat("client_bound", "value") + 0
+    of = threat("client_bound", "of") + 0
+    if (!bound) return ""
+    return "In " bound " of " of " cells (" percent_text(bound / of) ") the load generator used over 90% of a processor: there requests per second speaks of the client, and server CPU per request is the better judge."
+}
+
+# --- sections ---
+
+function figure_for(kind, file,    i) {
+    for (i = 1; i <= table_rows["figures"]; i++)
+        if (figure_kind[i] == kind && figure_file[i] == file) figure_line(i)
+}
+
+function figure_line(i) { paragraph("![" figure_alt[i] "](figures/" figure_name[i] ".svg)") }
+
+function figures_load(path,    line, fields, n) {
+    n = 0
+    while ((getline line < path) > 0) {
+        split(line, fields, "\t")
+        n++
+        figure_name[n] = fields[1]
+        figure_kind[n] = fields[2]
+        figure_file[n] = fields[3]
+        figure_alt[n] = fields[4]
+    }
+    close(path)
+    table_rows["figures"] = n
+}
+
+function machine_section(    i) {
+    say("## Machine\n")
+    if (machine_rows < machine_first) { paragraph("No record of the machine was kept."); return }
+    say("| | |\n| --- | --- |")
+    for (i = machine_first; i <= machine_rows; i++) say("| " cell_text(machine_key[i]) " | " cell_text(machine[machine_key[i]]) " |")
+    say("")
+}
+
+function levels_text(name,    i, n, text, run_from, v) {
+    n = level_count[name]
+    text = ""
+    for (i = 1; i <= n; i++) {
+        run_from = i
+        if (level[name, i] ~ /^[0-9]+$/)
+            while (i < n && level[name, i + 1] ~ /^[0-9]+$/ && level[name, i + 1] == level[name, i] + 1) i++
+        v = i - run_from >= 2 ? level[name, run_from] " to " level[name, i] : ""
+        if (v == "") { i = run_from; v = level[name, i] }
+        text = text (text == "" ? "" : ", ") v
+    }
+    return text
+}
+
+function method_section(    f, runs, n, i, most, tests) {
+    say("## Method\n")
+    most = 0
+    for (i = 1; i <= cell_count; i++) if (sum[i, "n"] + sum[i, "n_invalid"] > most) most = sum[i, "n"] + sum[i, "n_invalid"]
+    runs = threat("planned", "value") + 0
+    say("| factor | values |\n| --- | --- |")
+    for (f = 1; f <= factor_count; f++) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
+    say("")
+    paragraph("All combinations of these factors make " plural(cell_count, "cell", "cells") "; each was run " thousands(most) " times, " thousands(runs) \
+        " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
+        thousands(most) " starts are sampled. Client and server share this machine, over its loopback interface.")
+    paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
+    tests = 0
+    for (i = 1; i <= comparison_count; i++) if (comparison[i, "scope"] == "cell") tests++
+    if (tests)
+        paragraph("Servers are compared with " baseline " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
+            thousands(tests) " comparisons of cells (requests per second and server CPU time per request together), is below 0.05. Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals.")
+    paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
+}
+
+function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope) {
+    scope = x_name == "" ? "cell" : "x"
+    slices = slices_of("", first, text)
+    if (x_name != "") paragraph("Averages over " (x_name == "calls" ? "calls per connection" : x_name) ":")
+    say("| " (slices > 1 ? "where | " : "") "server | requests/s | ratio to " baseline " (95% interval) | server CPU, µs/request | ratio to " baseline " (95% interval) | peak memory, MiB |")
+    say("| " (slices > 1 ? "--- | " : "") "--- | ---: | ---: | ---: | ---: | ---: |")
+    for (i = 1; i <= slices; i++)
+        for (s = 1; s <= level_count["server"]; s++) {
+            server = level["server", s]
+            n = total = cpu = cpus = peak = peaks = 0
+            for (x = 1; x <= (x_name == "" ? 1 : level_count[x_name]); x++) {
+                c = cell_like(first[i], "server", server)
+                if (c && x_name != "") c = cell_like(c, x_name, level[x_name, x])
+                if (!c) continue
+                if (sum[c, "rps_mean"] != "-") { n++; total += sum[c, "rps_mean"] }
+                if (sum[c, "server_cpu_us_mean"] != "-") { cpus++; cpu += sum[c, "server_cpu_us_mean"] }
+                if (sum[c, "peak_kib_max"] != "-" && sum[c, "peak_kib_max"] + 0 > peak) { peaks = 1; peak = sum[c, "peak_kib_max"] + 0 }
+            }
+            say("| " (slices > 1 ? text[i] " | " : "") server " | " (n ? human(total / n) : "–") " | " \
+                (server == baseline ? "1" : ratio_cell(find_comparison(scope, "rps", server, first[i]))) " | " (cpus ? human(cpu / cpus) : "–") " | " \
+                (server == baseline ? "1" : ratio_cell(find_comparison(scope, "server_cpu_us", server, first[i]))) " | " (peaks ? human(peak / 1024) : "–") " |")
+        }
+    say("")
+}
+
+# The table of every cell of a slice, folded away.
+function slice_table(first, text,    s, x, c, k, line, server, rows, columns, baseless) {
+    columns = level_count["server"]
+    say("<details><summary>All cells" (text == "" ? "" : ": " text) "</summary>\n")
+    line = "| " (x_name == "" ? "" : x_name " | ")
+    for (s = 1; s <= columns; s++) line = line level["server", s] ", requests/s | "
+    for (s = 1; s <= columns; s++) if (level["server", s] != baseline) line = line level["server", s] " / " baseline " (95%) | p (Holm) | "
+    say(line)
+    line = "| " (x_name == "" ? "" : "---: | ")
+    for (s = 1; s <= columns; s++) line = line "---: | "
+    for (s = 1; s < columns; s++) line = line "---: | ---: | "
+    say(line)
+    rows = x_name == "" ? 1 : level_count[x_name]
+    for (x = 1; x <= rows; x++) {
+        line = "| " (x_name == "" ? "" : thousands(level[x_name, x]) " | ")
+        for (s = 1; s <= columns; s++) {
+            c = at_x(first, level["server", s], x)
+            line = line (c && sum[c, "rps_mean"] != "-" ? human(sum[c, "rps_mean"]) (sum[c, "rps_sd"] == "-" ? "" : " ± " human(sum[c, "rps_sd"])) (client_bound(c) ? " \\*" : "") (sum[c, "n_invalid"] > 0 ? " (n = " sum[c, "n"] ")" : "") : "–") " | "
+        }
+        for (s = 1; s <= columns; s++) {
+            if (level["server", s] == baseline) continue
+            c = at_x(first, level["server", s], x)
+            k = c ? find_comparison("cell", "rps", level["server", s], c) : 0
+            line = line ratio_cell(k) " | " (k ? p_text(comparison[k, "p_holm"]) : "–") " | "
+        }
+        say(line)
+    }
+    say("")
+    line = "| " (x_name == "" ? "" : x_name " | ") "server | CPU, µs/request | p50, ms | p95, ms | p99, ms | switches/request, voluntary | involuntary | peak memory, MiB | load generator's CPU |"
+    say(line)
+    say("| " (x_name == "" ? "" : "---: | ") "--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for (x = 1; x <= rows; x++)
+        for (s = 1; s <= columns; s++) {
+            c = at_x(first, level["server", s], x)
+            if (!c) continue
+            say("| " (x_name == "" ? "" : thousands(level[x_name, x]) " | ") level["server", s] " | " human(sum[c, "server_cpu_us_mean"]) \
+                (sum[c, "server_cpu_us_sd"] == "-" ? "" : " ± " human(sum[c, "server_cpu_us_sd"])) " | " human(sum[c, "p50_ms"]) " | " human(sum[c, "p95_ms"]) " | " human(sum[c, "p99_ms"]) \
+                " | " human(sum[c, "voluntary"]) " | " human(sum[c, "involuntary"]) " | " (sum[c, "peak_kib"] == "-" ? "–" : human(sum[c, "peak_kib"] / 1024)) \
+                " | " (sum[c, "load_cpu"] == "-" ? "–" : sprintf("%.0f%%", sum[c, "load_cpu"] * 100)) (client_bound(c) ? " \\*" : "") " |")
+        }
+    say("\n</details>\n")
+}
+
+function at_x(first, server, x,    c) {
+    c = cell_like(first, "server", server)
+    return c && x_name != "" ? cell_like(c, x_name, level[x_name, x]) : c
+}
+
+function results_section(    i, j, file, first, text, slices, alone) {
+    say("## Results\n")
+    overall_table()
+    if (level_count["server"] > 2 && (text_all = range_text()) != "") paragraph(text_all)
+    if (" " study["claims"] " " ~ /[ ,]R1\.1[ ,]/) table_of_R1()
+    for (i = 1; i <= level_count["file"]; i++) {
+        file = level["file", i]
+        if (level_count["file"] > 1 || file != "-") say("### " file "\n")
+        if (i > 1) figure_for("requests", file)
+        figure_for("ratio", file)
+        figure_for("cpu", file)
+        figure_for("time", file)
+        figure_for("memory", file)
+        alone = 0
+        for (j = 1; j <= table_rows["figures"]; j++)
+            if (figure_kind[j] == "alone" && figure_file[j] == file) {
+                if (!alone++) say("<details><summary>Each server alone</summary>\n")
+                figure_line(j)
+            }
+        if (alone) say("</details>\n")
+        slices = slices_of(file, first, text)
+        for (j = 1; j <= slices; j++) slice_table(first[j], text[j])
+    }
+}
+
+# The table of the report R1, `ab -n 10000 -c 10`, milliseconds, beside the same rows of this machine.
+function table_of_R1(    n, rows, i, f, c, server) {
+    n = split("small.txt threaded 2.146 0.215 1 2 0.4 2 7|small.txt forked 2.341 0.234 0 2 1.5 2 21|" \
+        "big.txt threaded 2.312 0.231 1 2 0.5 2 11|big.txt forked 2.460 0.246 0 2 1.5 2 18", rows, "|")
+    paragraph("The table of the report beside this machine's, in milliseconds, at concurrency 10. The report's is one run of 10,000 requests on a dual-core i3-6006U; ours are means over the runs, and ab's own whole milliseconds are replaced by its microseconds.")
+    say("| file | server | | time per request | across all | min | mean | sd | median | max |")
+    say("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for (i = 1; i <= n; i++) {
+        split(rows[i], f, " ")
+        say("| " f[1] " | " f[2] " | report | " f[3] " | " f[4] " | " f[5] " | " f[6] " | " f[7] " | " f[8] " | " f[9] " |")
+        for (c = 1; c <= cell_count; c++) {
+            server = cell[c, "server"]
+            if (cell[c, "file"] != f[1] || cell[c, "concurrency"] != 10 || server !~ (f[2] == "threaded" ? "^thread" : "^fork")) continue
+            if (sum[c, "rps_mean"] == "-") continue
+            say("| " f[1] " | " server " | here | " sprintf("%.3f | %.3f", 10 * 1000 / sum[c, "rps_mean"], 1000 / sum[c, "rps_mean"]) " | " ms(sum[c, "min_ms"]) " | " \
+                ms(sum[c, "mean_ms"]) " | " ms(sum[c, "sd_ms"]) " | " ms(sum[c, "p50_ms"]) " | " ms(sum[c, "max_ms"]) " |")
+        }
+    }
+    say("")
+}
+
+function ms(v) { return v == "-" ? "–" : sprintf("%.3f", v) }
+
+function claims_section(    i, n, id) {
+    n = table_rows["claims"]
+    if (!n) return
+    say("## Claims\n")
+    say("| claim | what was claimed | on this machine |\n| --- | --- | --- |")
+    for (i = 1; i <= n; i++)
+        if (table["claims", i, "part"] == "all")
+            say("| " table["claims", i, "claim"] " | " cell_text(table["claims", i, "quote"]) " | **" table["claims", i, "verdict"] "**" (table["claims", i, "kind"] == "reading" ? " (the supposed cause)" : "") " |")
+    say("")
+    for (i = 1; i <= n; i++) {
+        if (table["claims", i, "part"] == "all") {
+            if (i > 1) say("")
+            say("### " table["claims", i, "claim"] ": " table["claims", i, "verdict"] "\n")
+            paragraph("> " table["claims", i, "quote"] " (" table["claims", i, "source"] ")")
+            if (table["claims", i, "tested"] == "nothing") { say("Not tested: " table["claims", i, "found"] ".") ; continue }
+            paragraph("Tested, " table["claims", i, "tested"] "; intervals hold together with 95% confidence:")
+            say("| tested | found (95% interval) | verdict |\n| --- | --- | --- |")
+            continue
+        }
+        say("| " (table["claims", i, "kind"] == "reading" ? "*cause:* " : "") cell_text(table["claims", i, "tested"]) " | " cell_text(table["claims", i, "found"]) " | " table["claims", i, "verdict"] " |")
+    }
+    say("")
+}
+
+function threats_section(    i, name, v, of, low, high, subject, note) {
+    say("## Threats to validity\n")
+    for (i = 1; i <= table_rows["threats"]; i++) {
+        name = table["threats", i, "name"]
+        subject = table["threats", i, "subject"]
+        v = table["threats", i, "value"]
+        of = table["threats", i, "of"]
+        low = table["threats", i, "low"]
+        high = table["threats", i, "high"]
+        if (name == "planned" && v + 0 < of + 0) say("- **Unfinished**: " thousands(v) " of " thousands(of) " planned runs were made.")
+        else if (name == "planned") say("- **Complete**: all " thousands(of) " planned runs were made.")
+        else if (name == "disbelieved" && v > 0) say("- **Damaged rows**: " plural(v, "row", "rows") " cut off or told twice, left out.")
+        else if (name == "client_bound")
+            say("- **The client as bottleneck**: " (v > 0 ? "the load generator used over 90% of a processor in " v " of " of " cells (" percent_text(v / of) "); their requests per second are a lower bound for the server." \
+                : "in none of the " of " cells did the load generator use over 90% of a processor."))
+        else if (name == "invalid") say("- **Invalid runs**: " (v > 0 ? thousands(v) " of " thousands(of) " (" percent_text(v / of) "), left out:" : "none of " thousands(of) "."))
+        else if (name == "reason") say("  - " subject ", " plural(v, "run", "runs"))
+        else if (name == "drift") {
+            note = low > 1 ? "it became faster in the course of the study" : high < 1 ? "it became slower in the course of the study" : "no drift is shown"
+            say("- **Drift of " subject "**: requests per second in the last block against the first, fitted line: " estimate_text(v, low, high) ": " note (low > 1 || high < 1 ? "; comparisons within blocks are not touched by what happens to both servers." : "."))
+        } else if (name == "self")
+            say("- **The study against itself**: odd against even blocks, the same server in the same cell, differ (p < 0.05) in " v " of " of " cells, " percent_text(v / of) \
+                " (" percent_text(low) " to " percent_text(high) "); 5% is expected by chance. " (low > 0.05 ? "**That is more than chance: the single runs are less independent than the intervals assume.**" : "That is within chance."))
+    }
+    for (i = 1; i <= table_rows["claims"]; i++)
+        if (table["claims", i, "claim"] == "A/A" && table["claims", i, "part"] == 1)
+            say("- **A/A**: " table["claims", i, "tested"] "; found " table["claims", i, "found"] ".")
+    say("- **One machine**: client and server share its processors and its caches; nothing here crosses a network.\n")
+}
+
+function reproduce_section(    i, n, command, seed) {
+    say("## How to reproduce\n")
+    command = ""
+    seed = machine["seed"]
+    for (i = machine_first; i <= machine_rows; i++) if (machine_key[i] ~ /^commands?$/) command = machine[machine_key[i]]
+    if (command == "") command = "./dcollect.sh " name
+    if (seed != "" && command !~ /--seed/) sub(/dcollect\.sh/, "dcollect.sh --seed " seed, command)
+    say("```\n" command "\n```\n")
+    paragraph((seed == "" ? "" : "The seed " seed " makes the same plan: the same runs in the same order. ") \
+        (machine["commit"] == "" ? "" : "The project was at commit " machine["commit"] ". ") \
+        "`./dcollect.sh report DIR` rebuilds this report and its figures from the data in its folder.")
+    paragraph("In the folder of this report: `study.txt` (the factors), `plan.tsv`, `runs.tsv` (every run), `raw.gz` (the load generator's own output), `summary.tsv` (a row a cell), `comparisons.tsv`, `claims.tsv`, `threats.tsv`, `machine.tsv`, `figures/`.")
+}
+
+BEGIN {
+    study_load(dir "/study.txt")
+    summary_load(dir "/summary.tsv")
+    comparisons_load(dir "/comparisons.tsv")
+    table_load("claims", dir "/claims.tsv")
+    table_load("threats", dir "/threats.tsv")
+    machine_load(dir "/machine.tsv")
+    figures_load(dir "/figures/list.tsv")
+    say("# " (study["title"] == "" ? name : study["title"]) "\n")
+    line = (study["source"] == "" ? "" : "After: " study["source"] ". ")
+    if (machine["started"] != "") line = line "Measured " machine["started"] ". "
+    paragraph("Study `" name "`. " line)
+    say("## Abstract\n")
+    abstract()
+    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests") { figure_line(i); break }
+    claims_short()
+    results_section()
+    claims_section()
+    threats_section()
+    method_section()
+    machine_section()
+    reproduce_section()
+}
+
+# One line of verdicts below the abstract.
+function claims_short(    i, n, list) {
+    n = 0
+    for (i = 1; i <= table_rows["claims"]; i++)
+        if (table["claims", i, "part"] == "all") list[++n] = table["claims", i, "claim"] " " table["claims", i, "verdict"]
+    if (n) paragraph("Claims: " join_sentences(list, n) ".")
+}
