@@ -37,7 +37,7 @@ each_server(sub ($model) {
         [414, 'a method without end',           'G' x 9000, 400, 501],
         [200, '100 fields',                     "GET /small.txt HTTP/1.1\r\n$fields" . "X: y\r\n" x 98 . "\r\n"],
         [431, '101 fields',                     "GET /small.txt HTTP/1.1\r\n$fields" . "X: y\r\n" x 99 . "\r\n"],
-        [431, 'fields without end',             "GET /small.txt HTTP/1.1\r\n$fields" . "X: y\r\n" x 500],
+        [431, 'fields without end',             "GET /small.txt HTTP/1.1\r\n$fields" . "X: y\r\n" x 6000],
         [200, 'a head of 31,000 bytes',
             "GET /small.txt HTTP/1.1\r\n$fields" . ('X: ' . 'v' x 995 . "\r\n") x 30 . 'Y: ' . 'v' x 900 . "\r\n\r\n"],
         [200, 'a field of 31,000 bytes',        "GET /small.txt HTTP/1.1\r\n${fields}X: " . 'v' x 31_000 . "\r\n\r\n"],

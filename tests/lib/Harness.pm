@@ -456,6 +456,12 @@ sub alive ($self) {
 
 sub signal ($self, $name) { kill $name => $self->{pid} if $self->alive }
 
+# Has it still to look at a signal that was sent?
+sub pending_signals ($self) {
+    my $status = eval { Harness::slurp("/proc/$self->{pid}/status") } // '';
+    return scalar grep { hex } $status =~ /^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/mg;
+}
+
 # A connection to it; options of IO::Socket::IP may be given. Dies when it is refused.
 sub connect ($self, %options) {
     return Harness::Connection->new(PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
