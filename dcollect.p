@@ -53,7 +53,7 @@ head = 66.0
 panel_head = panels > 1 ? 34.0 : 0.0
 foot = categorical ? 34.0 : 56.0
 panel_width = columns == 1 ? 660.0 : columns == 2 ? 380.0 : 240.0
-panel_height = rows == 1 ? 330.0 : 250.0
+panel_height = categorical ? 220.0 : rows == 1 ? 330.0 : 250.0
 cell_width = margin_left + panel_width + margin_right
 cell_height = panel_head + panel_height + foot
 shift = margin_first - margin_left

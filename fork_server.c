@@ -4,14 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct server server;
-
-/* A child cannot say that it has ended: the parent asks. */
-static void collect(void)
-{
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        server_left(&server);
-}
+static struct server *server;
 
 static bool hand_over(int socket)
 {
@@ -20,13 +13,20 @@ static bool hand_over(int socket)
     if (child < 0)
         return false;
     if (child == 0) {
-        if (server_child(&server))
-            server_serve(&server, socket);
+        server_child();
+        server_serve(server, socket);
         _exit(0);
     }
     close(socket);
-    server_made(&server);
+    server_made(server);
     return true;
+}
+
+/* A child cannot say that it has ended: the parent asks. */
+static void collect(void)
+{
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        server_left(server);
 }
 
 static const struct model model = {
@@ -42,12 +42,13 @@ static const struct model model = {
 
 int main(int argc, char **argv)
 {
-    int socket;
+    int exit_status, socket;
 
-    if (!server_open(&server, &model, argc, argv))
-        return server.exit_status;
-    while ((socket = server_accept(&server)) >= 0)
-        while (!hand_over(socket) && server_hold(&server, socket, "cannot fork"))
+    server = server_open(&model, argc, argv, &exit_status);
+    if (server == NULL)
+        return exit_status;
+    while ((socket = server_accept(server)) >= 0)
+        while (!hand_over(socket) && server_hold(server, socket, "cannot fork"))
             ;
-    return server_close(&server);
+    return server_close(server);
 }

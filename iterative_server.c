@@ -1,6 +1,8 @@
 /* One connection at a time: who accepts it serves it, and all others wait. */
 #include "common/server.h"
 
+static struct server *server;
+
 static const struct model model = {
     .name = "iterative_server",
     .summary = "one connection at a time",
@@ -12,14 +14,14 @@ static const struct model model = {
 
 int main(int argc, char **argv)
 {
-    struct server server;
-    int socket;
+    int exit_status, socket;
 
-    if (!server_open(&server, &model, argc, argv))
-        return server.exit_status;
-    while ((socket = server_accept(&server)) >= 0) {
-        server_serve(&server, socket);
-        server_left(&server);
+    server = server_open(&model, argc, argv, &exit_status);
+    if (server == NULL)
+        return exit_status;
+    while ((socket = server_accept(server)) >= 0) {
+        server_serve(server, socket);
+        server_left(server);
     }
-    return server_close(&server);
+    return server_close(server);
 }

@@ -5,15 +5,12 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Enough for server_serve(), with room to spare for sanitizers. */
-#define STACK_BYTES (128 * 1024)
-
-static struct server server;
+static struct server *server;
 
 static void *serve(void *socket)
 {
-    server_serve(&server, (int)(intptr_t)socket);
-    server_left(&server);
+    server_serve(server, (int)(intptr_t)socket);
+    server_left(server);
     return NULL;
 }
 
@@ -23,13 +20,13 @@ static bool hand_over(int socket)
     pthread_t thread;
 
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, SERVER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     errno = pthread_create(&thread, &attributes, serve, (void *)(intptr_t)socket);
     pthread_attr_destroy(&attributes);
     if (errno != 0)
         return false;
-    server_made(&server);
+    server_made(server);
     return true;
 }
 
@@ -46,12 +43,13 @@ static const struct model model = {
 
 int main(int argc, char **argv)
 {
-    int socket;
+    int exit_status, socket;
 
-    if (!server_open(&server, &model, argc, argv))
-        return server.exit_status;
-    while ((socket = server_accept(&server)) >= 0)
-        while (!hand_over(socket) && server_hold(&server, socket, "cannot make a thread"))
+    server = server_open(&model, argc, argv, &exit_status);
+    if (server == NULL)
+        return exit_status;
+    while ((socket = server_accept(server)) >= 0)
+        while (!hand_over(socket) && server_hold(server, socket, "cannot make a thread"))
             ;
-    return server_close(&server);
+    return server_close(server);
 }

@@ -87,7 +87,7 @@ measure() {
         echo "bench: $server_problem" >&2
         return 1
     fi
-    load_command "${server_url[it]}"
+    load_command "${server_url[it]}" "$work/percentiles"
     # shellcheck disable=SC2086 # a list of options
     "$project/collect/launch" load --server "${server_pid[it]}" ${server_read[it]} --timeout 60 --result "$work/result" -- \
         "${load_argv[@]}" >"$work/out" 2>&1 </dev/null

@@ -553,9 +553,6 @@ __attribute__((noreturn)) static void become(char *command[], int ends_with_pare
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    /* A shell lets its background commands ignore these. */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGQUIT, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, ends_with_parent);
     execvp(command[0], command);
     fail(127, "cannot run %s: %s", command[0], strerror(errno));
@@ -666,6 +663,9 @@ int main(int count, char *arguments[])
     if (count > 1 && *command && !strcmp(role, "server")) {
         take_place(&options);
         setpgid(0, 0);
+        /* A shell lets its background commands ignore these. */
+        signal(SIGINT, SIG_DFL);
+        signal(SIGQUIT, SIG_DFL);
         become(command, SIGTERM);
     }
     if (count > 1 && *command && !strcmp(role, "load") && options.server > 0)

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # project, work and the factors of the cell come in, load_argv goes out
 # load.sh: the load generators. A library: source it.
 #
-# usage:    load_needs LOAD; load_command URL; ...run load_argv...; load_row OUT PERCENTILES RESULT
-# example:  load=ab file=small.txt concurrency=10 requests=1000 calls=1 keepalive=off; load_command http://127.0.0.1:8000/
+# usage:    load_needs LOAD; load_command URL PERCENTILES; ...run load_argv...; load_row OUT PERCENTILES RESULT
+# example:  load=ab file=small.txt concurrency=10 requests=1000 calls=1 keepalive=off; load_command http://127.0.0.1:8000/ /tmp/p
 #
 # ab       requests, concurrency and keep-alive as they are named. Its own report rounds times to whole milliseconds, and so
 #          does its -g file; the -e file has the quantiles from 0 to 100% in microseconds, so times come from there.
@@ -21,11 +21,11 @@ load_needs() {
 }
 
 load_command() {
-    local url=$1 address threads
+    local url=$1 percentiles=$2 address threads
     address=${url#*://} address=${address%%/*}
     case $load in
     ab)
-        load_argv=(ab -q -n "$requests" -c "$concurrency" -e "$work/percentiles")
+        load_argv=(ab -q -n "$requests" -c "$concurrency" -e "$percentiles")
         if [[ $keepalive == on ]]; then load_argv+=(-k); fi
         load_argv+=("$url$file")
         ;;

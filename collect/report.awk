@@ -104,7 +104,7 @@ function abstract(    s, k, server, list, n, best, worst, text, others) {
     } else text = ranking("rps", "requests per second", "most", "fewest") " " ranking("server_cpu_us", "server CPU time per request", "most", "least")
     if (text ~ /^ *$/) text = "There are too few valid runs for a comparison."
     paragraph(text)
-    if (others == 1 && (text = range_text()) != "") paragraph(text)
+    if (others == 1) ranges()
     text = bound_text()
     if (text != "") paragraph(text)
 }
@@ -155,26 +155,32 @@ function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i
     return text "."
 }
 
-# In how many cells servers differ, and from where to where the ratio goes.
-function range_text(    i, s, server, n, higher, lower, low, high, text) {
-    text = ""
-    for (s = 1; s <= level_count["server"]; s++) {
-        server = level["server", s]
-        n = higher = lower = low = high = 0
-        for (i = 1; i <= comparison_count; i++) {
-            if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server) continue
-            n++
-            if (comparison[i, "difference"] == "higher") higher++
-            if (comparison[i, "difference"] == "lower") lower++
-            if (!low || comparison[i, "ratio"] + 0 < comparison[low, "ratio"] + 0) low = i
-            if (!high || comparison[i, "ratio"] + 0 > comparison[high, "ratio"] + 0) high = i
-        }
-        if (n < 2) continue
-        text = text (text == "" ? "" : " ") "Cell by cell, after adjustment for all comparisons, " server " answers more requests per second than " baseline " in " \
-            higher " of " n " cells, fewer in " lower ", and no difference is shown in " (n - higher - lower) \
-            "; its ratio runs from " factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
+# In how many cells a server differs from the baseline, and from where to where its ratio goes; "" for a single cell.
+function range_text(server,    i, n, higher, lower, low, high) {
+    n = higher = lower = low = high = 0
+    for (i = 1; i <= comparison_count; i++) {
+        if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server) continue
+        n++
+        if (comparison[i, "difference"] == "higher") higher++
+        if (comparison[i, "difference"] == "lower") lower++
+        if (!low || comparison[i, "ratio"] + 0 < comparison[low, "ratio"] + 0) low = i
+        if (!high || comparison[i, "ratio"] + 0 > comparison[high, "ratio"] + 0) high = i
     }
-    return text
+    if (n < 2) return ""
+    return "**" server "** answers more requests per second than " baseline " in " share_text(higher, n) ", fewer in " share_text(lower, n) \
+        ", and no difference is shown in " share_text(n - higher - lower, n) "; its ratio runs from " \
+        factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
+}
+
+function share_text(k, n) { return k == n ? "all " n " cells" : k == 0 ? "none" : k " of " n " cells" }
+
+function ranges(    s, text) {
+    for (s = 1; s <= level_count["server"]; s++) {
+        if (level["server", s] == baseline || (text = range_text(level["server", s])) == "") continue
+        if (level_count["server"] == 2) paragraph("Cell by cell, after adjustment for all comparisons, " text)
+        else say((ranges_said++ ? "" : "Cell by cell, after adjustment for all comparisons:\n\n") "- " text)
+    }
+    if (ranges_said) say("")
 }
 
 function where_text(i,    f, text) {
@@ -219,12 +225,26 @@ function figures_load(path,    line, fields, n) {
     table_rows["figures"] = n
 }
 
-function machine_section(    i) {
+# What a reader asks first stands open; mitigations, sysctls and versions are folded away.
+function machine_section(    i, aside) {
     say("## Machine\n")
     if (machine_rows < machine_first) { paragraph("No record of the machine was kept."); return }
     say("| | |\n| --- | --- |")
-    for (i = machine_first; i <= machine_rows; i++) say("| " cell_text(machine_key[i]) " | " cell_text(machine[machine_key[i]]) " |")
+    for (i = machine_first; i <= machine_rows; i++) {
+        if (machine_key[i] ~ /^(mitigation|sysctl|version)/) aside++
+        else machine_row(i)
+    }
     say("")
+    if (!aside) return
+    say("<details><summary>Mitigations, kernel settings and versions</summary>\n\n| | |\n| --- | --- |")
+    for (i = machine_first; i <= machine_rows; i++) if (machine_key[i] ~ /^(mitigation|sysctl|version)/) machine_row(i)
+    say("\n</details>\n")
+}
+
+function machine_row(i,    name) {
+    name = machine_key[i]
+    gsub(/_/, " ", name)
+    say("| " cell_text(name) " | " cell_text(machine[machine_key[i]]) " |")
 }
 
 function levels_text(name,    i, n, text, run_from, v) {
@@ -337,7 +357,7 @@ function at_x(first, server, x,    c) {
 function results_section(    i, j, file, first, text, slices, alone) {
     say("## Results\n")
     overall_table()
-    if (level_count["server"] > 2 && (text_all = range_text()) != "") paragraph(text_all)
+    if (level_count["server"] > 2) ranges()
     if (" " study["claims"] " " ~ /[ ,]R1\.1[ ,]/) table_of_R1()
     for (i = 1; i <= level_count["file"]; i++) {
         file = level["file", i]
@@ -428,7 +448,7 @@ function threats_section(    i, name, v, of, low, high, subject, note) {
             say("- **Drift of " subject "**: requests per second in the last block against the first, fitted line: " estimate_text(v, low, high) ": " note (low > 1 || high < 1 ? "; comparisons within blocks are not touched by what happens to both servers." : "."))
         } else if (name == "self")
             say("- **The study against itself**: odd against even blocks, the same server in the same cell, differ (p < 0.05) in " v " of " of " cells, " percent_text(v / of) \
-                " (" percent_text(low) " to " percent_text(high) "); 5% is expected by chance. " (low > 0.05 ? "**That is more than chance: the single runs are less independent than the intervals assume.**" : "That is within chance."))
+                " (" percent_text(low) " to " percent_text(high) "); 5% is expected by chance. " (low > 0.05 ? "**That is more than chance: the single runs are less independent than the intervals assume.**" : "That is not more than chance."))
     }
     for (i = 1; i <= table_rows["claims"]; i++)
         if (table["claims", i, "claim"] == "A/A" && table["claims", i, "part"] == 1)
@@ -478,6 +498,6 @@ BEGIN {
 function claims_short(    i, n, list) {
     n = 0
     for (i = 1; i <= table_rows["claims"]; i++)
-        if (table["claims", i, "part"] == "all") list[++n] = table["claims", i, "claim"] " " table["claims", i, "verdict"]
-    if (n) paragraph("Claims: " join_sentences(list, n) ".")
+        if (table["claims", i, "part"] == "all") list[++n] = (table["claims", i, "kind"] == "reading" ? "the supposed cause of " : "") "**" table["claims", i, "claim"] "** " table["claims", i, "verdict"]
+    if (n) paragraph("[Claims](#claims) on this machine: " join_sentences(list, n) ".")
 }

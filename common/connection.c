@@ -12,7 +12,9 @@
 /* What one step sends or throws away before it lets others have a turn. */
 #define TURN_BYTES (4 * 1024 * 1024)
 /* The room that is kept for the body of a request behind its head. */
-#define BODY_ROOM 1024
+#define BODY_ROOM 4096
+/* The output, where there is more to put together than output_space holds. */
+#define OUTPUT_LARGE 16384
 
 enum outcome {
     OUTCOME_GO_ON, /* to the state that is set now */
@@ -89,7 +91,7 @@ static void free_input(struct exchange *exchange)
 static bool move_input(struct exchange *exchange, size_t room)
 {
     struct text bytes = received(exchange);
-    size_t size = REQUEST_HEAD_LIMIT + sizeof exchange->input_space;
+    size_t size = REQUEST_HEAD_LIMIT + BODY_ROOM;
     char *larger = exchange->input;
 
     if (bytes.length + room > exchange->input_size) {
@@ -127,6 +129,38 @@ static enum transfer receive(struct connection *connection)
     return transfer;
 }
 
+/* ---- the output ---- */
+
+static void use_small_output(struct exchange *exchange)
+{
+    exchange->output =
+        (struct buffer){.data = exchange->output_space, .capacity = sizeof exchange->output_space};
+    exchange->output_sent = 0;
+}
+
+static void free_output(struct exchange *exchange)
+{
+    if (exchange->output.data != exchange->output_space)
+        free(exchange->output.data);
+    use_small_output(exchange);
+}
+
+static bool grow_output(struct exchange *exchange)
+{
+    struct buffer *output = &exchange->output;
+    char *larger;
+
+    if (output->capacity == OUTPUT_LARGE)
+        return false;
+    larger = malloc(OUTPUT_LARGE);
+    if (larger == NULL)
+        return false;
+    memcpy(larger, output->data, output->length);
+    output->data = larger;
+    output->capacity = OUTPUT_LARGE;
+    return true;
+}
+
 /* ---- reading a request ---- */
 
 /* What cannot be understood or allowed: nothing after it is read as a request. */
@@ -156,7 +190,7 @@ static enum outcome begin_body(struct connection *connection)
         return go_to(connection, CONNECTION_ANSWERING);
     }
     if (request->content_length <= CONTENT_LIMIT)
-        buffer_string(&exchange->output, "HTTP/1.1 100 Continue\r\n\r\n");
+        buffer_add(&exchange->output, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
     return flush_then(connection, CONNECTION_DISCARDING);
 }
 
@@ -250,8 +284,12 @@ static bool put_head(struct connection *connection)
     struct buffer *output = &connection->exchange->output;
     size_t before = output->length;
 
-    response_write_head(&connection->exchange->response, persistence(connection),
-                        site->protocol == PROTOCOL_SIMPLE, connection->now, output);
+    do {
+        output->overflow = false;
+        output->length = before;
+        response_write_head(&connection->exchange->response, persistence(connection),
+                            site->protocol == PROTOCOL_SIMPLE, connection->now, output);
+    } while (output->overflow && grow_output(connection->exchange));
     if (!output->overflow)
         return true;
     output->overflow = false;
@@ -310,6 +348,9 @@ static bool put_small_body(struct exchange *exchange)
     struct buffer *output = &exchange->output;
     const struct body *body = &exchange->response.body;
 
+    /* Further requests are there: their replies can go together. */
+    if (received(exchange).length > 0 && exchange->portion > output->capacity - output->length)
+        grow_output(exchange);
     if (exchange->portion > output->capacity - output->length)
         return true;
     while (exchange->portion > 0) {
@@ -439,6 +480,7 @@ static enum outcome go_on(struct connection *connection)
     connection->state = connection->next;
     if (connection->next != CONNECTION_READING || received(connection->exchange).length > 0)
         return OUTCOME_GO_ON;
+    free_output(connection->exchange);
     connection->idle = true;
     set_deadline(connection, connection->site->idle_timeout);
     return connection->drained ? OUTCOME_READ : OUTCOME_GO_ON;
@@ -560,5 +602,6 @@ void connection_close(struct connection *connection)
 {
     response_end(&connection->exchange->response);
     free_input(connection->exchange);
+    free_output(connection->exchange);
     connection->transport.kind->close(&connection->transport);
 }

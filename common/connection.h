@@ -10,11 +10,13 @@
 #include "common/site.h"
 #include "common/transport.h"
 
-/* What a connection needs while it works on a request, and can do without while it is idle. */
+/* What a connection needs while it works on a request, and can do without while it is idle. In a
+ * new process or thread each page that is touched costs a fault: so it is small, and grows for
+ * those who need more. */
 struct exchange {
+    struct response response;
     struct request request;
     struct content content;
-    struct response response;
 
     /* What is left of the reply's body. */
     uint64_t offset;     /* of the next byte */
@@ -26,10 +28,10 @@ struct exchange {
     size_t input_size;
     size_t input_start, input_end; /* received, and not yet taken */
     size_t body_start;             /* where the head before a body ends */
-    struct buffer output;
+    struct buffer output;          /* in output_space, or larger and from malloc */
     size_t output_sent;
-    char input_space[4096];
-    char output_space[16384];
+    char input_space[1024];
+    char output_space[2048];
 };
 
 enum connection_state {

@@ -92,7 +92,7 @@ void date_write(struct buffer *buffer, int64_t seconds)
 }
 
 /* Matches text against a pattern and reads the parts of a date out of it. In a pattern, D is a
- * digit of the day, Y of the year, H, M and S of the time, _ a digit of the day or a blank, m one
+ * digit of the day, Y of the year, H, N and S of the time, _ a digit of the day or a blank, m one
  * letter of the month, w one of the weekday; all else stands for itself. */
 static bool match(const char *pattern, struct text text, struct calendar *date)
 {
@@ -121,7 +121,7 @@ static bool match(const char *pattern, struct text text, struct calendar *date)
         case 'H':
             date->hour = date->hour * 10 + digit;
             break;
-        case 'M':
+        case 'N':
             date->minute = date->minute * 10 + digit;
             break;
         case 'S':
@@ -180,7 +180,7 @@ static bool read_rfc850(struct text text, int64_t now, struct calendar *date)
         return false;
     text.data += length;
     text.length -= length;
-    if (!match(", DD-mmm-YY HH:MM:SS GMT", text, date))
+    if (!match(", DD-mmm-YY HH:NN:SS GMT", text, date))
         return false;
     date->year += year - year % 100;
     if (date->year > year + 50)
@@ -194,9 +194,9 @@ bool date_read(struct text text, int64_t now, int64_t *seconds)
     bool read;
 
     if (weekday_length(text, false, ',') > 0)
-        read = match("www, DD mmm YYYY HH:MM:SS GMT", text, &date);
+        read = match("www, DD mmm YYYY HH:NN:SS GMT", text, &date);
     else if (weekday_length(text, false, ' ') > 0)
-        read = match("www mmm _D HH:MM:SS YYYY", text, &date);
+        read = match("www mmm _D HH:NN:SS YYYY", text, &date);
     else
         read = read_rfc850(text, now, &date);
     if (!read || !is_possible(&date))

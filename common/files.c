@@ -1,4 +1,5 @@
 /* The service that answers with the documents of a directory. */
+#include "common/beneath.h"
 #include "common/listing.h"
 #include "common/path.h"
 #include "common/site.h"
@@ -6,28 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define METHODS_ALLOWED "GET, HEAD, OPTIONS"
-
-/* The kernel itself sees to it that no path leaves the root, by whatever symbolic link. */
-static int open_beneath(int root, const char *path)
-{
-    struct open_how how = {
-        .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
-    long file;
-
-    do
-        file = syscall(SYS_openat2, root, path[0] != '\0' ? path : ".", &how, sizeof how);
-    while (file < 0 && (errno == EINTR || errno == EAGAIN));
-    return (int)file;
-}
 
 static void refuse_open(struct response *response, int error)
 {
@@ -76,16 +58,18 @@ static void answer_file(struct response *response, struct text path, int file,
 }
 
 /* Opens what stands at the path, if it is a regular file or a directory. */
-static int open_document(const struct site *site, const char *path, struct stat *status,
-                         struct response *response)
+static int open_document(const struct site *site, const char *path, size_t length,
+                         struct stat *status, struct response *response)
 {
-    int file = open_beneath(site->root, path);
+    int file = beneath_open(site->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
     if (file < 0) {
         refuse_open(response, errno);
         return -1;
     }
-    if (fstat(file, status) == 0 && (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode)))
+    /* As fstat(), which takes its empty path from a page that a new process has not touched. */
+    if (fstatat(file, path + length, status, AT_EMPTY_PATH) == 0 &&
+        (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode)))
         return file;
     close(file);
     response_refuse(response, 403, "Only regular files are served.");
@@ -95,6 +79,7 @@ static int open_document(const struct site *site, const char *path, struct stat 
 static void answer_directory(const struct site *site, const struct request *request, char *path,
                              size_t length, int directory, struct response *response)
 {
+    static const char index[] = "index.html";
     struct stat status;
     int file;
 
@@ -104,8 +89,8 @@ static void answer_directory(const struct site *site, const struct request *requ
         close(directory);
         return;
     }
-    memcpy(path + length, "index.html", sizeof "index.html");
-    file = open_document(site, path, &status, response);
+    memcpy(path + length, index, sizeof index);
+    file = open_document(site, path, length + sizeof index - 1, &status, response);
     if (file >= 0 && S_ISREG(status.st_mode)) {
         answer_file(response, TEXT("index.html"), file, &status);
     } else if (file >= 0) {
@@ -114,7 +99,8 @@ static void answer_directory(const struct site *site, const struct request *requ
     } else if (response->status != 404) {
         ; /* there is an index, which may not be read */
     } else if (site->list) {
-        listing_answer(directory, (struct text){path, length}, response);
+        path[length] = '\0';
+        listing_answer(site->root, directory, path, response);
         directory = -1;
     } else {
         response_refuse(response, 403, "The directory may not be listed.");
@@ -155,7 +141,7 @@ static void answer_read(const struct site *site, const struct request *request,
 
     if (!resolve(request, path, &length, response))
         return;
-    file = open_document(site, path, &status, response);
+    file = open_document(site, path, length, &status, response);
     if (file < 0)
         return;
     if (S_ISDIR(status.st_mode))
@@ -167,6 +153,8 @@ static void answer_read(const struct site *site, const struct request *request,
 static void answer(const struct site *site, const struct request *request,
                    struct response *response)
 {
+    const struct text allowed = TEXT("GET, HEAD, OPTIONS");
+
     switch (request->method) {
     case METHOD_GET:
     case METHOD_HEAD:
@@ -174,14 +162,14 @@ static void answer(const struct site *site, const struct request *request,
         break;
     case METHOD_OPTIONS:
         response->status = 204;
-        response->allow = METHODS_ALLOWED;
+        response->allow = allowed;
         break;
     case METHOD_UNKNOWN:
         response_refuse(response, 501, "The method is not known here.");
         break;
     default:
         response_refuse(response, 405, "Documents can only be read here.");
-        response->allow = METHODS_ALLOWED;
+        response->allow = allowed;
     }
 }
 

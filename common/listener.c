@@ -152,7 +152,7 @@ int listener_accept(struct listener *listener)
     return fd;
 }
 
-void listener_refuse(struct listener *listener)
+bool listener_refuse(struct listener *listener)
 {
     /* Drops segments with SYN and without ACK. A listener that is closed at once resets the clients
      * that are in its queue, or on the way into it; with this filter the queue runs dry first. */
@@ -165,10 +165,13 @@ void listener_refuse(struct listener *listener)
     };
     struct sock_fprog program = {.len = sizeof drop_syn / sizeof drop_syn[0], .filter = drop_syn};
 
+    /* Some kernels allow no filter without privileges. Then a client that begins just before the
+     * end may still be reset: as elsewhere. */
     for (int i = 0; i < listener->count; i++)
         if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER, &program,
                        sizeof program) < 0)
-            warn("cannot hold back new clients");
+            return false;
+    return true;
 }
 
 void listener_close(struct listener *listener)

@@ -22,8 +22,9 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
 /* The next connection, as a socket that does not block; -1 with errno (EAGAIN: there is none). */
 int listener_accept(struct listener *listener);
 
-/* Lets no further client begin to connect. Those who have begun are still accepted. */
-void listener_refuse(struct listener *listener);
+/* Lets no further client begin to connect; those who have begun are still accepted. False if the
+ * kernel does not allow that. */
+bool listener_refuse(struct listener *listener);
 void listener_close(struct listener *listener);
 
 /* Writes "http://ADDRESS:PORT/" of the first socket. */

@@ -1,7 +1,11 @@
 #include "common/listing.h"
 
+#include "common/beneath.h"
+#include "common/path.h"
+
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,16 +60,41 @@ static bool add_entry(struct listing *listing, const char *name, const struct st
     return true;
 }
 
-/* Reads what may be served: regular files and directories that are not hidden. */
-static bool read_entries(DIR *stream, struct listing *listing)
+/* What a symbolic link leads to, if that is below the root. */
+static bool follow(int root, const char *path, const char *name, struct stat *status)
+{
+    char whole[PATH_LIMIT + NAME_MAX];
+    int file;
+    bool found;
+
+    if (snprintf(whole, sizeof whole, "%s%s", path, name) >= (int)sizeof whole)
+        return false;
+    file = beneath_open(root, whole, O_PATH);
+    if (file < 0)
+        return false;
+    found = fstat(file, status) == 0;
+    close(file);
+    return found;
+}
+
+/* Whether an entry may be served: a regular file or a directory that is not hidden. */
+static bool is_served(int root, const char *path, int directory, const char *name,
+                      struct stat *status)
+{
+    if (name[0] == '.' || fstatat(directory, name, status, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    if (S_ISLNK(status->st_mode) && !follow(root, path, name, status))
+        return false;
+    return S_ISREG(status->st_mode) || S_ISDIR(status->st_mode);
+}
+
+static bool read_entries(int root, const char *path, DIR *stream, struct listing *listing)
 {
     struct dirent *found;
 
     while ((found = readdir(stream)) != NULL) {
         struct stat status;
-        if (found->d_name[0] == '.' ||
-            fstatat(dirfd(stream), found->d_name, &status, AT_NO_AUTOMOUNT) < 0 ||
-            !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+        if (!is_served(root, path, dirfd(stream), found->d_name, &status))
             continue;
         listing->cut = listing->count == ENTRY_LIMIT;
         if (listing->cut)
@@ -145,7 +174,7 @@ static bool make_page(struct listing *listing, struct text path, struct buffer *
     return !page->overflow;
 }
 
-void listing_answer(int directory, struct text path, struct response *response)
+void listing_answer(int root, int directory, const char *path, struct response *response)
 {
     struct listing listing = {0};
     struct buffer page = {0};
@@ -153,13 +182,14 @@ void listing_answer(int directory, struct text path, struct response *response)
 
     if (stream == NULL)
         close(directory);
-    if (stream == NULL || !read_entries(stream, &listing) || !make_page(&listing, path, &page)) {
+    if (stream == NULL || !read_entries(root, path, stream, &listing) ||
+        !make_page(&listing, text_of(path), &page)) {
         free(page.data);
         response_refuse(response, 503, "The server has no memory to list the directory.");
     } else {
         response_end(response);
         response->status = 200;
-        response->type = "text/html; charset=utf-8";
+        response->type = TEXT("text/html; charset=utf-8");
         response->body = (struct body){.kind = BODY_MEMORY,
                                        .length = page.length,
                                        .memory = page.data,

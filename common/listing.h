@@ -4,7 +4,8 @@
 
 #include "common/response.h"
 
-/* Answers with a page of what is in the directory, which is closed. `path` is what it is called. */
-void listing_answer(int directory, struct text path, struct response *response);
+/* Answers with a page of what is in the directory, which is closed. `path` is where it is below the
+ * root: empty, or with a slash at its end. */
+void listing_answer(int root, int directory, const char *path, struct response *response);
 
 #endif

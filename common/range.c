@@ -1,7 +1,6 @@
 #include "common/range.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* Two ranges closer than this cost more as two parts than as one. */
 #define PART_OVERHEAD 80
@@ -68,14 +67,14 @@ static int merge(struct range *ranges, int count, struct range added)
 
 int range_read(struct text value, uint64_t size, struct range ranges[RANGE_LIMIT])
 {
-    static const char unit[] = "bytes=";
+    const struct text unit = TEXT("bytes=");
     struct text spec;
     int count = 0, specs = 0;
 
-    if (value.length < sizeof unit - 1 || strncasecmp(value.data, unit, sizeof unit - 1) != 0)
+    if (value.length < unit.length || !text_same((struct text){value.data, unit.length}, unit))
         return 0;
-    value.data += sizeof unit - 1;
-    value.length -= sizeof unit - 1;
+    value.data += unit.length;
+    value.length -= unit.length;
     while (text_next(&value, &spec)) {
         struct range range;
         if (++specs > RANGE_LIMIT || !read_one(spec, size, &range))

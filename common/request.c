@@ -31,27 +31,64 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-static bool is_one_of(char c, const char *characters)
-{
-    return is_letter_or_digit(c) || (c != '\0' && strchr(characters, c) != NULL);
-}
-
 /* Of methods and field names (RFC 9110, 5.6.2). */
 static bool is_token(char c)
 {
-    return is_one_of(c, "-_.!#$%&'*+^`|~");
+    switch (c) {
+    case '!':
+    case '#':
+    case '$':
+    case '%':
+    case '&':
+    case '\'':
+    case '*':
+    case '+':
+    case '-':
+    case '.':
+    case '^':
+    case '_':
+    case '`':
+    case '|':
+    case '~':
+        return true;
+    default:
+        return is_letter_or_digit(c);
+    }
 }
 
 /* Of the host and port of a URI (RFC 3986). */
 static bool is_host_character(char c)
 {
-    return is_one_of(c, "-._~:[]!$&'()*+,;=%");
+    switch (c) {
+    case '!':
+    case '$':
+    case '%':
+    case '&':
+    case '\'':
+    case '(':
+    case ')':
+    case '*':
+    case '+':
+    case ',':
+    case '-':
+    case '.':
+    case ':':
+    case ';':
+    case '=':
+    case '[':
+    case ']':
+    case '_':
+    case '~':
+        return true;
+    default:
+        return is_letter_or_digit(c);
+    }
 }
 
 /* Of a URI without fragment. */
 static bool is_target(char c)
 {
-    return is_one_of(c, "/-._~?%&=:@[]!$'()*+,;");
+    return is_host_character(c) || c == '/' || c == '?' || c == '@';
 }
 
 /* Of a field value: visible, blank, tab, or above ASCII. */
@@ -232,8 +269,8 @@ static enum field_name field_known(struct text name)
 
 static bool read_field(struct request *request, struct text line)
 {
-    struct field *field = &request->fields[request->field_count];
     const char *problem = NULL;
+    struct text name, value;
 
     if (request->field_count == REQUEST_FIELD_LIMIT) {
         refuse(request, 431, "The request has more than 100 header fields.");
@@ -241,9 +278,9 @@ static bool read_field(struct request *request, struct text line)
     }
     if (line.data[0] == ' ' || line.data[0] == '\t')
         problem = "A header field is folded over several lines.";
-    else if (!take_until(&line, ':', &field->name))
+    else if (!take_until(&line, ':', &name))
         problem = "A header field has no colon.";
-    else if (field->name.length == 0 || !is_made_of(field->name, is_token))
+    else if (name.length == 0 || !is_made_of(name, is_token))
         problem = "The name of a header field has a character that no name can have.";
     else if (!is_made_of(line, is_value))
         problem = "A header field has a control character.";
@@ -251,9 +288,14 @@ static bool read_field(struct request *request, struct text line)
         refuse(request, 400, problem);
         return false;
     }
-    field->value = text_trim(line);
-    field->known = field_known(field->name);
-    request->field_count++;
+    value = text_trim(line);
+    request->fields[request->field_count++] = (struct field){
+        .known = (uint16_t)field_known(name),
+        .name = (uint16_t)(name.data - request->head),
+        .name_length = (uint16_t)name.length,
+        .value = (uint16_t)(value.data - request->head),
+        .value_length = (uint16_t)value.length,
+    };
     return true;
 }
 
@@ -364,6 +406,7 @@ static enum request_progress read_head(struct request *request, struct text head
     struct text line;
     bool first = true;
 
+    request->head = head.data;
     while (take_until(&head, '\n', &line)) {
         line.length--; /* the CR: scan() has seen that it is there */
         if (line.length == 0)
@@ -427,9 +470,10 @@ enum request_progress request_read(struct request *request, struct text bytes, s
 bool request_field(const struct request *request, enum field_name name, size_t *from,
                    struct text *value)
 {
-    for (; *from < request->field_count; (*from)++) {
-        if (request->fields[*from].known == name) {
-            *value = request->fields[(*from)++].value;
+    while (*from < request->field_count) {
+        const struct field *field = &request->fields[(*from)++];
+        if (field->known == name) {
+            *value = (struct text){request->head + field->value, field->value_length};
             return true;
         }
     }

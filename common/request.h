@@ -39,10 +39,11 @@ enum field_name {
     FIELD_OTHER,
 };
 
+/* A header field, by its offsets in the head: small, since there may be a hundred. */
 struct field {
-    enum field_name known;
-    struct text name;
-    struct text value;
+    uint16_t known; /* enum field_name */
+    uint16_t name, name_length;
+    uint16_t value, value_length;
 };
 
 enum framing {
@@ -57,6 +58,7 @@ struct request {
     size_t line_start;
     size_t lines;
 
+    const char *head; /* where its first byte is */
     enum method method;
     unsigned minor;  /* HTTP/1.minor */
     bool keep_alive; /* the client wants to go on */

@@ -5,51 +5,51 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-const char *response_reason(int status)
+struct text response_reason(int status)
 {
     switch (status) {
     case 200:
-        return "OK";
+        return TEXT("OK");
     case 204:
-        return "No Content";
+        return TEXT("No Content");
     case 206:
-        return "Partial Content";
+        return TEXT("Partial Content");
     case 301:
-        return "Moved Permanently";
+        return TEXT("Moved Permanently");
     case 304:
-        return "Not Modified";
+        return TEXT("Not Modified");
     case 400:
-        return "Bad Request";
+        return TEXT("Bad Request");
     case 403:
-        return "Forbidden";
+        return TEXT("Forbidden");
     case 404:
-        return "Not Found";
+        return TEXT("Not Found");
     case 405:
-        return "Method Not Allowed";
+        return TEXT("Method Not Allowed");
     case 408:
-        return "Request Timeout";
+        return TEXT("Request Timeout");
     case 412:
-        return "Precondition Failed";
+        return TEXT("Precondition Failed");
     case 413:
-        return "Content Too Large";
+        return TEXT("Content Too Large");
     case 414:
-        return "URI Too Long";
+        return TEXT("URI Too Long");
     case 416:
-        return "Range Not Satisfiable";
+        return TEXT("Range Not Satisfiable");
     case 417:
-        return "Expectation Failed";
+        return TEXT("Expectation Failed");
     case 431:
-        return "Request Header Fields Too Large";
+        return TEXT("Request Header Fields Too Large");
     case 500:
-        return "Internal Server Error";
+        return TEXT("Internal Server Error");
     case 501:
-        return "Not Implemented";
+        return TEXT("Not Implemented");
     case 503:
-        return "Service Unavailable";
+        return TEXT("Service Unavailable");
     case 505:
-        return "HTTP Version Not Supported";
+        return TEXT("HTTP Version Not Supported");
     default:
-        return "Unknown";
+        return TEXT("Unknown");
     }
 }
 
@@ -65,23 +65,24 @@ void response_end(struct response *response)
 {
     if (response->body.file >= 0)
         close(response->body.file);
-    free(response->body.owned);
+    if (response->body.owned != NULL)
+        free(response->body.owned);
     response->body = (struct body){.file = -1};
 }
 
 static void write_page(const struct response *response, const char *problem, struct buffer *page)
 {
-    buffer_string(page, "<!DOCTYPE html>\n<html lang=\"en\">\n<title>");
+    buffer_add(page, TEXT("<!DOCTYPE html>\n<html lang=\"en\">\n<title>"));
     buffer_number(page, (uint64_t)response->status);
     buffer_character(page, ' ');
-    buffer_string(page, response_reason(response->status));
-    buffer_string(page, "</title>\n<h1>");
+    buffer_add(page, response_reason(response->status));
+    buffer_add(page, TEXT("</title>\n<h1>"));
     buffer_number(page, (uint64_t)response->status);
     buffer_character(page, ' ');
-    buffer_string(page, response_reason(response->status));
-    buffer_string(page, "</h1>\n<p>");
+    buffer_add(page, response_reason(response->status));
+    buffer_add(page, TEXT("</h1>\n<p>"));
     buffer_html(page, text_of(problem));
-    buffer_string(page, "</p>\n</html>\n");
+    buffer_add(page, TEXT("</p>\n</html>\n"));
 }
 
 void response_refuse(struct response *response, int status, const char *problem)
@@ -90,7 +91,7 @@ void response_refuse(struct response *response, int status, const char *problem)
 
     response_end(response);
     response->status = status;
-    response->type = "text/html; charset=utf-8";
+    response->type = TEXT("text/html; charset=utf-8");
     response->has_validators = false;
     response->range_count = 0;
     write_page(response, problem, &page);
@@ -139,16 +140,16 @@ void response_settle(struct response *response, const struct request *request, s
     }
 }
 
-static void write_field(struct buffer *output, const char *name, const char *value)
+static void write_field(struct buffer *output, struct text name, struct text value)
 {
-    buffer_string(output, name);
-    buffer_string(output, value);
+    buffer_add(output, name);
+    buffer_add(output, value);
     buffer_add(output, TEXT("\r\n"));
 }
 
-static void write_number_field(struct buffer *output, const char *name, uint64_t number)
+static void write_number_field(struct buffer *output, struct text name, uint64_t number)
 {
-    buffer_string(output, name);
+    buffer_add(output, name);
     buffer_number(output, number);
     buffer_add(output, TEXT("\r\n"));
 }
@@ -156,7 +157,7 @@ static void write_number_field(struct buffer *output, const char *name, uint64_t
 static void write_content_range(const struct response *response, const struct range *range,
                                 struct buffer *output)
 {
-    buffer_string(output, "Content-Range: bytes ");
+    buffer_add(output, TEXT("Content-Range: bytes "));
     if (range != NULL) {
         buffer_number(output, range->first);
         buffer_character(output, '-');
@@ -171,14 +172,14 @@ static void write_content_range(const struct response *response, const struct ra
 
 void response_write_part(const struct response *response, int index, struct buffer *output)
 {
-    buffer_string(output, "\r\n--");
+    buffer_add(output, TEXT("\r\n--"));
     buffer_hex(output, response->boundary);
     if (index == response->range_count) {
-        buffer_string(output, "--\r\n");
+        buffer_add(output, TEXT("--\r\n"));
         return;
     }
     buffer_add(output, TEXT("\r\n"));
-    write_field(output, "Content-Type: ", response->type);
+    write_field(output, TEXT("Content-Type: "), response->type);
     write_content_range(response, &response->ranges[index], output);
     buffer_add(output, TEXT("\r\n"));
 }
@@ -204,29 +205,29 @@ static uint64_t content_length(const struct response *response)
 static void write_content_type(const struct response *response, struct buffer *output)
 {
     if (response->range_count > 1) {
-        buffer_string(output, "Content-Type: multipart/byteranges; boundary=");
+        buffer_add(output, TEXT("Content-Type: multipart/byteranges; boundary="));
         buffer_hex(output, response->boundary);
         buffer_add(output, TEXT("\r\n"));
     } else {
-        write_field(output, "Content-Type: ", response->type);
+        write_field(output, TEXT("Content-Type: "), response->type);
     }
 }
 
 static void write_validators(const struct response *response, struct buffer *output)
 {
-    buffer_string(output, "Last-Modified: ");
+    buffer_add(output, TEXT("Last-Modified: "));
     date_write(output, response->modified);
-    buffer_string(output, "\r\nETag: ");
+    buffer_add(output, TEXT("\r\nETag: "));
     buffer_add(output, (struct text){response->etag.data, response->etag.length});
-    buffer_string(output, "\r\nAccept-Ranges: bytes\r\n");
+    buffer_add(output, TEXT("\r\nAccept-Ranges: bytes\r\n"));
 }
 
 static void write_status_line(int status, bool simple, struct buffer *output)
 {
-    buffer_string(output, simple ? "HTTP/1.0 " : "HTTP/1.1 ");
+    buffer_add(output, simple ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
     buffer_number(output, (uint64_t)status);
     buffer_character(output, ' ');
-    write_field(output, "", response_reason(status));
+    write_field(output, TEXT(""), response_reason(status));
 }
 
 /* One slash alone begins the address: after two there would stand a host of the client's choice. */
@@ -252,9 +253,9 @@ static void write_description(const struct response *response, struct buffer *ou
         write_validators(response, output);
     if (response->status == 304 || response->status == 204)
         return;
-    if (response->type != NULL)
+    if (response->type.length > 0)
         write_content_type(response, output);
-    write_number_field(output, "Content-Length: ", content_length(response));
+    write_number_field(output, TEXT("Content-Length: "), content_length(response));
     if (response->range_count == 1)
         write_content_range(response, response->ranges, output);
     else if (response->status == 416)
@@ -283,12 +284,12 @@ void response_write_head(const struct response *response, enum persistence persi
     date_write(output, now.seconds);
     buffer_add(output, TEXT("\r\nServer: fork-vs-thread\r\n"));
     write_description(response, output);
-    if (response->allow != NULL)
-        write_field(output, "Allow: ", response->allow);
+    if (response->allow.length > 0)
+        write_field(output, TEXT("Allow: "), response->allow);
     if (response->moved_to != NULL)
         write_location(response->moved_to, output);
     if (response->status == 503)
-        write_field(output, "Retry-After: ", "1");
+        write_field(output, TEXT("Retry-After: "), TEXT("1"));
     write_persistence(persistence, output);
     buffer_add(output, TEXT("\r\n"));
 }

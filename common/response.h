@@ -26,8 +26,8 @@ struct body {
 
 struct response {
     int status;
-    const char *type; /* media type */
-    const char *allow;
+    struct text type; /* media type */
+    struct text allow;
     const struct request *moved_to; /* whose target wants a slash behind its path; or NULL */
     bool has_validators;
     int64_t modified;
@@ -65,6 +65,6 @@ void response_write_head(const struct response *response, enum persistence persi
 /* Writes what comes before part `index` of a multipart reply; with range_count, what ends it. */
 void response_write_part(const struct response *response, int index, struct buffer *output);
 
-const char *response_reason(int status);
+struct text response_reason(int status);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -106,8 +107,7 @@ static bool open_signals(struct server *server)
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->board = scoreboard_make();
-    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL)
+    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0)
         return true;
     warn("cannot make ready");
     return false;
@@ -123,7 +123,7 @@ static void fill_site(struct server *server)
     server->site.request_timeout = options->request_timeout;
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
-    server->site.board = server->board;
+    server->site.board = &server->board;
 }
 
 static void print_ready(const struct server *server)
@@ -156,25 +156,45 @@ static bool make_ready(struct server *server)
     return true;
 }
 
-bool server_open(struct server *server, const struct model *model, int argc, char **argv)
+static struct server *make_server(const struct model *model, const struct options *options)
 {
-    *server = (struct server){.model = model, .process = getpid(), .now = date_now()};
+    struct server *server =
+        mmap(NULL, sizeof *server, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (server == MAP_FAILED) {
+        warn("cannot make ready");
+        return NULL;
+    }
+    server->model = model;
+    server->options = *options;
+    server->process = getpid();
+    server->now = date_now();
+    return server;
+}
+
+struct server *server_open(const struct model *model, int argc, char **argv, int *exit_status)
+{
+    struct options options;
+    struct server *server;
+
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
-    switch (options_read(&server->options, model, argc, argv)) {
+    switch (options_read(&options, model, argc, argv)) {
     case OPTIONS_BAD:
-        server->exit_status = 2;
-        return false;
+        *exit_status = 2;
+        return NULL;
     case OPTIONS_DONE:
-        return false;
+        *exit_status = 0;
+        return NULL;
     case OPTIONS_GOOD:
         break;
     }
-    if (!make_ready(server)) {
-        server->exit_status = 1;
-        return false;
+    server = make_server(model, &options);
+    if (server != NULL && make_ready(server)) {
+        print_ready(server);
+        return server;
     }
-    print_ready(server);
-    return true;
+    *exit_status = 1;
+    return NULL;
 }
 
 /* ---- signals ---- */
@@ -198,7 +218,7 @@ static void hush(int event)
 /* The first signal begins the grace time, the second one ends it. */
 static void ask_to_stop(struct server *server)
 {
-    struct scoreboard *board = server->board;
+    struct scoreboard *board = &server->board;
     int64_t now = date_now().milliseconds, none = 0;
 
     if (!atomic_compare_exchange_strong(&board->stop_deadline, &none, now + GRACE_MILLISECONDS))
@@ -264,16 +284,26 @@ static void rest(struct server *server, bool for_client, int milliseconds)
 
 static bool is_full(const struct server *server)
 {
-    return atomic_load(&server->board->active) >= server->limit;
+    return atomic_load(&server->board.active) >= server->limit;
+}
+
+/* Children that have ended are collected all together: when there is nothing better to do, or many.
+ */
+static void collect(struct server *server)
+{
+    if (server->model->collect != NULL)
+        server->model->collect();
 }
 
 /* Waits for a connection to end. */
 static void wait_for_place(struct server *server, int milliseconds)
 {
-    atomic_store(&server->board->acceptor_waits, true);
+    atomic_store(&server->board.acceptor_waits, true);
+    collect(server);
     if (milliseconds >= 0 || is_full(server))
         rest(server, false, milliseconds);
-    atomic_store(&server->board->acceptor_waits, false);
+    atomic_store(&server->board.acceptor_waits, false);
+    collect(server);
 }
 
 /* No client waits. Returns whether one may still come. */
@@ -281,13 +311,15 @@ static bool wait_for_client(struct server *server)
 {
     int64_t now;
 
-    if (!scoreboard_stopping(server->board)) {
+    collect(server);
+    if (!scoreboard_stopping(&server->board)) {
         rest(server, true, -1);
         return true;
     }
     if (!server->refusing) {
         server->refusing = true;
-        listener_refuse(&server->listener);
+        if (!listener_refuse(&server->listener))
+            return false;
         server->now = date_now();
     }
     now = date_now().milliseconds;
@@ -299,14 +331,14 @@ static bool wait_for_client(struct server *server)
 
 static bool is_over(const struct server *server, int64_t margin)
 {
-    int64_t deadline = atomic_load(&server->board->stop_deadline);
+    int64_t deadline = atomic_load(&server->board.stop_deadline);
 
     return deadline != 0 && date_now().milliseconds >= deadline + margin;
 }
 
 static void count_connection(struct server *server)
 {
-    struct scoreboard *board = server->board;
+    struct scoreboard *board = &server->board;
     uint64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
     atomic_fetch_add_explicit(&board->connections, 1, memory_order_relaxed);
@@ -320,11 +352,10 @@ int server_accept(struct server *server)
     while (!is_over(server, 0)) {
         int socket;
 
-        if (server->model->collect != NULL)
-            server->model->collect();
         if (server->unseen++ == UNSEEN_LIMIT) {
             server->unseen = 0;
             heed_signals(server);
+            collect(server);
         }
         if (is_full(server)) {
             wait_for_place(server, -1);
@@ -349,8 +380,6 @@ bool server_hold(struct server *server, int socket, const char *what)
 {
     warn_scarce(server, what);
     wait_for_place(server, SCARCE_MILLISECONDS);
-    if (server->model->collect != NULL)
-        server->model->collect();
     if (!is_over(server, 0))
         return true;
     close(socket);
@@ -360,38 +389,39 @@ bool server_hold(struct server *server, int socket, const char *what)
 
 void server_made(struct server *server)
 {
-    atomic_fetch_add_explicit(&server->board->made, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&server->board.made, 1, memory_order_relaxed);
 }
 
 void server_left(struct server *server)
 {
-    atomic_fetch_sub(&server->board->active, 1);
-    if (atomic_load(&server->board->acceptor_waits))
+    atomic_fetch_sub(&server->board.active, 1);
+    if (atomic_load(&server->board.acceptor_waits))
         ring(server->left);
 }
 
 /* ---- serving ---- */
 
-bool server_child(struct server *server)
+void server_child(void)
 {
-    server->signals = -1; /* the parent's: a terminal sends them to all */
-    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == server->process;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 /* Waits for what a connection needs; false if its time is over. */
 static bool await(struct server *server, struct connection *connection, enum need need)
 {
-    int64_t end = atomic_load(&server->board->stop_deadline);
+    int64_t end = atomic_load(&server->board.stop_deadline);
     int64_t deadline = connection->deadline;
+    /* Signals are for the process that accepts: a terminal sends them to its children, too. */
+    bool heeds = getpid() == server->process;
     struct pollfd waits[] = {
         {.fd = connection->transport.socket, .events = need == NEED_READ ? POLLIN : POLLOUT},
-        {.fd = server->signals, .events = POLLIN},
+        {.fd = heeds ? server->signals : -1, .events = POLLIN},
         {.fd = end != 0 ? -1 : server->stop, .events = POLLIN},
     };
 
     if (end != 0 && end < deadline)
         deadline = end;
-    scoreboard_add(server->board, &connection->tally);
+    scoreboard_add(&server->board, &connection->tally);
     poll(waits, 3, until(deadline, connection->now.milliseconds));
     if (waits[1].revents != 0)
         heed_signals(server);
@@ -410,7 +440,7 @@ void server_serve(struct server *server, int socket)
         if (!await(server, &connection, need))
             connection_expire(&connection);
     connection_close(&connection);
-    scoreboard_add(server->board, &connection.tally);
+    scoreboard_add(&server->board, &connection.tally);
 }
 
 /* ---- closing ---- */
@@ -418,13 +448,9 @@ void server_serve(struct server *server, int socket)
 int server_close(struct server *server)
 {
     listener_close(&server->listener);
-    for (;;) {
-        if (server->model->collect != NULL)
-            server->model->collect();
-        if (atomic_load(&server->board->active) == 0 || is_over(server, GRACE_MARGIN))
-            break;
+    collect(server);
+    while (atomic_load(&server->board.active) > 0 && !is_over(server, GRACE_MARGIN))
         wait_for_place(server, SCARCE_MILLISECONDS);
-    }
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

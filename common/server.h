@@ -10,15 +10,17 @@
 
 #include <sys/types.h>
 
+/* It stands, with the counters, in memory that all processes of a server share: what the parent
+ * changes there costs no copy of a page after a fork, and a child finds all that it needs on one
+ * page. */
 struct server {
     const struct model *model;
     struct options options;
     struct site site;
     struct listener listener;
-    struct scoreboard *board;
     struct moment now; /* when the last connection was accepted */
     pid_t process;     /* that accepts */
-    int signals;       /* signalfd; -1 in a child */
+    int signals;       /* signalfd */
     int stop;          /* eventfd: readable for good once a stop was asked for */
     int left;          /* eventfd: a connection has ended, or the end has come */
     int stats;
@@ -27,24 +29,25 @@ struct server {
     bool refusing;         /* no new clients: a stop was asked for */
     int64_t warnings_from; /* the second in which warnings are counted */
     int warnings;
-    int exit_status;
+    _Alignas(64) struct scoreboard board;
 };
 
-/* Reads the command line and makes all ready. If false, main returns exit_status: all has been
- * said. */
-bool server_open(struct server *server, const struct model *model, int argc, char **argv);
+/* Reads the command line and makes all ready. If NULL, all has been said: main returns the exit
+ * status. */
+struct server *server_open(const struct model *model, int argc, char **argv, int *exit_status);
 
 /* The next connection, as soon as there may be one more; -1 when the server is to stop. */
 int server_accept(struct server *server);
 
-/* Serves a connection to its end, and closes it. */
+/* Serves a connection to its end, and closes it. This needs little stack; with sanitizers, more. */
+#define SERVER_STACK_BYTES (128 * 1024)
 void server_serve(struct server *server, int socket);
 
 /* Each connection that was accepted is reported as ended, once. */
 void server_left(struct server *server);
 
-/* To be called in a child process first; false if the parent is gone already. */
-bool server_child(struct server *server);
+/* To be called in a child process first: it ends with its parent. */
+void server_child(void);
 
 /* Counts a process or thread made. */
 void server_made(struct server *server);

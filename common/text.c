@@ -1,7 +1,6 @@
 #include "common/text.h"
 
 #include <string.h>
-#include <strings.h>
 
 struct text text_of(const char *string)
 {
@@ -13,9 +12,20 @@ bool text_equal(struct text a, struct text b)
     return a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
 }
 
+static char lower(char letter)
+{
+    return letter >= 'A' && letter <= 'Z' ? (char)(letter | 0x20) : letter;
+}
+
+/* Not strncasecmp(), which asks the locale. */
 bool text_same(struct text a, struct text b)
 {
-    return a.length == b.length && strncasecmp(a.data, b.data, a.length) == 0;
+    if (a.length != b.length)
+        return false;
+    for (size_t i = 0; i < a.length; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return false;
+    return true;
 }
 
 static bool is_blank(char character)

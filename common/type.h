@@ -5,6 +5,6 @@
 #include "common/text.h"
 
 /* "application/octet-stream" if the ending is not known. */
-const char *type_of(struct text path);
+struct text type_of(struct text path);
 
 #endif
