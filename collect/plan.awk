@@ -1,0 +1,164 @@
+# plan.awk: a study file -> plan.tsv, one row a planned run, in the order of running.
+#
+# usage:    awk -f collect/plan.awk study.txt >plan.tsv
+# example:  printf 'servers: fork thread\nseed: 1\n' | awk -f collect/plan.awk
+#
+# The full factorial of all factors, without the cells that a `where` line rules out, shuffled anew in each block. The
+# same study with the same seed gives the same plan under any awk.
+#
+#     where: server=floor-thread+split load=httperf => concurrency=1 calls=5
+# says: cells with this server and this load generator exist with these values alone. Values may be alternatives: a|b.
+
+function fail(message) {
+    failed = 1
+    print "study: " message > "/dev/stderr"
+    exit 2
+}
+
+function trim(text) {
+    gsub(/^[ \t]+|[ \t\r]+$/, "", text)
+    return text
+}
+
+# The minimal standard generator of Park and Miller: exact in the doubles of every awk. Its first values are alike for seeds that
+# are, so some are thrown away.
+function shuffle_seed(seed,    i) {
+    state = seed % 2147483646 + 1
+    for (i = 0; i < 20; i++) draw(1)
+}
+function draw(below) {
+    state = (16807 * state) % 2147483647
+    return int(state / 2147483647 * below)
+}
+
+# Splits a list into level[name, 1..]; ranges a-b are counted out.
+function levels(name, text, numeric,    words, n, i, ends, v) {
+    gsub(/,/, " ", text)
+    n = split(text, words, " ")
+    count[name] = 0
+    for (i = 1; i <= n; i++) {
+        if (numeric && words[i] ~ /^[0-9]+-[0-9]+$/) {
+            split(words[i], ends, "-")
+            if (ends[2] - ends[1] > 100000 || ends[1] + 0 > ends[2] + 0) fail(name ": " words[i] " is no range")
+            for (v = ends[1] + 0; v <= ends[2] + 0; v++) add_level(name, v)
+        } else {
+            if (numeric && (words[i] !~ /^[0-9]+$/ || words[i] + 0 < 1)) fail(name ": " words[i] " is no number above 0")
+            add_level(name, words[i])
+        }
+    }
+    if (!count[name]) fail(name " names nothing")
+}
+
+function add_level(name, value,    n) {
+    if (name == "server") {
+        if ((n = ++same[value]) > 1) value = value "~" n
+    } else if (seen[name, value]++) return
+    level[name, ++count[name]] = value
+}
+
+function matches(value, alternatives,    n, i, a) {
+    n = split(alternatives, a, "|")
+    for (i = 1; i <= n; i++) if (a[i] == value) return 1
+    return 0
+}
+
+function condition(text,    n, i, terms, at) {
+    n = split(text, terms, " ")
+    for (i = 1; i <= n; i++) {
+        at = index(terms[i], "=")
+        if (!at || !(substr(terms[i], 1, at - 1) in index_of)) fail("where: " terms[i] " names no factor")
+        if (!matches(now[substr(terms[i], 1, at - 1)], substr(terms[i], at + 1))) return 0
+    }
+    return 1
+}
+
+function possible(    i, at) {
+    for (i = 1; i <= wheres; i++) {
+        at = index(where[i], "=>")
+        if (!at) fail("where: " where[i] " has no =>")
+        if (condition(substr(where[i], 1, at - 1)) && !condition(substr(where[i], at + 2))) return 0
+    }
+    if (now["load"] == "ab" && now["concurrency"] + 0 > now["requests"] + 0) { too_few++; return 0 }
+    if (now["load"] == "ab" && now["calls"] + 0 > 1) { no_calls++; return 0 }
+    if (now["processors"] != "all" && machine && now["processors"] + 0 > machine) { too_many++; return 0 }
+    return 1
+}
+
+# The value of a factor in this cell; what does not apply to its load generator does not make cells.
+function applying(name) {
+    if (name == "requests" && now["load"] == "wrk") return "-"
+    if (name == "concurrency" && now["load"] == "httperf") return 1
+    return now[name]
+}
+
+# Goes through all combinations from factor f on.
+function expand(f,    i, line, k) {
+    if (f > factors) {
+        if (!possible()) return
+        line = applying(factor[1])
+        for (k = 2; k <= factors; k++) line = line "\t" applying(factor[k])
+        if (!(line in known)) { known[line] = 1; cell[++cells] = line }
+        return
+    }
+    for (i = 1; i <= count[factor[f]]; i++) {
+        now[factor[f]] = level[factor[f], i]
+        expand(f + 1)
+    }
+}
+
+BEGIN {
+    factors = split("server file concurrency requests calls keepalive scheme protocol service processors load", factor, " ")
+    split("fork thread|small.txt big.txt|1-30|1000|1|off|http|pipelined|files|all|ab", usual, "|")
+    for (i = 1; i <= factors; i++) index_of[factor[i]] = i
+}
+
+{
+    sub(/^[ \t]*#.*/, "")
+    sub(/[ \t]#.*/, "")
+    at = index($0, ":")
+    if (!at) { if (trim($0) != "") fail("`" trim($0) "` is no `key: value`"); next }
+    key = trim(substr($0, 1, at - 1))
+    if (key == "where") where[++wheres] = trim(substr($0, at + 1))
+    else study[key] = trim(substr($0, at + 1))
+}
+
+END {
+    if (failed) exit 2
+    for (i = 1; i <= factors; i++) {
+        name = factor[i]
+        key = name == "server" || name == "file" ? name "s" : name
+        levels(name, key in study ? study[key] : usual[i], name ~ /^(concurrency|requests|calls)$/)
+    }
+    repetitions = "repetitions" in study ? study["repetitions"] : 32
+    if (repetitions !~ /^[0-9]+$/ || repetitions + 0 < 1) fail("repetitions: " repetitions " is no number above 0")
+    check("keepalive", "off|on")
+    check("scheme", "http|https")
+    check("protocol", "simple|persistent|pipelined")
+    check("load", "ab|httperf|wrk")
+    for (i = 1; i <= count["processors"]; i++)
+        if (level["processors", i] !~ /^(all|[1-9][0-9]*)$/) fail("processors: `" level["processors", i] "` is neither a number nor all")
+    expand(1)
+    if (too_few) print "study: ab cannot have more connections at once than requests: " too_few " cells are left out" > "/dev/stderr"
+    if (no_calls && !wheres) fail("calls: ab has no calls per connection; take httperf")
+    if (too_many) print "study: this machine has " machine " processors: " too_many " cells with more are left out" > "/dev/stderr"
+    if (!cells) fail("no cell is left")
+
+    shuffle_seed(("seed" in study ? study["seed"] : 1) + 0)
+    printf "run\tblock\torder"
+    for (i = 1; i <= factors; i++) printf "\t%s", factor[i]
+    print ""
+    for (block = 1; block <= repetitions; block++) {
+        for (i = cells; i > 1; i--) {
+            j = 1 + draw(i)
+            line = cell[i]
+            cell[i] = cell[j]
+            cell[j] = line
+        }
+        for (i = 1; i <= cells; i++) print ++run "\t" block "\t" i "\t" cell[i]
+    }
+}
+
+function check(name, allowed,    i) {
+    for (i = 1; i <= count[name]; i++)
+        if (!matches(level[name, i], allowed)) { gsub(/\|/, ", ", allowed); fail(name ": `" level[name, i] "` is none of " allowed) }
+}

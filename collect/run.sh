@@ -1,0 +1,305 @@
+#!/bin/bash
+# run.sh: carries out the plan of a study, run by run; the only stage that measures anything.
+#
+# usage:    collect/run.sh DIR        reads DIR/study.txt and DIR/plan.tsv; appends to DIR/runs.tsv, DIR/raw.gz, DIR/machine.tsv
+# example:  collect/run.sh results/fork-vs-thread/20260101-120000
+#
+# Runs that DIR/runs.tsv holds already are not made again: interrupted, by whatever, it goes on where it was. A row is one
+# write, its raw output is stored before it, and a last line without its newline is taken away before the first row.
+# Servers are started when a block first needs them and stopped at its end. One that dies is reported with its standard
+# error, the run is invalid, and the next run of its gets a fresh one.
+# Exit status: 0 all runs valid, 3 some invalid, 130 interrupted, 1 anything else.
+set -euo pipefail
+export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
+project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=collect/cost.sh
+. "$project/collect/cost.sh"
+# shellcheck source=collect/recipes.sh
+. "$project/collect/recipes.sh"
+# shellcheck source=collect/servers.sh
+. "$project/collect/servers.sh"
+# shellcheck source=collect/load.sh
+. "$project/collect/load.sh"
+
+columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib valid'
+# So many requests are enough to count context switches, in a run of its own where launch.c says why.
+probe_requests=100
+
+say() {
+    if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
+    printf '%s\n' "$*" >&2
+}
+fail() {
+    say "run: $*"
+    exit 1
+}
+
+if [[ $# -ne 1 || $1 == -* ]]; then
+    echo 'usage: collect/run.sh DIR' >&2
+    exit 2
+fi
+dir=$1
+if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then fail "$dir holds no study.txt and plan.tsv"; fi
+
+setting() { awk -F ': *' -v key="$1" '{ sub(/[ \t]+#.*/, "") } $1 == key { value = $2 } END { print value }' "$dir/study.txt"; }
+machine() { awk -F '\t' -v key="$1" '$1 == key { value = $2 } END { print value }' "$dir/machine.tsv" 2>/dev/null || :; }
+
+# ---- begin and end ----
+
+load_pid='' stopping='' work=''
+finish() {
+    trap '' INT TERM HUP
+    if [[ $load_pid ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
+    servers_stop
+    cost_end
+    if [[ $work ]]; then rm -rf -- "$work"; fi
+    rm -f -- "$dir/.work"
+}
+interrupted() {
+    stopping=yes
+    if [[ $load_pid ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
+}
+trap finish EXIT
+trap interrupted INT TERM HUP
+
+# What a run that was killed left behind.
+if [[ -s $dir/.work ]]; then
+    work=$(<"$dir/.work")
+    if [[ $work == */fork-vs-thread.?????? && -d $work ]]; then rm -rf -- "$work"; fi
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
+echo "$work" >"$dir/.work"
+chmod 755 "$work"
+documents=$work/data
+mkdir "$documents"
+cp "$project"/data/* "$documents/"
+chmod -R a+rX "$documents"
+cost_begin
+
+# ---- what is done already ----
+
+mapfile -t plan <"$dir/plan.tsv"
+head_line=${plan[0]}$'\t'${columns// /$'\t'}
+declare -A finished=()
+invalid=0
+if [[ -s $dir/runs.tsv ]]; then
+    believed=$(mktemp "$dir/runs.XXXXXX")
+    awk -F '\t' -v n="$(awk -F '\t' '{ print NF }' <<<"$head_line")" 'NF == n && !($1 in seen) { seen[$1] = 1; print }' \
+        <(if [[ -n $(tail -c 1 "$dir/runs.tsv") ]]; then sed '$d' "$dir/runs.tsv"; else cat "$dir/runs.tsv"; fi) >"$believed"
+    chmod 644 "$believed"
+    mv -- "$believed" "$dir/runs.tsv"
+    while IFS=$'\t' read -r number _; do finished[$number]=1; done < <(sed 1d "$dir/runs.tsv")
+    invalid=$(awk -F '\t' 'NR > 1 && $NF != "yes" { n++ } END { print n + 0 }' "$dir/runs.tsv")
+    if [[ -f $dir/raw.gz ]] && ! gzip -t "$dir/raw.gz" 2>/dev/null; then
+        { gzip -dc "$dir/raw.gz" 2>/dev/null || :; } | gzip >"$dir/raw.part"
+        mv -- "$dir/raw.part" "$dir/raw.gz"
+    fi
+fi
+if [[ ! -s $dir/runs.tsv ]]; then printf '%s\n' "$head_line" >"$dir/runs.tsv" || fail "cannot write to $dir"; fi
+
+epoch=$(machine started_epoch)
+if [[ ! $epoch ]]; then
+    epoch=$EPOCHREALTIME
+    printf 'started\t%s\nstarted_epoch\t%s\n' "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" "$epoch" >>"$dir/machine.tsv"
+else
+    printf 'resumed\t%s\n' "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" >>"$dir/machine.tsv"
+fi
+printf 'cost_method\t%s\n' "$cost_method" >>"$dir/machine.tsv"
+
+timeout=$(setting timeout) timeout=${timeout:-60}
+rate=$(setting rate) duration=$(setting duration) duration=${duration:-2}
+processors_here=$(nproc)
+mapfile -t processor_list < <(awk '/^Cpus_allowed_list/ {
+    n = split($2, part, ",")
+    for (i = 1; i <= n; i++) { split(part[i] "-" part[i], ends, "-"); for (p = ends[1]; p <= ends[2]; p++) print p } }' /proc/self/status)
+
+# ---- progress ----
+
+total=$((${#plan[@]} - 1)) done_before=${#finished[@]} done_now=0
+begun=$EPOCHREALTIME
+micro() { local t=$1; echo "${t%.*}${t#*.}"; }
+begun_us=$(micro "$begun") epoch_us=$(micro "$epoch")
+clock_text() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
+
+progress() {
+    local now_us=${EPOCHREALTIME/./} passed left=0 count=$((done_before + done_now))
+    passed=$(((now_us - begun_us) / 1000000))
+    if ((done_now > 0)); then left=$(((now_us - begun_us) * (total - count) / done_now / 1000000)); fi
+    if [[ -t 2 && $1 == run ]]; then
+        printf '\r\033[K%3d%%  %d:%02d gone, %d:%02d to go   block %d: %s, %s, %s at once, %s requests' $((100 * count / total)) \
+            $((passed / 60)) $((passed % 60)) $((left / 60)) $((left % 60)) "$block" "$server" "$file" "$concurrency" "$requests" >&2
+    elif [[ ! -t 2 && $1 == block ]]; then
+        printf '%3d%%  block %d done, %d of %d runs, %s gone, %s to go\n' $((100 * count / total)) "$2" "$count" "$total" \
+            "$(clock_text "$passed")" "$(clock_text "$left")" >&2
+    fi
+}
+
+# ---- one run ----
+
+# Puts a load on the server and measures it, into NAME.out and NAME.result; load_command has been called. Further arguments
+# go to `launch load`.
+apply_load() {
+    local name=$work/$1
+    local -a read=()
+    shift
+    read -ra read <<<"${server_read[$key]}"
+    "$project/collect/launch" load --server "${server_pid[$key]}" "${read[@]}" "${load_hold[@]}" --timeout "$timeout" \
+        --result "$name.result" "$@" -- "${load_argv[@]}" >"$name.out" 2>&1 </dev/null &
+    load_pid=$!
+    wait "$load_pid" 2>/dev/null || :
+    if [[ $stopping ]]; then
+        wait "$load_pid" 2>/dev/null || :
+        load_pid=''
+        return 1
+    fi
+    load_pid=''
+}
+
+# Counts context switches in a short run of its own, for servers whose processes or threads come and go, and says
+# `requests voluntary involuntary`. Without the right to ask the kernel for them nothing is said.
+probe() {
+    local own=$requests whole=$timeout told=() ok
+    if ((EUID != 0 || requests == 0)); then return 0; fi
+    if ((requests > probe_requests)); then requests=$probe_requests; fi
+    if ((concurrency > requests)); then requests=$concurrency; fi
+    load_command "${server_url[$key]}" "$work/probe.percentiles"
+    timeout=2 ok=yes
+    apply_load probe --switches || ok=''
+    timeout=$whole
+    if [[ $ok ]] && read -ra told <"$work/probe.result" && [[ ${told[2]} == 0 && ${told[4]} != - ]]; then
+        switches="$((requests * calls)) ${told[4]} ${told[5]}"
+    fi
+    requests=$own
+}
+
+# Where the servers and the load generator may run, from the factor `processors`.
+place() {
+    local IFS=,
+    server_processors='' load_hold=() workers=$processors_here
+    if [[ $processors == all ]]; then return; fi
+    workers=$processors
+    server_processors="${processor_list[*]:0:processors}"
+    # The load generator gets the rest, where there is one.
+    if ((processors < processors_here)); then load_hold=(--processors "${processor_list[*]:processors}"); fi
+}
+
+declare -A failures=() probed=() document_bytes=()
+own_us=0
+
+# Sets us.
+seconds_to_us() { if [[ $1 == *.* ]]; then us=$((10#${1/./})); else us=$(($1 * 1000000)); fi; }
+
+run_one() {
+    local words='' row switches='' started_us told=() line before_us command_line=''
+    local head=$work/run.head out=$work/run.out percentiles=$work/run.percentiles result=$work/run.result
+    before_us=${EPOCHREALTIME/./}
+    if [[ $service == files ]]; then
+        if [[ ! -f $documents/$file ]]; then bytes=-; else bytes=${document_bytes[$file]:=$(stat -c %s "$documents/$file")}; fi
+    else
+        bytes=${file##*/}
+        if [[ ! $bytes =~ ^[0-9]+$ ]]; then bytes=-; fi
+    fi
+    keep=no
+    if [[ $keepalive == on || $calls -gt 1 ]]; then keep=yes; fi
+    place
+    key="$server $scheme $protocol $service $processors"
+    if [[ $server == floor-* ]]; then
+        key+=" $bytes $keep"
+        if [[ $bytes == - ]]; then words="there is no document $file"; fi
+    fi
+
+    : >"$percentiles"
+    : >"$out"
+    echo '0 0 none - - - - yes' >"$result"
+    started_us=${EPOCHREALTIME/./}
+    if [[ ! $words && ! ${server_pid[$key]:-} ]]; then
+        if ((${failures[$key]:-0} >= 3)); then
+            words='server does not start'
+        elif ! server_start "$key" "$server"; then
+            words=$server_problem
+            failures[$key]=$((${failures[$key]:-0} + 1))
+            say "run $run: $words"
+        elif [[ -d $dir/configurations && $(recipe_needs "$server") ]]; then
+            publish
+        fi
+    fi
+    if [[ $stopping ]]; then return 1; fi
+    if [[ ! $words ]]; then
+        load_command "${server_url[$key]}" "$work/run.percentiles"
+        command_line="${load_argv[*]}"
+        started_us=${EPOCHREALTIME/./}
+        apply_load run || return 1
+        { read -ra told <"$work/run.result"; } 2>/dev/null || :
+        if [[ ${told[7]:-} == no ]]; then
+            words="server died: $(server_words "$key")"
+            say "run $run: $server died: $(server_words "$key")"
+            server_stop "$key"
+        elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk && ${probed[$key]:-} != no ]]; then
+            probe || :
+            if [[ ! $switches && $EUID -ne 0 ]]; then probed[$key]=no; fi
+            if [[ $stopping ]]; then return 1; fi
+        fi
+    fi
+    started_us=$((started_us - epoch_us))
+    row=$(load_row "$out" "$percentiles" "$result" "$words" "$switches") || return 1
+    read -ra told <"$result"
+    printf '# run %s %s %s %s %s: %s\n# launch: %s\n' "$run" "$server" "$file" "$concurrency" "$requests" "$command_line" "${told[*]}" >"$head"
+    cat "$head" "$out" "$percentiles" | gzip >>"$dir/raw.gz" || [[ $stopping ]] ||
+        fail "cannot write $dir/raw.gz; every run before is kept; go on with ./dcollect.sh --resume $dir"
+    if [[ $stopping ]]; then return 1; fi
+    printf -v line '%s\t%d.%03d\t%s\n' "$planned" $((started_us / 1000000)) $((started_us / 1000 % 1000)) "$row"
+    printf '%s' "$line" >>"$dir/runs.tsv" ||
+        fail "cannot write $dir/runs.tsv: every run before is kept; go on with ./dcollect.sh --resume $dir"
+    if [[ $row != *$'\tyes' ]]; then
+        invalid=$((invalid + 1))
+        if [[ ! $words ]]; then say "run $run: $server, $file, $concurrency at once: invalid: ${row##*$'\t'}"; fi
+    fi
+    done_now=$((done_now + 1))
+    seconds_to_us "${told[0]:-0}"
+    own_us=$((own_us + ${EPOCHREALTIME/./} - before_us - us))
+}
+
+# Keeps the configuration that a peer was started with, once.
+publish() {
+    local name from=$work/server.$server_number file_from
+    name=$(recipe_name "$server")
+    for file_from in "$from"/*.conf; do
+        if [[ -e $file_from && ! -e $dir/configurations/$name.conf ]]; then
+            sed "s|$work|WORK|g" "$file_from" >"$dir/configurations/$name.conf"
+        fi
+    done
+}
+
+mkdir -p "$dir/configurations"
+last_block=''
+for planned in "${plan[@]:1}"; do
+    IFS=$'\t' read -r run block _ server file concurrency requests calls keepalive scheme protocol service processors load <<<"$planned"
+    if [[ ${finished[$run]:-} ]]; then continue; fi
+    if [[ $block != "$last_block" ]]; then
+        if [[ $last_block ]]; then progress block "$last_block"; fi
+        servers_stop
+        failures=()
+        last_block=$block
+    fi
+    progress run
+    if [[ $stopping ]]; then break; fi
+    if ! run_one; then
+        if [[ ! $stopping ]]; then fail "run $run could not be recorded; every run before is kept"; fi
+        break
+    fi
+done
+if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
+
+if [[ $stopping ]]; then
+    say "Interrupted: $((done_before + done_now)) of $total runs are kept. Go on with: ./dcollect.sh --resume $dir"
+    exit 130
+fi
+if [[ $last_block ]]; then progress block "$last_block"; fi
+if ((done_now > 0)); then
+    printf 'own_ms_per_run\t%d\n' $((own_us / done_now / 1000)) >>"$dir/machine.tsv"
+    printf 'ended\t%s\n' "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" >>"$dir/machine.tsv"
+fi
+if ((invalid > 0)); then
+    say "$invalid of $total runs are invalid; $dir/runs.tsv tells why in its last column"
+    exit 3
+fi
