@@ -1,0 +1,81 @@
+#!/usr/bin/perl
+# Files that change while they are served: replaced ones are served whole, old or new; shrunken ones end the connection.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $big = 32 * 1024 * 1024;
+
+each_server(sub ($model) {
+    my $root = tree('file.txt' => 'a' x 20_000, 'sparse.bin' => '', 'grows.bin' => 'g' x 1000);
+    truncate "$root/sparse.bin", $big or die "truncate: $!";
+    my $server = start_server(root => $root, options => [qw(--write-timeout 20)]);
+
+    # A replacement by rename, under load
+    my $version = 0;
+    my @letters = ('a' .. 'z');
+    my (%seen, @torn);
+    for my $round (1 .. 400) {
+        $version = $round % 26;
+        my $length = 20_000 + 137 * $version;
+        spit("$root/.next", $letters[$version] x $length);
+        my $connection = $server->connect;
+        $connection->send(request(GET => '/file.txt', Connection => 'close'));
+        rename "$root/.next", "$root/file.txt" or die "rename: $!";
+        my $reply = $connection->reply;
+        my $letter = substr $reply->{body}, 0, 1;
+        $seen{ $letter eq $letters[$version] ? 'new' : 'old' }++;
+        my ($index) = grep { $letters[$_] eq $letter } 0 .. 25;
+        my $right = $reply->{body} eq $letter x (20_000 + 137 * $index) || ($round <= 2 && $reply->{body} eq 'a' x 20_000);
+        push @torn, $round if $reply->{status} != 200 || !$right;
+    }
+    is "@torn", '', '400 replacements under load: each reply is whole, old or new';
+    is $server->get('/file.txt')->{body}, $letters[$version] x (20_000 + 137 * $version), 'and then the new one is served';
+
+    # One that shrinks while it is sent
+    my $connection = $server->connect(Sockopts => [[Socket::SOL_SOCKET(), Socket::SO_RCVBUF(), 65536]]);
+    $connection->send(request(GET => '/sparse.bin') . request(GET => '/file.txt'));
+    until_true(sub { $connection->fill(1); $connection->pending =~ /\r\n\r\n/ });
+    my ($announced) = $connection->pending =~ /^Content-Length: (\d+)/m;
+    is $announced, $big, 'a big file is on its way';
+    truncate "$root/sparse.bin", 1000 or die "truncate: $!";
+    $connection->drain;
+    ok $connection->{ended}, 'it shrinks: the connection ends';
+    cmp_ok length($connection->pending), '<', $big, 'it shrinks: fewer bytes came than announced';
+    unlike substr($connection->pending, -20_000), qr{HTTP/1\.1}, 'it shrinks: no other reply hides in the missing rest';
+    is $server->get('/sparse.bin')->field('Content-Length'), 1000, 'afterwards it is served as it is now';
+    is $server->get('/file.txt')->{status}, 200, 'and the server is well';
+
+    # One that grows while it is sent is sent as announced
+    truncate "$root/sparse.bin", $big or die "truncate: $!";
+    $connection = $server->connect(Sockopts => [[Socket::SOL_SOCKET(), Socket::SO_RCVBUF(), 65536]]);
+    $connection->send(request(GET => '/sparse.bin') . request(GET => '/grows.bin', Connection => 'close'));
+    until_true(sub { $connection->fill(1); $connection->pending =~ /\r\n\r\n/ });
+    truncate "$root/sparse.bin", 2 * $big or die "truncate: $!";
+    my $reply = $connection->reply;
+    is length $reply->{body}, $big, 'it grows: the length that was announced is sent';
+    is $connection->reply->{body}, 'g' x 1000, 'it grows: and the next reply follows right behind';
+    $connection->close;
+
+    # One that goes while it is sent
+    $connection = $server->connect(Sockopts => [[Socket::SOL_SOCKET(), Socket::SO_RCVBUF(), 65536]]);
+    $connection->send(request(GET => '/sparse.bin', Connection => 'close'));
+    until_true(sub { $connection->fill(1); $connection->pending =~ /\r\n\r\n/ });
+    unlink "$root/sparse.bin" or die "unlink: $!";
+    is length $connection->reply->{body}, 2 * $big, 'it is removed: it is still sent whole';
+    is $server->get('/sparse.bin')->{status}, 404, 'and missing afterwards';
+    $connection->close;
+
+    # A new file, a directory that becomes a file, a file that becomes a directory
+    spit("$root/thing", 'file');
+    is $server->get('/thing')->{body}, 'file', 'a new file is there at once';
+    unlink "$root/thing";
+    mkdir "$root/thing";
+    is $server->get('/thing')->{status}, 301, 'a directory in its place';
+    rmdir "$root/thing";
+    is $server->get('/thing')->{status}, 404, 'nothing in its place';
+    $server->stop;
+});
+
+done_testing;

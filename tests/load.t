@@ -1,0 +1,89 @@
+#!/usr/bin/perl
+# Real clients and much work: ab, httperf, curl, wget; no failed request, no zombie, no growth.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $data  = "$FindBin::Bin/../data";
+my $share = sanitized() ? 10 : 1;    # sanitized servers are slow: a part of the work does
+
+# Runs ab and tells what it says of failures.
+sub ab ($server, $name, $file, @options) {
+    my $run = run_command('ab', '-q', @options, $server->url . $file);
+    my ($requests) = "@options" =~ /-n (\d+)/;
+    my $length = -s "$data/$file";
+    my @flaws;
+    push @flaws, "status $run->{status}: $run->{err}" if $run->{status};
+    push @flaws, 'not all complete' if $run->{out} !~ /^Complete requests: +$requests$/m;
+    push @flaws, 'failed requests'  if $run->{out} !~ /^Failed requests: +0$/m;
+    push @flaws, 'non-2xx'          if $run->{out} =~ /^Non-2xx/m;
+    push @flaws, 'another length'   if $run->{out} !~ /^Document Length: +$length bytes$/m;
+    push @flaws, 'no keep-alive'    if grep({ $_ eq '-k' } @options) && $run->{out} !~ /^Keep-Alive requests: +[1-9]/m;
+    ok !@flaws, $name or diag(join "\n", @flaws, $run->{out});
+}
+
+# Kilobytes that the server's processes use, shared pages counted by their share.
+sub memory ($server) {
+    my $sum = 0;
+    for my $process (group_processes($server->pid)) {
+        my $rollup = eval { slurp("/proc/$process->[0]/smaps_rollup") } // next;
+        $sum += $1 if $rollup =~ /^Pss: +(\d+) kB/m;
+    }
+    return $sum;
+}
+
+each_server(sub ($model) {
+    my $server = start_server(options => [qw(--idle-timeout 20)]);
+    for my $file ('small.txt', 'big.txt') {
+        my $content = slurp("$data/$file");
+        my $scratch = scratch();
+        ok run_command('curl', '-sS', '-f', $server->url . $file)->{out} eq $content, "curl gets $file";
+        ok run_command('curl', '-sS', '-f', '--http1.0', $server->url . $file)->{out} eq $content, "curl gets $file by HTTP/1.0";
+        ok run_command('wget', '-q', '-O', '-', $server->url . $file)->{out} eq $content, "wget gets $file";
+        run_command('wget', '-q', '-P', "$scratch", $server->url . $file);
+        is((stat "$scratch/$file")[9], (stat "$data/$file")[9], "wget takes over the time of $file");
+        for my $concurrency (1, 10, 30) {
+            my @load = ('-n', 2000 / $share, '-c', $concurrency);
+            ab($server, "ab $file, $concurrency at once", $file, @load);
+            my @keep = $model->{single} && $concurrency > 1 ? () : ('-k');
+            ab($server, "ab $file, $concurrency at once, keep-alive", $file, @load, @keep) if @keep;
+        }
+    }
+    skip_case('ab -k with several at once: it serves one connection at a time') if $model->{single};
+    my $both = run_command('curl', '-sS', '-w', '%{num_connects}', '-o', '/dev/null', '-o', '/dev/null', $server->url . 'small.txt',
+        $server->url . 'big.txt');
+    is $both->{out}, '10', 'curl uses one connection for both files';
+    my $range = run_command('curl', '-sS', '-f', '-r', '100-199', $server->url . 'big.txt');
+    ok $range->{out} eq substr(slurp("$data/big.txt"), 100, 100), 'curl -r gets a part';
+    my $resumed = run_command('bash', '-c', 'head -c 5000 data/big.txt | { cat; curl -sS -f -C 5000 ' . $server->url . 'big.txt; }');
+    ok $resumed->{out} eq slurp("$data/big.txt"), 'curl -C goes on where it was';
+
+    my $calls = 200 / $share;
+    my $httperf = run_command('httperf', '--hog', '--server', '127.0.0.1', '--port', $server->port, '--uri', '/small.txt',
+        '--num-conns', $calls, '--num-calls', 5);
+    like $httperf->{out}, qr/^Total: connections $calls requests @{[ 5 * $calls ]} replies @{[ 5 * $calls ]} /m,
+        "httperf, $calls connections of 5 calls: all are answered";
+    like $httperf->{out}, qr/^Errors: total 0 /m, 'httperf: no error';
+    like $httperf->{out}, qr/^Reply status: 1xx=0 2xx=@{[ 5 * $calls ]} /m, 'httperf: all 200';
+
+    ok until_true(sub { !grep { $_->[1] eq 'Z' } group_processes($server->pid) }), 'no zombie stays after that';
+    ok until_true(sub { group_processes($server->pid) == 1 }), 'and no process but the server itself';
+    $server->stop;
+
+    if (sanitized()) {
+        skip_case('memory under a sanitizer says nothing');
+        return;
+    }
+    $server = start_server();
+    my @after;
+    for my $requests (2_000, 20_000) {
+        ab($server, "ab, $requests requests on their way to measure memory", 'small.txt', '-n', $requests, '-c', 10);
+        until_true(sub { group_processes($server->pid) == 1 });
+        push @after, memory($server);
+    }
+    cmp_ok $after[1], '<=', $after[0] + 300, "memory: $after[0] KiB after 2,000 requests, $after[1] KiB after 20,000";
+    $server->stop;
+});
+
+done_testing;

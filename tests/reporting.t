@@ -1,0 +1,109 @@
+#!/usr/bin/perl
+# What a server tells: the access log in the combined format, the statistics in JSON.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use JSON::PP;
+use POSIX qw(setlocale LC_ALL);
+
+each_server(sub ($model) {
+    my $scratch = scratch();
+    my $server = start_server(options => ['--log', "$scratch/access.log"]);
+    my $etag = $server->get('/small.txt')->field('ETag');
+    $server->get('/big.txt', 'User-Agent' => 'test/1.0 (a comment)', Referer => 'http://localhost/from?here');
+    $server->get('/none?a=b&c');
+    $server->head('/small.txt');
+    $server->get('/big.txt', Range => 'bytes=0-99');
+    $server->get('/small.txt', 'If-None-Match' => $etag);
+    $server->exchange(request(POST => '/small.txt', version => 'HTTP/1.0', 'Content-Length' => 3, body => 'abc'));
+    $server->get('/none', 'User-Agent' => "a\"b\\c\x80\xff\td", Referer => '"- - [forged] "');
+    $server->exchange("BAD\x01\"LINE\r\n\r\n");
+    $server->exchange('GET /' . 'x' x 9000 . " HTTP/1.1\r\nHost: x\r\n\r\n");
+    my @pair = $server->exchange(request(GET => '/small.txt') . request(GET => '/none', Connection => 'close'));
+    $server->stop;
+
+    my $log = slurp("$scratch/access.log");
+    like $log, qr/\n\z/, 'log: it ends in a line end';
+    my @lines = split /\n/, $log;
+    my $time = qr{\[\d\d/(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]};
+    is scalar(@lines), 12, 'log: a line for each reply';
+    unlike $_, qr/[^\x20-\x7e]/, 'log: printable ASCII alone' for @lines;
+    like $_, qr{\A127\.0\.0\.1 - - $time "(?:[^"\\]|\\.)*" \d{3} (?:\d+|-) "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*"\z}, 'log: the combined format'
+        for @lines;
+    my @expected = (
+        qr{"GET /small\.txt HTTP/1\.1" 200 1000 "-" "-"},
+        qr{"GET /big\.txt HTTP/1\.1" 200 10000 "http://localhost/from\?here" "test/1\.0 \(a comment\)"},
+        qr{"GET /none\?a=b&c HTTP/1\.1" 404 \d+ "-" "-"},
+        qr{"HEAD /small\.txt HTTP/1\.1" 200 (?:0|-) "-" "-"},
+        qr{"GET /big\.txt HTTP/1\.1" 206 100 "-" "-"},
+        qr{"GET /small\.txt HTTP/1\.1" 304 (?:0|-) "-" "-"},
+        qr{"POST /small\.txt HTTP/1\.0" 405 \d+ "-" "-"},
+        qr{"GET /none HTTP/1\.1" 404 \d+ "(?:\\x22|\\")- - \[forged\] (?:\\x22|\\")" "a(?:\\x22|\\")b(?:\\x5c|\\\\)c\\x80\\xff(?:\\x09|\\t)d"},
+        qr{"(?:BAD\\x01(?:\\x22|\\")LINE|-)?" 400 \d+ "-" "-"},
+        qr{"(?:GET /x*|-)?(?: HTTP/1\.1)?" 414 \d+ "-" "-"},
+        qr{"GET /small\.txt HTTP/1\.1" 200 1000 },
+        qr{"GET /none HTTP/1\.1" 404 },
+    );
+    like $lines[$_] // '', $expected[$_], "log: line " . ($_ + 1) for 0 .. $#expected;
+
+    $server = start_server(options => ['--log', "$scratch/access.log"]);
+    $server->get('/small.txt');
+    $server->stop;
+    is scalar(() = slurp("$scratch/access.log") =~ /\n/g), 13, 'log: another run appends';
+
+    $server = start_server(options => ['--log', '-']);
+    $server->get('/small.txt');
+    $server->stop;
+    like $server->{printed}, qr{\A[^\n]+\n127\.0\.0\.1 - - $time "GET /small\.txt HTTP/1\.1" 200 1000 "-" "-"\n\z},
+        'log: - is standard output, behind the ready line';
+
+    my $full = start_server(options => ['--log', '/dev/full']);
+    is $full->get('/small.txt')->{status}, 200, 'log: a full disk does not stop the service';
+    $full->stop(warnings => qr/^$model->{name}_server: .*(?:log|space)/);
+
+    # Statistics
+    my $file = "$scratch/stats.json";
+    $server = start_server(options => ['--stats', $file]);
+    $server->get('/small.txt') for 1 .. 5;
+    $server->get('/none') for 1 .. 2;
+    $server->exchange(request(GET => '/small.txt') . request(GET => '/small.txt', Connection => 'close'));
+    my $decode = sub { return eval { decode_json(slurp($file)) } };
+    my $counted = sub ($requests) {    # the connection's end is counted a moment after the client sees it
+        return sub {
+            $server->signal('USR1');
+            my $stats = $decode->();
+            return $stats && ($stats->{requests} // -1) == $requests && ($stats->{active} // 0) == 0 ? $stats : undef;
+        };
+    };
+    my $stats = until_true($counted->(9));
+    ok $stats, 'stats: SIGUSR1 writes one JSON object, with 9 requests' or diag(eval { slurp($file) });
+    is $stats->{connections}, 8, 'stats: connections';
+    is $stats->{errors}, 2, 'stats: errors';
+    cmp_ok $stats->{bytes}, '>', 7000, 'stats: bytes';
+    cmp_ok $stats->{peak}, '==', 1, 'stats: most at once';
+    ok defined $stats->{cpu_seconds}, 'stats: CPU seconds';
+    ok defined $stats->{microseconds_per_request}, 'stats: microseconds per request';
+    cmp_ok $stats->{peak_memory_kib}, '>', 100, 'stats: memory';
+    is $stats->{made}, 8, 'stats: processes or threads made' if !$model->{single};
+    $server->get('/small.txt');
+    ok until_true($counted->(10)), 'stats: SIGUSR1 again writes anew, still one object';
+    $server->get('/small.txt');
+    my $summary = $server->stop;
+    my $last = $decode->();
+    is $last->{requests}, 11, 'stats: at exit, too';
+    is $last->{connections}, 10, 'stats: all connections';
+    like $summary, qr/\b10 connections?\b.*\b11 requests?\b.*\b2 errors?\b/, 'the summary tells the same';
+    is $last->{errors}, 2, 'stats: errors at exit';
+    like $summary, qr/\b\Q$last->{bytes}\E bytes\b/, 'the summary tells the same bytes';
+
+    # CPU time of work that children did must be there, too.
+    $server = start_server(options => ['--stats', $file]);
+    run_command('ab', '-q', '-n', 300, '-c', 1, $server->url . 'small.txt');
+    $summary = $server->stop;
+    my ($cpu) = $summary =~ /([\d.]+) s CPU/;
+    cmp_ok $cpu, '>', 0.0005, "the summary counts the CPU time of 300 requests ($cpu s)";
+    is $decode->()->{requests}, 300, 'stats: 300 requests by ab';
+});
+
+done_testing;

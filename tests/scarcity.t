@@ -1,0 +1,95 @@
+#!/usr/bin/perl
+# Too few descriptors, too few processes: clients wait or get 503, nothing spins, and all is well again afterwards.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use File::Copy qw(copy);
+
+my $root = tree('small.txt' => "small\n");
+
+# Watches for a while: share of one processor, and lines on standard error.
+sub watch ($server, $seconds) {
+    my ($lines, $cpu, $start) = (scalar(() = $server->errors =~ /\n/g), cpu_seconds($server->pid), now());
+    my $end = $start + $seconds;
+    until_true(sub { now() >= $end });
+    my $passed = now() - $start;
+    return ((cpu_seconds($server->pid) - $cpu) / $passed, (() = $server->errors =~ /\n/g) - $lines, $passed);
+}
+
+sub looks_calm ($server, $situation) {
+    until_true(sub { 0 }, 0.5);    # connections that have just come are taken first
+    my ($share, $lines, $seconds) = watch($server, 3);
+    ok $server->alive, "$situation: the server lives";
+    if (sanitized()) {
+        skip_case("$situation: CPU time under a sanitizer says nothing");
+    } else {
+        cmp_ok $share, '<', 0.01, "$situation: under 1% of a processor";
+    }
+    cmp_ok $lines, '<=', 2 * $seconds + 2, "$situation: at most two warnings a second";
+}
+
+sub recovers ($server, $situation) {
+    my $start = now();
+    my $connection = $server->connect;
+    is $connection->ask(request(GET => '/small.txt', Connection => 'close'))->{status}, 200, "$situation: then it serves again";
+    cmp_ok now() - $start, '<', 2, "$situation: within 2 seconds";
+}
+
+each_server(sub ($model) {
+    # 64 descriptors and 400 clients that say nothing
+    for my $limits (['64', 'a hard limit of 64 descriptors'], ['64:4096', 'a soft limit of 64 descriptors']) {
+        my ($limit, $name) = @$limits;
+        my $server = start_server(root => $root, through => ['prlimit', "--nofile=$limit"],
+            options => [qw(--request-timeout 120 --idle-timeout 120)]);
+        my @clients = map { $server->connect } 1 .. 400;
+        looks_calm($server, "$name, 400 silent clients");
+        $_->close for @clients;
+        recovers($server, $name);
+
+        @clients = map { $server->connect } 1 .. 400;
+        $_->send(request(GET => '/small.txt')) for @clients;
+        looks_calm($server, "$name, 400 clients that keep their connection");
+        my %statuses;
+        for my $client (@clients) {
+            $client->fill(0);
+            $statuses{ $client->pending =~ m{^HTTP/1\.1 (\d+)} ? $1 : 'none' }++;
+        }
+        ok $statuses{200}, "$name: some are served";
+        is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], "$name: the others wait, or get 503";
+        $_->close for @clients;
+        recovers($server, $name);
+        $server->stop(warnings => qr/^$model->{name}_server: .+/);
+    }
+
+    # A user who may have few processes. The limit counts what the user runs, so the user must be one that runs nothing
+    # else, and the server must lie where that user can reach it.
+    if ($> != 0) {
+        skip_case('only root can take a user of its own for the limit of processes');
+        return;
+    }
+    my $place = scratch();
+    copy($model->{path}, "$place/server") or die "copy: $!";
+    chmod 0755, "$place/server";
+    my $uid = 61_000 + $$ % 4000;
+    my @as_user = ('setpriv', "--reuid=$uid", "--regid=$uid", '--clear-groups', 'prlimit', '--nproc=12');
+    my $server = start_server(root => $root, through => \@as_user, path => "$place/server", directory => "$place",
+        options => [qw(--idle-timeout 120)]);
+    my @clients = map { $server->connect } 1 .. 60;
+    $_->send(request(GET => '/small.txt')) for @clients;
+    looks_calm($server, '12 processes and 60 clients');
+    my %statuses;
+    for my $client (@clients) {
+        $client->fill(0);
+        $statuses{ $client->pending =~ m{^HTTP/1\.1 (\d+)} ? $1 : 'none' }++;
+    }
+    ok $statuses{200}, '12 processes and 60 clients: some are served';
+    is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], '12 processes and 60 clients: the others wait, or get 503';
+    cmp_ok $statuses{200}, '<', 60, '12 processes and 60 clients: the limit is felt' if !$model->{single};
+    $_->close for @clients;
+    recovers($server, '12 processes');
+    is scalar(grep { $server->get('/small.txt')->{status} == 200 } 1 .. 50), 50, '12 processes: 50 requests afterwards';
+    $server->stop(warnings => qr/^(?:$model->{name}_)?server: .+/);
+});
+
+done_testing;
