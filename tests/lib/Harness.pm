@@ -520,8 +520,8 @@ sub ended ($self, %how) {
         push @flaws, 'it ends with status ' . ($status >> 8) . ' and signal ' . ($status & 127) if $status != 0;
     }
     my @lines = split /\n/, $self->errors;
-    @lines = grep { $_ !~ $how{warnings} } @lines if $how{warnings};
     $self->{summary} = pop @lines // '';
+    @lines = grep { $_ !~ $how{warnings} } @lines if $how{warnings};
     push @flaws, "no summary but '$self->{summary}'" if $self->{summary} !~ /connections?.*requests?.*CPU/;
     push @flaws, "standard error holds more than the summary:\n" . join "\n", @lines if @lines;
     push @flaws, 'it leaves processes behind'                              if $self->{left};
@@ -587,9 +587,11 @@ sub fill ($self, $seconds) {
 
 # The next reply, or an empty one with status 0 when the connection ends or patience does.
 sub reply ($self, $method = 'GET') {
-    my $end = Harness::now() + $Harness::PATIENCE;
+    my $end    = Harness::now() + $Harness::PATIENCE;
+    my $needed = 0;
     while (1) {
-        my $reply = Harness::parse_reply($self->{buffer}, $method, $self->{ended});
+        my $enough = length $self->{buffer} >= $needed || $self->{ended};
+        my $reply = $enough ? Harness::parse_reply($self->{buffer}, $method, $self->{ended}) : undef;
         if ($reply) {
             substr $self->{buffer}, 0, $reply->{size}, '';
             Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
@@ -597,6 +599,8 @@ sub reply ($self, $method = 'GET') {
         }
         my $left = $end - Harness::now();
         last if $self->{ended} || $left <= 0;
+        # A long body is not looked at again before it can be whole.
+        $needed = $+[0] + $1 if !$needed && $self->{buffer} =~ /\A(?s:.*?)\r\nContent-Length: (\d+)\r\n(?s:.*?)\r\n\r\n/;
         $self->fill($left);
     }
     return $Harness::nothing;
