@@ -255,15 +255,16 @@ function claim_R1_1(    thread, fork, i) {
     claim_end()
 }
 
-function claim_R1_2(    server, i, low) {
+function claim_R1_2(    i, from) {
     claim_begin("R1.2", "DV1619 assignment 4", "Requests/s rise with concurrency below 5, then fluctuate without trend; both servers look alike.")
     if (level_count["concurrency"] > 2) {
         for (i = 1; i <= level_count["server"]; i++)
             if (trend(level["server", i], "rps", "concurrency", lowest("concurrency"), 5, 0))
                 part_add("claim", level["server", i] ": requests/s at concurrency 5 / " lowest("concurrency") ", fitted line", "ratio", "ahead")
+        for (i = level_count["concurrency"]; i >= 1 && level["concurrency", i] >= 5; i--) from = level["concurrency", i]
         for (i = 1; i <= level_count["server"]; i++)
-            if (trend(level["server", i], "rps", "concurrency", 5, highest("concurrency"), 0))
-                part_add("claim", level["server", i] ": requests/s at concurrency " highest("concurrency") " / 5, fitted line", "ratio", "within", 0.95, 1.05)
+            if (trend(level["server", i], "rps", "concurrency", from, highest("concurrency"), 0))
+                part_add("claim", level["server", i] ": requests/s at concurrency " highest("concurrency") " / " from ", fitted line", "ratio", "within", 0.95, 1.05)
     }
     for (i = 1; i <= level_count["file"]; i++)
         part_servers("claim", server_named("thread"), server_named("fork"), "rps", "file=" level["file", i],

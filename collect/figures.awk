@@ -192,6 +192,12 @@ function figure_end(how, columns, label_of,    p, s, n, servers, path, rows, hig
     printf "%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"] > (out "/list.tsv")
 }
 
+# Whether anything is drawn in the figure.
+function any_points(    i) {
+    for (i in points) if (points[i]) return 1
+    return 0
+}
+
 function names_text(    s, text) {
     text = ""
     for (s = 1; s <= level_count["server"]; s++) text = text (s > 1 ? " " : "") level["server", s]
@@ -339,7 +345,7 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
         panel_begin(text[i])
         for (s = 1; s <= count; s++) add_series(s, first[i], "server_cpu_us_mean", "", "", "server_cpu_us_sd", "µs/request")
     }
-    figure_end("zero", slices > 4 ? 3 : 2)
+    if (any_points()) figure_end("zero", slices > 4 ? 3 : 2)
 
     figure_begin(base "time", "time", file, "Time of a request" of,
         "Percentiles of each run, mean over " plural(runs, "run", "runs") ". Each panel has its own scale." hollow_text, "milliseconds")
@@ -351,7 +357,7 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
             panel_begin(percentile_text[p] (text[i] == "" ? "" : ": " text[i]))
             for (s = 1; s <= count; s++) add_series(s, first[i], percentiles[p], "", "", "", "ms")
         }
-    figure_end("own", 3)
+    if (any_points()) figure_end("own", 3)
 
     if (count > 1) {
         figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,
@@ -360,7 +366,7 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
             panel_begin(text[i])
             for (s = 1; s <= count; s++) if (level["server", s] != baseline) add_ratios(s, first[i])
         }
-        figure_end("ratio", slices > 4 ? 3 : 2)
+        if (any_points()) figure_end("ratio", slices > 4 ? 3 : 2)
     }
 
     figure_begin(base "memory", "memory", file, "Peak memory of the server" of,
@@ -370,7 +376,7 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
         panel_begin(text[i])
         for (s = 1; s <= count; s++) add_series(s, first[i], "peak_mib", "", "", "", "MiB")
     }
-    if (panel_high[1] > 0) figure_end("zero", slices > 4 ? 3 : 2)
+    if (any_points()) figure_end("zero", slices > 4 ? 3 : 2)
 }
 
 # Adds the range from the slowest to the fastest run of a server.

@@ -48,7 +48,7 @@ draw() { # NAME KIND-OF-OUTPUT
 if [[ $terminal ]]; then
     name=$(head -n 1 "$work/list.tsv" | cut -f 1)
     draw "$name" txt
-    cat "$work/$name.txt"
+    tr -d '\f' <"$work/$name.txt" | sed 's/ *$//' | sed '/./,$!d'
     exit
 fi
 

@@ -93,7 +93,7 @@ function abstract(    s, k, server, list, n, best, worst, text, others) {
             server = level["server", s]
             if (server != baseline && (k = find_comparison("all", "rps", server, 1))) list[++n] = compared_text(server, k, "answered", "requests per second", "more", "fewer", "many", "rps_mean")
         }
-        text = averaged_text()
+        text = n ? averaged_text() : ""
         if (n) text = opened((text == "" ? "" : "averaged " text ", ") join_sentences(list, n)) "."
         n = 0
         for (s = 1; s <= level_count["server"]; s++) {
@@ -269,9 +269,9 @@ function method_section(    f, runs, n, i, most, tests) {
     say("| factor | values |\n| --- | --- |")
     for (f = 1; f <= factor_count; f++) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
-    paragraph("All combinations of these factors make " plural(cell_count, "cell", "cells") "; each was run " thousands(most) " times, " thousands(runs) \
+    paragraph("All combinations of these factors make " plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
-        thousands(most) " starts are sampled. Client and server share this machine, over its loopback interface.")
+        plural(most, "start is", "starts are") " sampled. Client and server share this machine, over its loopback interface.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
     tests = 0
     for (i = 1; i <= comparison_count; i++) if (comparison[i, "scope"] == "cell") tests++
@@ -465,7 +465,8 @@ function reproduce_section(    i, n, command, seed) {
     if (seed != "" && command !~ /--seed/) sub(/dcollect\.sh/, "dcollect.sh --seed " seed, command)
     say("```\n" command "\n```\n")
     paragraph((seed == "" ? "" : "The seed " seed " makes the same plan: the same runs in the same order. ") \
-        (machine["commit"] == "" ? "" : "The project was at commit " machine["commit"] ". ") \
+        (machine["project_commit"] == "" ? "" : "The project was at commit " machine["project_commit"] \
+        (machine["project_changed"] ~ /^[1-9]/ ? ", with changes in " machine["project_changed"] : "") ". ") \
         "`./dcollect.sh report DIR` rebuilds this report and its figures from the data in its folder.")
     paragraph("In the folder of this report: `study.txt` (the factors), `plan.tsv`, `runs.tsv` (every run), `raw.gz` (the load generator's own output), `summary.tsv` (a row a cell), `comparisons.tsv`, `claims.tsv`, `threats.tsv`, `machine.tsv`, `figures/`.")
 }

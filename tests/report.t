@@ -1,0 +1,184 @@
+#!/usr/bin/perl
+# report.t: figures, claims and report of a study, from invented runs whose truth is known.
+#
+# usage:    prove tests/report.t
+use strict;
+use warnings;
+use Test::More;
+use File::Basename qw(dirname);
+use File::Temp qw(tempdir);
+
+my $here = dirname(__FILE__);
+my $collect = "$here/../collect";
+my $work = tempdir(CLEANUP => 1);
+
+for my $program (qw(gnuplot cmark-gfm)) {
+    plan skip_all => "$program is not installed" if system "command -v $program >$work/null 2>&1";
+}
+
+sub content {
+    my $path = shift;
+    open my $file, '<', $path or return "no $path";
+    local $/;
+    return scalar <$file>;
+}
+
+sub table {
+    my ($head, @lines) = split /\n/, content(shift);
+    my @names = split /\t/, $head;
+    return map { my %row; @row{@names} = split /\t/; \%row } @lines;
+}
+
+sub stages {
+    my ($folder, @names) = @_;
+    for my $stage (@names) {
+        my $said = qx('$collect/$stage.sh' '$folder' 2>&1);
+        is("$? $said", '0 ', "$stage.sh is content and silent");
+    }
+}
+
+sub invented {
+    my ($name, @options) = @_;
+    my $folder = "$work/$name";
+    system("$here/synthetic.pl", @options, $folder) == 0 or die 'no synthetic data';
+    return $folder;
+}
+
+sub verdict {
+    my ($folder, $claim) = @_;
+    my ($row) = grep { $_->{claim} eq $claim && $_->{part} eq 'all' } table("$folder/claims.tsv");
+    return $row ? $row->{verdict} : 'nothing';
+}
+
+# --- a whole report ---
+
+my $folder = invented('main', '--blocks', 6, '--concurrency', 6, '--invalid', 2);
+stages($folder, qw(summary compare figures report));
+my @figures = table_of_figures($folder);
+is(join(' ', sort map { $_->[0] } @figures), join(' ', sort map { my $file = $_;
+    map { "$file-$_" } qw(requests requests-fork requests-thread cpu time ratio memory) } qw(small big)), 'the figures of the contract');
+for my $figure (@figures) {
+    my $svg = content("$folder/figures/$figure->[0].svg");
+    ok($svg =~ /<\/svg>\s*$/ && $svg =~ /class="value"><title>(fork|thread)/, "$figure->[0].svg is whole, and says its values");
+    is(substr(content("$folder/figures/$figure->[0].png"), 1, 3), 'PNG', "$figure->[0].png");
+}
+sub table_of_figures { return map { [split /\t/] } split /\n/, content("$_[0]/figures/list.tsv") }
+
+my $markdown = content("$folder/report.md");
+like($markdown, qr/^## $_$/m, "a section $_") for 'Abstract', 'Results', 'Claims', 'Threats to validity', 'Method', 'Machine', 'How to reproduce';
+like($markdown, qr/\*\*thread\*\* answered 2\.\d+ times as many requests per second as fork/, 'the abstract has the answer');
+like($markdown, qr/Invalid runs\*\*: 2 of 144/, 'invalid runs are counted');
+like($markdown, qr/^\.\/dcollect\.sh --seed 1 fork-vs-thread$/m, 'the command that repeats it, with the seed');
+is(() = $markdown =~ /\bnan\b|\binf\b/gi, 0, 'no number is broken');
+
+my $page = content("$folder/index.html");
+is(() = $page =~ /<svg/g, scalar @figures, 'every figure stands in the page');
+is(() = $page =~ /(?:src|href)\s*=\s*["'](?!data:|#)/g, 0, 'the page loads nothing');
+my %ids;
+$ids{$_}++ for $page =~ /\sid=["']([^"']+)["']/g;
+is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'no id is used twice');
+
+# --- again: the same bytes ---
+
+my %before = map { $_ => content("$folder/$_") } 'report.md', 'index.html', map { ("figures/$_->[0].svg", "figures/$_->[0].png") } @figures;
+stages($folder, qw(summary compare figures report));
+is(join(' ', grep { content("$folder/$_") ne $before{$_} } sort keys %before), '', 'built again, every file is the same');
+
+# --- the terminal ---
+
+my $drawing = qx(COLUMNS=80 '$collect/figures.sh' '$folder' terminal);
+like($drawing, qr/Requests per second, small\.txt/, 'the main figure in the terminal');
+cmp_ok((sort { $b <=> $a } map { length } split /\n/, $drawing)[0], '<=', 80, 'fits into it');
+
+# --- sentences and verdicts follow the data ---
+
+# In the invented data a thread answers 2.3 times as many requests as a process; divided by 2.3 there is no difference.
+my $even = invented('even', '--blocks', 12, '--concurrency', 8, '--slow', 1 / (30000 / 13000));
+stages($even, qw(summary compare figures report));
+like(content("$even/report.md"), qr/no difference in requests per second between \*\*thread\*\* and fork is shown/, 'the abstract sees no difference where there is none');
+
+my @expected = (
+    [['--kind', 'table1'], 'R1.1', 'does not hold', 'far ahead is not slightly ahead'],
+    [['--kind', 'table1', '--slow', 13 / 30 * 1.08], 'R1.1', 'holds', 'ahead by 8%'],
+    [['--kind', 'table1', '--blocks', 3, '--slow', 13 / 30 * 1.01], 'R1.1', 'cannot tell', 'ahead by 1%, three blocks'],
+    [['--kind', 'processors'], 'R1.4', 'does not hold', 'threads ahead on one processor, too'],
+    [['--kind', 'requests'], 'R2.2', 'holds', 'start-up cost'],
+    [['--kind', 'mistakes', '--blocks', 8], 'R2.1', 'holds', 'a backlog of 5'],
+    [['--kind', 'mistakes', '--blocks', 8], 'R1.5', 'holds', 'threads that nobody joins'],
+    [['--kind', 'mistakes', '--blocks', 8], 'R3.4', 'holds', 'two writes'],
+    [['--kind', 'persistent', '--blocks', 8], 'R3.4', 'holds', 'slow at five calls'],
+    [['--kind', 'persistent', '--blocks', 8], 'R3.3', 'does not hold', 'fork is not ahead of apache at two calls'],
+    [['--blocks', 12], 'R1.3', 'does not hold', 'thread is ahead everywhere'],
+    [['--blocks', 12], 'R1.5', 'does not hold', 'nothing grows, slows down or fails'],
+    [['--kind', 'same-server', '--concurrency', 10], 'A/A', 'holds', 'a server against itself'],
+    [['--kind', 'same-server', '--concurrency', 10, '--slow', 0.96], 'A/A', 'does not hold', 'a server against itself, slowed down'],
+);
+my %made;
+for my $case (@expected) {
+    my ($options, $claim, $verdict, $name) = @$case;
+    my $key = join ' ', @$options;
+    if (!$made{$key}) {
+        $made{$key} = invented('case' . keys %made, @$options);
+        system("'$collect/claims.sh' '$made{$key}'");
+    }
+    is(verdict($made{$key}, $claim), $verdict, "$claim: $name: $verdict");
+}
+
+my $unknown = invented('unknown', '--blocks', 2, '--concurrency', 2);
+open my $study, '>>', "$unknown/study.txt" or die $!;
+print $study "claims: R9.9\n";
+close $study;
+system("'$collect/claims.sh' '$unknown'");
+is(verdict($unknown, 'R9.9'), 'cannot tell', 'a claim without a test: cannot tell');
+
+# --- studies of other shapes draw and report without a word ---
+
+for my $kind (qw(table1 processors requests persistent mistakes)) {
+    my $other = invented("shape-$kind", '--kind', $kind, '--blocks', 3);
+    stages($other, qw(summary compare figures report));
+}
+
+# A single run: nothing can be compared, and the report says so.
+my $single = invented('single', '--blocks', 1, '--concurrency', 1);
+stages($single, qw(summary compare figures report));
+like(content("$single/report.md"), qr/too few valid runs/, 'one block: no comparison, and the abstract says so');
+
+# --- the page in a browser ---
+
+SKIP: {
+    my ($browser) = grep { !system "command -v $_ >$work/null 2>&1" } qw(chromium chromium-browser google-chrome);
+    skip 'chromium is not installed', 4 unless $browser;
+    # A copy that moves a pointer over a point of each figure and writes down what it sees.
+    my $probe = <<'END';
+<script>
+addEventListener('load', function () {
+    var shown = 0, sized = 0, told = [];
+    document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+    document.querySelectorAll('figure svg').forEach(function (svg) {
+        var box = svg.getBoundingClientRect();
+        if (box.width > 200 && box.height > 100) sized++;
+        svg.scrollIntoView();
+        var point = svg.querySelector('.value use').getBoundingClientRect();
+        svg.dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: point.left + point.width / 2, clientY: point.top + point.height / 2 }));
+        var tip = document.getElementById('tip');
+        if (getComputedStyle(tip).visibility === 'visible') shown++;
+        told.push(tip.textContent);
+    });
+    document.title = 'sized ' + sized + ' shown ' + shown + ' overflow ' + (document.documentElement.scrollWidth > innerWidth) + ' told ' + told[0];
+});
+</script>
+END
+    open my $copy, '>', "$work/probe.html" or die $!;
+    (my $probed = $page) =~ s/<\/body>/$probe<\/body>/;
+    print $copy $probed;
+    close $copy;
+    my $seen = qx($browser --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync --user-data-dir='$work/profile' --window-size=500,900 --enable-logging=stderr --v=0 --dump-dom 'file://$work/probe.html' 2>'$work/console');
+    my ($title) = $seen =~ /<title>(sized [^<]*)<\/title>/;
+    $title //= 'nothing';
+    is(join('', grep { /CONSOLE/ } split /^/, content("$work/console")), '', 'no word on the console');
+    like($title, qr/sized @{[scalar @figures]} /, 'every figure is visible');
+    like($title, qr/shown @{[scalar @figures]} .*told (fork|thread), concurrency \d+: [\d,]+ ± [\d.,]+ requests\/s/, 'hovering shows values in every figure');
+    like($title, qr/overflow false/, 'the page is not wider than a narrow window');
+}
+
+done_testing;
