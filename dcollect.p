@@ -39,7 +39,8 @@ if (output_kind eq 'txt') {
     set tics nomirror
     set border 3
     letter(s) = substr('ABCDEFGHIJKLMNOPQRSTUVWXYZ', s, s)
-    plot for [s=1:servers] data index s - 1 using (real(strcol(1))):2 with points pt letter(s) title letter(s).' '.word(names, s)
+    plot for [s=1:servers] data index s - 1 using 1:2 with lines lt 0 notitle, \
+        for [s=1:servers] data index s - 1 using 1:2 with points pt letter(s) title letter(s).' = '.word(names, s)
     unset output
     exit
 }

@@ -497,7 +497,10 @@ static void print_switches(struct watch *watch, FILE *out)
 static void watch_end(struct watch *watch, double seconds, const struct rusage *load,
                       const char *exit_text)
 {
-    watch_settle(watch);
+    if (watch->options->switches)
+        pause_for(0.002);
+    else
+        watch_settle(watch);
     if (watch->listening && !listener_drain(&watch->listener, &watch->tree, &watch->dead))
         watch->lost = true;
     FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
@@ -507,7 +510,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
                  (double)(load->ru_utime.tv_usec + load->ru_stime.tv_usec) / 1e6;
     bool lives = alive(watch->options->server);
     fprintf(out, "%.6f %.6f %s", seconds, cpu, exit_text);
-    if (lives || watch->options->cpu)
+    if (!watch->options->switches && (lives || watch->options->cpu))
         fprintf(out, " %.3f", watch->cpu * 1e6);
     else
         fputs(" -", out);

@@ -6,8 +6,10 @@
 #
 # ab       requests, concurrency and keep-alive as they are named. Its own report rounds times to whole milliseconds, and so
 #          does its -g file; the -e file has the quantiles from 0 to 100% in microseconds, so times come from there.
-# httperf  `requests` connections with `calls` requests each, one after the other, or `rate` of them a second. It never sleeps
-#          while it waits, so its own CPU time says nothing and is not recorded.
+# httperf  `requests` connections with `calls` requests each: one after the other at concurrency 1, or `rate` of them a second
+#          where the study sets one. At a higher concurrency as many connections as that come at once, and no more follow:
+#          where ab opens the next one in place of the first that is answered, here everybody has to wait for his own turn.
+#          httperf never sleeps, so its own CPU time says nothing and is not recorded, and it wants a processor for itself.
 # wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not apply.
 
 load_list='ab httperf wrk'
@@ -32,7 +34,7 @@ load_command() {
     httperf)
         load_argv=(httperf --hog --server "${address%:*}" --port "${address##*:}" --uri "/$file"
             --num-conns "$requests" --num-calls "$calls" --timeout "${timeout:-60}")
-        if [[ ${rate:-} ]]; then load_argv+=(--rate "$rate"); fi
+        if ((concurrency > 1)); then load_argv+=(--rate 10000); elif [[ ${rate:-} ]]; then load_argv+=(--rate "$rate"); fi
         if [[ $url == https:* ]]; then load_argv+=(--ssl); fi
         ;;
     wrk)

@@ -84,10 +84,11 @@ function possible(    i, at) {
     return 1
 }
 
-# The value of a factor in this cell; what does not apply to its load generator does not make cells.
+# The value of a factor in this cell. wrk runs for a time, not for a number of requests; httperf at a concurrency above 1 opens
+# so many connections at once, and no more (see load.sh).
 function applying(name) {
     if (name == "requests" && now["load"] == "wrk") return "-"
-    if (name == "concurrency" && now["load"] == "httperf") return 1
+    if (name == "requests" && now["load"] == "httperf" && now["concurrency"] + 0 > 1) return now["concurrency"]
     return now[name]
 }
 
@@ -131,6 +132,7 @@ END {
     }
     repetitions = "repetitions" in study ? study["repetitions"] : 32
     if (repetitions !~ /^[0-9]+$/ || repetitions + 0 < 1) fail("repetitions: " repetitions " is no number above 0")
+    repetitions += 0
     check("keepalive", "off|on")
     check("scheme", "http|https")
     check("protocol", "simple|persistent|pipelined")

@@ -138,17 +138,11 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
 
 int listener_accept(struct listener *listener)
 {
-    int fd = -1;
+    int fd;
 
-    for (int i = 0; i < listener->count; i++) {
-        int from = listener->sockets[listener->turn];
-        do
-            fd = accept4(from, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-        if (fd >= 0 || errno != EAGAIN)
-            break;
-        listener->turn = (listener->turn + 1) % listener->count;
-    }
+    do
+        fd = accept4(listener->sockets[listener->turn], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     return fd;
 }
 

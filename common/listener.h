@@ -10,7 +10,7 @@
 struct listener {
     int sockets[LISTENER_LIMIT]; /* they do not block */
     int count;
-    int turn; /* which socket is asked first */
+    int turn; /* which socket connections are taken from now */
     uint16_t port;
 };
 
@@ -19,7 +19,8 @@ struct listener {
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
                    uint16_t port, int backlog);
 
-/* The next connection, as a socket that does not block; -1 with errno (EAGAIN: there is none). */
+/* The next connection of the socket whose turn it is, as a socket that does not block; -1 with
+ * errno (EAGAIN: there is none). */
 int listener_accept(struct listener *listener);
 
 /* Lets no further client begin to connect; those who have begun are still accepted. False if the

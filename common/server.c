@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -32,7 +33,7 @@
 /* When descriptors, memory or processes are short, the next try comes after this long, or when a
  * connection ends. */
 #define SCARCE_MILLISECONDS 100
-/* Under load, signals are looked at once in so many connections. */
+/* Under load, signals and the other listeners are looked at once in so many connections. */
 #define UNSEEN_LIMIT 32
 /* Descriptors that are needed whatever the number of connections. */
 #define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
@@ -113,6 +114,30 @@ static bool open_signals(struct server *server)
     return false;
 }
 
+/* What the events of the acceptor are told apart by, beside the listeners' numbers. */
+enum { EVENT_SIGNAL = LISTENER_LIMIT, EVENT_LEFT };
+
+static bool watch(int events, int file, uint32_t name)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = name};
+
+    return epoll_ctl(events, EPOLL_CTL_ADD, file, &event) == 0;
+}
+
+static bool watch_all(struct server *server)
+{
+    bool good;
+
+    server->events = epoll_create1(EPOLL_CLOEXEC);
+    good = server->events >= 0 && watch(server->events, server->signals, EVENT_SIGNAL) &&
+           watch(server->events, server->left, EVENT_LEFT);
+    for (int i = 0; good && i < server->listener.count; i++)
+        good = watch(server->events, server->listener.sockets[i], (uint32_t)i);
+    if (!good)
+        warn("cannot make ready");
+    return good;
+}
+
 static void fill_site(struct server *server)
 {
     const struct options *options = &server->options;
@@ -145,7 +170,8 @@ static bool make_ready(struct server *server)
     if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
-                       options->backlog))
+                       options->backlog) ||
+        !watch_all(server))
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
@@ -262,24 +288,36 @@ static void warn_scarce(struct server *server, const char *what)
     warn("%s: connections wait", what);
 }
 
-/* Sleeps until a client comes (if one is wanted), a connection ends, a signal arrives, or the time
- * is over. */
-static void rest(struct server *server, bool for_client, int milliseconds)
+/* Sleeps until a connection ends, a signal arrives, or the time is over. */
+static void rest(struct server *server, int milliseconds)
 {
-    struct pollfd waits[LISTENER_LIMIT + 2] = {
+    struct pollfd waits[] = {
         {.fd = server->signals, .events = POLLIN},
         {.fd = server->left, .events = POLLIN},
     };
-    nfds_t count = 2;
 
-    for (int i = 0; for_client && i < server->listener.count; i++)
-        waits[count++] = (struct pollfd){.fd = server->listener.sockets[i], .events = POLLIN};
-    if (poll(waits, count, milliseconds) <= 0)
+    if (poll(waits, 2, milliseconds) <= 0)
         return;
     if (waits[0].revents != 0)
         heed_signals(server);
     if (waits[1].revents != 0)
         hush(server->left);
+}
+
+/* As rest(), or until a client comes: then it is the turn of the listener that it came to. */
+static void rest_for_client(struct server *server, int milliseconds)
+{
+    struct epoll_event events[4];
+    int count = epoll_wait(server->events, events, 4, milliseconds);
+
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.u32 < LISTENER_LIMIT)
+            server->listener.turn = (int)events[i].data.u32;
+        else if (events[i].data.u32 == EVENT_SIGNAL)
+            heed_signals(server);
+        else
+            hush(server->left);
+    }
 }
 
 static bool is_full(const struct server *server)
@@ -301,7 +339,7 @@ static void wait_for_place(struct server *server, int milliseconds)
     atomic_store(&server->board.acceptor_waits, true);
     collect(server);
     if (milliseconds >= 0 || is_full(server))
-        rest(server, false, milliseconds);
+        rest(server, milliseconds);
     atomic_store(&server->board.acceptor_waits, false);
     collect(server);
 }
@@ -313,7 +351,7 @@ static bool wait_for_client(struct server *server)
 
     collect(server);
     if (!scoreboard_stopping(&server->board)) {
-        rest(server, true, -1);
+        rest_for_client(server, -1);
         return true;
     }
     if (!server->refusing) {
@@ -325,7 +363,7 @@ static bool wait_for_client(struct server *server)
     now = date_now().milliseconds;
     if (now >= server->now.milliseconds + QUIET_MILLISECONDS)
         return false;
-    rest(server, true, until(server->now.milliseconds + QUIET_MILLISECONDS, now));
+    rest_for_client(server, until(server->now.milliseconds + QUIET_MILLISECONDS, now));
     return true;
 }
 
@@ -354,7 +392,7 @@ int server_accept(struct server *server)
 
         if (server->unseen++ == UNSEEN_LIMIT) {
             server->unseen = 0;
-            heed_signals(server);
+            rest_for_client(server, 0);
             collect(server);
         }
         if (is_full(server)) {

@@ -23,6 +23,7 @@ struct server {
     int signals;       /* signalfd */
     int stop;          /* eventfd: readable for good once a stop was asked for */
     int left;          /* eventfd: a connection has ended, or the end has come */
+    int events;        /* epoll: of all that the acceptor waits for */
     int stats;
     uint64_t limit;        /* of connections at once */
     unsigned unseen;       /* connections accepted since signals were looked at */
