@@ -92,7 +92,7 @@ for my $block (1 .. $blocks) {
         my $cpu = ($server =~ /fork/ ? 100 : 24) * ($length > 1000 ? 1.06 : 1) * noise(0.02);
         my $mean = 1000 * $x / $rps;
         my $peak = ($server =~ /joinable/ ? 2000 + 90 * $order : $server =~ /fork/ ? 3000 + 150 * $x : 2200 + 20 * $x) * noise(0.01);
-        my $load = $rps / 36000 * noise(0.01);
+        my $load = $rps / 31000 * noise(0.01);
         my $seconds = $cell->{requests} / $rps;
         $clock += $seconds + 0.04;
         my $spoil = $invalid > 0 && $run % int(@cells * $blocks / $invalid) == 0;

@@ -1,0 +1,45 @@
+#!/usr/bin/perl
+# One run of each server under valgrind: no leak, no error. tests/run starts it with the debug build.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $place = scratch();
+my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/openat2.c');
+is $compiled->{status}, 0, 'the library for valgrind is built' or diag($compiled->{err});
+
+my $root = tree('file.txt' => 'f' x 5000, 'site/index.html' => 'index', 'odd & name/' => 1);
+
+each_server(sub ($model) {
+    my $logs = scratch();
+    my $server = start_server(root => $root, path => $model->{path},
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=all', '--errors-for-leak-kinds=definite,indirect,possible',
+            '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
+        environment => { LD_PRELOAD => "$place/openat2.so" },
+        options => ['--no-sandbox', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
+
+    is $server->get('/file.txt')->{status}, 200, 'under valgrind a file is served';
+    my @replies = $server->exchange(request(GET => '/file.txt', Range => 'bytes=0-0,4000-4000') . request(GET => '/none')
+            . request(GET => '/') . request(GET => '/site') . request(HEAD => '/site/')
+            . request(POST => '/file.txt', 'Transfer-Encoding' => 'chunked', body => "5\r\nhello\r\n0\r\n\r\n")
+            . request(GET => '/file.txt', 'X-Large' => 'x' x 20_000) . request(OPTIONS => '*')
+            . request(GET => '/file.txt', 'If-None-Match' => '*', Connection => 'close'),
+        qw(GET GET GET GET HEAD POST GET OPTIONS GET));
+    is_deeply [map { $_->{status} } @replies], [206, 404, 200, 301, 200, 405, 200, 204, 304], 'under valgrind all kinds of replies';
+    my $large = $server->exchange(request(GET => '/file.txt') x 200 . request(GET => '/', Connection => 'close'));
+    is $large->{status}, 200, 'under valgrind pipelined requests';
+    is $server->exchange("GET / HTTP/1.1\nHost: x\n\n")->{status}, 400, 'under valgrind a refusal';
+    { my $gone = $server->connect; $gone->send("GET /file.txt HTTP/1.1\r\nX: " . 'x' x 9000); }
+    is run_command('ab', '-q', '-n', 50, '-c', $model->{single} ? 1 : 3, $server->url . 'file.txt')->{status}, 0, 'under valgrind some load';
+    $server->signal('USR1');
+    ok until_true(sub { -s "$logs/stats.json" }), 'under valgrind statistics';
+    $server->stop;
+
+    my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
+    ok scalar(@reports), 'valgrind has reported';
+    my $said = join "\n", map { $_->[1] } grep { $_->[1] =~ /\S/ } @reports;
+    is $said, '', 'valgrind has found no error and no leak';
+});
+
+done_testing;
