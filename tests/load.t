@@ -23,12 +23,12 @@ sub ab ($server, $name, $file, @options) {
     ok !@flaws, $name or diag(join "\n", @flaws, $run->{out});
 }
 
-# Kilobytes that the server's processes use, shared pages counted by their share.
+# Kilobytes of memory that the server's processes have of their own: not what is mapped from files.
 sub memory ($server) {
     my $sum = 0;
     for my $process (group_processes($server->pid)) {
         my $rollup = eval { slurp("/proc/$process->[0]/smaps_rollup") } // next;
-        $sum += $1 if $rollup =~ /^Pss: +(\d+) kB/m;
+        $sum += $1 if $rollup =~ /^Anonymous: +(\d+) kB/m;
     }
     return $sum;
 }
