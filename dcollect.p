@@ -35,12 +35,12 @@ if (output_kind eq 'txt') {
     set ylabel ''
     set yrange [y_low[1]:y_high[1]]
     eval 'set ytics ('.y_tics[1].')'
-    set key outside below horizontal samplen 1
+    set key outside below horizontal reverse Left samplen 1
     set tics nomirror
     set border 3
     letter(s) = substr('ABCDEFGHIJKLMNOPQRSTUVWXYZ', s, s)
     plot for [s=1:servers] data index s - 1 using 1:2 with lines lt 0 notitle, \
-        for [s=1:servers] data index s - 1 using 1:2 with points pt letter(s) title letter(s).' = '.word(names, s)
+        for [s=1:servers] data index s - 1 using 1:2 with points pt letter(s) title word(names, s)
     unset output
     exit
 }
