@@ -85,10 +85,10 @@ function possible(    i, at) {
 }
 
 # The value of a factor in this cell. wrk runs for a time, not for a number of requests; httperf at a concurrency above 1 opens
-# so many connections at once, and no more (see load.sh).
+# so many connections at once, and no more, whatever the number of requests (see load.sh).
 function applying(name) {
     if (name == "requests" && now["load"] == "wrk") return "-"
-    if (name == "requests" && now["load"] == "httperf" && now["concurrency"] + 0 > 1) return now["concurrency"]
+    if (name == "requests" && now["load"] == "httperf" && now["concurrency"] + 0 > 1) return "-"
     return now[name]
 }
 

@@ -159,7 +159,8 @@ apply_load() {
 # `requests voluntary involuntary`. Without the right to ask the kernel for them nothing is said.
 probe() {
     local own=$requests whole=$timeout told=() ok
-    if ((EUID != 0 || requests == 0)); then return 0; fi
+    # Where requests wait for something a probe would take as long again, and only tell that they do.
+    if ((EUID != 0 || us > 1000000)); then return 0; fi
     if ((requests > probe_requests)); then requests=$probe_requests; fi
     if ((concurrency > requests)); then requests=$concurrency; fi
     load_command "${server_url[$key]}" "$work/probe.percentiles"
@@ -193,6 +194,8 @@ run_one() {
     local words='' row switches='' started_us told=() line before_us command_line=''
     local head=$work/run.head out=$work/run.out percentiles=$work/run.percentiles result=$work/run.result
     before_us=${EPOCHREALTIME/./}
+    # As many connections as come at once are all there are.
+    if [[ $load == httperf && $requests == - ]]; then requests=$concurrency; fi
     if [[ $service == files ]]; then
         if [[ ! -f $documents/$file ]]; then bytes=-; else bytes=${document_bytes[$file]:=$(stat -c %s "$documents/$file")}; fi
     else
@@ -230,6 +233,7 @@ run_one() {
         started_us=${EPOCHREALTIME/./}
         apply_load run || return 1
         { read -ra told <"$work/run.result"; } 2>/dev/null || :
+        seconds_to_us "${told[0]:-0}"
         if [[ ${told[7]:-} == no ]]; then
             words="server died: $(server_words "$key")"
             say "run $run: $server died: $(server_words "$key")"
