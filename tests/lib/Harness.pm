@@ -46,7 +46,7 @@ our @EXPORT = qw(
 my $top     = dirname(dirname(Cwd::abs_path(dirname(__FILE__))));
 my $owner   = $$;
 my $model;
-my %running;
+my %running;    # process => its standard error
 
 $SIG{PIPE} = 'IGNORE';
 $ENV{LC_ALL} = 'C';
@@ -213,7 +213,7 @@ sub spawn ($command, $out, $err, $directory = undef, $environment = {}) {
         POSIX::_exit(127);
     }
     setpgrp $pid, $pid;    # on both sides, whoever comes first
-    $running{$pid} = 1;
+    $running{$pid} = $err;
     return $pid;
 }
 
@@ -241,7 +241,10 @@ sub each_server ($cases) {
         my $help = run_server('--help');
         my ($limit) = $help->{out} =~ /--max-connections\b.*?\((\d+)\)/s;
         $model->{single} = defined $limit && $limit == 1;
-        eval { $cases->($model); 1 } or fail("the cases run to their end: $@");
+        eval { $cases->($model); 1 } or do {
+            fail("the cases run to their end: $@");
+            diag("standard error of the server:\n" . slurp($_->filename)) for values %running;
+        };
         for my $pid (keys %running) {
             kill KILL => -$pid;
             waitpid $pid, 0;
