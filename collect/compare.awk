@@ -13,6 +13,7 @@ function slice_key(c, scope,    f, key) {
 # Adds the comparisons of one scope: one for each slice, each server but the baseline and each measure.
 function compare_scope(scope,    m, s, c, i, server, key, slices, slice, members, size, used, bound) {
     for (c = 1; c <= cell_count; c++) {
+        if (part_of[c] != part) continue
         key = slice_key(c, scope)
         if (!(key in size)) slice[++slices] = key
         members[key, ++size[key]] = c
@@ -72,9 +73,12 @@ BEGIN {
     printf "scope\tmeasure\tserver\tbaseline"
     for (f = 2; f <= factor_count; f++) printf "\t%s", factor[f]
     print "\tcells\tclient_bound\tblocks\tratio\tlow\thigh\tt\tp\tp_holm\tall_low\tall_high\tdifference"
-    compare_scope("cell")
-    if (x_name != "") compare_scope("x")
-    compare_scope("all")
+    for (p = 1; p <= part_count; p++) {
+        part_enter(p)
+        compare_scope("cell")
+        if (x_name != "") compare_scope("x")
+        compare_scope("all")
+    }
     print_scope("cell")
     print_scope("x")
     print_scope("all")

@@ -13,7 +13,7 @@
 #   all_low all_high      the interval widened so that all of its scope hold together with 95% confidence (Bonferroni)
 #   difference            higher or lower where p_holm is below 0.05, else `not shown`
 # Scopes: `cell`, every cell alone; `x`, averaged (geometric mean) over the factor on the x axis; `all`, averaged over
-# everything. The rows of a scope, both measures together, are one family of tests.
+# everything. A study in parts (study.awk says when it is) has a baseline in each, and averages within them. The rows of a scope, both measures together, are one family of tests.
 set -euo pipefail
 export LC_ALL=C
 here=$(dirname -- "${BASH_SOURCE[0]}")
@@ -21,5 +21,5 @@ here=$(dirname -- "${BASH_SOURCE[0]}")
 . "$here/stage.sh"
 
 stage_begin "$@"
-compare() { believed_runs "$dir" | awk_with "$dir" statistics study contrast compare; }
+compare() { believed_runs "$dir" | awk_with "$dir" statistics study text contrast compare; }
 stage_write "$dir/comparisons.tsv" compare

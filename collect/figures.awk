@@ -2,7 +2,7 @@
 #
 # Writes to the folder `out`, for each figure: NAME.gp (parameters), NAME.dat (a block for each panel and server: x y low high hollow
 # "what hovering tells"), NAME.labels (a block for each panel: x y server "text", and the
-# x y of the point it belongs to); NAME.range (a block for each panel: x low high); and list.tsv: name, kind, file, alternative text.
+# x y of the point it belongs to); NAME.range (a block for each panel: x low high); and list.tsv: name, kind, file, alternative text, part.
 
 function quoted(text) { gsub(/'/, "’", text); return "'" text "'" }
 function double_quoted(text) { gsub(/"/, "”", text); gsub(/'/, "’", text); return "\"" text "\"" }
@@ -44,6 +44,7 @@ function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text) {
         if (gap < narrowest) narrowest = gap
     }
     x_log = first > 0 && widest / narrowest > 8
+    log_tics_chosen = 0
     text = ""
     step = n > 12 ? nice_step(last - first, 6) : 0
     for (i = 1; i <= n; i++) {
@@ -68,6 +69,7 @@ function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text) {
 function log_tic(i, n,    j, k, at, span, wanted, digits, near) {
     if (!log_tics_chosen) {
         log_tics_chosen = 1
+        split("", log_tic_at)
         span = log(level[x_name, n] / level[x_name, 1])
         for (wanted = 1; wanted <= 3; wanted++)
             for (j = n; j >= 1; j--) {
@@ -127,7 +129,7 @@ function point_add(s, x, place, y, low, high, hollow, text,    n) {
 }
 
 # Writes the figure. How: "zero" (y from zero, the same for all panels), "own" (from zero, each panel its own), "ratio" (around 1).
-function figure_end(how, columns, label_of,    p, s, n, servers, path, rows, high, low, step, widest, categorical, y_log) {
+function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, step, widest, categorical, y_log) {
     servers = level_count["server"]
     categorical = x_name == ""
     if (columns > panels) columns = panels
@@ -138,6 +140,9 @@ function figure_end(how, columns, label_of,    p, s, n, servers, path, rows, hig
         if (panel_high[p] > high) high = panel_high[p]
         if (panel_low[p] < low) low = panel_low[p]
     }
+    if (how == "zero")
+        for (p = 1; p <= panels; p++) if (panel_high[p] > 0 && panel_high[p] * 8 < high) how = "own"
+    if (how == "own" && panels > 1) fig["subtitle"] = fig["subtitle"] " Each panel has its own scale."
     path = out "/" figure ".dat"
     for (p = 1; p <= panels; p++)
         for (s = 1; s <= servers; s++) {
@@ -184,12 +189,12 @@ function figure_end(how, columns, label_of,    p, s, n, servers, path, rows, hig
         }
         printf "panel_title[%d] = %s\ny_low[%d] = %.10g\ny_high[%d] = %.10g\ny_tics[%d] = \"%s\"\n", p, quoted(panel_title[p]),
             p, range_low, p, range_high, p, range_tics > path
-        n = labels_write(p, range_low, range_high, y_log, rows, label_of)
+        n = labels_write(p, range_low, range_high, y_log, rows)
         if (n > widest) widest = n
     }
     print "label_width = " widest > path
     close(path)
-    printf "%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"] > (out "/list.tsv")
+    printf "%s\t%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"], part > (out "/list.tsv")
 }
 
 # Whether anything is drawn in the figure.
@@ -228,7 +233,7 @@ function ratio_range(low, high, y_log,    pad, step, i, v, list, n) {
 }
 
 # Writes the labels of a panel at the ends of its lines, pushed apart where they would collide. Returns the longest's length.
-function labels_write(p, low, high, y_log, rows, label_of,    s, n, i, j, k, order, y, gap, text, path, widest, moved, top) {
+function labels_write(p, low, high, y_log, rows,    s, n, i, j, k, order, y, gap, text, path, widest, moved, top) {
     path = out "/" figure ".labels"
     widest = n = 0
     for (s = 1; s <= level_count["server"]; s++) {
@@ -312,9 +317,9 @@ function add_ratios(s, first,    i, c, k, x, f, key, n, base) {
 # Of a file: all figures.
 function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count, hollow_text, p, percentiles, percentile_text) {
     slices = slices_of(file, first, text)
-    of = file == "-" || file == "" ? "" : ", " file
+    of = (file == "-" || file == "" ? "" : ", " file) (part_text[part] == "" ? "" : ", " part_text[part])
     runs = 0
-    for (i = 1; i <= cell_count; i++) if (sum[i, "n"] > runs) runs = sum[i, "n"]
+    for (i = 1; i <= cell_count; i++) if (part_of[i] == part && sum[i, "n"] + 0 > runs) runs = sum[i, "n"] + 0
     count = level_count["server"]
     hollow_text = any_bound ? " Hollow: limited by the load generator." : ""
 
@@ -348,7 +353,7 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
     if (any_points()) figure_end("zero", slices > 4 ? 3 : 2)
 
     figure_begin(base "time", "time", file, "Time of a request" of,
-        "Percentiles of each run, mean over " plural(runs, "run", "runs") ". Each panel has its own scale." hollow_text, "milliseconds")
+        "Percentiles of each run, mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
     split("p50_ms p95_ms p99_ms", percentiles, " ")
     split("median|p95|p99", percentile_text, "|")
     if (slices == 1) split("median|95th percentile|99th percentile", percentile_text, "|")
@@ -395,11 +400,15 @@ BEGIN {
     study_load(dir "/study.txt")
     summary_load(dir "/summary.tsv")
     comparisons_load(dir "/comparisons.tsv")
-    for (i = 1; i <= cell_count; i++) if (client_bound(i)) any_bound = 1
-    if (x_name != "") x_axis()
-    for (i = 1; i <= level_count["file"]; i++) {
-        base = level["file", i]
-        sub(/\.[a-z]+$/, "", base)
-        figures_of(level["file", i], base == "-" ? "" : base "-")
+    for (p = 1; p <= part_count; p++) {
+        part_enter(p)
+        any_bound = 0
+        for (i = 1; i <= cell_count; i++) if (part_of[i] == p && client_bound(i)) any_bound = 1
+        if (x_name != "") x_axis()
+        for (i = 1; i <= level_count["file"]; i++) {
+            base = level["file", i]
+            sub(/\.[a-z]+$/, "", base)
+            figures_of(level["file", i], (base == "-" ? "" : base "-") (part_count > 1 ? "part" p "-" : ""))
+        }
     }
 }

@@ -7,7 +7,8 @@
 #
 # For each file: requests/s of all servers (FILE-requests) and of each alone (FILE-requests-SERVER), server CPU per request
 # (FILE-cpu), percentiles of the time of a request (FILE-time), ratio to the baseline (FILE-ratio), memory (FILE-memory), each
-# as .svg and .png, and list.tsv, which names them: name, kind, file, description. The x axis is the numeric factor that
+# as .svg and .png, and list.tsv, which names them: name, kind, file, description, part. A study in parts (study.awk says
+# when it is) has all of them for each, as FILE-partN-... The x axis is the numeric factor that
 # varies most; other factors that vary make the panels of a figure. The look is in dcollect.p beside dcollect.sh.
 set -euo pipefail
 export LC_ALL=C

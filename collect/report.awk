@@ -65,7 +65,7 @@ function compared_text(server, k, verb, what, more, less, many, column,    r, nu
 function average_text(server, column,    c, n, total) {
     n = total = 0
     for (c = 1; c <= cell_count; c++)
-        if (cell[c, "server"] == server && sum[c, column] != "-") { n++; total += sum[c, column] }
+        if (part_of[c] == part && cell[c, "server"] == server && sum[c, column] != "-") { n++; total += sum[c, column] }
     return n ? human(total / n) (column == "server_cpu_us_mean" ? " µs" : "") : "–"
 }
 
@@ -73,14 +73,30 @@ function average_text(server, column,    c, n, total) {
 function averaged_text(    f, n, names, count, i) {
     n = 0
     count = 0
-    for (i = 1; i <= cell_count; i++) if (cell[i, "server"] == baseline) count++
+    for (i = 1; i <= cell_count; i++) if (part_of[i] == part && cell[i, "server"] == baseline) count++
     for (f = 2; f <= factor_count; f++) if (level_count[factor[f]] > 1) names[++n] = factor[f] == "calls" ? "calls per connection" : factor[f]
     if (!n) return ""
     return "over all " thousands(count) " " (n == 1 ? "values" : "combinations") " of " join_text(names, n)
 }
 
-function abstract(    s, k, server, list, n, best, worst, text, others) {
+# A cell of the part.
+function part_first(    c) {
+    for (c = 1; c <= cell_count; c++) if (part_of[c] == part) return c
+}
+
+# The answer: of each part, if there are more than one.
+function abstract(    p, text) {
     if (study["question"] != "") paragraph("> " study["question"])
+    for (p = 1; p <= part_count; p++) {
+        part_enter(p)
+        if (part_count > 1) paragraph("**Part " p "** (" part_text[p] "):")
+        abstract_part()
+    }
+    text = bound_text()
+    if (text != "") paragraph(text)
+}
+
+function abstract_part(    s, k, server, list, n, best, worst, text, others) {
     others = level_count["server"] - 1
     if (others < 1) {
         text = one_server_text()
@@ -91,22 +107,20 @@ function abstract(    s, k, server, list, n, best, worst, text, others) {
         n = 0
         for (s = 1; s <= level_count["server"]; s++) {
             server = level["server", s]
-            if (server != baseline && (k = find_comparison("all", "rps", server, 1))) list[++n] = compared_text(server, k, "answered", "requests per second", "more", "fewer", "many", "rps_mean")
+            if (server != baseline && (k = find_comparison("all", "rps", server, part_first()))) list[++n] = compared_text(server, k, "answered", "requests per second", "more", "fewer", "many", "rps_mean")
         }
         text = n ? averaged_text() : ""
         if (n) text = opened((text == "" ? "" : "averaged " text ", ") join_sentences(list, n)) "."
         n = 0
         for (s = 1; s <= level_count["server"]; s++) {
             server = level["server", s]
-            if (server != baseline && (k = find_comparison("all", "server_cpu_us", server, 1))) list[++n] = compared_text(server, k, "took", "server CPU time per request", "more", "less", "much", "server_cpu_us_mean")
+            if (server != baseline && (k = find_comparison("all", "server_cpu_us", server, part_first()))) list[++n] = compared_text(server, k, "took", "server CPU time per request", "more", "less", "much", "server_cpu_us_mean")
         }
         if (n) text = text " As for cost, " join_sentences(list, n) "."
     } else text = ranking("rps", "requests per second", "most", "fewest") " " ranking("server_cpu_us", "server CPU time per request", "most", "least")
     if (text ~ /^ *$/) text = "There are too few valid runs for a comparison."
     paragraph(text)
-    if (others == 1) ranges()
-    text = bound_text()
-    if (text != "") paragraph(text)
+    if (others == 1 && part_count == 1) ranges()
 }
 
 # With a capital letter, unless it opens with a name.
@@ -121,7 +135,7 @@ function join_sentences(list, n,    i, text) {
 function one_server_text(    c, low, high) {
     low = high = ""
     for (c = 1; c <= cell_count; c++) {
-        if (sum[c, "rps_mean"] == "-") continue
+        if (part_of[c] != part || sum[c, "rps_mean"] == "-") continue
         if (low == "" || sum[c, "rps_mean"] + 0 < low) low = sum[c, "rps_mean"] + 0
         if (high == "" || sum[c, "rps_mean"] + 0 > high) high = sum[c, "rps_mean"] + 0
     }
@@ -136,7 +150,7 @@ function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i
     ratio[baseline] = 1
     for (s = 1; s <= level_count["server"]; s++) {
         server = level["server", s]
-        if (server == baseline || !(k = find_comparison("all", measure, server, 1))) continue
+        if (server == baseline || !(k = find_comparison("all", measure, server, part_first()))) continue
         ratio[server] = comparison[k, "ratio"]
         at[server] = k
         order[++n] = server
@@ -159,7 +173,7 @@ function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i
 function range_text(server,    i, n, higher, lower, low, high) {
     n = higher = lower = low = high = 0
     for (i = 1; i <= comparison_count; i++) {
-        if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server) continue
+        if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server || !in_part(i)) continue
         n++
         if (comparison[i, "difference"] == "higher") higher++
         if (comparison[i, "difference"] == "lower") lower++
@@ -170,6 +184,13 @@ function range_text(server,    i, n, higher, lower, low, high) {
     return "**" server "** answers more requests per second than " baseline " in " share_text(higher, n) ", fewer in " share_text(lower, n) \
         ", and no difference is shown in " share_text(n - higher - lower, n) "; its ratio runs from " \
         factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
+}
+
+# Whether a comparison belongs to the part: its cell does.
+function in_part(i,    f, key) {
+    key = comparison[i, "server"]
+    for (f = 2; f <= factor_count; f++) key = key "\t" comparison[i, factor[f]]
+    return part_of[cell_at[key]] == part
 }
 
 function share_text(k, n) { return k == n ? "all " n " cells" : k == 0 ? "none" : k " of " n " cells" }
@@ -206,7 +227,7 @@ function bound_text(    bound, of) {
 
 function figure_for(kind, file,    i) {
     for (i = 1; i <= table_rows["figures"]; i++)
-        if (figure_kind[i] == kind && figure_file[i] == file) figure_line(i)
+        if (figure_kind[i] == kind && figure_file[i] == file && figure_part[i] == part) figure_line(i)
 }
 
 function figure_line(i) { paragraph("![" figure_alt[i] "](figures/" figure_name[i] ".svg)") }
@@ -220,6 +241,7 @@ function figures_load(path,    line, fields, n) {
         figure_kind[n] = fields[2]
         figure_file[n] = fields[3]
         figure_alt[n] = fields[4]
+        figure_part[n] = fields[5]
     }
     close(path)
     table_rows["figures"] = n
@@ -267,16 +289,17 @@ function method_section(    f, runs, n, i, most, tests) {
     for (i = 1; i <= cell_count; i++) if (sum[i, "n"] + sum[i, "n_invalid"] > most) most = sum[i, "n"] + sum[i, "n_invalid"]
     runs = threat("planned", "value") + 0
     say("| factor | values |\n| --- | --- |")
+    part_leave()
     for (f = 1; f <= factor_count; f++) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
-    paragraph("All combinations of these factors make " plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
+    paragraph((part_count > 1 ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
         plural(most, "start is", "starts are") " sampled. Client and server share this machine, over its loopback interface.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
     tests = 0
     for (i = 1; i <= comparison_count; i++) if (comparison[i, "scope"] == "cell") tests++
     if (tests)
-        paragraph("Servers are compared with " baseline " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
+        paragraph("Servers are compared with " (part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
             thousands(tests) " comparisons of cells (requests per second and server CPU time per request together), is below 0.05. Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals.")
     paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
@@ -355,21 +378,21 @@ function at_x(first, server, x,    c) {
 }
 
 function results_section(    i, j, file, first, text, slices, alone) {
-    say("## Results\n")
+    if (part_count > 1) say("### Part " part ": " part_text[part] "\n")
     overall_table()
-    if (level_count["server"] > 2) ranges()
+    if (level_count["server"] > 2 || part_count > 1) ranges()
     if (" " study["claims"] " " ~ /[ ,]R1\.1[ ,]/) table_of_R1()
     for (i = 1; i <= level_count["file"]; i++) {
         file = level["file", i]
-        if (level_count["file"] > 1 || file != "-") say("### " file "\n")
-        if (i > 1) figure_for("requests", file)
+        if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file "\n")
+        if (i > 1 || part > 1) figure_for("requests", file)
         figure_for("ratio", file)
         figure_for("cpu", file)
         figure_for("time", file)
         figure_for("memory", file)
         alone = 0
         for (j = 1; j <= table_rows["figures"]; j++)
-            if (figure_kind[j] == "alone" && figure_file[j] == file) {
+            if (figure_kind[j] == "alone" && figure_file[j] == file && figure_part[j] == part) {
                 if (!alone++) say("<details><summary>Each server alone</summary>\n")
                 figure_line(j)
             }
@@ -487,7 +510,12 @@ BEGIN {
     abstract()
     for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests") { figure_line(i); break }
     claims_short()
-    results_section()
+    say("## Results\n")
+    for (p = 1; p <= part_count; p++) {
+        part_enter(p)
+        ranges_said = 0
+        results_section()
+    }
     claims_section()
     threats_section()
     method_section()

@@ -1,6 +1,6 @@
-# study.awk: reads a results folder: study.txt (study_load), runs.tsv (runs_load). Functions only.
+# study.awk: reads a results folder: study.txt (study_load), runs.tsv (runs_load). Functions only; needs text.awk.
 #
-# usage:    awk -v dir=DIR -f collect/statistics.awk -f collect/study.awk -f another.awk
+# usage:    awk -v dir=DIR -f collect/statistics.awk -f collect/study.awk -f collect/text.awk -f another.awk
 # example:  BEGIN { study_load(dir "/study.txt"); runs_load("-"); for (i = 1; i <= cell_count; i++) print cell[i, "server"] }
 #
 # After both:
@@ -14,6 +14,7 @@
 #   blocks                     the highest block
 #   x_name                     the numeric factor that varies most: the x axis of the figures; "" if none does
 #   baseline                   the server that ratios are taken against
+#   part_count, part_of[c]     the parts of the study (below); part_enter(p) narrows levels, x_name and baseline to one of them
 
 function trim(text) {
     gsub(/^[ \t]+|[ \t\r]+$/, "", text)
@@ -79,9 +80,15 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
         run_cell[i] = cell_at[run_key[i]]
         run_at[run_cell[i], run[i, "block"]] = i
     }
+    study_known()
+}
+
+# What follows from the cells.
+function study_known() {
     x_choose()
     baseline = study["baseline"]
     if (!level_seen["server", baseline]) baseline = level["server", 1]
+    parts_find()
 }
 
 # Puts the levels of each factor in order: as the study lists them, else numbers ascending, else as they came.
@@ -171,4 +178,105 @@ function client_bound(c,    b, v, n, sum) {
     n = sum = 0
     for (b = 1; b <= blocks; b++) if ((v = measured(c, b, "load_cpu")) != "") { n++; sum += v }
     return client_bound_known[c] = (n && sum / n > 0.90)
+}
+
+# --- the parts of a study ---
+#
+# A study need not be a full factorial: a server with an option may belong to another than the baseline, and a factor may vary for
+# some servers alone. Such a study falls into parts, each of which is a full factorial (or cannot be split any more) with a
+# baseline of its own. An ordinary study has one part.
+
+# The server that a server is compared with: `fork` for fork~2 and fork+option, where the study has that; a server that others
+# are compared with in this way stands for itself; the rest are compared with the study's baseline.
+function root_of(server,    parent, i, other) {
+    if ((server) in root_known) return root_known[server]
+    parent = server
+    if ((sub(/~[0-9]+$/, "", parent) || sub(/\+[^+]*$/, "", parent)) && level_seen["server", parent]) return root_known[server] = root_of(parent)
+    for (i = 1; i <= all_servers; i++) {
+        other = all_server[i]
+        if (other != server && (index(other, server "~") == 1 || index(other, server "+") == 1)) return root_known[server] = server
+    }
+    return root_known[server] = baseline
+}
+
+function parts_find(    i, c, list) {
+    all_servers = level_count["server"]
+    for (i = 1; i <= all_servers; i++) all_server[i] = level["server", i]
+    part_count = 0
+    root_known[baseline] = baseline
+    for (c = 1; c <= cell_count; c++) { cell[c, "root"] = root_of(cell[c, "server"]); list[c] = c }
+    part_split(list, cell_count, 0)
+}
+
+# Makes parts of the cells list[1..n], which are alike in the first `at` of the factors that parts are split by.
+function part_split(list, n, at,    words, count, name, i, c, value, values, seen, group, size) {
+    count = split("root load protocol service scheme keepalive processors calls requests", words, " ")
+    if (at >= 1 && (at >= count || is_factorial(list, n))) {
+        part_count++
+        part_text[part_count] = ""
+        for (i = 1; i <= n; i++) part_of[list[i]] = part_count
+        for (i = 1; i <= at; i++) {
+            value = cell[list[1], words[i]]
+            if (part_varies[words[i]])
+                part_text[part_count] = part_text[part_count] (part_text[part_count] == "" ? "" : ", ") factor_value(words[i], value)
+        }
+        return
+    }
+    name = words[at + 1]
+    values = 0
+    for (i = 1; i <= n; i++) {
+        c = list[i]
+        if (!(cell[c, name] in seen)) { seen[cell[c, name]] = ++values; size[values] = 0 }
+        group[seen[cell[c, name]], ++size[seen[cell[c, name]]]] = c
+    }
+    if (values > 1) part_varies[name] = 1
+    for (value = 1; value <= values; value++) {
+        split("", list)
+        for (i = 1; i <= size[value]; i++) list[i] = group[value, i]
+        part_split(list, size[value], at + 1)
+    }
+}
+
+function is_factorial(list, n,    i, f, seen, product, count) {
+    product = 1
+    for (f = 1; f <= factor_count; f++) {
+        count = 0
+        for (i = 1; i <= n; i++) if (!seen[f, cell[list[i], factor[f]]]++) count++
+        product *= count
+    }
+    return product == n
+}
+
+# Narrows the levels, the x axis and the baseline to those of part p, which is `part` from then on.
+function part_enter(p,    f, i, c, name, n, seen) {
+    part = p
+    if (!all_levels_kept) {
+        all_levels_kept = 1
+        for (f = 1; f <= factor_count; f++) {
+            all_level_count[factor[f]] = level_count[factor[f]]
+            for (i = 1; i <= level_count[factor[f]]; i++) all_level[factor[f], i] = level[factor[f], i]
+        }
+    }
+    for (c = 1; c <= cell_count; c++) {
+        if (part_of[c] != p) continue
+        baseline = cell[c, "root"]
+        for (f = 1; f <= factor_count; f++) seen[f, cell[c, factor[f]]] = 1
+    }
+    for (f = 1; f <= factor_count; f++) {
+        name = factor[f]
+        n = 0
+        for (i = 1; i <= all_level_count[name]; i++)
+            if ((f, all_level[name, i]) in seen) level[name, ++n] = all_level[name, i]
+        level_count[name] = n
+    }
+    x_choose()
+}
+
+# Back to the levels of the whole study.
+function part_leave(    f, i) {
+    if (!all_levels_kept) return
+    for (f = 1; f <= factor_count; f++) {
+        level_count[factor[f]] = all_level_count[factor[f]]
+        for (i = 1; i <= all_level_count[factor[f]]; i++) level[factor[f], i] = all_level[factor[f], i]
+    }
 }

@@ -16,5 +16,5 @@ here=$(dirname -- "${BASH_SOURCE[0]}")
 . "$here/stage.sh"
 
 stage_begin "$@"
-summarise() { believed_runs "$dir" | awk_with "$dir" statistics study summary; }
+summarise() { believed_runs "$dir" | awk_with "$dir" statistics study text summary; }
 stage_write "$dir/summary.tsv" summarise

@@ -21,9 +21,7 @@ function summary_load(path,    line, names, fields, columns, n, i, c, f) {
     }
     close(path)
     levels_sort()
-    x_choose()
-    baseline = study["baseline"]
-    if (!level_seen["server", baseline]) baseline = level["server", 1]
+    study_known()
 }
 
 # Reads comparisons.tsv: comparison[i, column], i = 1..comparison_count; comparison_at[scope, measure, server, slice] with
@@ -42,11 +40,12 @@ function comparisons_load(path,    line, names, fields, columns, i, f, key) {
     close(path)
 }
 
-# The slices: combinations of the factors that vary beside the server, the x axis and, if `each_file`, those of one file.
+# The slices of the part: combinations of the factors that vary beside the server, the x axis and, if `each_file`, those of one file.
 # Into slice_first[1..n] a cell of each, slice_text its name; returns n.
 function slices_of(file, slice_first, slice_text,    c, f, name, key, text, seen, n) {
     n = 0
     for (c = 1; c <= cell_count; c++) {
+        if (part_of[c] != part) continue
         if (file != "" && cell[c, "file"] != file) continue
         key = text = ""
         for (f = 2; f <= factor_count; f++) {

@@ -78,21 +78,25 @@ function join_text(list, n,    i, out) {
 # A factor's value in words: requests 1000 -> "1,000 requests".
 function factor_value(name, v) {
     if (name == "concurrency") return "concurrency " v
-    if (name == "requests") return thousands(v) (v == 1 ? " request" : " requests")
+    if (name == "requests") return thousands(v) (connections_counted() ? " connection" : " request") (v == 1 ? "" : "s")
     if (name == "calls") return v (v == 1 ? " call" : " calls") " per connection"
     if (name == "keepalive") return "keep-alive " v
     if (name == "processors") return v == "all" ? "all processors" : v == 1 ? "1 processor" : v " processors"
     if (name == "protocol") return v " protocol"
     if (name == "service") return "service " v
     if (name == "load") return "load by " v
+    if (name == "root") return v
     if (name == "file") return v == "-" ? "" : v
     return v
 }
 
+# httperf counts connections where the others count requests.
+function connections_counted() { return level_count["load"] == 1 && level["load", 1] == "httperf" }
+
 # The unit of the x axis.
 function x_title(name) {
     if (name == "concurrency") return "concurrency (connections at once)"
-    if (name == "requests") return "requests in all"
+    if (name == "requests") return connections_counted() ? "connections in all" : "requests in all"
     if (name == "calls") return "calls per connection"
     return name
 }

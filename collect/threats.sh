@@ -19,6 +19,6 @@ planned=0
 if [[ -f $dir/plan.tsv ]]; then planned=$(($(wc -l <"$dir/plan.tsv") - 1)); fi
 weigh() {
     believed_runs "$dir" | "${AWK:-awk}" -v dir="$dir" -v planned="$planned" -f "$here/statistics.awk" -f "$here/study.awk" \
-        -f "$here/threats.awk"
+        -f "$here/text.awk" -f "$here/threats.awk"
 }
 stage_write "$dir/threats.tsv" weigh

@@ -146,6 +146,14 @@ for my $awk (@awks) {
     system("AWK=$awk '$collect/summary.sh' '$folder'");
     is(qx(cat '$folder/summary.tsv'), $before, "$awk: half a row and a row told twice change nothing");
 
+    # A study whose servers belong to different baselines, and in which factors vary for some servers alone.
+    my $parts = analysed($awk, "parts-$awk", '--kind', 'mistakes', '--blocks', 4);
+    my %pairs = map { ("$_->{server} / $_->{baseline} by $_->{load}" => 1) } table("$parts/comparisons.tsv");
+    is(join("\n", sort keys %pairs), join("\n", 'floor-one+work8000+backlog5 / floor-one+work8000 by *',
+        'floor-one+work8000+backlog5 / floor-one+work8000 by ab', 'floor-one+work8000+backlog5 / floor-one+work8000 by httperf',
+        'floor-thread+joinable / floor-thread by ab', 'floor-thread+split-writes / floor-thread by httperf'),
+        "$awk: every mistake meets the same server without it");
+
     # A/A: a server against itself. No difference is found; the plain 5% tests reject about 5% of the time.
     my $same = analysed($awk, "same-$awk", '--kind', 'same-server', '--concurrency', 15, '--seed', 3);
     my @cells = grep { $_->{scope} eq 'cell' } table("$same/comparisons.tsv");

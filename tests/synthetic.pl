@@ -33,19 +33,27 @@ my %studies = (
         requests => [1000, 10000], calls => [1, 2, 5], load => ['httperf'], file => ['small.txt'],
         protocol => ['simple', 'persistent']},
     'mistakes' => {title => 'The classical mistakes', source => 'four classroom reports', claims => 'R1.5 R2.1 R3.4',
-        server => ['floor-thread', 'floor-thread+backlog5', 'floor-thread+split-writes', 'floor-thread+joinable'],
-        concurrency => [1 .. 10, 20, 30, 50], file => ['small.txt']},
+        server => ['floor-thread', 'floor-thread+joinable', 'floor-thread+split-writes', 'floor-one+work8000', 'floor-one+work8000+backlog5'],
+        concurrency => [1, 3, 5 .. 8, 10, 20, 30], file => ['small.txt'], calls => [1, 2, 5], load => ['ab', 'httperf'],
+        where => sub {
+            my $cell = shift;
+            return $cell->{calls} == 1 if $cell->{server} =~ /floor-one/;
+            return $cell->{load} eq 'ab' && $cell->{calls} == 1 if $cell->{server} =~ /joinable/;
+            return $cell->{load} eq 'httperf' && $cell->{concurrency} == 1 if $cell->{server} =~ /split/;
+            return $cell->{load} eq 'ab' ? $cell->{calls} == 1 : $cell->{concurrency} == 1;
+        }},
 );
 my $study = $studies{$kind} or die "$0: unknown kind $kind\n";
 my %factor = (server => ['fork', 'thread'], file => ['small.txt', 'big.txt'], concurrency => [1 .. $top], requests => [1000],
     calls => [1], keepalive => ['off'], scheme => ['http'], protocol => ['pipelined'], service => ['files'],
-    processors => ['all'], load => ['ab'], map { ref $study->{$_} ? ($_ => $study->{$_}) : () } keys %$study);
+    processors => ['all'], load => ['ab'], map { ref $study->{$_} eq 'ARRAY' ? ($_ => $study->{$_}) : () } keys %$study);
 my @factors = qw(server file concurrency requests calls keepalive scheme protocol service processors load);
 
 my @cells = ({});
 for my $name (@factors) {
     @cells = map { my $cell = $_; map { {%$cell, $name => $_} } @{$factor{$name}} } @cells;
 }
+@cells = grep { $study->{where}->($_) } @cells if $study->{where};
 
 sub noise { my $spread = shift; exp($spread * sqrt(-2 * log(1 - rand)) * cos(6.283185307179586 * rand)) }
 
@@ -77,12 +85,12 @@ for my $block (1 .. $blocks) {
         $run++;
         $order++;
         my ($server, $x) = @$cell{qw(server concurrency)};
-        my $limit = $server =~ /fork|prefork/ ? 13000 : 30000;
+        my $limit = $server =~ /fork|prefork/ ? 13000 : $server =~ /work8000/ ? 120 : 30000;
         $limit *= 0.5 if $cell->{processors} eq '1';
         $limit *= 0.93 if $cell->{file} eq 'big.txt';
         my $rps = $limit * $x / ($x + 0.8);
         $rps /= 11 if $server =~ /backlog5/ && $x > 6;
-        $rps = $x / 0.041 if $server =~ /split-writes/;
+        $rps = $x * $cell->{calls} / (0.0001 + 0.041 * ($cell->{calls} - 1)) if $server =~ /split-writes/;
         $rps *= 1 - 0.2 * $order / @order if $server =~ /joinable/;
         $rps *= $cell->{requests} / ($cell->{requests} + 5) * noise(0.05) if $kind eq 'requests';
         $rps *= 0.02 if $kind eq 'persistent' && $cell->{protocol} eq 'persistent' && $cell->{calls} == 5 && $server !~ /apache/;
