@@ -53,7 +53,7 @@ finish() {
     servers_stop
     cost_end
     if [[ $work ]]; then rm -rf -- "$work"; fi
-    rm -f -- "$dir/.work"
+    rm -f -- "$dir/.work" "$dir/.lock"
 }
 interrupted() {
     stopping=yes
@@ -61,6 +61,13 @@ interrupted() {
 }
 trap finish EXIT
 trap interrupted INT TERM HUP
+
+# One at a time; what was killed a moment ago may need another to end.
+exec {lock}>"$dir/.lock"
+if ! flock -w 5 "$lock"; then
+    trap - EXIT
+    fail "$dir is being worked on already"
+fi
 
 # What a run that was killed left behind.
 if [[ -s $dir/.work ]]; then
@@ -235,8 +242,9 @@ run_one() {
         { read -ra told <"$work/run.result"; } 2>/dev/null || :
         seconds_to_us "${told[0]:-0}"
         if [[ ${told[7]:-} == no ]]; then
-            words="server died: $(server_words "$key")"
-            say "run $run: $server died: $(server_words "$key")"
+            words=$(server_words "$key")
+            words="server died${words:+: $words}"
+            say "run $run: $server: $words"
             server_stop "$key"
         elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk && ${probed[$key]:-} != no ]]; then
             probe || :
@@ -286,6 +294,8 @@ for planned in "${plan[@]:1}"; do
         last_block=$block
     fi
     progress run
+    # Whoever started this may have been killed.
+    if ! kill -0 "$PPID" 2>/dev/null; then stopping=yes; fi
     if [[ $stopping ]]; then break; fi
     if ! run_one; then
         if [[ ! $stopping ]]; then fail "run $run could not be recorded; every run before is kept"; fi
