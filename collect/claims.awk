@@ -413,9 +413,31 @@ function claim_R3_4(    i, label, other, calls) {
         if (label !~ /\+split/) continue
         other = without_mistake(label)
         part_servers("reading", label, other, "rps", "calls=" calls, (level_count["calls"] > 1 ? ", " factor_value("calls", calls) : ""), "below", 0.5)
+        if (longer(label, other, "calls=" calls))
+            part_add("reading", label " - " other ", mean time of a request" (level_count["calls"] > 1 ? ", " factor_value("calls", calls) : ""), "ms", "within", 20, 60)
         part_servers("reading", label, other, "server_cpu_us", "calls=" calls, ", so that it waits and does not work", "below", 10)
     }
     claim_end()
+}
+
+# How much longer a request to server a takes than one to b, in milliseconds, over the picked cells, into test.
+function longer(a, b, conditions,    n, i, ca, cb, block, va, vb, k, sum, values, count) {
+    n = pick(conditions " server=" a, picked)
+    count = 0
+    for (block = 1; block <= blocks; block++) {
+        k = sum = 0
+        for (i = 1; i <= n; i++) {
+            ca = picked[i]
+            cb = cell_like(ca, "server", b)
+            if (!cb || (va = measured(ca, block, "mean_ms")) == "" || (vb = measured(cb, block, "mean_ms")) == "") continue
+            sum += va - vb
+            k++
+        }
+        if (k) values[++count] = sum / k
+    }
+    if (count < 2) return 0
+    paired_test(values, count, test)
+    return 1
 }
 
 # A server against itself: how many of the plain tests call it different.

@@ -56,7 +56,8 @@ function compared_text(server, k, verb, what, more, less, many, column,    r, nu
         sprintf("%." estimate_places(r, comparison[k, "low"], comparison[k, "high"]) "f", r) ", 95% interval " \
         interval_text(comparison[k, "low"], comparison[k, "high"], r) ")"
     if (comparison[k, "difference"] == "not shown")
-        return "no difference in " what " between **" server "** and " baseline " is shown " numbers
+        return "no difference in " what " between **" server "** and " baseline " is shown " \
+            (comparison[k, "low"] > 1 || comparison[k, "high"] < 1 ? "once the number of comparisons is allowed for " : "") numbers
     if (r >= 2 || r <= 0.5)
         return "**" server "** " verb " " factor_text(r) " times as " many " " what " as " baseline " " numbers
     return "**" server "** " verb " " percent_text(r - 1) " " (r > 1 ? more : less) " " what " than " baseline " " numbers
@@ -87,6 +88,7 @@ function part_first(    c) {
 # The answer: of each part, if there are more than one.
 function abstract(    p, text) {
     if (study["question"] != "") paragraph("> " study["question"])
+    if (part_count > 1) claims_short()
     for (p = 1; p <= part_count; p++) {
         part_enter(p)
         if (part_count > 1) paragraph("**Part " p "** (" part_text[p] "):")
@@ -509,7 +511,7 @@ BEGIN {
     say("## Abstract\n")
     abstract()
     for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests") { figure_line(i); break }
-    claims_short()
+    if (part_count == 1) claims_short()
     say("## Results\n")
     for (p = 1; p <= part_count; p++) {
         part_enter(p)
@@ -523,7 +525,7 @@ BEGIN {
     reproduce_section()
 }
 
-# One line of verdicts below the abstract.
+# One line of verdicts.
 function claims_short(    i, n, list) {
     n = 0
     for (i = 1; i <= table_rows["claims"]; i++)

@@ -56,6 +56,7 @@ function interval_text(low, high, v,    places) {
 
 function estimate_places(v, low, high,    places) {
     places = v >= 100 ? 0 : v >= 10 ? 1 : 2
+    while (places < 6 && v > 0 && v < 10 ^ (1 - places)) places++
     while (places < 5 && high - low < 2 / 10 ^ places && high > low) places++
     return places
 }
@@ -77,6 +78,7 @@ function join_text(list, n,    i, out) {
 
 # A factor's value in words: requests 1000 -> "1,000 requests".
 function factor_value(name, v) {
+    if (v == "-") return name " not set"
     if (name == "concurrency") return "concurrency " v
     if (name == "requests") return thousands(v) (connections_counted() ? " connection" : " request") (v == 1 ? "" : "s")
     if (name == "calls") return v (v == 1 ? " call" : " calls") " per connection"
@@ -86,7 +88,7 @@ function factor_value(name, v) {
     if (name == "service") return "service " v
     if (name == "load") return "load by " v
     if (name == "root") return v
-    if (name == "file") return v == "-" ? "" : v
+    if (name == "file") return v
     return v
 }
 

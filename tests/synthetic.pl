@@ -31,7 +31,7 @@ my %studies = (
     'persistent' => {title => 'Calls per connection', source => 'performance testing report', claims => 'R3.1 R3.3 R3.4',
         server => ['apache-prefork', 'fork', 'thread'], baseline => 'apache-prefork', concurrency => [1],
         requests => [1000, 10000], calls => [1, 2, 5], load => ['httperf'], file => ['small.txt'],
-        protocol => ['simple', 'persistent']},
+        protocol => ['simple', 'persistent'], where => sub { $_[0]{protocol} ne 'simple' || $_[0]{calls} == 1 }},
     'mistakes' => {title => 'The classical mistakes', source => 'four classroom reports', claims => 'R1.5 R2.1 R3.4',
         server => ['floor-thread', 'floor-thread+joinable', 'floor-thread+split-writes', 'floor-one+work8000', 'floor-one+work8000+backlog5'],
         concurrency => [1, 3, 5 .. 8, 10, 20, 30], file => ['small.txt'], calls => [1, 2, 5], load => ['ab', 'httperf'],
