@@ -1,0 +1,37 @@
+/* What the unit tests share: a table becomes a list of cases, each a test of its own with a name of its own. */
+#ifndef TESTS_UNIT_H
+#define TESTS_UNIT_H
+
+#include "common/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define UNIT_LIMIT 1000
+
+static struct CMUnitTest unit_tests[UNIT_LIMIT];
+static size_t unit_count;
+
+static inline void unit_add(const char *name, void (*function)(void **), const void *row)
+{
+    if (unit_count == UNIT_LIMIT)
+        __builtin_trap();
+    unit_tests[unit_count++] = (struct CMUnitTest){
+        .name = name, .test_func = function, .initial_state = (void *)(uintptr_t)row};
+}
+
+/* Adds a case for each row of a table whose rows begin with their name. */
+#define UNIT_TABLE(table, function)                                                                \
+    for (size_t row_ = 0; row_ < sizeof(table) / sizeof(table)[0]; row_++)                         \
+    unit_add((table)[row_].name, function, &(table)[row_])
+
+static inline int unit_run(const char *group)
+{
+    return _cmocka_run_group_tests(group, unit_tests, unit_count, NULL, NULL);
+}
+
+#endif
