@@ -9,6 +9,8 @@
 # httperf  `requests` connections with `calls` requests each: one after the other at concurrency 1, or `rate` of them a second
 #          where the study sets one. At a higher concurrency as many connections as that come at once, and no more follow:
 #          where ab opens the next one in place of the first that is answered, here everybody has to wait for his own turn.
+#          Not with --hog, which binds each connection to a port before it connects, and spins for up to a minute when ports
+#          wait out their time; the kernel, left alone, gives a port again for another server at once.
 #          httperf never sleeps, so its own CPU time says nothing and is not recorded, and it wants a processor for itself.
 # wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not apply.
 
@@ -32,7 +34,7 @@ load_command() {
         load_argv+=("$url$file")
         ;;
     httperf)
-        load_argv=(httperf --hog --server "${address%:*}" --port "${address##*:}" --uri "/$file"
+        load_argv=(httperf --server "${address%:*}" --port "${address##*:}" --uri "/$file"
             --num-conns "$requests" --num-calls "$calls" --timeout "${timeout:-60}")
         if ((concurrency > 1)); then load_argv+=(--rate 10000); elif [[ ${rate:-} ]]; then load_argv+=(--rate "$rate"); fi
         if [[ $url == https:* ]]; then load_argv+=(--ssl); fi
