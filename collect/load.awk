@@ -61,6 +61,8 @@ function read_httperf(    line) {
         else if (line ~ /^httperf: /) said = line
     }
     if (complete > 0 && seconds > 0) rps = complete / seconds
+    # One after the other they tell their mean to more than the one digit that is printed.
+    if (in_turn && rps > 0) mean = 1000 / rps
     if (said ~ /warning/) said = ""
 }
 

@@ -51,6 +51,6 @@ load_command() {
 # Prints the measured columns of a run, from `seconds` on. `length` is what the document must have.
 load_row() {
     "${AWK:-awk}" -v generator="$load" -v want="$requests" -v calls="$calls" -v bytes="$bytes" -v limit="${timeout:-60}" \
-        -v concurrency="$concurrency" -v words="$4" -v switches="${5:-}" \
+        -v in_turn="$((concurrency == 1 && ${rate:-0} == 0))" -v words="$4" -v switches="${5:-}" \
         -v out="$1" -v percentiles="$2" -v result="$3" -f "$project/collect/load.awk"
 }

@@ -4,6 +4,7 @@
 # usage:    recipe_known LABEL; recipe_lack LABEL; recipe_command LABEL PORT
 # example:  recipe_list
 #
+# Our servers are found by their name, NAME_server, in the folder SERVER_FOLDER (that of the project).
 # A label is RECIPE[+OPTION[=VALUE]]...[~N]: `fork`, `fork~2`, `fork+no-sandbox`, `floor-thread+backlog5`. For our servers an
 # option is one of theirs without the dashes; what the floors know is in floor.c. Peers take none.
 # Peers get a configuration each that is fair to them: the same documents, no access log, the same backlog, as many
