@@ -1,5 +1,6 @@
-/* For valgrind 3.19, which does not know openat2: a library to preload that answers it by openat. The checks that
- * openat2 makes are left out, so it is for a run that looks for leaks, and for nothing else. */
+/* For valgrind 3.19, which does not know openat2: a library to preload that answers it by openat.
+ * The checks that openat2 makes are left out, so it is for a run that looks for leaks, and for
+ * nothing else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,4 +1,5 @@
-/* What the unit tests share: a table becomes a list of cases, each a test of its own with a name of its own. */
+/* What the unit tests share: a table becomes a list of cases, each a test of its own with a name of
+ * its own. */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -16,12 +18,37 @@
 static struct CMUnitTest unit_tests[UNIT_LIMIT];
 static size_t unit_count;
 
+/* The name as a test line can show it. */
+static inline const char *unit_printable(const char *name)
+{
+    static char names[64 * 1024];
+    static size_t used;
+    const char *printable = names + used;
+
+    if (*name == '\0')
+        name = "(nothing)";
+    for (; *name != '\0'; name++) {
+        unsigned char byte = (unsigned char)*name;
+        if (sizeof names - used < 8)
+            __builtin_trap();
+        if (byte == '\r' || byte == '\n')
+            used += (size_t)sprintf(names + used, "\\%c", byte == '\r' ? 'r' : 'n');
+        else if (byte < ' ' || byte >= 0x7f || byte == '#')
+            used += (size_t)sprintf(names + used, "\\x%02x", byte);
+        else
+            names[used++] = *name;
+    }
+    names[used++] = '\0';
+    return printable;
+}
+
 static inline void unit_add(const char *name, void (*function)(void **), const void *row)
 {
     if (unit_count == UNIT_LIMIT)
         __builtin_trap();
-    unit_tests[unit_count++] = (struct CMUnitTest){
-        .name = name, .test_func = function, .initial_state = (void *)(uintptr_t)row};
+    unit_tests[unit_count++] = (struct CMUnitTest){.name = unit_printable(name),
+                                                   .test_func = function,
+                                                   .initial_state = (void *)(uintptr_t)row};
 }
 
 /* Adds a case for each row of a table whose rows begin with their name. */

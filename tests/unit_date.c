@@ -88,12 +88,12 @@ static void check_read(void **state)
 }
 
 static const struct date_case write_cases[] = {
-    {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777},     {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
-    {"Wed, 31 Dec 1969 23:59:59 GMT", -1},            {"Tue, 29 Feb 2000 00:00:00 GMT", 951782400},
-    {"Mon, 01 Mar 1999 00:00:00 GMT", 920246400},     {"Tue, 19 Jan 2038 03:14:08 GMT", 2147483648},
-    {"Fri, 31 Dec 9999 23:59:59 GMT", 253402300799},  {"Fri, 31 Dec 9999 23:59:59 GMT", INT64_MAX},
-    {"Mon, 01 Jan 0001 00:00:00 GMT", -62135596800},  {"Mon, 01 Jan 0001 00:00:00 GMT", INT64_MIN},
-    {"Sun, 28 Feb 2100 23:59:59 GMT", 4107542399},    {"Mon, 01 Mar 2100 00:00:00 GMT", 4107542400},
+    {"Sun, 06 Nov 1994 08:49:37 GMT", 784111777},    {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
+    {"Wed, 31 Dec 1969 23:59:59 GMT", -1},           {"Tue, 29 Feb 2000 00:00:00 GMT", 951782400},
+    {"Mon, 01 Mar 1999 00:00:00 GMT", 920246400},    {"Tue, 19 Jan 2038 03:14:08 GMT", 2147483648},
+    {"Fri, 31 Dec 9999 23:59:59 GMT", 253402300799}, {"Fri, 31 Dec 9999 23:59:59 GMT", INT64_MAX},
+    {"Mon, 01 Jan 0001 00:00:00 GMT", -62135596800}, {"Mon, 01 Jan 0001 00:00:00 GMT", INT64_MIN},
+    {"Sun, 28 Feb 2100 23:59:59 GMT", 4107542399},   {"Mon, 01 Mar 2100 00:00:00 GMT", 4107542400},
 };
 
 static void check_write(void **state)

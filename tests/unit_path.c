@@ -107,8 +107,8 @@ static void check_case(void **state)
     assert_int_equal(length, strlen(row->path));
 }
 
-/* Targets of any length: the path fits, or is refused. The memory is the exact size, so that a sanitizer sees a
- * byte too far. */
+/* Targets of any length: the path fits, or is refused. The memory is the exact size, so that a
+ * sanitizer sees a byte too far. */
 static void check_lengths(void **state)
 {
     static const char *const patterns[] = {"/x", "/xx", "//", "/x/", "/%78", "/x/..", "/./"};

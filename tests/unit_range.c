@@ -35,7 +35,9 @@ static const struct range_case cases[] = {
     {"bytes=-99999999999999999999999999", 10, 1, {{0, 10}}},
     {"bytes=0-0", 1, 1, {{0, 1}}},
     {"bytes=18446744073709551613-", UINT64_MAX, 1, {{UINT64_MAX - 2, UINT64_MAX}}},
-    {"bytes=18446744073709551614-18446744073709551614", UINT64_MAX, 1,
+    {"bytes=18446744073709551614-18446744073709551614",
+     UINT64_MAX,
+     1,
      {{UINT64_MAX - 1, UINT64_MAX}}},
     {"bytes=0-18446744073709551615", UINT64_MAX, 1, {{0, UINT64_MAX}}},
     {"BYTES=0-0", 10, 1, {{0, 1}}},
@@ -133,7 +135,8 @@ static void check_limit(void **state)
     assert_int_equal(count_of(3000), IGNORED);
 }
 
-/* Whatever ranges are asked for, those that are sent do not overlap and are together no longer than the whole. */
+/* Whatever ranges are asked for, those that are sent do not overlap and are together no longer than
+ * the whole. */
 static void check_disjoint(void **state)
 {
     uint32_t random = 1;

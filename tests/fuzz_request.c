@@ -1,0 +1,317 @@
+/* Fuzzes all that reads what a client sends: heads, bodies, paths, ranges, dates, preconditions.
+ * Whatever the bytes are, nothing may be read or written out of bounds, and how the bytes are cut
+ * must not change what is read.
+ *
+ * On its own it makes mutations of the seeds below from a fixed start, so many as the first
+ * argument says, and prints the result as TAP. For libFuzzer: clang -g -O1 -D_GNU_SOURCE -I.
+ * -DFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_request.c common/?*.c */
+#include "common/conditional.h"
+#include "common/content.h"
+#include "common/date.h"
+#include "common/path.h"
+#include "common/range.h"
+#include "common/request.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "fuzz_request: it does not hold that %s\n", what);
+    abort();
+}
+
+/* A copy of the exact size, so that a sanitizer sees a byte too far. */
+static char *copy_of(const char *bytes, size_t size)
+{
+    char *copy = malloc(size > 0 ? size : 1);
+
+    require(copy != NULL, "there is memory");
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+static void try_path(struct text target)
+{
+    char *path = malloc(PATH_LIMIT);
+    size_t length;
+
+    require(path != NULL, "there is memory");
+    if (path_resolve(target, path, &length) == PATH_GOOD) {
+        require(length < PATH_LIMIT && path[length] == '\0', "a path fits and ends");
+        require(memchr(path, '\0', length) == NULL, "a path has no NUL within");
+        require(path[0] != '/' && path[0] != '.', "a path neither begins at the top nor is hidden");
+        require(strstr(path, "/.") == NULL && strstr(path, "//") == NULL,
+                "no segment is hidden, empty or climbs");
+    }
+    free(path);
+}
+
+static void try_range(struct text value, uint64_t size)
+{
+    struct range ranges[RANGE_LIMIT];
+    int count = range_read(value, size, ranges);
+    uint64_t sum = 0;
+
+    require(count >= -1 && count <= RANGE_LIMIT, "the number of ranges is limited");
+    for (int i = 0; i < count; i++) {
+        require(ranges[i].first < ranges[i].end && ranges[i].end <= size, "a range is within");
+        sum += ranges[i].end - ranges[i].first;
+    }
+    require(sum <= size, "the ranges are no longer than the whole");
+}
+
+static void try_fields(const struct request *request)
+{
+    static const struct validators validators = {.etag = TEXT_IS("\"a\""), .modified = 784111777};
+
+    conditional_judge(request, &validators, 800000000);
+    conditional_range(request, &validators, 800000000);
+    for (enum field_name name = 0; name <= FIELD_OTHER; name++) {
+        size_t from = 0;
+        struct text value;
+        while (request_field(request, name, &from, &value)) {
+            int64_t seconds;
+            try_range(value, 10);
+            try_range(value, UINT64_MAX);
+            date_read(value, 1700000000, &seconds);
+        }
+    }
+}
+
+struct result {
+    enum request_progress progress;
+    int status;
+    size_t taken;
+    size_t fields;
+};
+
+/* Reads the head in steps; each step from memory of its own. */
+static struct result read_head(const char *bytes, size_t size, size_t step)
+{
+    struct result result = {.progress = REQUEST_PARTIAL};
+    struct request request;
+
+    request_start(&request);
+    for (size_t known = 0; known < size && result.progress == REQUEST_PARTIAL;) {
+        char *copy;
+        known = size - known > step ? known + step : size;
+        copy = copy_of(bytes, known);
+        result.progress = request_read(&request, (struct text){copy, known}, &result.taken);
+        if (result.progress == REQUEST_WHOLE) {
+            require(result.taken > 0 && result.taken <= known, "a head ends within its bytes");
+            result.fields = request.field_count;
+            try_path(request.path);
+            try_fields(&request);
+        }
+        free(copy);
+    }
+    if (result.progress == REQUEST_REFUSED) {
+        result.status = request.status;
+        require(request.status >= 400 && request.status < 600 && request.problem != NULL,
+                "a refusal says why");
+    }
+    if (result.progress != REQUEST_WHOLE)
+        result.taken = 0;
+    return result;
+}
+
+struct body_result {
+    enum content_progress progress;
+    int status;
+    size_t taken;
+};
+
+static struct body_result read_body(const char *bytes, size_t size, size_t step)
+{
+    struct body_result result = {.progress = CONTENT_PARTIAL};
+    struct request request;
+    struct content content;
+
+    request_start(&request);
+    request.framing = FRAMING_CHUNKED;
+    content_start(&content, &request);
+    while (result.taken < size && result.progress == CONTENT_PARTIAL) {
+        size_t portion = size - result.taken < step ? size - result.taken : step;
+        char *copy = copy_of(bytes + result.taken, portion);
+        struct text rest = {copy, portion};
+        result.progress = content_read(&content, &rest);
+        require(rest.length <= portion, "no more is taken than there is");
+        require(result.progress != CONTENT_PARTIAL || rest.length == 0,
+                "a body that is not whole takes all");
+        result.taken += portion - rest.length;
+        free(copy);
+    }
+    if (result.progress == CONTENT_REFUSED) {
+        result.status = content.status;
+        result.taken = 0;
+    }
+    return result;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *bytes = (const char *)data;
+    struct text all = {bytes, size};
+    struct result whole = read_head(bytes, size, size), cut = read_head(bytes, size, 1 + size / 3);
+    struct body_result body = read_body(bytes, size, size), parts = read_body(bytes, size, 3);
+    int64_t seconds;
+
+    require(whole.progress == cut.progress && whole.taken == cut.taken &&
+                whole.fields == cut.fields,
+            "a head is the same however it is cut");
+    require(body.progress == parts.progress && body.status == parts.status &&
+                body.taken == parts.taken,
+            "a body is the same however it is cut");
+    try_path(all);
+    try_range(all, 1000);
+    date_read(all, 1700000000, &seconds);
+    return 0;
+}
+
+#ifndef FUZZER
+static const char *const seeds[] = {
+    "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "HEAD http://a:80/b/../c%20d?e=f HTTP/1.1\r\nHost: a\r\nConnection: close, x\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=\"y\"\r\nhello\r\n0\r\nA: "
+    "b\r\n\r\n",
+    "GET / HTTP/1.0\r\nConnection: keep-alive\r\nRange: bytes=0-1,5-,-3\r\nIf-Range: \"a\"\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: [::1]:80\r\nIf-None-Match: W/\"a\", \"b\\\"c\"\r\nIf-Match: *\r\n"
+    "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+    "If-Unmodified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nIf-Range: Sun Nov  6 08:49:37 1994\r\n\r\n",
+    "\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: a\r\nUser-Agent: \x80\xff\t x\r\nReferer: /\r\n\r\n",
+    "5;a=\"b\\\"c\"\r\nhello\r\n00a\r\n0123456789\r\n0;x\r\nTrailer: y\r\n\r\nGET",
+    "bytes=0-0,5-5,-1,99-,3-4",
+    "/a/./b/../c//%2e%2E/d%2fe/.f/%00%zz",
+    "Sun, 06 Nov 1994 08:49:37 GMT",
+};
+
+/* What mutations like to put in. */
+static const char *const words[] = {
+    "\r\n",
+    "\r",
+    "\n",
+    "\0",
+    ":",
+    " ",
+    "\t",
+    ",",
+    ";",
+    "\"",
+    "\\",
+    "%",
+    "/",
+    "..",
+    "/../",
+    "//",
+    "%2e",
+    "-",
+    "=",
+    "0",
+    "18446744073709551615",
+    "ffffffffffffffff",
+    "\r\n\r\n",
+    "Host: a\r\n",
+    "chunked",
+    "Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Range: bytes=",
+    "HTTP/1.1",
+    "*",
+    "W/",
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+#define INPUT_LIMIT     40000
+
+static uint64_t random_state = 20210315;
+
+static size_t random_below(size_t limit)
+{
+    random_state = random_state * 6364136223846793005U + 1442695040888963407U;
+    return (size_t)(random_state >> 33) % limit;
+}
+
+static size_t insert(char *input, size_t size, const char *added, size_t length)
+{
+    size_t at = random_below(size + 1);
+
+    if (size + length > INPUT_LIMIT)
+        return size;
+    memmove(input + at + length, input + at, size - at);
+    memcpy(input + at, added, length);
+    return size + length;
+}
+
+static size_t mutate(char *input, size_t size)
+{
+    char block[1024];
+    size_t from, length;
+
+    switch (random_below(6)) {
+    case 0: /* another byte */
+        if (size > 0)
+            input[random_below(size)] = (char)random_below(256);
+        return size;
+    case 1: { /* a word */
+        const char *word = words[random_below(COUNT_OF(words))];
+        return insert(input, size, word, strlen(word) + (word[0] == '\0'));
+    }
+    case 2: /* a part of it once more, perhaps many times */
+        if (size == 0)
+            return size;
+        from = random_below(size);
+        length = random_below(size - from < sizeof block ? size - from : sizeof block) + 1;
+        memcpy(block, input + from, length);
+        for (size_t times = random_below(8) == 0 ? random_below(400) : 1; times > 0; times--)
+            size = insert(input, size, block, length);
+        return size;
+    case 3: /* a part less */
+        if (size == 0)
+            return size;
+        from = random_below(size);
+        length = random_below(size - from) + 1;
+        memmove(input + from, input + from + length, size - from - length);
+        return size - length;
+    case 4: /* a single bit */
+        if (size > 0)
+            input[random_below(size)] ^= (char)(1 << random_below(8));
+        return size;
+    default: { /* a part of another seed */
+        const char *other = seeds[random_below(COUNT_OF(seeds))];
+        from = random_below(strlen(other));
+        return insert(input, size, other + from, random_below(strlen(other) - from) + 1);
+    }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 200000;
+    char *input = malloc(INPUT_LIMIT);
+
+    require(input != NULL, "there is memory");
+    for (long round = 0; round < rounds; round++) {
+        const char *seed = seeds[(size_t)round % COUNT_OF(seeds)];
+        size_t size = strlen(seed);
+
+        memcpy(input, seed, size);
+        for (size_t mutations = (size_t)round < COUNT_OF(seeds) ? 0 : 1 + random_below(6);
+             mutations > 0; mutations--)
+            size = mutate(input, size);
+        LLVMFuzzerTestOneInput((const uint8_t *)input, size);
+    }
+    free(input);
+    printf("1..1\nok 1 - %ld mutations of requests, bodies, paths, ranges and dates\n", rounds);
+    return 0;
+}
+#endif
