@@ -84,7 +84,7 @@ build() {
     # shellcheck source=collect/install.sh disable=SC1091
     if [[ -e $project/collect/install.sh ]]; then . "$project/collect/install.sh"; fi
     install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox "$@" ||
-        complain 1 'without these programs no study can be made'
+        exit 1
     local log
     log=$(mktemp "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
     if ! make -s -C "$project" >"$log" 2>&1; then
@@ -211,8 +211,9 @@ if [[ $resume ]]; then
     if ((${#overrides[@]})) || [[ $quick$seed$output ]]; then complain 2 '--resume goes on with the plan as it is, and takes no other option'; fi
     if [[ $resume == latest ]]; then
         resume=''
-        for folder in "$project"/results/*/*/; do
-            if [[ ${positional[0]:-} && $folder != */results/${positional[0]:-}/* ]]; then continue; fi
+        cd -- "$project"
+        for folder in results/*/*/; do
+            if [[ ${positional[0]:-} && $folder != results/${positional[0]:-}/* ]]; then continue; fi
             if [[ -s ${folder}plan.tsv && $(wc -l <"${folder}plan.tsv") -gt $(wc -l 2>/dev/null <"${folder}runs.tsv" || echo 0) &&
                 (! $resume || ${folder}plan.tsv -nt ${resume}plan.tsv) ]]; then resume=$folder; fi
         done
