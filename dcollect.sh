@@ -80,9 +80,8 @@ conclude() {
 }
 
 build() {
-    install_missing() { :; }
-    # shellcheck source=collect/install.sh disable=SC1091
-    if [[ -e $project/collect/install.sh ]]; then . "$project/collect/install.sh"; fi
+    # shellcheck source=collect/install.sh
+    . "$project/collect/install.sh"
     install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox "$@" ||
         exit 1
     local log

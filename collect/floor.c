@@ -13,12 +13,12 @@
  * chosen once, at start.
  */
 #include <arpa/inet.h>
+#include <err.h>
 #include <errno.h>
 #include <getopt.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,18 +63,6 @@ static const char usage[] =
     "                   of them connections are closed unanswered, as if none could be made\n"
     "  --work US        sleep for so many microseconds before each reply, as a slow handler "
     "would\n";
-
-__attribute__((format(printf, 2, 3), noreturn)) static void fail(int status, const char *format,
-                                                                 ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("floor: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(status);
-}
 
 static void answer_once(int connection)
 {
@@ -149,7 +137,7 @@ static int accept_next(int listener)
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         else if (errno != EINTR && errno != ECONNABORTED)
-            fail(1, "accept: %s", strerror(errno));
+            err(1, "accept");
     }
     return connection;
 }
@@ -208,7 +196,7 @@ static long number(const char *text, long most, const char *what)
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end || value < 0 || value > most)
-        fail(2, "%s is a number from 0 to %ld, not '%s'", what, most, text);
+        errx(2, "%s is a number from 0 to %ld, not '%s'", what, most, text);
     return value;
 }
 
@@ -216,7 +204,7 @@ static void make_reply(size_t body, int keep)
 {
     reply.bytes = malloc(HEAD_BYTES + body);
     if (!reply.bytes)
-        fail(1, "no memory for %zu bytes", body);
+        errx(1, "no memory for %zu bytes", body);
     int head = snprintf(reply.bytes, HEAD_BYTES,
                         "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/plain\r\n"
                         "Content-Length: %zu\r\nConnection: %s\r\n\r\n",
@@ -236,7 +224,7 @@ static int listen_on(in_port_t port, int backlog, in_port_t *bound)
         setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) < 0 ||
         bind(listener, (struct sockaddr *)&address, size) < 0 || listen(listener, backlog) < 0 ||
         getsockname(listener, (struct sockaddr *)&address, &size) < 0)
-        fail(1, "port %d: %s", port, strerror(errno));
+        err(1, "port %d", port);
     *bound = ntohs(address.sin_port);
     return listener;
 }
@@ -260,7 +248,7 @@ static void (*model_named(const char *name))(int)
     for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++)
         if (!strcmp(choices[i].model, name))
             return choices[i].serve;
-    fail(2, "there is no model '%s': fork, thread or one", name);
+    errx(2, "there is no model '%s': fork, thread or one", name);
 }
 
 int main(int count, char *arguments[])
@@ -304,7 +292,7 @@ int main(int count, char *arguments[])
     }
     void (*serve)(int) = model_named(arguments[optind]);
     if (joinable && serve != serve_thread)
-        fail(2, "--joinable is for the model thread");
+        errx(2, "--joinable is for the model thread");
     if (joinable) {
         joinable_left = JOINABLE_MOST;
         serve = serve_joinable;

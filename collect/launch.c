@@ -27,6 +27,7 @@
  * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
  */
 #include <dirent.h>
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -34,7 +35,6 @@
 #include <linux/taskstats.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,18 +82,6 @@ struct listener {
     int socket;
     unsigned short family;
 };
-
-__attribute__((format(printf, 2, 3), noreturn)) static void fail(int status, const char *format,
-                                                                 ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("launch: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(status);
-}
 
 static double now(void)
 {
@@ -368,7 +356,7 @@ static double group_cpu(const char *path)
 {
     char text[PATH_BYTES * 4];
     if (file_read(path, text, sizeof(text)) <= 0)
-        fail(1, "cannot read %s: %s", path, strerror(errno));
+        err(1, "cannot read %s", path);
     if (strstr(text, "usage_usec"))
         return (double)field_after(text, "usage_usec") / 1e6;
     return (double)strtoll(text, NULL, 10) / 1e9;
@@ -505,7 +493,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
         watch->lost = true;
     FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
     if (!out)
-        fail(1, "cannot write %s: %s", watch->options->result, strerror(errno));
+        err(1, "cannot write %s", watch->options->result);
     double cpu = (double)(load->ru_utime.tv_sec + load->ru_stime.tv_sec) +
                  (double)(load->ru_utime.tv_usec + load->ru_stime.tv_usec) / 1e6;
     bool lives = alive(watch->options->server);
@@ -518,7 +506,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
     print_memory(watch, out);
     fprintf(out, " %s\n", lives ? "yes" : "no");
     if (fflush(out) != 0)
-        fail(1, "cannot write %s: %s", watch->options->result, strerror(errno));
+        err(1, "cannot write %s", watch->options->result);
 }
 
 static void hold_to(const char *processors)
@@ -529,24 +517,24 @@ static void hold_to(const char *processors)
         char *end;
         long first = strtol(at, &end, 10), last = first;
         if (end == at)
-            fail(2, "processors are a list such as 0,2-3, not '%s'", processors);
+            errx(2, "processors are a list such as 0,2-3, not '%s'", processors);
         if (*end == '-')
             last = strtol(end + 1, &end, 10);
         for (long i = first; i <= last && i >= 0 && i < CPU_SETSIZE; i++)
             CPU_SET((unsigned)i, &set);
         at = *end == ',' ? end + 1 : end;
         if (*end && *end != ',')
-            fail(2, "processors are a list such as 0,2-3, not '%s'", processors);
+            errx(2, "processors are a list such as 0,2-3, not '%s'", processors);
     }
     if (sched_setaffinity(0, sizeof(set), &set) < 0)
-        fail(1, "processors %s: %s", processors, strerror(errno));
+        err(1, "processors %s", processors);
 }
 
 static void take_place(const struct options *options)
 {
     for (int i = 0; i < options->joins; i++)
         if (!file_write(options->join[i], "0"))
-            fail(1, "cannot join %s: %s", options->join[i], strerror(errno));
+            err(1, "cannot join %s", options->join[i]);
     if (options->processors)
         hold_to(options->processors);
 }
@@ -558,14 +546,12 @@ __attribute__((noreturn)) static void become(char *command[], int ends_with_pare
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, ends_with_parent);
     execvp(command[0], command);
-    fail(127, "cannot run %s: %s", command[0], strerror(errno));
+    err(127, "cannot run %s", command[0]);
 }
 
 static int run_load(const struct options *options, char *command[])
 {
-    struct watch *watch = malloc(sizeof(*watch));
-    if (!watch)
-        fail(1, "no memory");
+    struct watch watched, *watch = &watched;
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
@@ -578,13 +564,15 @@ static int run_load(const struct options *options, char *command[])
     double start = now();
     pid_t load = fork();
     if (load < 0)
-        fail(1, "fork: %s", strerror(errno));
+        err(1, "fork");
     if (load == 0) {
         take_place(options);
         become(command, SIGKILL);
     }
     struct rusage usage;
-    struct timespec tick = {.tv_nsec = 10000000};
+    /* Nobody looks at the clock more often than there is something to see. */
+    bool busy = options->switches || watch->peak_file < 0;
+    struct timespec tick = {.tv_nsec = busy ? 10000000 : 100000000};
     int status;
     bool stopped = false, late = false;
     while (wait4(load, &status, WNOHANG, &usage) == 0) {

@@ -23,7 +23,8 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
 columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib valid'
 # So many requests are enough to count context switches, in a run of its own where launch.c says why.
-probe_requests=100
+probe_requests=60
+probe_works=yes
 
 say() {
     if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
@@ -167,15 +168,15 @@ apply_load() {
 probe() {
     local own=$requests whole=$timeout told=() ok
     # Where requests wait for something a probe would take as long again, and only tell that they do.
-    if ((EUID != 0 || us > 1000000)); then return 0; fi
+    if [[ $EUID -ne 0 || ! $probe_works || $us -gt 1000000 ]]; then return 0; fi
     if ((requests > probe_requests)); then requests=$probe_requests; fi
     if ((concurrency > requests)); then requests=$concurrency; fi
     load_command "${server_url[$key]}" "$work/probe.percentiles"
     timeout=2 ok=yes
     apply_load probe --switches || ok=''
     timeout=$whole
-    if [[ $ok ]] && read -ra told <"$work/probe.result" && [[ ${told[2]} == 0 && ${told[4]} != - ]]; then
-        switches="$((requests * calls)) ${told[4]} ${told[5]}"
+    if [[ $ok ]] && read -ra told <"$work/probe.result" && [[ ${told[2]} == 0 ]]; then
+        if [[ ${told[4]} == - ]]; then probe_works=''; else switches="$((requests * calls)) ${told[4]} ${told[5]}"; fi
     fi
     requests=$own
 }
@@ -191,7 +192,7 @@ place() {
     if ((processors < processors_here)); then load_hold=(--processors "${processor_list[*]:processors}"); fi
 }
 
-declare -A failures=() probed=() document_bytes=()
+declare -A failures=() document_bytes=()
 own_us=0
 
 # Sets us.
@@ -246,9 +247,8 @@ run_one() {
             words="server died${words:+: $words}"
             say "run $run: $server: $words"
             server_stop "$key"
-        elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk && ${probed[$key]:-} != no ]]; then
+        elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk ]]; then
             probe || :
-            if [[ ! $switches && $EUID -ne 0 ]]; then probed[$key]=no; fi
             if [[ $stopping ]]; then return 1; fi
         fi
     fi
