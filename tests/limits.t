@@ -1,5 +1,7 @@
 #!/usr/bin/perl
 # Limits: sizes of a request, deadlines that a trickle of bytes does not move, how many connections at once.
+#
+# It waits a lot, so tests/run starts it first.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,6 +1,8 @@
 #!/usr/bin/perl
 # A stop loses nothing: every request that was sent whole on a connection gets a whole reply. Connections that are
 # refused after the stop are no loss.
+#
+# It waits a lot, so tests/run starts it first.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
