@@ -15,6 +15,7 @@ static bool hand_over(int socket)
     if (child == 0) {
         server_child();
         server_serve(server, socket);
+        server_left(server);
         _exit(0);
     }
     close(socket);
@@ -22,11 +23,16 @@ static bool hand_over(int socket)
     return true;
 }
 
-/* A child cannot say that it has ended: the parent asks. */
-static void collect(void)
+/* A child that ends well has said so itself. */
+static bool collect(bool all)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        server_left(server);
+    pid_t child;
+    int status;
+
+    while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+        if (WIFSIGNALED(status))
+            server_left(server);
+    return child == 0;
 }
 
 static const struct model model = {

@@ -70,7 +70,7 @@ enum need {
     NEED_WRITE,   /* the socket writable */
 };
 
-/* Takes a socket that does not block. The exchange is the driver's, uninitialised. */
+/* Takes a socket. The exchange is the driver's, uninitialised. */
 void connection_open(struct connection *connection, const struct site *site, int socket,
                      struct exchange *exchange, struct moment now);
 /* Goes as far as it can without waiting. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define FREE_PORT_TRIES 20
@@ -59,13 +60,15 @@ static uint16_t bound_port(int socket)
 
 static int listen_at(const union address *address, socklen_t length, int backlog)
 {
+    const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
     int on = 1;
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
-    /* A connection inherits TCP_NODELAY: no call for each. */
+    /* Inherited by each connection: no calls for it. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
         (address->any.sa_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
@@ -141,7 +144,7 @@ int listener_accept(struct listener *listener)
     int fd;
 
     do
-        fd = accept4(listener->sockets[listener->turn], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        fd = accept4(listener->sockets[listener->turn], NULL, NULL, SOCK_CLOEXEC);
     while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     return fd;
 }

@@ -19,8 +19,10 @@ struct listener {
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
                    uint16_t port, int backlog);
 
-/* The next connection of the socket whose turn it is, as a socket that does not block; -1 with
- * errno (EAGAIN: there is none). */
+/* The next connection of the socket whose turn it is; -1 with errno (EAGAIN: there is none). It
+ * blocks where it is not told otherwise, but a read for no longer than LISTENER_PATIENCE
+ * milliseconds. */
+#define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener);
 
 /* Lets no further client begin to connect; those who have begun are still accepted. False if the

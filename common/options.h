@@ -17,8 +17,9 @@ struct model {
      * socket and its file, if the process serves it itself. */
     int descriptors;
     const char *makes; /* "processes" or "threads", for each connection; or NULL */
-    /* Collects connections that have ended, where they cannot say so themselves; or NULL. */
-    void (*collect)(void);
+    /* Reaps children that have ended, and reports those that died without a word; waits for the
+     * last one if `all`. Whether there are any left. NULL for a model without children. */
+    bool (*collect)(bool all);
 };
 
 struct options {

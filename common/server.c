@@ -33,6 +33,8 @@
 /* When descriptors, memory or processes are short, the next try comes after this long, or when a
  * connection ends. */
 #define SCARCE_MILLISECONDS 100
+/* While there are children, they are looked after so often. */
+#define COLLECT_MILLISECONDS 100
 /* Under load, signals and the other listeners are looked at once in so many connections. */
 #define UNSEEN_LIMIT 32
 /* Descriptors that are needed whatever the number of connections. */
@@ -102,7 +104,6 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGCHLD);
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &set, NULL);
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -326,20 +327,30 @@ static bool is_full(const struct server *server)
 }
 
 /* Children that have ended are collected all together: when there is nothing better to do, or many.
- */
-static void collect(struct server *server)
+ * No signal tells of them: to be woken for each would cost more than a look now and then. Returns
+ * how long the acceptor may sleep. */
+static int collect(struct server *server)
 {
-    if (server->model->collect != NULL)
-        server->model->collect();
+    if (server->model->collect != NULL && server->model->collect(false))
+        return COLLECT_MILLISECONDS;
+    return -1;
 }
 
 /* Waits for a connection to end. */
-static void wait_for_place(struct server *server, int milliseconds)
+static void wait_for_place(struct server *server)
 {
     atomic_store(&server->board.acceptor_waits, true);
     collect(server);
-    if (milliseconds >= 0 || is_full(server))
-        rest(server, milliseconds);
+    if (is_full(server))
+        rest(server, COLLECT_MILLISECONDS);
+    atomic_store(&server->board.acceptor_waits, false);
+}
+
+/* Something is short. The next try comes soon, or when a connection ends. */
+static void wait_for_means(struct server *server)
+{
+    atomic_store(&server->board.acceptor_waits, true);
+    rest(server, SCARCE_MILLISECONDS);
     atomic_store(&server->board.acceptor_waits, false);
     collect(server);
 }
@@ -349,9 +360,8 @@ static bool wait_for_client(struct server *server)
 {
     int64_t now;
 
-    collect(server);
     if (!scoreboard_stopping(&server->board)) {
-        rest_for_client(server, -1);
+        rest_for_client(server, collect(server));
         return true;
     }
     if (!server->refusing) {
@@ -396,7 +406,7 @@ int server_accept(struct server *server)
             collect(server);
         }
         if (is_full(server)) {
-            wait_for_place(server, -1);
+            wait_for_place(server);
             continue;
         }
         socket = listener_accept(&server->listener);
@@ -406,7 +416,7 @@ int server_accept(struct server *server)
         }
         if (errno != EAGAIN) {
             warn_scarce(server, "cannot accept");
-            wait_for_place(server, SCARCE_MILLISECONDS);
+            wait_for_means(server);
         } else if (!wait_for_client(server)) {
             break;
         }
@@ -417,7 +427,7 @@ int server_accept(struct server *server)
 bool server_hold(struct server *server, int socket, const char *what)
 {
     warn_scarce(server, what);
-    wait_for_place(server, SCARCE_MILLISECONDS);
+    wait_for_means(server);
     if (!is_over(server, 0))
         return true;
     close(socket);
@@ -444,25 +454,35 @@ void server_child(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Waits for what a connection needs; false if its time is over. */
+/* Sleeps until the connection can go on, a signal arrives, or the time is over. */
+static void sleep_for(struct server *server, const struct connection *connection, enum need need,
+                      bool accepts, int milliseconds)
+{
+    bool stopping = scoreboard_stopping(&server->board);
+    struct pollfd waits[] = {
+        {.fd = connection->transport.socket, .events = need == NEED_READ ? POLLIN : POLLOUT},
+        {.fd = accepts ? server->signals : -1, .events = POLLIN},
+        {.fd = stopping ? -1 : server->stop, .events = POLLIN},
+    };
+
+    poll(waits, 3, milliseconds);
+    if (waits[1].revents != 0)
+        heed_signals(server);
+}
+
+/* Waits for what a connection needs; false if its time is over. The next read may do the waiting
+ * itself, for a moment: in the end it is this that looks at the clock. */
 static bool await(struct server *server, struct connection *connection, enum need need)
 {
     int64_t end = atomic_load(&server->board.stop_deadline);
-    int64_t deadline = connection->deadline;
-    /* Signals are for the process that accepts: a terminal sends them to its children, too. */
-    bool heeds = getpid() == server->process;
-    struct pollfd waits[] = {
-        {.fd = connection->transport.socket, .events = need == NEED_READ ? POLLIN : POLLOUT},
-        {.fd = heeds ? server->signals : -1, .events = POLLIN},
-        {.fd = end != 0 ? -1 : server->stop, .events = POLLIN},
-    };
+    int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
+    bool accepts = gettid() == server->process; /* who accepts must heed signals, too */
 
-    if (end != 0 && end < deadline)
-        deadline = end;
     scoreboard_add(&server->board, &connection->tally);
-    poll(waits, 3, until(deadline, connection->now.milliseconds));
-    if (waits[1].revents != 0)
-        heed_signals(server);
+    if (need == NEED_READ && !connection->transport.tired && end == 0 && !accepts)
+        connection->transport.patient = true;
+    else
+        sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
     connection->now = date_now();
     return connection->now.milliseconds < deadline;
 }
@@ -474,6 +494,7 @@ void server_serve(struct server *server, int socket)
     enum need need;
 
     connection_open(&connection, &server->site, socket, &exchange, server->now);
+    connection.transport.patient = true;
     while ((need = connection_step(&connection)) != NEED_NOTHING)
         if (!await(server, &connection, need))
             connection_expire(&connection);
@@ -486,9 +507,10 @@ void server_serve(struct server *server, int socket)
 int server_close(struct server *server)
 {
     listener_close(&server->listener);
-    collect(server);
     while (atomic_load(&server->board.active) > 0 && !is_over(server, GRACE_MARGIN))
-        wait_for_place(server, SCARCE_MILLISECONDS);
+        wait_for_means(server);
+    if (server->model->collect != NULL)
+        server->model->collect(atomic_load(&server->board.active) == 0);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

@@ -1,6 +1,7 @@
 #include "common/transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,19 +22,21 @@ static enum transfer plain_read(struct transport *transport, char *data, size_t 
     ssize_t result;
 
     do
-        result = recv(transport->socket, data, size, 0);
+        result = recv(transport->socket, data, size, transport->patient ? 0 : MSG_DONTWAIT);
     while (result < 0 && errno == EINTR);
+    transport->tired = transport->patient && result < 0;
+    transport->patient = false;
     return judge(result, TRANSFER_READ, count);
 }
 
 static enum transfer plain_write(struct transport *transport, struct text data, bool more,
                                  size_t *count)
 {
+    int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0);
     ssize_t result;
 
     do
-        result =
-            send(transport->socket, data.data, data.length, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+        result = send(transport->socket, data.data, data.length, flags);
     while (result < 0 && errno == EINTR);
     return judge(result, TRANSFER_WRITE, count);
 }
@@ -46,6 +49,8 @@ static enum transfer plain_send_file(struct transport *transport, int file, uint
     off_t from = (off_t)offset;
     ssize_t result;
 
+    if (!transport->nonblocking)
+        transport->nonblocking = fcntl(transport->socket, F_SETFL, O_NONBLOCK) == 0;
     do
         result = sendfile(transport->socket, file, &from, portion);
     while (result < 0 && errno == EINTR);

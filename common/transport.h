@@ -17,7 +17,10 @@ enum transfer {
 
 struct transport {
     const struct transport_kind *kind;
-    int socket; /* does not block */
+    int socket;
+    bool patient;     /* the next read may wait for a moment: one call instead of three */
+    bool tired;       /* it did, in vain */
+    bool nonblocking; /* the socket was made so, for calls that cannot be told */
 };
 
 struct transport_kind {
