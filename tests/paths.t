@@ -180,8 +180,9 @@ each_server(sub ($model) {
     like $server->get('/to-hidden')->{status}, qr/^(?:200|403|404)$/, 'a link to a hidden file is its owner\'s word';
 
     # Opening a FIFO must not wait for its other end.
-    my @fifo = map { $server->get('/fifo')->{status} } 1 .. 50;
-    is scalar(grep { $_ == 403 } @fifo), 50, '50 requests for a FIFO are all answered';
+    my $answered = 0;
+    $answered++ while $answered < 50 && $server->get('/fifo')->{status} == 403;
+    is $answered, 50, '50 requests for a FIFO are all answered';
     is $server->get('/file.txt')->{status}, 200, 'and the server lives';
     $server->stop;
 

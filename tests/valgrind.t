@@ -19,6 +19,7 @@ each_server(sub ($model) {
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
 
+    like readlink('/proc/' . $server->pid . '/exe'), qr/valgrind|memcheck/, 'it is valgrind that runs';
     is $server->get('/file.txt')->{status}, 200, 'under valgrind a file is served';
     my @replies = $server->exchange(request(GET => '/file.txt', Range => 'bytes=0-0,4000-4000') . request(GET => '/none')
             . request(GET => '/') . request(GET => '/site') . request(HEAD => '/site/')
