@@ -48,11 +48,12 @@ static const struct model model = {
 
 int main(int argc, char **argv)
 {
-    int exit_status, socket;
+    struct server local;
+    int socket;
 
-    server = server_open(&model, argc, argv, &exit_status);
-    if (server == NULL)
-        return exit_status;
+    server = &local;
+    if (!server_open(server, &model, argc, argv))
+        return server->exit_status;
     while ((socket = server_accept(server)) >= 0)
         while (!hand_over(socket) && server_hold(server, socket, "cannot fork"))
             ;

@@ -10,15 +10,17 @@ static const struct model model = {
               "time is a promise. Do not take it for anybody who may be slow: all others wait.",
     .max_connections = 1,
     .descriptors = 2,
+    .shares_memory = true,
 };
 
 int main(int argc, char **argv)
 {
-    int exit_status, socket;
+    struct server local;
+    int socket;
 
-    server = server_open(&model, argc, argv, &exit_status);
-    if (server == NULL)
-        return exit_status;
+    server = &local;
+    if (!server_open(server, &model, argc, argv))
+        return server->exit_status;
     while ((socket = server_accept(server)) >= 0) {
         server_serve(server, socket);
         server_left(server);

@@ -38,16 +38,18 @@ static const struct model model = {
               "connection must not end all others: threads live and die together.",
     .max_connections = 4096,
     .descriptors = 2,
+    .shares_memory = true,
     .makes = "threads",
 };
 
 int main(int argc, char **argv)
 {
-    int exit_status, socket;
+    struct server local;
+    int socket;
 
-    server = server_open(&model, argc, argv, &exit_status);
-    if (server == NULL)
-        return exit_status;
+    server = &local;
+    if (!server_open(server, &model, argc, argv))
+        return server->exit_status;
     while ((socket = server_accept(server)) >= 0)
         while (!hand_over(socket) && server_hold(server, socket, "cannot make a thread"))
             ;

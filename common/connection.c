@@ -375,7 +375,7 @@ static enum outcome answer(struct connection *connection)
 
     if (!connection->answered) {
         response_start(&exchange->response);
-        site->service->answer(site, &exchange->request, &exchange->response);
+        site->service->answer(site, &exchange->request, connection->now, &exchange->response);
         response_settle(&exchange->response, &exchange->request, connection->now);
         connection->answered = true;
     }

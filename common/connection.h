@@ -31,7 +31,7 @@ struct exchange {
     struct buffer output;          /* in output_space, or larger and from malloc */
     size_t output_sent;
     char input_space[1024];
-    char output_space[2048];
+    char output_space[1536];
 };
 
 enum connection_state {

@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define INDEX "index.html"
 
 static void refuse_open(struct response *response, int error)
 {
@@ -47,9 +50,29 @@ static void describe(struct response *response, const struct stat *file)
     buffer_character(&response->etag, '"');
 }
 
-static void answer_file(struct response *response, struct text path, int file,
-                        const struct stat *status)
+static void answer_shelved(struct response *response, struct text path, struct shelved *document)
 {
+    response->status = 200;
+    response->type = type_of(path);
+    response->body = (struct body){.kind = BODY_MEMORY,
+                                   .length = (uint64_t)document->status.st_size,
+                                   .memory = document->data,
+                                   .shelved = document,
+                                   .file = -1};
+    describe(response, &document->status);
+}
+
+static void answer_file(const struct site *site, struct response *response, struct text path,
+                        int file, const struct stat *status, struct moment now)
+{
+    struct shelved *document =
+        site->shelf != NULL ? shelf_put(site->shelf, path, file, status, now.seconds) : NULL;
+
+    if (document != NULL) {
+        close(file);
+        answer_shelved(response, path, document);
+        return;
+    }
     response->status = 200;
     response->type = type_of(path);
     response->body =
@@ -77,9 +100,9 @@ static int open_document(const struct site *site, const char *path, size_t lengt
 }
 
 static void answer_directory(const struct site *site, const struct request *request, char *path,
-                             size_t length, int directory, struct response *response)
+                             size_t length, int directory, struct moment now,
+                             struct response *response)
 {
-    static const char index[] = "index.html";
     struct stat status;
     int file;
 
@@ -89,10 +112,11 @@ static void answer_directory(const struct site *site, const struct request *requ
         close(directory);
         return;
     }
-    memcpy(path + length, index, sizeof index);
-    file = open_document(site, path, length + sizeof index - 1, &status, response);
+    memcpy(path + length, INDEX, sizeof INDEX);
+    file = open_document(site, path, length + sizeof INDEX - 1, &status, response);
     if (file >= 0 && S_ISREG(status.st_mode)) {
-        answer_file(response, TEXT("index.html"), file, &status);
+        answer_file(site, response, (struct text){path, length + sizeof INDEX - 1}, file, &status,
+                    now);
     } else if (file >= 0) {
         close(file);
         response_refuse(response, 403, "The index of this directory is no regular file.");
@@ -109,10 +133,10 @@ static void answer_directory(const struct site *site, const struct request *requ
         close(directory);
 }
 
-static bool resolve(const struct request *request, char *path, size_t *length,
+static bool resolve(const struct request *request, char *path, size_t size, size_t *length,
                     struct response *response)
 {
-    switch (path_resolve(request->path, path, length)) {
+    switch (path_resolve(request->path, path, size, length)) {
     case PATH_GOOD:
         return true;
     case PATH_MALFORMED:
@@ -131,26 +155,51 @@ static bool resolve(const struct request *request, char *path, size_t *length,
     return false;
 }
 
-static void answer_read(const struct site *site, const struct request *request,
-                        struct response *response)
+static void answer_path(const struct site *site, const struct request *request, char *path,
+                        size_t size, struct moment now, struct response *response)
 {
-    char path[PATH_LIMIT + sizeof "index.html"];
+    struct shelved *document = NULL;
     struct stat status;
     size_t length;
     int file;
 
-    if (!resolve(request, path, &length, response))
+    if (!resolve(request, path, size - sizeof INDEX, &length, response))
         return;
+    if (site->shelf != NULL)
+        document = shelf_take(site->shelf, site->root, (struct text){path, length});
+    if (document != NULL) {
+        answer_shelved(response, (struct text){path, length}, document);
+        return;
+    }
     file = open_document(site, path, length, &status, response);
     if (file < 0)
         return;
     if (S_ISDIR(status.st_mode))
-        answer_directory(site, request, path, length, file, response);
+        answer_directory(site, request, path, length, file, now, response);
     else
-        answer_file(response, (struct text){path, length}, file, &status);
+        answer_file(site, response, (struct text){path, length}, file, &status, now);
 }
 
-static void answer(const struct site *site, const struct request *request,
+/* Most paths are short, and their space is then on a page of the stack that is in use already. */
+static void answer_read(const struct site *site, const struct request *request, struct moment now,
+                        struct response *response)
+{
+    char space[256], *path = space;
+    size_t size = sizeof space;
+
+    if (request->path.length + sizeof INDEX >= size) {
+        size = PATH_LIMIT + sizeof INDEX;
+        path = malloc(size);
+    }
+    if (path == NULL)
+        response_refuse(response, 503, "The server has no memory for this request.");
+    else
+        answer_path(site, request, path, size, now, response);
+    if (path != space)
+        free(path);
+}
+
+static void answer(const struct site *site, const struct request *request, struct moment now,
                    struct response *response)
 {
     const struct text allowed = TEXT("GET, HEAD, OPTIONS");
@@ -158,7 +207,7 @@ static void answer(const struct site *site, const struct request *request,
     switch (request->method) {
     case METHOD_GET:
     case METHOD_HEAD:
-        answer_read(site, request, response);
+        answer_read(site, request, now, response);
         break;
     case METHOD_OPTIONS:
         response->status = 204;

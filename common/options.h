@@ -16,7 +16,8 @@ struct model {
     /* How many descriptors of the process that accepts a connection holds open while it lasts: its
      * socket and its file, if the process serves it itself. */
     int descriptors;
-    const char *makes; /* "processes" or "threads", for each connection; or NULL */
+    bool shares_memory; /* all connections are served by one process */
+    const char *makes;  /* "processes" or "threads", for each connection; or NULL */
     /* Reaps children that have ended, and reports those that died without a word; waits for the
      * last one if `all`. Whether there are any left. NULL for a model without children. */
     bool (*collect)(bool all);

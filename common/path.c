@@ -23,7 +23,7 @@ static bool take_character(struct text *text, char *character)
 }
 
 /* Takes a segment and its slash off `rest`, and appends the decoded segment to the path. */
-static enum path_verdict take_segment(struct text *rest, char *path, size_t *length)
+static enum path_verdict take_segment(struct text *rest, char *path, size_t size, size_t *length)
 {
     while (rest->length > 0) {
         char character;
@@ -33,7 +33,7 @@ static enum path_verdict take_segment(struct text *rest, char *path, size_t *len
             return PATH_MALFORMED;
         if (character == '/')
             return PATH_HIDDEN;
-        if (*length == PATH_LIMIT - 2) /* room for a slash and a NUL */
+        if (*length + 2 >= size) /* room for a slash and a NUL */
             return PATH_LONG;
         path[(*length)++] = character;
     }
@@ -51,12 +51,12 @@ static bool climb(const char *path, size_t first, size_t *length)
     return true;
 }
 
-enum path_verdict path_resolve(struct text target, char path[PATH_LIMIT], size_t *length)
+enum path_verdict path_resolve(struct text target, char *path, size_t size, size_t *length)
 {
     *length = 0;
     while (target.length > 0) {
         size_t first = *length, added;
-        enum path_verdict verdict = take_segment(&target, path, length);
+        enum path_verdict verdict = take_segment(&target, path, size, length);
         bool slash = target.length > 0;
 
         if (verdict != PATH_GOOD)

@@ -16,7 +16,7 @@ enum path_verdict {
 
 /* Decodes the percent-escapes of `target` once, drops empty and "." segments and resolves "..".
  * `path` gets the result without leading slash and with a NUL after it: "" is the root, "a/" a
- * directory by its slash. */
-enum path_verdict path_resolve(struct text target, char path[PATH_LIMIT], size_t *length);
+ * directory by its slash. A path of `size` bytes or more is long. */
+enum path_verdict path_resolve(struct text target, char *path, size_t size, size_t *length);
 
 #endif

@@ -107,7 +107,7 @@ static bool is_made_of(struct text text, bool (*allowed)(char))
 
 void request_start(struct request *request)
 {
-    memset(request, 0, offsetof(struct request, fields));
+    *request = (struct request){0};
 }
 
 static enum request_progress refuse(struct request *request, int status, const char *problem)
@@ -270,7 +270,7 @@ static enum field_name field_known(struct text name)
 static bool read_field(struct request *request, struct text line)
 {
     const char *problem = NULL;
-    struct text name, value;
+    struct text name;
 
     if (request->field_count == REQUEST_FIELD_LIMIT) {
         refuse(request, 431, "The request has more than 100 header fields.");
@@ -288,14 +288,8 @@ static bool read_field(struct request *request, struct text line)
         refuse(request, 400, problem);
         return false;
     }
-    value = text_trim(line);
-    request->fields[request->field_count++] = (struct field){
-        .known = (uint16_t)field_known(name),
-        .name = (uint16_t)(name.data - request->head),
-        .name_length = (uint16_t)name.length,
-        .value = (uint16_t)(value.data - request->head),
-        .value_length = (uint16_t)value.length,
-    };
+    request->field_count++;
+    request->present |= UINT32_C(1) << field_known(name);
     return true;
 }
 
@@ -406,13 +400,14 @@ static enum request_progress read_head(struct request *request, struct text head
     struct text line;
     bool first = true;
 
-    request->head = head.data;
     while (take_until(&head, '\n', &line)) {
         line.length--; /* the CR: scan() has seen that it is there */
         if (line.length == 0)
             continue; /* before the request line, or the end of the head */
         if (first ? !read_request_line(request, line) : !read_field(request, line))
             return REQUEST_REFUSED;
+        if (first)
+            request->fields = head;
         first = false;
     }
     if (settle_host(request) && settle_framing(request) && settle_connection(request))
@@ -467,16 +462,30 @@ enum request_progress request_read(struct request *request, struct text bytes, s
     return progress;
 }
 
-bool request_field(const struct request *request, enum field_name name, size_t *from,
+bool request_next(const struct request *request, size_t *from, struct text *name,
+                  struct text *value)
+{
+    struct text rest = {request->fields.data + *from, request->fields.length - *from};
+    struct text line;
+
+    if (!take_until(&rest, '\n', &line) || !take_until(&line, ':', name))
+        return false; /* the empty line at the end */
+    line.length--;    /* the CR */
+    *value = text_trim(line);
+    *from = request->fields.length - rest.length;
+    return true;
+}
+
+bool request_field(const struct request *request, enum field_name known, size_t *from,
                    struct text *value)
 {
-    while (*from < request->field_count) {
-        const struct field *field = &request->fields[(*from)++];
-        if (field->known == name) {
-            *value = (struct text){request->head + field->value, field->value_length};
+    struct text name;
+
+    if (!(request->present & UINT32_C(1) << known))
+        return false;
+    while (request_next(request, from, &name, value))
+        if (text_same(name, field_names[known]))
             return true;
-        }
-    }
     return false;
 }
 

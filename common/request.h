@@ -39,13 +39,6 @@ enum field_name {
     FIELD_OTHER,
 };
 
-/* A header field, by its offsets in the head: small, since there may be a hundred. */
-struct field {
-    uint16_t known; /* enum field_name */
-    uint16_t name, name_length;
-    uint16_t value, value_length;
-};
-
 enum framing {
     FRAMING_NONE,
     FRAMING_LENGTH,
@@ -58,7 +51,6 @@ struct request {
     size_t line_start;
     size_t lines;
 
-    const char *head; /* where its first byte is */
     enum method method;
     unsigned minor;  /* HTTP/1.minor */
     bool keep_alive; /* the client wants to go on */
@@ -75,7 +67,8 @@ struct request {
     const char *problem;
 
     size_t field_count;
-    struct field fields[REQUEST_FIELD_LIMIT];
+    uint32_t present;   /* a bit for each name: fields are only looked for if they are there */
+    struct text fields; /* the lines that hold them */
 };
 
 enum request_progress {
@@ -91,8 +84,11 @@ void request_start(struct request *request);
  * moved. Once the head is whole, `*taken` is its length. */
 enum request_progress request_read(struct request *request, struct text bytes, size_t *taken);
 
-/* The value of the first field of that name from index `*from` on, which moves behind it; false if
- * none. */
+/* Takes the next header field, `*from` bytes into the fields, which moves behind it; false if there
+ * is none. */
+bool request_next(const struct request *request, size_t *from, struct text *name,
+                  struct text *value);
+/* The same for the fields of one name. */
 bool request_field(const struct request *request, enum field_name name, size_t *from,
                    struct text *value);
 /* The value of the only field of that name; false if there is none, or several. */

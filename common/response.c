@@ -5,6 +5,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#define PAGE_SIZE 768
+
 struct text response_reason(int status)
 {
     switch (status) {
@@ -67,6 +69,8 @@ void response_end(struct response *response)
         close(response->body.file);
     if (response->body.owned != NULL)
         free(response->body.owned);
+    if (response->body.shelved != NULL)
+        shelf_release(response->body.shelved);
     response->body = (struct body){.file = -1};
 }
 
@@ -87,7 +91,7 @@ static void write_page(const struct response *response, const char *problem, str
 
 void response_refuse(struct response *response, int status, const char *problem)
 {
-    struct buffer page = {.data = response->page, .capacity = sizeof response->page};
+    struct buffer page = {.data = malloc(PAGE_SIZE), .capacity = PAGE_SIZE};
 
     response_end(response);
     response->status = status;

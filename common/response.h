@@ -6,9 +6,9 @@
 #include "common/date.h"
 #include "common/range.h"
 #include "common/request.h"
+#include "common/shelf.h"
 
 #define RESPONSE_ETAG_SIZE 64
-#define RESPONSE_PAGE_SIZE 768
 
 enum body_kind {
     BODY_NONE,
@@ -20,8 +20,9 @@ struct body {
     enum body_kind kind;
     uint64_t length;
     const char *memory;
-    char *owned; /* from malloc, and freed with the reply; or NULL */
-    int file;    /* closed with the reply; or -1 */
+    char *owned;             /* from malloc, and freed with the reply; or NULL */
+    struct shelved *shelved; /* let go of with the reply; or NULL */
+    int file;                /* closed with the reply; or -1 */
 };
 
 struct response {
@@ -38,7 +39,6 @@ struct response {
     int range_count;   /* 0: the whole body */
     uint64_t boundary; /* between several ranges */
     struct range ranges[RANGE_LIMIT];
-    char page[RESPONSE_PAGE_SIZE]; /* of an error */
 };
 
 /* Empties it, for a new reply. */

@@ -27,6 +27,8 @@ struct tally {
     uint64_t bytes;
 };
 
+/* NULL, with errno set, if there is no memory. */
+struct scoreboard *scoreboard_make(void);
 void scoreboard_add(struct scoreboard *board, struct tally *tally);
 bool scoreboard_stopping(const struct scoreboard *board);
 

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -109,7 +108,8 @@ static bool open_signals(struct server *server)
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0)
+    server->board = scoreboard_make();
+    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL)
         return true;
     warn("cannot make ready");
     return false;
@@ -149,7 +149,9 @@ static void fill_site(struct server *server)
     server->site.request_timeout = options->request_timeout;
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
-    server->site.board = &server->board;
+    server->site.board = server->board;
+    if (server->model->shares_memory)
+        server->site.shelf = shelf_make();
 }
 
 static void print_ready(const struct server *server)
@@ -183,45 +185,25 @@ static bool make_ready(struct server *server)
     return true;
 }
 
-static struct server *make_server(const struct model *model, const struct options *options)
+bool server_open(struct server *server, const struct model *model, int argc, char **argv)
 {
-    struct server *server =
-        mmap(NULL, sizeof *server, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    if (server == MAP_FAILED) {
-        warn("cannot make ready");
-        return NULL;
-    }
-    server->model = model;
-    server->options = *options;
-    server->process = getpid();
-    server->now = date_now();
-    return server;
-}
-
-struct server *server_open(const struct model *model, int argc, char **argv, int *exit_status)
-{
-    struct options options;
-    struct server *server;
-
+    *server = (struct server){.model = model, .process = getpid(), .now = date_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
-    switch (options_read(&options, model, argc, argv)) {
+    switch (options_read(&server->options, model, argc, argv)) {
     case OPTIONS_BAD:
-        *exit_status = 2;
-        return NULL;
+        server->exit_status = 2;
+        return false;
     case OPTIONS_DONE:
-        *exit_status = 0;
-        return NULL;
+        return false;
     case OPTIONS_GOOD:
         break;
     }
-    server = make_server(model, &options);
-    if (server != NULL && make_ready(server)) {
-        print_ready(server);
-        return server;
+    if (!make_ready(server)) {
+        server->exit_status = 1;
+        return false;
     }
-    *exit_status = 1;
-    return NULL;
+    print_ready(server);
+    return true;
 }
 
 /* ---- signals ---- */
@@ -245,7 +227,7 @@ static void hush(int event)
 /* The first signal begins the grace time, the second one ends it. */
 static void ask_to_stop(struct server *server)
 {
-    struct scoreboard *board = &server->board;
+    struct scoreboard *board = server->board;
     int64_t now = date_now().milliseconds, none = 0;
 
     if (!atomic_compare_exchange_strong(&board->stop_deadline, &none, now + GRACE_MILLISECONDS))
@@ -323,7 +305,7 @@ static void rest_for_client(struct server *server, int milliseconds)
 
 static bool is_full(const struct server *server)
 {
-    return atomic_load(&server->board.active) >= server->limit;
+    return atomic_load(&server->board->active) >= server->limit;
 }
 
 /* Children that have ended are collected all together: when there is nothing better to do, or many.
@@ -339,19 +321,19 @@ static int collect(struct server *server)
 /* Waits for a connection to end. */
 static void wait_for_place(struct server *server)
 {
-    atomic_store(&server->board.acceptor_waits, true);
+    atomic_store(&server->board->acceptor_waits, true);
     collect(server);
     if (is_full(server))
         rest(server, COLLECT_MILLISECONDS);
-    atomic_store(&server->board.acceptor_waits, false);
+    atomic_store(&server->board->acceptor_waits, false);
 }
 
 /* Something is short. The next try comes soon, or when a connection ends. */
 static void wait_for_means(struct server *server)
 {
-    atomic_store(&server->board.acceptor_waits, true);
+    atomic_store(&server->board->acceptor_waits, true);
     rest(server, SCARCE_MILLISECONDS);
-    atomic_store(&server->board.acceptor_waits, false);
+    atomic_store(&server->board->acceptor_waits, false);
     collect(server);
 }
 
@@ -360,7 +342,7 @@ static bool wait_for_client(struct server *server)
 {
     int64_t now;
 
-    if (!scoreboard_stopping(&server->board)) {
+    if (!scoreboard_stopping(server->board)) {
         rest_for_client(server, collect(server));
         return true;
     }
@@ -379,14 +361,14 @@ static bool wait_for_client(struct server *server)
 
 static bool is_over(const struct server *server, int64_t margin)
 {
-    int64_t deadline = atomic_load(&server->board.stop_deadline);
+    int64_t deadline = atomic_load(&server->board->stop_deadline);
 
     return deadline != 0 && date_now().milliseconds >= deadline + margin;
 }
 
 static void count_connection(struct server *server)
 {
-    struct scoreboard *board = &server->board;
+    struct scoreboard *board = server->board;
     uint64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
     atomic_fetch_add_explicit(&board->connections, 1, memory_order_relaxed);
@@ -437,13 +419,13 @@ bool server_hold(struct server *server, int socket, const char *what)
 
 void server_made(struct server *server)
 {
-    atomic_fetch_add_explicit(&server->board.made, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&server->board->made, 1, memory_order_relaxed);
 }
 
 void server_left(struct server *server)
 {
-    atomic_fetch_sub(&server->board.active, 1);
-    if (atomic_load(&server->board.acceptor_waits))
+    atomic_fetch_sub(&server->board->active, 1);
+    if (atomic_load(&server->board->acceptor_waits))
         ring(server->left);
 }
 
@@ -458,7 +440,7 @@ void server_child(void)
 static void sleep_for(struct server *server, const struct connection *connection, enum need need,
                       bool accepts, int milliseconds)
 {
-    bool stopping = scoreboard_stopping(&server->board);
+    bool stopping = scoreboard_stopping(server->board);
     struct pollfd waits[] = {
         {.fd = connection->transport.socket, .events = need == NEED_READ ? POLLIN : POLLOUT},
         {.fd = accepts ? server->signals : -1, .events = POLLIN},
@@ -474,11 +456,11 @@ static void sleep_for(struct server *server, const struct connection *connection
  * itself, for a moment: in the end it is this that looks at the clock. */
 static bool await(struct server *server, struct connection *connection, enum need need)
 {
-    int64_t end = atomic_load(&server->board.stop_deadline);
+    int64_t end = atomic_load(&server->board->stop_deadline);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
     bool accepts = gettid() == server->process; /* who accepts must heed signals, too */
 
-    scoreboard_add(&server->board, &connection->tally);
+    scoreboard_add(server->board, &connection->tally);
     if (need == NEED_READ && !connection->transport.tired && end == 0 && !accepts)
         connection->transport.patient = true;
     else
@@ -499,7 +481,7 @@ void server_serve(struct server *server, int socket)
         if (!await(server, &connection, need))
             connection_expire(&connection);
     connection_close(&connection);
-    scoreboard_add(&server->board, &connection.tally);
+    scoreboard_add(server->board, &connection.tally);
 }
 
 /* ---- closing ---- */
@@ -507,10 +489,10 @@ void server_serve(struct server *server, int socket)
 int server_close(struct server *server)
 {
     listener_close(&server->listener);
-    while (atomic_load(&server->board.active) > 0 && !is_over(server, GRACE_MARGIN))
+    while (atomic_load(&server->board->active) > 0 && !is_over(server, GRACE_MARGIN))
         wait_for_means(server);
     if (server->model->collect != NULL)
-        server->model->collect(atomic_load(&server->board.active) == 0);
+        server->model->collect(atomic_load(&server->board->active) == 0);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

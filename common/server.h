@@ -10,13 +10,13 @@
 
 #include <sys/types.h>
 
-/* It stands, with the counters, in memory that all processes of a server share: what the parent
- * changes there costs no copy of a page after a fork, and a child finds all that it needs on one
- * page. */
+/* It is private to the process that accepts: only the counters are shared with its children. In
+ * main it stands on the stack, on a page that each fork makes copy-on-write anyway. */
 struct server {
     const struct model *model;
     struct options options;
     struct site site;
+    struct scoreboard *board;
     struct listener listener;
     struct moment now; /* when the last connection was accepted */
     pid_t process;     /* that accepts */
@@ -30,12 +30,12 @@ struct server {
     bool refusing;         /* no new clients: a stop was asked for */
     int64_t warnings_from; /* the second in which warnings are counted */
     int warnings;
-    _Alignas(64) struct scoreboard board;
+    int exit_status;
 };
 
-/* Reads the command line and makes all ready. If NULL, all has been said: main returns the exit
- * status. */
-struct server *server_open(const struct model *model, int argc, char **argv, int *exit_status);
+/* Reads the command line and makes all ready. If false, all has been said: main returns
+ * exit_status. */
+bool server_open(struct server *server, const struct model *model, int argc, char **argv);
 
 /* The next connection, as soon as there may be one more; -1 when the server is to stop. */
 int server_accept(struct server *server);

@@ -7,6 +7,7 @@
 #include "common/request.h"
 #include "common/response.h"
 #include "common/scoreboard.h"
+#include "common/shelf.h"
 
 enum protocol {
     PROTOCOL_SIMPLE,     /* one HTTP/1.0 reply a connection */
@@ -19,7 +20,7 @@ struct site;
 /* A service fills in a reply. It knows neither the model nor the transport. */
 struct service {
     const char *name;
-    void (*answer)(const struct site *site, const struct request *request,
+    void (*answer)(const struct site *site, const struct request *request, struct moment now,
                    struct response *response);
 };
 
@@ -30,6 +31,7 @@ struct site {
     enum protocol protocol;
     int root; /* a directory */
     bool list;
+    struct shelf *shelf;                              /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     struct scoreboard *board;

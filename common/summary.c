@@ -35,7 +35,7 @@ static struct cost measure(uint64_t requests)
 
 void summary_print(const struct server *server)
 {
-    const struct scoreboard *board = &server->board;
+    const struct scoreboard *board = server->board;
     struct cost cost = measure(board->requests);
     char made[64] = "";
 
@@ -52,7 +52,7 @@ void summary_print(const struct server *server)
 
 void summary_write(const struct server *server, int file)
 {
-    const struct scoreboard *board = &server->board;
+    const struct scoreboard *board = server->board;
     struct cost cost = measure(board->requests);
     char json[512];
     int length;

@@ -44,7 +44,7 @@ static void try_path(struct text target)
     size_t length;
 
     require(path != NULL, "there is memory");
-    if (path_resolve(target, path, &length) == PATH_GOOD) {
+    if (path_resolve(target, path, PATH_LIMIT, &length) == PATH_GOOD) {
         require(length < PATH_LIMIT && path[length] == '\0', "a path fits and ends");
         require(memchr(path, '\0', length) == NULL, "a path has no NUL within");
         require(path[0] != '/' && path[0] != '.', "a path neither begins at the top nor is hidden");

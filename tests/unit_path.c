@@ -100,7 +100,7 @@ static void check_case(void **state)
     char path[PATH_LIMIT];
     size_t length;
 
-    assert_int_equal(path_resolve(text_of(row->name), path, &length), row->verdict);
+    assert_int_equal(path_resolve(text_of(row->name), path, PATH_LIMIT, &length), row->verdict);
     if (row->path == NULL)
         return;
     assert_string_equal(path, row->path);
@@ -125,7 +125,7 @@ static void check_lengths(void **state)
             assert_non_null(path);
             for (size_t at = 0; at < size; at++)
                 target[at] = patterns[i][at % period];
-            verdict = path_resolve((struct text){target, size}, path, &length);
+            verdict = path_resolve((struct text){target, size}, path, PATH_LIMIT, &length);
             assert_true(verdict == PATH_GOOD || verdict == PATH_LONG || verdict == PATH_MALFORMED ||
                         verdict == PATH_HIDDEN);
             if (verdict == PATH_GOOD) {
@@ -147,8 +147,8 @@ static void check_long(void **state)
     (void)state;
     memset(target, 'x', sizeof target);
     target[0] = '/';
-    assert_int_equal(path_resolve((struct text){target, sizeof target}, path, &length), PATH_LONG);
-    assert_int_equal(path_resolve((struct text){target, 4000}, path, &length), PATH_GOOD);
+    assert_int_equal(path_resolve((struct text){target, sizeof target}, path, PATH_LIMIT, &length), PATH_LONG);
+    assert_int_equal(path_resolve((struct text){target, 4000}, path, PATH_LIMIT, &length), PATH_GOOD);
     assert_int_equal(length, 3999);
 }
 
@@ -168,7 +168,7 @@ static void check_pairs(void **state)
         strcat(strcat(target, "/"), segments[i % count]);
         strcat(strcat(target, "/"), segments[i / count % count]);
         strcat(strcat(target, "/"), segments[i / count / count]);
-        if (path_resolve(text_of(target), path, &length) != PATH_GOOD)
+        if (path_resolve(text_of(target), path, PATH_LIMIT, &length) != PATH_GOOD)
             continue;
         assert_int_equal(strlen(path), length);
         assert_true(path[0] != '/' && path[0] != '.');
