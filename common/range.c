@@ -18,14 +18,14 @@ static bool read_digits(struct text digits, uint64_t *number)
 
 static bool read_one(struct text spec, uint64_t size, struct range *range)
 {
-    const char *dash = memchr(spec.data, '-', spec.length);
+    size_t dash = text_find(spec, '-');
     struct text first, last;
     uint64_t number;
 
-    if (dash == NULL)
+    if (dash == spec.length)
         return false;
-    first = (struct text){spec.data, (size_t)(dash - spec.data)};
-    last = (struct text){dash + 1, spec.length - first.length - 1};
+    first = (struct text){spec.data, dash};
+    last = (struct text){spec.data + dash + 1, spec.length - dash - 1};
     if (first.length == 0) {
         if (!read_digits(last, &number))
             return false;

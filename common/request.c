@@ -121,11 +121,11 @@ static enum request_progress refuse(struct request *request, int status, const c
 /* Takes what stands before `end` off the text; false if there is no such character. */
 static bool take_until(struct text *text, char end, struct text *part)
 {
-    const char *found = memchr(text->data, end, text->length);
+    size_t length = text_find(*text, end);
 
-    if (found == NULL)
+    if (length == text->length)
         return false;
-    *part = (struct text){text->data, (size_t)(found - text->data)};
+    *part = (struct text){text->data, length};
     text->data += part->length + 1;
     text->length -= part->length + 1;
     return true;
@@ -147,33 +147,33 @@ static bool read_version(struct request *request, struct text version)
     return true;
 }
 
+static bool is_port(struct text digits)
+{
+    for (size_t i = 0; i < digits.length; i++)
+        if (digits.data[i] < '0' || digits.data[i] > '9')
+            return false;
+    return digits.length <= 5;
+}
+
 /* A host name or address, perhaps with a port: what Host and the authority of a target hold. */
 static bool is_host(struct text host)
 {
-    const char *colon;
-    size_t port;
+    size_t end;
 
     if (!is_made_of(host, is_host_character))
         return false;
     if (host.length > 0 && host.data[0] == '[') {
-        const char *bracket = memchr(host.data, ']', host.length);
-        if (bracket == NULL)
+        end = text_find(host, ']') + 1;
+        if (end > host.length)
             return false;
-        host.length -= (size_t)(bracket + 1 - host.data);
-        host.data = bracket + 1;
+        host = (struct text){host.data + end, host.length - end};
         if (host.length > 0 && host.data[0] != ':')
             return false;
     }
-    colon = memchr(host.data, ':', host.length);
-    if (memchr(host.data, '[', host.length) || memchr(host.data, ']', host.length))
+    if (text_find(host, '[') < host.length || text_find(host, ']') < host.length)
         return false;
-    if (colon == NULL)
-        return true;
-    port = host.length - (size_t)(colon + 1 - host.data);
-    for (size_t i = 0; i < port; i++)
-        if (colon[1 + i] < '0' || colon[1 + i] > '9')
-            return false;
-    return port <= 5;
+    end = text_find(host, ':');
+    return end == host.length || is_port((struct text){host.data + end + 1, host.length - end - 1});
 }
 
 static bool has_scheme(struct text target)
@@ -200,8 +200,6 @@ static bool read_authority(struct request *request, struct text *target)
 
 static bool read_target(struct request *request, struct text target)
 {
-    const char *question;
-
     if (target.length == 0 || !is_made_of(target, is_target)) {
         refuse(request, 400, "The request target has a character that no URI can have.");
         return false;
@@ -231,12 +229,9 @@ static bool read_target(struct request *request, struct text target)
         refuse(request, 400, "The request target is neither a path nor an http URI.");
         return false;
     }
-    question = memchr(target.data, '?', target.length);
-    request->path = target;
-    if (question != NULL) {
-        request->path.length = (size_t)(question - target.data);
-        request->query = (struct text){question, target.length - request->path.length};
-    }
+    request->path = (struct text){target.data, text_find(target, '?')};
+    request->query =
+        (struct text){target.data + request->path.length, target.length - request->path.length};
     return true;
 }
 

@@ -94,6 +94,15 @@ bool text_number(struct text digits, uint64_t *number)
     return true;
 }
 
+size_t text_find(struct text text, char character)
+{
+    size_t i = 0;
+
+    while (i < text.length && text.data[i] != character)
+        i++;
+    return i;
+}
+
 int text_hex(char digit)
 {
     if (digit >= '0' && digit <= '9')

@@ -29,6 +29,8 @@ bool text_next(struct text *list, struct text *element);
 /* Reads digits alone, at least one; false if there is anything else or the number is over
  * UINT64_MAX. */
 bool text_number(struct text digits, uint64_t *number);
+/* Where the character first stands, or the length of the text. */
+size_t text_find(struct text text, char character);
 /* The value of a hexadecimal digit, or -1. */
 int text_hex(char digit);
 
