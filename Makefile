@@ -6,7 +6,7 @@ CC      ?= gcc
 BUILD   ?= build
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c))
-UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c)))
+UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
 HEADERS := $(wildcard common/*.h)
 SCRIPTS := $(shell git ls-files '*.sh' tests/run .ci/run 2>/dev/null)
@@ -55,7 +55,7 @@ $(COLLECT): collect/%: collect/%.c
 
 # Unit tests are dynamic, since cmocka is.
 units: $(UNITS)
-$(UNITS): $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(OBJECTS)
+$(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
 	$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lcmocka
 
 check:

@@ -82,7 +82,8 @@ conclude() {
 build() {
     # shellcheck source=collect/install.sh
     . "$project/collect/install.sh"
-    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox "$@" ||
+    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox \
+        cmark-gfm:cmark-gfm "$@" ||
         exit 1
     local log
     log=$(mktemp "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")

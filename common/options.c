@@ -80,18 +80,15 @@ static void print_wrapped(const char *text, int column)
 
     while (*text != '\0') {
         int length = (int)strcspn(text, " ");
-        if (at + length > HELP_WIDTH && at > column) {
+        bool first = at == column;
+        if (!first && at + 1 + length > HELP_WIDTH) {
             printf("\n%*s", column, "");
             at = column;
+            first = true;
         }
-        printf("%.*s", length, text);
-        text += length;
-        at += length;
-        if (*text == ' ') {
-            text++;
-            at++;
-            putchar(' ');
-        }
+        printf("%s%.*s", first ? "" : " ", length, text);
+        at += length + !first;
+        text += length + (text[length] == ' ');
     }
     putchar('\n');
 }
