@@ -84,6 +84,31 @@ each_server(sub ($model) {
     }
     cmp_ok $after[1], '<=', $after[0] + 300, "memory: $after[0] KiB after 2,000 requests, $after[1] KiB after 20,000";
     $server->stop;
+
+    # The same within one connection, with replies of all kinds.
+    my $root = tree('small.txt' => 'small', 'big.bin' => 'b' x 50_000, map { ("folder/$_.txt" => $_) } 1 .. 20);
+    $server = start_server(root => $root, options => ['--list', '--idle-timeout', 60]);
+    my $mix = request(GET => '/small.txt') . request(GET => '/none') . request(GET => '/folder/') . request(GET => '/folder')
+        . request(GET => '/big.bin', Range => 'bytes=0-0,9000-9000') . request(GET => '/small.txt', Range => 'bytes=99-')
+        . request(POST => '/small.txt', 'Transfer-Encoding' => 'chunked', body => "3\r\nabc\r\n0\r\n\r\n")
+        . request(HEAD => '/big.bin') . request(OPTIONS => '*') . request(GET => '/small.txt', 'X-Long' => 'x' x 9000)
+        . request(GET => '/small.txt', 'If-None-Match' => '*');
+    my @methods = (('GET') x 7, 'HEAD', 'OPTIONS', 'GET', 'GET');
+    my $connection = $server->connect;
+    my $wrong = 0;
+    @after = ();
+    for my $rounds (200, 2_000) {
+        for (1 .. $rounds) {
+            $connection->send($mix);
+            my $got = join ' ', map { $connection->reply($_)->{status} } @methods;
+            $wrong++ if $got ne '200 404 200 301 206 416 405 200 204 200 304';
+        }
+        push @after, memory($server);
+    }
+    is $wrong, 0, '24,200 replies of all kinds on one connection';
+    cmp_ok $after[1], '<=', $after[0] + 300, "memory: $after[0] KiB after 2,200 replies of all kinds, $after[1] KiB after 24,200";
+    $connection->close;
+    $server->stop;
 });
 
 done_testing;

@@ -147,8 +147,10 @@ static void check_long(void **state)
     (void)state;
     memset(target, 'x', sizeof target);
     target[0] = '/';
-    assert_int_equal(path_resolve((struct text){target, sizeof target}, path, PATH_LIMIT, &length), PATH_LONG);
-    assert_int_equal(path_resolve((struct text){target, 4000}, path, PATH_LIMIT, &length), PATH_GOOD);
+    assert_int_equal(path_resolve((struct text){target, sizeof target}, path, PATH_LIMIT, &length),
+                     PATH_LONG);
+    assert_int_equal(path_resolve((struct text){target, 4000}, path, PATH_LIMIT, &length),
+                     PATH_GOOD);
     assert_int_equal(length, 3999);
 }
 
