@@ -44,7 +44,7 @@ static const struct model model = {
 
 int main(int argc, char **argv)
 {
-    struct server local;
+    static struct server local; /* threads may outlive this function */
     int socket;
 
     server = &local;
