@@ -30,7 +30,7 @@ static bool collect(bool all)
     int status;
 
     while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
-        if (WIFSIGNALED(status))
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
             server_left(server);
     return child == 0;
 }

@@ -8,7 +8,7 @@
 
 struct scoreboard {
     _Atomic uint64_t connections; /* accepted */
-    _Atomic uint64_t active;      /* now */
+    _Atomic int64_t active;       /* now */
     _Atomic uint64_t peak;        /* most at once */
     _Atomic uint64_t requests;
     _Atomic uint64_t errors; /* replies of 400 and above, and replies cut short */

@@ -305,7 +305,7 @@ static void rest_for_client(struct server *server, int milliseconds)
 
 static bool is_full(const struct server *server)
 {
-    return atomic_load(&server->board->active) >= server->limit;
+    return atomic_load(&server->board->active) >= (int64_t)server->limit;
 }
 
 /* Children that have ended are collected all together: when there is nothing better to do, or many.
@@ -369,11 +369,11 @@ static bool is_over(const struct server *server, int64_t margin)
 static void count_connection(struct server *server)
 {
     struct scoreboard *board = server->board;
-    uint64_t active = atomic_fetch_add(&board->active, 1) + 1;
+    int64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
     atomic_fetch_add_explicit(&board->connections, 1, memory_order_relaxed);
-    if (active > atomic_load_explicit(&board->peak, memory_order_relaxed))
-        atomic_store_explicit(&board->peak, active, memory_order_relaxed);
+    if (active > (int64_t)atomic_load_explicit(&board->peak, memory_order_relaxed))
+        atomic_store_explicit(&board->peak, (uint64_t)active, memory_order_relaxed);
     server->now = date_now();
 }
 
@@ -492,7 +492,7 @@ int server_close(struct server *server)
     while (atomic_load(&server->board->active) > 0 && !is_over(server, GRACE_MARGIN))
         wait_for_means(server);
     if (server->model->collect != NULL)
-        server->model->collect(atomic_load(&server->board->active) == 0);
+        server->model->collect(atomic_load(&server->board->active) <= 0);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;
