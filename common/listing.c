@@ -190,11 +190,7 @@ void listing_answer(int root, int directory, const char *path, struct response *
         response_end(response);
         response->status = 200;
         response->type = TEXT("text/html; charset=utf-8");
-        response->body = (struct body){.kind = BODY_MEMORY,
-                                       .length = page.length,
-                                       .memory = page.data,
-                                       .owned = page.data,
-                                       .file = -1};
+        response->body = response_page(&page);
     }
     if (stream != NULL)
         closedir(stream);

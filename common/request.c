@@ -418,7 +418,7 @@ static enum request_progress scan(struct request *request, struct text bytes)
     for (; request->scanned < bytes.length; request->scanned++) {
         size_t i = request->scanned, length = i - request->line_start;
 
-        if (data[i] == '\r' && i + 1 < bytes.length && data[i + 1] != '\n')
+        if (i > request->line_start && data[i - 1] == '\r' && data[i] != '\n')
             return refuse(request, 400, "The request has a carriage return within a line.");
         if (data[i] == '\0')
             return refuse(request, 400, "The request has a NUL byte.");
@@ -476,7 +476,7 @@ bool request_field(const struct request *request, enum field_name known, size_t 
 {
     struct text name;
 
-    if (!(request->present & UINT32_C(1) << known))
+    if (known >= FIELD_OTHER || !(request->present & UINT32_C(1) << known))
         return false;
     while (request_next(request, from, &name, value))
         if (text_same(name, field_names[known]))

@@ -88,7 +88,7 @@ enum request_progress request_read(struct request *request, struct text bytes, s
  * is none. */
 bool request_next(const struct request *request, size_t *from, struct text *name,
                   struct text *value);
-/* The same for the fields of one name. */
+/* The same for the fields of one known name. */
 bool request_field(const struct request *request, enum field_name name, size_t *from,
                    struct text *value);
 /* The value of the only field of that name; false if there is none, or several. */

@@ -74,6 +74,15 @@ void response_end(struct response *response)
     response->body = (struct body){.file = -1};
 }
 
+struct body response_page(const struct buffer *page)
+{
+    return (struct body){.kind = BODY_MEMORY,
+                         .length = page->length,
+                         .memory = page->data,
+                         .owned = page->data,
+                         .file = -1};
+}
+
 static void write_page(const struct response *response, const char *problem, struct buffer *page)
 {
     buffer_add(page, TEXT("<!DOCTYPE html>\n<html lang=\"en\">\n<title>"));
@@ -98,9 +107,10 @@ void response_refuse(struct response *response, int status, const char *problem)
     response->type = TEXT("text/html; charset=utf-8");
     response->has_validators = false;
     response->range_count = 0;
+    if (page.data == NULL)
+        return; /* without a page, but with its status */
     write_page(response, problem, &page);
-    response->body =
-        (struct body){.kind = BODY_MEMORY, .length = page.length, .memory = page.data, .file = -1};
+    response->body = response_page(&page);
 }
 
 static void settle_ranges(struct response *response, const struct request *request,

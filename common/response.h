@@ -46,6 +46,9 @@ void response_start(struct response *response);
 /* Lets go of the body. */
 void response_end(struct response *response);
 
+/* A body of text from malloc, which is freed with the reply. */
+struct body response_page(const struct buffer *page);
+
 /* Makes it a page that says what is wrong. */
 void response_refuse(struct response *response, int status, const char *problem);
 

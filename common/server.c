@@ -488,11 +488,16 @@ void server_serve(struct server *server, int socket)
 
 int server_close(struct server *server)
 {
+    bool all; /* have ended by themselves */
+
     listener_close(&server->listener);
     while (atomic_load(&server->board->active) > 0 && !is_over(server, GRACE_MARGIN))
         wait_for_means(server);
+    all = atomic_load(&server->board->active) <= 0;
     if (server->model->collect != NULL)
-        server->model->collect(atomic_load(&server->board->active) <= 0);
+        server->model->collect(all);
+    if (server->site.shelf != NULL && all)
+        shelf_free(server->site.shelf);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

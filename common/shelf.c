@@ -25,6 +25,15 @@ struct shelf *shelf_make(void)
     return shelf;
 }
 
+void shelf_free(struct shelf *shelf)
+{
+    for (size_t i = 0; i < PLACES; i++)
+        if (shelf->places[i] != NULL)
+            shelf_release(shelf->places[i]);
+    pthread_mutex_destroy(&shelf->lock);
+    free(shelf);
+}
+
 /* FNV-1a */
 static size_t place_of(struct text path)
 {

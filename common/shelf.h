@@ -22,8 +22,10 @@ struct shelved {
     char data[];
 };
 
-/* NULL if there is no memory. It lasts as long as the process. */
+/* NULL if there is no memory. */
 struct shelf *shelf_make(void);
+/* Nobody uses it any more. */
+void shelf_free(struct shelf *shelf);
 
 /* The document at the path below the root, held, if it is on the shelf and still the same; or NULL.
  */

@@ -9,7 +9,7 @@ struct text text_of(const char *string)
 
 bool text_equal(struct text a, struct text b)
 {
-    return a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
+    return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);
 }
 
 static char lower(char letter)
@@ -116,10 +116,10 @@ int text_hex(char digit)
 
 void buffer_add(struct buffer *buffer, struct text text)
 {
-    if (text.length > buffer->capacity - buffer->length) {
+    if (text.length > buffer->capacity - buffer->length)
         buffer->overflow = true;
+    if (text.length == 0 || buffer->overflow)
         return;
-    }
     memcpy(buffer->data + buffer->length, text.data, text.length);
     buffer->length += text.length;
 }

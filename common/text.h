@@ -34,7 +34,7 @@ size_t text_find(struct text text, char character);
 /* The value of a hexadecimal digit, or -1. */
 int text_hex(char digit);
 
-/* Writes past the end are dropped, and remembered in `overflow`. */
+/* A write that does not fit is dropped with all that follow it, and remembered in `overflow`. */
 struct buffer {
     char *data;
     size_t capacity;
