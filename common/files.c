@@ -66,7 +66,8 @@ static void answer_file(const struct site *site, struct response *response, stru
                         int file, const struct stat *status, struct moment now)
 {
     struct shelved *document =
-        site->shelf != NULL ? shelf_put(site->shelf, path, file, status, now.seconds) : NULL;
+        site->shelf != NULL ? shelf_put(site->shelf, site->root, path, file, status, now.seconds)
+                            : NULL;
 
     if (document != NULL) {
         close(file);

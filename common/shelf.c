@@ -1,5 +1,6 @@
 #include "common/shelf.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,6 +8,8 @@
 #include <unistd.h>
 
 #define PLACES 64
+/* Documents with longer paths are not kept. */
+#define PATH_SHORT 256
 /* Clocks of file systems tick, some of them every two seconds: two changes within a tick look like
  * one. */
 #define SETTLED_SECONDS 3
@@ -71,16 +74,33 @@ static struct shelved *hold(struct shelf *shelf, struct text path)
     return found;
 }
 
+/* Whether the path leads to the same, unchanged file without any symbolic link: what could be
+ * reached only by leaving the root is not, wherever it has gone meanwhile. */
+static bool leads_to(int root, struct text path, const struct stat *wanted)
+{
+    char prefix[PATH_SHORT];
+    struct stat status;
+
+    for (size_t i = 0; i <= path.length; i++) {
+        bool whole = i == path.length;
+        if (!whole && path.data[i] != '/') {
+            prefix[i] = path.data[i];
+            continue;
+        }
+        prefix[i] = '\0';
+        if (fstatat(root, prefix, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !(whole ? is_unchanged(&status, wanted) : S_ISDIR(status.st_mode)))
+            return false;
+        prefix[i] = '/';
+    }
+    return true;
+}
+
 struct shelved *shelf_take(struct shelf *shelf, int root, struct text path)
 {
     struct shelved *found = hold(shelf, path);
-    struct stat status;
 
-    if (found == NULL)
-        return NULL;
-    /* What could be reached only by leaving the root was never put here, and is not the same file.
-     */
-    if (fstatat(root, found->path, &status, 0) == 0 && is_unchanged(&status, &found->status))
+    if (found == NULL || leads_to(root, path, &found->status))
         return found;
     shelf_release(found);
     return NULL;
@@ -114,13 +134,14 @@ static struct shelved *read_document(struct text path, int file, const struct st
     return document;
 }
 
-struct shelved *shelf_put(struct shelf *shelf, struct text path, int file,
+struct shelved *shelf_put(struct shelf *shelf, int root, struct text path, int file,
                           const struct stat *status, int64_t now)
 {
     struct shelved *document, *before;
     struct shelved **place = &shelf->places[place_of(path)];
 
-    if (path.length == 0 || status->st_size > SHELF_DOCUMENT_LIMIT || !is_settled(status, now))
+    if (path.length == 0 || path.length >= PATH_SHORT || status->st_size > SHELF_DOCUMENT_LIMIT ||
+        !is_settled(status, now) || !leads_to(root, path, status))
         return NULL;
     document = read_document(path, file, status);
     if (document == NULL)

@@ -33,7 +33,7 @@ struct shelved *shelf_take(struct shelf *shelf, int root, struct text path);
 
 /* Puts the document on the shelf and returns it, held. NULL if it does not fit, is being changed,
  * or was changed so shortly before `now` that the next change might not show. */
-struct shelved *shelf_put(struct shelf *shelf, struct text path, int file,
+struct shelved *shelf_put(struct shelf *shelf, int root, struct text path, int file,
                           const struct stat *status, int64_t now);
 
 /* Lets go of a document. */
