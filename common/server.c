@@ -475,7 +475,10 @@ void server_serve(struct server *server, int socket)
     struct exchange exchange;
     enum need need;
 
-    connection_open(&connection, &server->site, socket, &exchange, server->now);
+    /* A child knows when it was made without asking the clock; a thread must not look, since by now
+     * another connection may be accepted. */
+    connection_open(&connection, &server->site, socket, &exchange,
+                    server->model->shares_memory ? date_now() : server->now);
     connection.transport.patient = true;
     while ((need = connection_step(&connection)) != NEED_NOTHING)
         if (!await(server, &connection, need))
