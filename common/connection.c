@@ -27,6 +27,13 @@ static void set_deadline(struct connection *connection, int milliseconds)
     connection->deadline = connection->now.milliseconds + milliseconds;
 }
 
+/* The time for a request to arrive begins; what is sent meanwhile does not prolong it. */
+static void begin_request_time(struct connection *connection)
+{
+    set_deadline(connection, connection->site->request_timeout);
+    connection->request_deadline = connection->deadline;
+}
+
 static enum outcome go_to(struct connection *connection, enum connection_state state)
 {
     connection->state = state;
@@ -124,7 +131,7 @@ static enum transfer receive(struct connection *connection)
     connection->drained = count < room;
     if (count > 0 && connection->idle) {
         connection->idle = false;
-        set_deadline(connection, connection->site->request_timeout);
+        begin_request_time(connection);
     }
     return transfer;
 }
@@ -181,7 +188,7 @@ static enum outcome begin_body(struct connection *connection)
 
     content_start(&exchange->content, request);
     exchange->body_start = exchange->input_start;
-    set_deadline(connection, connection->site->request_timeout);
+    begin_request_time(connection);
     if (!request->expects_continue || received(exchange).length > 0)
         return go_to(connection, CONNECTION_DISCARDING);
     if (request->method > METHOD_OPTIONS) {
@@ -418,9 +425,9 @@ static enum outcome conclude(struct connection *connection)
     end_reply(connection);
     if (connection->closing)
         return flush_then(connection, CONNECTION_FINISHING);
+    begin_request_time(connection); /* of the next one, if it is here already */
     if (connection->site->protocol != PROTOCOL_PIPELINED || received(exchange).length == 0)
         return flush_then(connection, CONNECTION_READING);
-    set_deadline(connection, connection->site->request_timeout);
     return go_to(connection, CONNECTION_READING);
 }
 
@@ -478,6 +485,7 @@ static enum transfer send_portion(struct connection *connection)
 static enum outcome go_on(struct connection *connection)
 {
     connection->state = connection->next;
+    connection->deadline = connection->request_deadline;
     if (connection->next != CONNECTION_READING || received(connection->exchange).length > 0)
         return OUTCOME_GO_ON;
     free_output(connection->exchange);
@@ -558,7 +566,7 @@ void connection_open(struct connection *connection, const struct site *site, int
     exchange->portion = 0;
     request_start(&exchange->request);
     response_start(&exchange->response);
-    set_deadline(connection, site->request_timeout);
+    begin_request_time(connection);
 }
 
 enum need connection_step(struct connection *connection)

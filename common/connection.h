@@ -60,6 +60,7 @@ struct connection {
     uint64_t turn;              /* bytes moved in this step */
     struct moment now;          /* kept by the driver */
     int64_t deadline;           /* for what it waits for, in monotonic milliseconds */
+    int64_t request_deadline;   /* for the whole request to arrive */
     struct tally tally;         /* for the scoreboard: the driver adds it there */
 };
 

@@ -24,10 +24,11 @@ static void refuse_open(struct response *response, int error)
     case ENXIO: /* a socket, or a device without a driver */
         response_refuse(response, 403, "Only regular files are served.");
         break;
+    case EAGAIN: /* somebody holds a lease */
     case EMFILE:
     case ENFILE:
     case ENOMEM:
-        response_refuse(response, 503, "The server has no means to open the document now.");
+        response_refuse(response, 503, "The document cannot be opened now.");
         break;
     default:
         response_refuse(response, 404, "There is no such document.");

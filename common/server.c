@@ -104,6 +104,7 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGUSR1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
     sigprocmask(SIG_BLOCK, &set, NULL);
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

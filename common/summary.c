@@ -69,8 +69,8 @@ void summary_write(const struct server *server, int file)
                  (unsigned long long)board->requests, (unsigned long long)board->errors,
                  (unsigned long long)board->bytes, cost.cpu_seconds, cost.microseconds,
                  cost.peak_kib, (unsigned long long)board->made);
-    /* A file is rewritten; a terminal or a pipe can only be written to. */
-    if (lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) < 0)
+    /* A file of our own is rewritten; to standard output, or a pipe, it is only added. */
+    if (file != STDOUT_FILENO && lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) < 0)
         warn("cannot empty the file of --stats");
     if (write(file, json, (size_t)length) != length)
         warn("cannot write the file of --stats");
