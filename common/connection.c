@@ -181,6 +181,17 @@ static enum outcome refuse(struct connection *connection, int status, const char
     return go_to(connection, CONNECTION_ANSWERING);
 }
 
+static bool put_continue(struct exchange *exchange)
+{
+    const struct text interim = TEXT("HTTP/1.1 100 Continue\r\n\r\n");
+
+    if (interim.length > exchange->output.capacity - exchange->output.length &&
+        !grow_output(exchange))
+        return false;
+    buffer_add(&exchange->output, interim);
+    return true;
+}
+
 static enum outcome begin_body(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -196,8 +207,10 @@ static enum outcome begin_body(struct connection *connection)
         connection->client_closes = false;
         return go_to(connection, CONNECTION_ANSWERING);
     }
-    if (request->content_length <= CONTENT_LIMIT)
-        buffer_add(&exchange->output, TEXT("HTTP/1.1 100 Continue\r\n\r\n"));
+    if (request->content_length > CONTENT_LIMIT)
+        return go_to(connection, CONNECTION_DISCARDING);
+    if (!put_continue(exchange))
+        return cut_off(connection);
     return flush_then(connection, CONNECTION_DISCARDING);
 }
 
@@ -386,8 +399,9 @@ static enum outcome answer(struct connection *connection)
         response_settle(&exchange->response, &exchange->request, connection->now);
         connection->answered = true;
     }
+    /* At a stop the last reply says so: behind it nothing is waiting. */
     if (connection->client_closes || site->protocol == PROTOCOL_SIMPLE ||
-        scoreboard_stopping(site->board))
+        (scoreboard_stopping(site->board) && received(exchange).length == 0))
         connection->closing = true;
     if (!put_head(connection)) {
         if (has_output(exchange))
@@ -525,7 +539,8 @@ static enum outcome send_reply(struct connection *connection)
 /* A socket closed with unread input resets the connection, and the client may lose the reply. */
 static enum outcome finish(struct connection *connection)
 {
-    if (connection->client_closes && received(connection->exchange).length == 0)
+    if (connection->client_closes && connection->drained &&
+        received(connection->exchange).length == 0)
         return go_to(connection, CONNECTION_ENDED);
     connection->transport.kind->finish(&connection->transport);
     set_deadline(connection, LINGER_MILLISECONDS);

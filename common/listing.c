@@ -158,12 +158,16 @@ static void write_page(const struct listing *listing, struct text path, struct b
     buffer_string(page, "</html>\n");
 }
 
+/* What a character takes at most: five bytes as "&amp;" in the address, six as "&quot;" in the
+ * text. */
+#define CHARACTER_BYTES 11
+
 static bool make_page(struct listing *listing, struct text path, struct buffer *page)
 {
     size_t names = 0;
 
     for (size_t i = 0; i < listing->count; i++)
-        names += strlen(listing->entries[i].name) * 9 + 160;
+        names += strlen(listing->entries[i].name) * CHARACTER_BYTES + 160;
     page->capacity = names + 2 * path.length * 6 + 1024;
     page->data = malloc(page->capacity);
     if (page->data == NULL)

@@ -195,7 +195,7 @@ static bool read_authority(struct request *request, struct text *target)
     request->host = (struct text){target->data, end};
     target->data += end;
     target->length -= end;
-    return end > 0 && is_host(request->host);
+    return end > 0 && request->host.data[0] != ':' && is_host(request->host);
 }
 
 static bool read_target(struct request *request, struct text target)
@@ -433,7 +433,7 @@ static enum request_progress scan(struct request *request, struct text bytes)
             return REQUEST_WHOLE;
         else if (i >= 8)
             return refuse(request, 400, "The request begins with empty lines.");
-        if (request->lines == 1 && length > REQUEST_LINE_LIMIT)
+        if (request->lines == 1 && length - 1 > REQUEST_LINE_LIMIT) /* without the CR */
             return refuse(request, 414, "The request line is longer than 8 KiB.");
     }
     return REQUEST_PARTIAL;
@@ -450,7 +450,7 @@ enum request_progress request_read(struct request *request, struct text bytes, s
         return read_head(request, (struct text){bytes.data, *taken});
     }
     if (progress == REQUEST_PARTIAL && request->lines == 0 &&
-        request->scanned - request->line_start > REQUEST_LINE_LIMIT)
+        request->scanned - request->line_start > REQUEST_LINE_LIMIT + 1)
         return refuse(request, 414, "The request line is longer than 8 KiB.");
     if (progress == REQUEST_PARTIAL && request->scanned == REQUEST_HEAD_LIMIT)
         return refuse(request, 431, "The head of the request is longer than 32 KiB.");

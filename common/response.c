@@ -227,10 +227,12 @@ static void write_content_type(const struct response *response, struct buffer *o
     }
 }
 
-static void write_validators(const struct response *response, struct buffer *output)
+static void write_validators(const struct response *response, struct moment now,
+                             struct buffer *output)
 {
     buffer_add(output, TEXT("Last-Modified: "));
-    date_write(output, response->modified);
+    /* A document of the future was modified now, as far as a client may know. */
+    date_write(output, response->modified < now.seconds ? response->modified : now.seconds);
     buffer_add(output, TEXT("\r\nETag: "));
     buffer_add(output, (struct text){response->etag.data, response->etag.length});
     buffer_add(output, TEXT("\r\nAccept-Ranges: bytes\r\n"));
@@ -261,10 +263,11 @@ static void write_location(const struct request *request, struct buffer *output)
 }
 
 /* The fields that say what the body is. */
-static void write_description(const struct response *response, struct buffer *output)
+static void write_description(const struct response *response, struct moment now,
+                              struct buffer *output)
 {
     if (response->has_validators)
-        write_validators(response, output);
+        write_validators(response, now, output);
     if (response->status == 304 || response->status == 204)
         return;
     if (response->type.length > 0)
@@ -297,7 +300,7 @@ void response_write_head(const struct response *response, enum persistence persi
     buffer_add(output, TEXT("Date: "));
     date_write(output, now.seconds);
     buffer_add(output, TEXT("\r\nServer: fork-vs-thread\r\n"));
-    write_description(response, output);
+    write_description(response, now, output);
     if (response->allow.length > 0)
         write_field(output, TEXT("Allow: "), response->allow);
     if (response->moved_to != NULL)
