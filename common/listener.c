@@ -49,6 +49,14 @@ static bool read_address(const char *text, uint16_t port, union address *address
     return false;
 }
 
+bool listener_is_address(const char *text)
+{
+    union address address;
+    socklen_t length;
+
+    return read_address(text, 0, &address, &length);
+}
+
 static uint16_t bound_port(int socket)
 {
     union address address = {0};
@@ -128,11 +136,8 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
             i = -1;
             continue;
         }
-        if (errno == EINVAL)
-            warnx("'%s' is no numeric address", addresses[i]);
-        else
-            warn("cannot listen at %s, port %u", addresses[i],
-                 listener->count > 0 ? listener->port : port);
+        warn("cannot listen at %s, port %u", addresses[i],
+             listener->count > 0 ? listener->port : port);
         listener_close(listener);
         return false;
     }

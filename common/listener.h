@@ -14,6 +14,9 @@ struct listener {
     uint16_t port;
 };
 
+/* Whether it is a numeric address, of IPv4 or IPv6. */
+bool listener_is_address(const char *text);
+
 /* Listens at the addresses; without any, at the loopback addresses of IPv4 and, if there is one, of
  * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,

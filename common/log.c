@@ -2,12 +2,22 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Longer texts are cut, so that a line is never longer than its buffer. */
-#define PART_LIMIT 1024
+/* A line fits into what a pipe takes at once; what a client wrote is cut to its share of that. */
+#define LINE_LIMIT 4096
+#define PART_LIMIT 1200
+
+bool log_write(int file, struct text text)
+{
+    struct pollfd wait = {.fd = file, .events = POLLOUT};
+
+    return poll(&wait, 1, 0) == 1 && (wait.revents & POLLOUT) &&
+           write(file, text.data, text.length) == (ssize_t)text.length;
+}
 
 static void add_peer(struct buffer *line, int socket)
 {
@@ -54,11 +64,12 @@ static void add_time(struct buffer *line, int64_t seconds)
 static void add_quoted(struct buffer *line, struct text text)
 {
     static const char hex[] = "0123456789abcdef";
+    size_t end = line->length + PART_LIMIT;
 
     buffer_character(line, '"');
     if (text.length == 0)
         buffer_character(line, '-');
-    for (size_t i = 0; i < text.length && i < PART_LIMIT; i++) {
+    for (size_t i = 0; i < text.length && line->length < end; i++) {
         unsigned char byte = (unsigned char)text.data[i];
         if (byte == '"' || byte == '\\' || byte < ' ' || byte >= 0x7f) {
             char escape[4] = {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
@@ -82,7 +93,7 @@ static struct text field_or_nothing(const struct request *request, enum field_na
 void log_reply(int log, int socket, const struct request *request, int status, uint64_t bytes,
                struct moment now)
 {
-    char space[3 * 4 * PART_LIMIT + 256];
+    char space[LINE_LIMIT];
     struct buffer line = {.data = space, .capacity = sizeof space};
 
     if (log < 0)
@@ -99,6 +110,5 @@ void log_reply(int log, int socket, const struct request *request, int status, u
     buffer_character(&line, ' ');
     add_quoted(&line, field_or_nothing(request, FIELD_USER_AGENT));
     buffer_character(&line, '\n');
-    if (write(log, line.data, line.length) < 0)
-        return; /* a full disk must not stop the service */
+    log_write(log, (struct text){line.data, line.length}); /* or lost: the service goes on */
 }

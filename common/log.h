@@ -5,6 +5,9 @@
 #include "common/date.h"
 #include "common/request.h"
 
+/* Writes the text at once, or not at all: nobody waits for a reader that is slow. */
+bool log_write(int file, struct text text);
+
 /* Writes a line about one reply, with a single write; nothing if `log` is -1. */
 void log_reply(int log, int socket, const struct request *request, int status, uint64_t bytes,
                struct moment now);

@@ -175,8 +175,10 @@ static bool read_protocol(const struct row *row, const char *value, enum protoco
     return complain(row, value, "simple, persistent or pipelined");
 }
 
-static bool read_address(struct options *options, const char *value)
+static bool read_address(struct options *options, const struct row *row, const char *value)
 {
+    if (!listener_is_address(value))
+        return complain(row, value, "a numeric address");
     if (options->bind_count == LISTENER_LIMIT) {
         warnx("--bind can be given at most %d times", LISTENER_LIMIT);
         return false;
@@ -203,7 +205,7 @@ static bool read_row(struct options *options, const struct row *row, const char 
         return read_seconds(value, member) ||
                complain(row, value, "a number of seconds from 0.001 to 86400");
     case KIND_ADDRESS:
-        return read_address(options, value);
+        return read_address(options, row, value);
     case KIND_SERVICE:
         return read_service(row, value, member);
     case KIND_PROTOCOL:
@@ -227,35 +229,62 @@ static bool read_port(struct options *options, const char *text)
     return true;
 }
 
-static enum options_verdict read_all(struct options *options, const struct model *model, int argc,
-                                     char **argv)
+/* Rows are numbered behind all characters, so that they cannot be taken for one. */
+#define FIRST_ROW 256
+
+/* What getopt_long() could not make sense of. */
+static void complain_option(int found, const char *argument)
+{
+    if (found == ':')
+        warnx("%s wants a value (see --help)", argument);
+    else if (optopt >= FIRST_ROW)
+        warnx("--%s takes no value (see --help)", rows[optopt - FIRST_ROW].name);
+    else if (optopt > 0)
+        warnx("unknown option '-%c' (see --help)", optopt);
+    else
+        warnx("unknown option '%s' (see --help)", argument);
+}
+
+static enum options_verdict read_options(struct options *options, const struct model *model,
+                                         int argc, char **argv)
 {
     struct option table[ROWS + 1];
     int found;
 
     memset(table, 0, sizeof table);
     for (int i = 0; i < ROWS; i++)
-        table[i] = (struct option){
-            rows[i].name, rows[i].argument != NULL ? required_argument : no_argument, NULL, i};
+        table[i] = (struct option){rows[i].name,
+                                   rows[i].argument != NULL ? required_argument : no_argument, NULL,
+                                   FIRST_ROW + i};
     opterr = 0;
     while ((found = getopt_long(argc, argv, ":", table, NULL)) >= 0) {
-        if (found == ':')
-            warnx("%s wants a value (see --help)", argv[optind - 1]);
-        else if (found == '?')
-            warnx("unknown option '%s' (see --help)", argv[optind - 1]);
-        if (found >= ROWS)
+        const struct row *row;
+        if (found < FIRST_ROW) {
+            complain_option(found, argv[optind - 1]);
             return OPTIONS_BAD;
-        if (rows[found].kind == KIND_HELP) {
+        }
+        row = &rows[found - FIRST_ROW];
+        if (row->kind == KIND_HELP) {
             print_help(model);
             return OPTIONS_DONE;
         }
-        if (rows[found].kind == KIND_VERSION) {
+        if (row->kind == KIND_VERSION) {
             printf("%s (fork-vs-thread) %s\n", model->name, OPTIONS_VERSION);
             return OPTIONS_DONE;
         }
-        if (!read_row(options, &rows[found], optarg))
+        if (!read_row(options, row, optarg))
             return OPTIONS_BAD;
     }
+    return OPTIONS_GOOD;
+}
+
+static enum options_verdict read_all(struct options *options, const struct model *model, int argc,
+                                     char **argv)
+{
+    enum options_verdict verdict = read_options(options, model, argc, argv);
+
+    if (verdict != OPTIONS_GOOD)
+        return verdict;
     if (argc - optind != 1) {
         warnx(argc == optind ? "the port is missing (see --help)"
                              : "one port is wanted, and nothing else (see --help)");

@@ -104,6 +104,7 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGUSR1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
     signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
     sigprocmask(SIG_BLOCK, &set, NULL);
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -288,20 +289,25 @@ static void rest(struct server *server, int milliseconds)
         hush(server->left);
 }
 
-/* As rest(), or until a client comes: then it is the turn of the listener that it came to. */
-static void rest_for_client(struct server *server, int milliseconds)
+/* As rest(), or until a client comes: then it is the turn of the listener that it came to. Returns
+ * whether one did. */
+static bool rest_for_client(struct server *server, int milliseconds)
 {
     struct epoll_event events[4];
     int count = epoll_wait(server->events, events, 4, milliseconds);
+    bool came = false;
 
     for (int i = 0; i < count; i++) {
-        if (events[i].data.u32 < LISTENER_LIMIT)
+        if (events[i].data.u32 < LISTENER_LIMIT) {
             server->listener.turn = (int)events[i].data.u32;
-        else if (events[i].data.u32 == EVENT_SIGNAL)
+            came = true;
+        } else if (events[i].data.u32 == EVENT_SIGNAL) {
             heed_signals(server);
-        else
+        } else {
             hush(server->left);
+        }
     }
+    return came;
 }
 
 static bool is_full(const struct server *server)
@@ -338,10 +344,10 @@ static void wait_for_means(struct server *server)
     collect(server);
 }
 
-/* No client waits. Returns whether one may still come. */
+/* No client waits at the listener whose turn it is. Returns whether one may still come. */
 static bool wait_for_client(struct server *server)
 {
-    int64_t now;
+    int left;
 
     if (!scoreboard_stopping(server->board)) {
         rest_for_client(server, collect(server));
@@ -349,15 +355,12 @@ static bool wait_for_client(struct server *server)
     }
     if (!server->refusing) {
         server->refusing = true;
-        if (!listener_refuse(&server->listener))
-            return false;
+        /* Where clients cannot be held back, there is no use in waiting for the last of them. */
+        server->quiet = listener_refuse(&server->listener) ? QUIET_MILLISECONDS : 0;
         server->now = date_now();
     }
-    now = date_now().milliseconds;
-    if (now >= server->now.milliseconds + QUIET_MILLISECONDS)
-        return false;
-    rest_for_client(server, until(server->now.milliseconds + QUIET_MILLISECONDS, now));
-    return true;
+    left = until(server->now.milliseconds + server->quiet, date_now().milliseconds);
+    return rest_for_client(server, left) || left > 0;
 }
 
 static bool is_over(const struct server *server, int64_t margin)
@@ -423,11 +426,15 @@ void server_made(struct server *server)
     atomic_fetch_add_explicit(&server->board->made, 1, memory_order_relaxed);
 }
 
+/* Once the last connection has left, the server may be gone: it is not looked at after that. */
 void server_left(struct server *server)
 {
-    atomic_fetch_sub(&server->board->active, 1);
-    if (atomic_load(&server->board->acceptor_waits))
-        ring(server->left);
+    struct scoreboard *board = server->board;
+    int left = server->left;
+
+    atomic_fetch_sub(&board->active, 1);
+    if (atomic_load(&board->acceptor_waits))
+        ring(left);
 }
 
 /* ---- serving ---- */

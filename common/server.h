@@ -28,6 +28,7 @@ struct server {
     uint64_t limit;        /* of connections at once */
     unsigned unseen;       /* connections accepted since signals were looked at */
     bool refusing;         /* no new clients: a stop was asked for */
+    int quiet;             /* milliseconds to wait for those who were about to come */
     int64_t warnings_from; /* the second in which warnings are counted */
     int warnings;
     int exit_status;

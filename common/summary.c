@@ -1,5 +1,6 @@
 #include "common/summary.h"
 
+#include "common/log.h"
 #include "common/server.h"
 
 #include <err.h>
@@ -72,6 +73,6 @@ void summary_write(const struct server *server, int file)
     /* A file of our own is rewritten; to standard output, or a pipe, it is only added. */
     if (file != STDOUT_FILENO && lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) < 0)
         warn("cannot empty the file of --stats");
-    if (write(file, json, (size_t)length) != length)
+    if (!log_write(file, (struct text){json, (size_t)length}))
         warn("cannot write the file of --stats");
 }
