@@ -3,7 +3,9 @@
 # A model is one NAME_server.c in this folder: it is found by its name, here and everywhere else.
 
 CC      ?= gcc
-BUILD   ?= build
+# Each way of building has its own folder, so that none finds objects of another.
+comma   := ,
+BUILD   ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
@@ -36,7 +38,7 @@ LDFLAGS += -pthread
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
 OBJECTS = $(COMMON:%.c=$(BUILD)/%.o)
 
-all: $(SERVERS) collect
+all: $(SERVERS) $(if $(OUTPUT),,collect)
 
 # Text and constants in one mapping: each mapping less makes a fork and an exit cheaper.
 $(SERVERS): LDFLAGS += -Wl,-z,noseparate-code,-z,max-page-size=65536,-z,pack-relative-relocs

@@ -168,7 +168,7 @@ static void answer_path(const struct site *site, const struct request *request, 
     if (!resolve(request, path, size - sizeof INDEX, &length, response))
         return;
     if (site->shelf != NULL)
-        document = shelf_take(site->shelf, site->root, (struct text){path, length});
+        document = shelf_take(site->shelf, site->root, (struct text){path, length}, now.seconds);
     if (document != NULL) {
         answer_shelved(response, (struct text){path, length}, document);
         return;

@@ -96,11 +96,11 @@ static bool leads_to(int root, struct text path, const struct stat *wanted)
     return true;
 }
 
-struct shelved *shelf_take(struct shelf *shelf, int root, struct text path)
+struct shelved *shelf_take(struct shelf *shelf, int root, struct text path, int64_t now)
 {
     struct shelved *found = hold(shelf, path);
 
-    if (found == NULL || leads_to(root, path, &found->status))
+    if (found == NULL || (found->taken == now && leads_to(root, path, &found->status)))
         return found;
     shelf_release(found);
     return NULL;
@@ -146,6 +146,7 @@ struct shelved *shelf_put(struct shelf *shelf, int root, struct text path, int f
     document = read_document(path, file, status);
     if (document == NULL)
         return NULL;
+    document->taken = now;
     pthread_mutex_lock(&shelf->lock);
     before = *place;
     *place = document;

@@ -17,7 +17,8 @@ struct shelf;
 struct shelved {
     _Atomic unsigned holders; /* the shelf itself is one */
     struct stat status;
-    char *path; /* behind the data */
+    int64_t taken; /* in which second it was read */
+    char *path;    /* behind the data */
     size_t path_length;
     char data[];
 };
