@@ -29,8 +29,9 @@ struct shelf *shelf_make(void);
 void shelf_free(struct shelf *shelf);
 
 /* The document at the path below the root, held, if it is on the shelf and still the same; or NULL.
- */
-struct shelved *shelf_take(struct shelf *shelf, int root, struct text path);
+ * A change through a shared mapping may not show in the state of a file: so a document is read
+ * again in each second that it is asked for. */
+struct shelved *shelf_take(struct shelf *shelf, int root, struct text path, int64_t now);
 
 /* Puts the document on the shelf and returns it, held. NULL if it does not fit, is being changed,
  * or was changed so shortly before `now` that the next change might not show. */
