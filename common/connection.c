@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define LINGER_MILLISECONDS 2000
-/* A write deadline is put off by this much progress: a reader of single bytes stalls, too. */
+/* A reader that takes less than this before the write deadline is stalled, though it may sip. */
 #define PROGRESS_BYTES 16384
 /* What one step sends or throws away before it lets others have a turn. */
 #define TURN_BYTES (4 * 1024 * 1024)
@@ -43,7 +43,7 @@ static enum outcome go_to(struct connection *connection, enum connection_state s
 static enum outcome flush_then(struct connection *connection, enum connection_state next)
 {
     connection->next = next;
-    connection->progress = 0;
+    connection->taken = connection->sent;
     set_deadline(connection, connection->site->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
 }
@@ -392,6 +392,7 @@ static enum outcome answer(struct connection *connection)
 {
     const struct site *site = connection->site;
     struct exchange *exchange = connection->exchange;
+    size_t before = exchange->output.length;
 
     if (!connection->answered) {
         response_start(&exchange->response);
@@ -406,11 +407,16 @@ static enum outcome answer(struct connection *connection)
     if (!put_head(connection)) {
         if (has_output(exchange))
             return flush_then(connection, CONNECTION_ANSWERING);
-        return cut_off(connection); /* cannot be: a head is always shorter than the output */
+        return cut_off(connection); /* there is no memory for so long a head */
     }
     begin_portions(exchange);
-    if (!put_small_body(exchange))
-        return cut_off(connection);
+    if (!put_small_body(exchange)) {
+        /* The file has shrunk. Nothing of this reply is gone: it can still be another one. */
+        exchange->output.length = before;
+        exchange->portion = 0;
+        response_refuse(&exchange->response, 503, "The document is being changed.");
+        return go_to(connection, CONNECTION_ANSWERING);
+    }
     if (exchange->portion > 0 || has_parts(exchange))
         return flush_then(connection, CONNECTION_ANSWERED);
     return go_to(connection, CONNECTION_ANSWERED);
@@ -451,11 +457,7 @@ static void note_progress(struct connection *connection, size_t count)
 {
     connection->tally.bytes += count;
     connection->turn += count;
-    connection->progress += count;
-    if (connection->progress >= PROGRESS_BYTES) {
-        connection->progress = 0;
-        set_deadline(connection, connection->site->write_timeout);
-    }
+    connection->sent += count;
 }
 
 static enum transfer send_output(struct connection *connection)
@@ -607,6 +609,29 @@ enum need connection_step(struct connection *connection)
     return NEED_NOTHING;
 }
 
+/* The kernel takes far more than it sends at once: a reader goes on as long as that becomes less.
+ */
+static bool reader_goes_on(struct connection *connection)
+{
+    struct transport *transport = &connection->transport;
+    uint64_t taken = connection->sent - transport->kind->untaken(transport);
+
+    if (taken < connection->taken + PROGRESS_BYTES)
+        return false;
+    connection->taken = taken;
+    return true;
+}
+
+static void expire_sending(struct connection *connection)
+{
+    if (reader_goes_on(connection)) {
+        set_deadline(connection, connection->site->write_timeout);
+        return;
+    }
+    connection->transport.kind->abandon(&connection->transport);
+    cut_off(connection);
+}
+
 void connection_expire(struct connection *connection)
 {
     bool in_request = received(connection->exchange).length > 0;
@@ -616,7 +641,7 @@ void connection_expire(struct connection *connection)
     else if (connection->state == CONNECTION_READING && in_request)
         refuse(connection, 408, "The head of the request did not come in time.");
     else if (connection->state == CONNECTION_SENDING)
-        cut_off(connection);
+        expire_sending(connection);
     else
         connection->state = CONNECTION_ENDED;
 }

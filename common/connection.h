@@ -56,7 +56,8 @@ struct connection {
     bool answered;              /* the service has said what the reply is */
     bool closing;               /* no further request will be read */
     bool client_closes;         /* the client asked for that, and will not send more */
-    uint64_t progress;          /* bytes sent since the write deadline was set */
+    uint64_t sent;              /* bytes, in all */
+    uint64_t taken;             /* of these, when the write deadline was set */
     uint64_t turn;              /* bytes moved in this step */
     struct moment now;          /* kept by the driver */
     int64_t deadline;           /* for what it waits for, in monotonic milliseconds */

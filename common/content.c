@@ -101,6 +101,16 @@ static enum content_progress read_quoted(struct content *content, char character
     return CONTENT_PARTIAL;
 }
 
+static enum content_progress read_name(struct content *content, char character, bool first)
+{
+    if (character == ':' && !first)
+        content->state = CONTENT_TRAILER;
+    else if (!request_is_token(character))
+        return refuse(content, 400,
+                      "The name of a trailer field has a character that no name can have.");
+    return CONTENT_PARTIAL;
+}
+
 static enum content_progress read_character(struct content *content, char character)
 {
     switch (content->state) {
@@ -127,9 +137,12 @@ static enum content_progress read_character(struct content *content, char charac
     case CONTENT_DATA_LF:
         return expect(content, character, '\n', CONTENT_SIZE_FIRST);
     case CONTENT_TRAILER_START:
-        if (character == ' ' || character == '\t')
-            return refuse(content, 400, "A trailer field is folded over several lines.");
-        return skip_text(content, character, CONTENT_TRAILER, CONTENT_END_LF);
+        if (character == '\r')
+            return expect(content, character, '\r', CONTENT_END_LF);
+        content->state = CONTENT_TRAILER_NAME;
+        return read_name(content, character, true);
+    case CONTENT_TRAILER_NAME:
+        return read_name(content, character, false);
     case CONTENT_TRAILER:
         return skip_text(content, character, CONTENT_TRAILER, CONTENT_TRAILER_LF);
     case CONTENT_TRAILER_LF:

@@ -17,6 +17,7 @@ enum content_state {
     CONTENT_DATA_CR,
     CONTENT_DATA_LF,
     CONTENT_TRAILER_START, /* of a trailer line */
+    CONTENT_TRAILER_NAME,
     CONTENT_TRAILER,
     CONTENT_TRAILER_LF,
     CONTENT_END_LF,

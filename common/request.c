@@ -31,64 +31,32 @@ static bool is_letter_or_digit(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Of methods and field names (RFC 9110, 5.6.2). */
-static bool is_token(char c)
+static bool is_one_of(char c, struct text characters)
 {
-    switch (c) {
-    case '!':
-    case '#':
-    case '$':
-    case '%':
-    case '&':
-    case '\'':
-    case '*':
-    case '+':
-    case '-':
-    case '.':
-    case '^':
-    case '_':
-    case '`':
-    case '|':
-    case '~':
-        return true;
-    default:
-        return is_letter_or_digit(c);
-    }
+    return is_letter_or_digit(c) || text_find(characters, c) < characters.length;
 }
 
-/* Of the host and port of a URI (RFC 3986). */
+bool request_is_token(char c)
+{
+    return is_one_of(c, TEXT("-_.!#$%&'*+^`|~"));
+}
+
+/* Of the host and port of a URI (RFC 3986), outside brackets. */
 static bool is_host_character(char c)
 {
-    switch (c) {
-    case '!':
-    case '$':
-    case '%':
-    case '&':
-    case '\'':
-    case '(':
-    case ')':
-    case '*':
-    case '+':
-    case ',':
-    case '-':
-    case '.':
-    case ':':
-    case ';':
-    case '=':
-    case '[':
-    case ']':
-    case '_':
-    case '~':
-        return true;
-    default:
-        return is_letter_or_digit(c);
-    }
+    return is_one_of(c, TEXT(".:-_~!$&'()*+,;=%"));
+}
+
+/* Of an IPv6 address. */
+static bool is_address_character(char c)
+{
+    return text_hex(c) >= 0 || c == ':' || c == '.';
 }
 
 /* Of a URI without fragment. */
 static bool is_target(char c)
 {
-    return is_host_character(c) || c == '/' || c == '?' || c == '@';
+    return is_one_of(c, TEXT("/.-_~?%&=+:@[]!$'()*,;"));
 }
 
 /* Of a field value: visible, blank, tab, or above ASCII. */
@@ -155,37 +123,52 @@ static bool is_port(struct text digits)
     return digits.length <= 5;
 }
 
+/* Takes an address in brackets off the head of the text. */
+static bool take_address(struct text *host)
+{
+    size_t end = text_find(*host, ']');
+    struct text address = {host->data + 1, end - 1};
+
+    if (end == host->length || text_find(address, ':') == address.length ||
+        !is_made_of(address, is_address_character))
+        return false;
+    *host = (struct text){host->data + end + 1, host->length - end - 1};
+    return host->length == 0 || host->data[0] == ':';
+}
+
+static bool has_good_escapes(struct text text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.data[i] == '%' && (i + 2 >= text.length || text_hex(text.data[i + 1]) < 0 ||
+                                    text_hex(text.data[i + 2]) < 0))
+            return false;
+    return true;
+}
+
 /* A host name or address, perhaps with a port: what Host and the authority of a target hold. */
 static bool is_host(struct text host)
 {
     size_t end;
 
-    if (!is_made_of(host, is_host_character))
+    if (host.length > 0 && host.data[0] == '[' && !take_address(&host))
         return false;
-    if (host.length > 0 && host.data[0] == '[') {
-        end = text_find(host, ']') + 1;
-        if (end > host.length)
-            return false;
-        host = (struct text){host.data + end, host.length - end};
-        if (host.length > 0 && host.data[0] != ':')
-            return false;
-    }
-    if (text_find(host, '[') < host.length || text_find(host, ']') < host.length)
+    if (!is_made_of(host, is_host_character) || !has_good_escapes(host))
         return false;
     end = text_find(host, ':');
     return end == host.length || is_port((struct text){host.data + end + 1, host.length - end - 1});
 }
 
+/* Not of https: whoever asks for that means another server, which encrypts. */
 static bool has_scheme(struct text target)
 {
-    return (target.length >= 7 && text_same((struct text){target.data, 7}, TEXT("http://"))) ||
-           (target.length >= 8 && text_same((struct text){target.data, 8}, TEXT("https://")));
+    return target.length >= 7 && text_same((struct text){target.data, 7}, TEXT("http://"));
 }
 
 /* Takes scheme and authority off an absolute target. */
 static bool read_authority(struct request *request, struct text *target)
 {
-    size_t skip = target->data[4] == ':' ? 7 : 8, end;
+    const size_t skip = 7; /* http:// */
+    size_t end;
 
     target->data += skip;
     target->length -= skip;
@@ -240,7 +223,8 @@ static bool read_request_line(struct request *request, struct text line)
     struct text method, target;
 
     request->line = line;
-    if (!take_until(&line, ' ', &method) || method.length == 0 || !is_made_of(method, is_token)) {
+    if (!take_until(&line, ' ', &method) || method.length == 0 ||
+        !is_made_of(method, request_is_token)) {
         refuse(request, 400, "The request line does not begin with a method and a blank.");
         return false;
     }
@@ -275,7 +259,7 @@ static bool read_field(struct request *request, struct text line)
         problem = "A header field is folded over several lines.";
     else if (!take_until(&line, ':', &name))
         problem = "A header field has no colon.";
-    else if (name.length == 0 || !is_made_of(name, is_token))
+    else if (name.length == 0 || !is_made_of(name, request_is_token))
         problem = "The name of a header field has a character that no name can have.";
     else if (!is_made_of(line, is_value))
         problem = "A header field has a control character.";

@@ -77,6 +77,9 @@ enum request_progress {
     REQUEST_REFUSED, /* `status` and `problem` say why; nothing after it can be read */
 };
 
+/* Whether methods and field names may have the character (RFC 9110, 5.6.2). */
+bool request_is_token(char character);
+
 /* Makes ready for the next request. */
 void request_start(struct request *request);
 

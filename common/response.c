@@ -7,52 +7,38 @@
 
 #define PAGE_SIZE 768
 
+static const struct {
+    int status;
+    struct text reason;
+} reasons[] = {
+    {200, TEXT_IS("OK")},
+    {204, TEXT_IS("No Content")},
+    {206, TEXT_IS("Partial Content")},
+    {301, TEXT_IS("Moved Permanently")},
+    {304, TEXT_IS("Not Modified")},
+    {400, TEXT_IS("Bad Request")},
+    {403, TEXT_IS("Forbidden")},
+    {404, TEXT_IS("Not Found")},
+    {405, TEXT_IS("Method Not Allowed")},
+    {408, TEXT_IS("Request Timeout")},
+    {412, TEXT_IS("Precondition Failed")},
+    {413, TEXT_IS("Content Too Large")},
+    {414, TEXT_IS("URI Too Long")},
+    {416, TEXT_IS("Range Not Satisfiable")},
+    {417, TEXT_IS("Expectation Failed")},
+    {431, TEXT_IS("Request Header Fields Too Large")},
+    {500, TEXT_IS("Internal Server Error")},
+    {501, TEXT_IS("Not Implemented")},
+    {503, TEXT_IS("Service Unavailable")},
+    {505, TEXT_IS("HTTP Version Not Supported")},
+};
+
 struct text response_reason(int status)
 {
-    switch (status) {
-    case 200:
-        return TEXT("OK");
-    case 204:
-        return TEXT("No Content");
-    case 206:
-        return TEXT("Partial Content");
-    case 301:
-        return TEXT("Moved Permanently");
-    case 304:
-        return TEXT("Not Modified");
-    case 400:
-        return TEXT("Bad Request");
-    case 403:
-        return TEXT("Forbidden");
-    case 404:
-        return TEXT("Not Found");
-    case 405:
-        return TEXT("Method Not Allowed");
-    case 408:
-        return TEXT("Request Timeout");
-    case 412:
-        return TEXT("Precondition Failed");
-    case 413:
-        return TEXT("Content Too Large");
-    case 414:
-        return TEXT("URI Too Long");
-    case 416:
-        return TEXT("Range Not Satisfiable");
-    case 417:
-        return TEXT("Expectation Failed");
-    case 431:
-        return TEXT("Request Header Fields Too Large");
-    case 500:
-        return TEXT("Internal Server Error");
-    case 501:
-        return TEXT("Not Implemented");
-    case 503:
-        return TEXT("Service Unavailable");
-    case 505:
-        return TEXT("HTTP Version Not Supported");
-    default:
-        return TEXT("Unknown");
-    }
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return TEXT("Unknown");
 }
 
 void response_start(struct response *response)

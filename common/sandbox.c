@@ -49,6 +49,8 @@ bool sandbox_become(const char *name)
         warnx("there is no user '%s'", name);
         return false;
     }
+    if (geteuid() == user.pw_uid && getegid() == user.pw_gid)
+        return true;
     if (setgroups(1, &user.pw_gid) < 0 || setresgid(user.pw_gid, user.pw_gid, user.pw_gid) < 0 ||
         setresuid(user.pw_uid, user.pw_uid, user.pw_uid) < 0) {
         warn("cannot become user '%s'", name);

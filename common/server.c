@@ -36,6 +36,8 @@
 #define COLLECT_MILLISECONDS 100
 /* Under load, signals and the other listeners are looked at once in so many connections. */
 #define UNSEEN_LIMIT 32
+/* and after this long, where a model serves between two of them. */
+#define LOOK_MILLISECONDS 100
 /* Descriptors that are needed whatever the number of connections. */
 #define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
 
@@ -187,8 +189,20 @@ static bool make_ready(struct server *server)
     return true;
 }
 
+/* Where standard descriptors are closed, the next file opened would be taken for one of them. */
+static void fill_standard_descriptors(void)
+{
+    int file;
+
+    while ((file = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && file <= STDERR_FILENO)
+        ;
+    if (file >= 0)
+        close(file);
+}
+
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)
 {
+    fill_standard_descriptors();
     *server = (struct server){.model = model, .process = getpid(), .now = date_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
     switch (options_read(&server->options, model, argc, argv)) {
@@ -381,13 +395,22 @@ static void count_connection(struct server *server)
     server->now = date_now();
 }
 
+static bool is_time_to_look(struct server *server)
+{
+    if (++server->unseen < UNSEEN_LIMIT &&
+        server->now.milliseconds < server->looked + LOOK_MILLISECONDS)
+        return false;
+    server->unseen = 0;
+    server->looked = server->now.milliseconds;
+    return true;
+}
+
 int server_accept(struct server *server)
 {
     while (!is_over(server, 0)) {
         int socket;
 
-        if (server->unseen++ == UNSEEN_LIMIT) {
-            server->unseen = 0;
+        if (is_time_to_look(server)) {
             rest_for_client(server, 0);
             collect(server);
         }

@@ -27,6 +27,7 @@ struct server {
     int stats;
     uint64_t limit;        /* of connections at once */
     unsigned unseen;       /* connections accepted since signals were looked at */
+    int64_t looked;        /* when they were, in milliseconds */
     bool refusing;         /* no new clients: a stop was asked for */
     int quiet;             /* milliseconds to wait for those who were about to come */
     int64_t warnings_from; /* the second in which warnings are counted */

@@ -6,6 +6,7 @@
 #include <err.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct cost {
@@ -51,6 +52,16 @@ void summary_print(const struct server *server)
           made);
 }
 
+/* Such a file is rewritten; to standard output, a terminal or a pipe, it is only added. */
+static bool is_our_file(int file)
+{
+    struct stat status, output;
+
+    return fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+           !(fstat(STDOUT_FILENO, &output) == 0 && status.st_dev == output.st_dev &&
+             status.st_ino == output.st_ino);
+}
+
 void summary_write(const struct server *server, int file)
 {
     const struct scoreboard *board = server->board;
@@ -70,8 +81,7 @@ void summary_write(const struct server *server, int file)
                  (unsigned long long)board->requests, (unsigned long long)board->errors,
                  (unsigned long long)board->bytes, cost.cpu_seconds, cost.microseconds,
                  cost.peak_kib, (unsigned long long)board->made);
-    /* A file of our own is rewritten; to standard output, or a pipe, it is only added. */
-    if (file != STDOUT_FILENO && lseek(file, 0, SEEK_SET) == 0 && ftruncate(file, 0) < 0)
+    if (is_our_file(file) && (lseek(file, 0, SEEK_SET) != 0 || ftruncate(file, 0) < 0))
         warn("cannot empty the file of --stats");
     if (!log_write(file, (struct text){json, (size_t)length}))
         warn("cannot write the file of --stats");

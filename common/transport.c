@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,6 +64,20 @@ static void plain_finish(struct transport *transport)
     shutdown(transport->socket, SHUT_WR);
 }
 
+static uint64_t plain_untaken(struct transport *transport)
+{
+    int bytes = 0;
+
+    return ioctl(transport->socket, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static void plain_abandon(struct transport *transport)
+{
+    const struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+    setsockopt(transport->socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
 static void plain_close(struct transport *transport)
 {
     close(transport->socket);
@@ -72,5 +88,7 @@ const struct transport_kind transport_plain = {
     .write = plain_write,
     .send_file = plain_send_file,
     .finish = plain_finish,
+    .untaken = plain_untaken,
+    .abandon = plain_abandon,
     .close = plain_close,
 };

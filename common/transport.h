@@ -1,4 +1,4 @@
-/* How bytes travel: the connection knows these five verbs, and not whether they are plain or
+/* How bytes travel: the connection knows these verbs, and not whether they are plain or
  * encrypted. */
 #ifndef COMMON_TRANSPORT_H
 #define COMMON_TRANSPORT_H
@@ -31,6 +31,10 @@ struct transport_kind {
                                size_t *count);
     /* Says that nothing more will be sent. */
     void (*finish)(struct transport *);
+    /* How many of the bytes written the peer has not confirmed. */
+    uint64_t (*untaken)(struct transport *);
+    /* Has the close that follows drop those. */
+    void (*abandon)(struct transport *);
     void (*close)(struct transport *);
 };
 

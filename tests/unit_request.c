@@ -21,7 +21,7 @@ static const struct request_case cases[] = {
     {"GET / HTTP/1.9\r\n" HOST "\r\n", WHOLE},
     {"\r\nGET / HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"GET http://x/ HTTP/1.1\r\n" HOST "\r\n", WHOLE},
-    {"GET https://x:443/?q HTTP/1.1\r\n" HOST "\r\n", WHOLE},
+    {"GET http://x:443/?q HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"GET http://[::1]:80/ HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"OPTIONS * HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"CONNECT x:80 HTTP/1.1\r\n" HOST "\r\n", WHOLE},
