@@ -183,6 +183,7 @@ static bool make_ready(struct server *server)
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
     raise_descriptors(server);
+    server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (!options->no_sandbox)
         sandbox_enter(server->site.root);
     fill_site(server);

@@ -5,6 +5,8 @@
 
 #include <err.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,9 +22,23 @@ static double seconds_of(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-/* Children count once they are reaped. */
-static struct cost measure(uint64_t requests)
+/* The most memory that this process has used. getrusage() cannot say: what a process inherits
+ * through exec() counts there, too. */
+static long peak_of_self(const struct server *server, const struct rusage *self)
 {
+    char status[4096];
+    ssize_t length = pread(server->status, status, sizeof status - 1, 0);
+    const char *line;
+
+    status[length > 0 ? length : 0] = '\0';
+    line = strstr(status, "VmHWM:");
+    return line != NULL ? strtol(line + sizeof "VmHWM:" - 1, NULL, 10) : self->ru_maxrss;
+}
+
+/* Children count once they are reaped. */
+static struct cost measure(const struct server *server)
+{
+    uint64_t requests = server->board->requests;
     struct rusage self, children;
     struct cost cost = {0};
 
@@ -31,14 +47,16 @@ static struct cost measure(uint64_t requests)
     cost.cpu_seconds = seconds_of(self.ru_utime) + seconds_of(self.ru_stime) +
                        seconds_of(children.ru_utime) + seconds_of(children.ru_stime);
     cost.microseconds = requests > 0 ? cost.cpu_seconds * 1e6 / (double)requests : 0;
-    cost.peak_kib = self.ru_maxrss > children.ru_maxrss ? self.ru_maxrss : children.ru_maxrss;
+    cost.peak_kib = peak_of_self(server, &self);
+    if (children.ru_maxrss > cost.peak_kib)
+        cost.peak_kib = children.ru_maxrss;
     return cost;
 }
 
 void summary_print(const struct server *server)
 {
     const struct scoreboard *board = server->board;
-    struct cost cost = measure(board->requests);
+    struct cost cost = measure(server);
     char made[64] = "";
 
     if (server->model->makes != NULL)
@@ -65,7 +83,7 @@ static bool is_our_file(int file)
 void summary_write(const struct server *server, int file)
 {
     const struct scoreboard *board = server->board;
-    struct cost cost = measure(board->requests);
+    struct cost cost = measure(server);
     char json[512];
     int length;
 
