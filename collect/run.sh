@@ -156,7 +156,8 @@ apply_load() {
     load_pid=$!
     wait "$load_pid" 2>/dev/null || :
     if [[ $stopping ]]; then
-        wait "$load_pid" 2>/dev/null || :
+        # Not a second wait: where the load is gone already, bash may wait for the servers instead.
+        while kill -0 "$load_pid" 2>/dev/null; do pause 0.01; done
         load_pid=''
         return 1
     fi

@@ -1,0 +1,374 @@
+#!/usr/bin/perl
+# Small studies from start to report: rows against ab's own output, interruptions, invalid runs, a slow-down, bad usage.
+# It waits a lot.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use File::Path             qw(make_path);
+use IO::Uncompress::Gunzip qw(gunzip $GunzipError);
+use POSIX                  ();
+
+my $top     = "$FindBin::Bin/..";
+my $scratch = scratch();
+my $mark    = "STUDY_TEST=$$-" . int now();
+
+# What a study starts has this in its environment, and puts its temporary files here.
+$ENV{STUDY_TEST} = $mark =~ s/\A[^=]*=//r;
+$ENV{TMPDIR}     = "$scratch/tmp";
+make_path($ENV{TMPDIR});
+
+my @missing = grep { !command_exists($_) } qw(ab gnuplot datamash cmark-gfm make gcc);
+if (@missing) {
+    skip_case("not installed: @missing");
+    done_testing;
+    exit;
+}
+
+# --- Tools ---------------------------------------------------------------------------------------------------------
+
+sub dcollect (@arguments) { return run_command("$top/dcollect.sh", @arguments) }
+
+# The processes that a study of this test left behind, each with its command line.
+sub left_behind () {
+    my @left;
+    for my $folder (glob '/proc/[0-9]*') {
+        next if $folder eq "/proc/$$";
+        my $environment = eval { slurp("$folder/environ") } // next;
+        next if "\0$environment" !~ /\0\Q$mark\E\0/;
+        push @left, $folder =~ s{/proc/}{}r . ' ' . (eval { slurp("$folder/cmdline") =~ tr/\0/ /r } // '');
+    }
+    return @left;
+}
+
+sub nothing_left ($name) {
+    my @left;
+    until_true(sub { !(@left = left_behind()) }, 15);
+    is "@left", '', "$name: no process is left";
+}
+
+sub lines ($path) { return split /^/, eval { slurp($path) } // '' }
+
+# A tab-separated file as a list of hashes.
+sub table ($path) {
+    my @lines = lines($path);
+    chomp @lines;
+    my @names = split /\t/, shift(@lines) // '';
+    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
+}
+
+# How many whole rows there are.
+sub rows ($folder) { return scalar(grep { /\n\z/ } lines("$folder/runs.tsv")) - 1 }
+
+# What raw.gz holds of each run: its parts by the number of the run; the last one counts, like the row that follows it.
+sub raw ($folder) {
+    gunzip("$folder/raw.gz" => \my $text, MultiStream => 1) or diag("raw.gz: $GunzipError");
+    my (undef, %part) = split /^# run (\d+) /m, $text // '';
+    return %part;
+}
+
+# Rows and plan say the same, row for row, from the first column to the last of the plan.
+sub follows_plan ($folder, $name) {
+    my @plan = lines("$folder/plan.tsv");
+    my @runs = lines("$folder/runs.tsv");
+    chomp @plan;
+    my $columns = split /\t/, $plan[0];
+    my @begun = map { chomp; join "\t", (split /\t/, $_, -1)[0 .. $columns - 1] } @runs;
+    is_deeply \@begun, \@plan, "$name: the rows are those of the plan, in its order, each once";
+    my $width = split /\t/, $runs[0], -1;
+    is scalar(grep { (() = /\t/g) != $width - 1 } @runs), 0, "$name: every row is whole";
+}
+
+sub near ($got, $expected, $within) {
+    return $got =~ /\A-?[0-9.]+\z/ && abs($got - $expected) <= $within;
+}
+
+# What disagrees between a row and what ab printed for it.
+sub disagreements ($row, $raw) {
+    my %said = map { /^([A-Z][\w -]*): +(\S+)/ ? ($1 => $2) : () } reverse split /\n/, $raw;
+    my %at   = $raw =~ /^(\d+),([\d.]+)$/mg;
+    my ($total)  = $raw =~ /^Total: +(.*)$/m;
+    my ($least, $mean, $sd, $median, $most) = split ' ', $total // '0 0 0 0 0';
+    my %printed = $raw =~ /^ +(\d+)% +(\d+)/mg;
+    my @launch  = split ' ', $raw =~ /^# launch: (.*)$/m ? $1 : '';
+
+    my @flaws;
+    my $agree = sub ($column, $expected, $within = 0) {
+        push @flaws, "run $row->{run}: $column is $row->{$column}, not $expected"
+            if !near($row->{$column}, $expected // 'nothing', $within);
+    };
+    $agree->(complete => $said{'Complete requests'});
+    $agree->(complete => $row->{requests});
+    $agree->(failed   => $said{'Failed requests'});
+    $agree->(non2xx   => $said{'Non-2xx responses'} // 0);
+    $agree->(length   => $said{'Document Length'});
+    $agree->(length   => -s "$top/data/$row->{file}");
+    $agree->(rps      => $said{'Requests per second'});
+    $agree->(kbytes_s => $said{'Transfer rate'});
+    $agree->(seconds  => $said{'Time taken for tests'}, 0.00051);
+    push @flaws, "run $row->{run}: ab was told otherwise"
+        if $said{'Concurrency Level'} != $row->{concurrency} || $raw !~ m{^Document Path: +/\Q$row->{file}\E$}m;
+
+    # Times are those of the -e file, and those are what ab prints rounded.
+    $agree->("p${_}_ms" => $at{$_}, 0.00051) for 50, 90, 95;
+    $agree->(min_ms => $at{0},   0.00051);
+    $agree->(max_ms => $at{100}, 0.00051);
+    $agree->("p${_}_ms" => $printed{$_}, 0.51) for 50, 90, 95, 99;
+    $agree->(min_ms  => $least, 0.51);
+    $agree->(max_ms  => $most,  0.51);
+    $agree->(mean_ms => $mean,  0.7);
+    my ($sum, $squares) = (0, 0);
+    for (0 .. 99) {
+        my ($a, $b) = ($at{$_} // 0, $at{ $_ + 1 } // 0);
+        $sum     += ($a + $b) / 200;
+        $squares += ($a * $a + $a * $b + $b * $b) / 300;
+    }
+    $agree->(mean_ms => $sum, 0.0015);
+    $agree->(sd_ms => sqrt($squares > $sum * $sum ? $squares - $sum * $sum : 0), 0.0015);
+
+    # Server CPU, from the line that launch wrote.
+    if ($row->{server_cpu_us} ne '-') {
+        $agree->(server_cpu_us => $launch[3] / $row->{complete}, 0.00051);
+        push @flaws, "run $row->{run}: the server cost nothing" if !($row->{server_cpu_us} > 0);
+    }
+    return @flaws;
+}
+
+# --- From start to report ------------------------------------------------------------------------------------------
+
+my @small = ('--servers', 'fork,thread', '--files', 'small.txt', '--concurrency', '1,3', '--requests', 60, '--seed', 7);
+my $main  = "$scratch/main";
+my $run   = dcollect('--output', $main, @small, '--repetitions', 2);
+is $run->{status}, 0, 'study: status' or diag($run->{err});
+like $run->{out}, qr{^Report: +\Q$main\E/report\.md$}m, 'study: the report is named at the end';
+like $run->{err}, qr/^Study fork-vs-thread: 8 runs/, 'study: its size is told at the beginning';
+
+my @plan = table("$main/plan.tsv");
+my %cells;
+$cells{"$_->{block} $_->{server} $_->{file} $_->{concurrency} $_->{requests}"}++ for @plan;
+my %expected;
+for my $block (1, 2) {
+    for my $server (qw(fork thread)) { $expected{"$block $server small.txt $_ 60"} = 1 for 1, 3 }
+}
+is_deeply \%cells, \%expected, 'study: the plan has every cell once in each block';
+follows_plan($main, 'study');
+
+my @rows = table("$main/runs.tsv");
+my %raw  = raw($main);
+is_deeply [sort { $a <=> $b } keys %raw], [1 .. 8], 'study: the raw output of every run is kept';
+is join("\n", map { disagreements($_, $raw{ $_->{run} } // '') } @rows), '', 'study: every column is what ab said';
+is join(' ', map { $_->{valid} } @rows), join(' ', ('yes') x 8), 'study: all runs are valid';
+cmp_ok scalar(grep { $_->{server_cpu_us} ne '-' } @rows), '>', 0, 'study: server CPU was measured';
+cmp_ok scalar(grep { $_->{peak_kib} =~ /\A\d+\z/ && $_->{peak_kib} > 0 } @rows), '>', 0, 'study: so was memory';
+cmp_ok -s "$main/$_" // 0, '>', 1000, "study: $_" for 'report.md', 'index.html';
+like slurp("$main/report.md"), qr/--seed 7\b/, 'study: the report says the seed';
+nothing_left('study');
+
+$run = dcollect('--output', $main, @small);
+is_deeply [$run->{status}, scalar(() = $run->{err} =~ /\n/g)], [2, 1], 'study: a folder that holds one is not written over';
+
+# --- Interrupted by Ctrl-C, then killed ----------------------------------------------------------------------------
+
+# Starts a study as a terminal would, in a process group of its own.
+sub begin (@arguments) {
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        setpgrp 0, 0;
+        $SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
+        open STDIN,  '<',  '/dev/null';
+        open STDOUT, '>',  "$scratch/begun.out";
+        open STDERR, '>&', \*STDOUT;
+        { no warnings 'exec'; exec "$top/dcollect.sh", @arguments }
+        POSIX::_exit(127);
+    }
+    return $pid;
+}
+
+# Waits for a number of rows, sends a signal to the whole group, and waits for the end; the status as `wait` has it.
+sub interrupt ($pid, $folder, $rows, $signal) {
+    until_true(sub { rows($folder) >= $rows || waitpid($pid, POSIX::WNOHANG()) == $pid }, 30);
+    kill $signal => -$pid;
+    my $ended = until_true(sub { waitpid($pid, POSIX::WNOHANG()) }, 20);
+    my $status = $?;
+    kill KILL => -$pid if !$ended;
+    return $ended ? $status : 'it does not end';
+}
+
+my $broken = "$scratch/broken";
+my $status = interrupt(begin('--output', $broken, @small, '--repetitions', 6), $broken, 3, 'INT');
+is $status, 130 << 8, 'SIGINT: status 130' or diag(slurp("$scratch/begun.out"));
+like slurp("$scratch/begun.out"), qr{^Interrupted: \d+ of 24 runs are kept\. Go on with: \./dcollect\.sh --resume \Q$broken\E$}m,
+    'SIGINT: how to go on is told';
+nothing_left('SIGINT');
+my $planned = slurp("$broken/plan.tsv");
+my @kept = lines("$broken/runs.tsv");
+cmp_ok scalar(@kept), '>', 3, 'SIGINT: what was finished is kept';
+cmp_ok scalar(@kept), '<', 25, 'SIGINT: it came before the end';
+my @begins = split /^/, $planned;
+is join('', @begins[0 .. 8]), slurp("$main/plan.tsv"), 'SIGINT: the same seed gives the same plan';
+
+$status = interrupt(begin('--resume', $broken), $broken, @kept + 3, 'KILL');
+is $status, 9, 'SIGKILL: it was killed' or diag(slurp("$scratch/begun.out"));
+nothing_left('SIGKILL');
+my @more = lines("$broken/runs.tsv");
+cmp_ok scalar(@more), '<', 25, 'SIGKILL: it came before the end';
+
+# The row that comes next, whole but for its line end, as a full disk would leave it; and a torn end of the raw output.
+my $next = grep { /\n\z/ } @more;
+my $lie = $more[-1] =~ s/\A\d+/$next/r =~ s/\n\z//r =~ s/\t1000\t[\d.]+\t/\t1000\t987654.32\t/r;
+open my $file, '>>', "$broken/runs.tsv" or die $!;
+print {$file} $lie;
+close $file;
+open $file, '>>:raw', "$broken/raw.gz" or die $!;
+print {$file} "\x1f\x8b\x08\x00\x00";
+close $file;
+
+$run = dcollect('--resume', $broken);
+is $run->{status}, 0, 'resume: status' or diag($run->{err});
+is slurp("$broken/plan.tsv"), $planned, 'resume: the plan is the same';
+follows_plan($broken, 'resume');
+my @all = lines("$broken/runs.tsv");
+is join('', @all[0 .. $#kept]), join('', @kept), 'resume: what was finished before Ctrl-C is as it was';
+is join('', @all[0 .. $next - 1]), join('', @more[0 .. $next - 1]), 'resume: what was finished before the kill, too';
+unlike join('', @all), qr/987654\.32/, 'resume: a row without its line end is not believed';
+%raw = raw($broken);
+is_deeply [sort { $a <=> $b } keys %raw], [1 .. 24], 'resume: the raw output of every run is there';
+is join("\n", map { disagreements($_, $raw{ $_->{run} } // '') } table("$broken/runs.tsv")), '', 'resume: every column is what ab said';
+cmp_ok -s "$broken/index.html" // 0, '>', 1000, 'resume: it ends with the report';
+nothing_left('resume');
+
+# --- Runs that do not count ----------------------------------------------------------------------------------------
+
+# A server that answers everything but absent.txt with a body of its own. With `life` its first start ends by SIGKILL after so
+# many answers, in the midst of a run.
+sub fake_server ($length, $life = 0) {
+    return <<"END" . <<'END';
+#!/usr/bin/perl
+my (\$length, \$life) = ($length, $life);
+END
+use strict;
+use IO::Socket::INET;
+$SIG{TERM} = sub { exit 0 };
+$SIG{PIPE} = 'IGNORE';
+$life = 0 if $life && -e "$0.died";
+my $listener = IO::Socket::INET->new(Listen => 100, LocalAddr => '127.0.0.1') or die $!;
+$| = 1;
+print 'listening on http://127.0.0.1:', $listener->sockport, "/\n";
+while (1) {
+    my $client = $listener->accept or next;
+    my ($head, $part) = ('');
+    $head .= $part while $head !~ /\r\n\r\n/ && sysread $client, $part, 4096;
+    my ($status, $body) = $head =~ m{absent} ? ('404 Not Found', "none\n") : ('200 OK', 'x' x $length);
+    syswrite $client, "HTTP/1.0 $status\r\nContent-Length: " . length($body) . "\r\nConnection: close\r\n\r\n$body";
+    close $client;
+    if ($life && !--$life) {
+        open my $file, '>', "$0.died";
+        print STDERR "here it ends\n";
+        kill KILL => $$;
+    }
+}
+END
+}
+
+my $fakes = "$scratch/fakes";
+make_path($fakes);
+for my $fake (['short', fake_server(999)], ['dying', fake_server(1000, 15)]) {
+    spit("$fakes/$fake->[0]_server", $fake->[1]);
+    chmod 0755, "$fakes/$fake->[0]_server";
+}
+symlink "$top/fork_server", "$fakes/fork_server";
+
+my $spoiled = "$scratch/spoiled";
+{
+    local $ENV{SERVER_FOLDER} = $fakes;
+    $run = dcollect('--output', $spoiled, '--servers', 'fork,short,dying', '--files', 'small.txt,absent.txt', '--concurrency', 1,
+        qw(--requests 10 --repetitions 3 --seed 3));
+}
+is $run->{status}, 3, 'invalid: status 3' or diag($run->{err});
+follows_plan($spoiled, 'invalid');
+@rows = table("$spoiled/runs.tsv");
+for my $row (@rows) {
+    next if $row->{server} eq 'dying' && $row->{file} eq 'small.txt';
+    my $why = $row->{file} eq 'absent.txt' ? '10 non-2xx' : $row->{server} eq 'short' ? 'length 999 instead of 1000' : 'yes';
+    next if $row->{server} eq 'dying' && $row->{valid} =~ /died/;
+    is $row->{valid}, $why, "invalid: run $row->{run}, $row->{server}, $row->{file}";
+}
+my @of_dying = grep { $_->{server} eq 'dying' } @rows;
+my @died = grep { $of_dying[$_]{valid} =~ /died/ } 0 .. $#of_dying;
+my $first = $of_dying[$died[0] // 0];
+is scalar(@died), 1, 'a server that dies: one run is invalid for it';
+like $first->{valid}, qr/\Aserver died: here it ends/, 'a server that dies: its last words are the reason';
+like $run->{err}, qr/^run $first->{run}: dying: server died: here it ends$/m, 'a server that dies: it is reported';
+my @later = grep { $_->{file} eq 'small.txt' } @of_dying[($died[0] // 0) + 1 .. $#of_dying];
+cmp_ok scalar(@later), '>', 0, 'a server that dies: there are runs after it';
+is join(' ', map { $_->{valid} } @later), join(' ', ('yes') x @later), 'a server that dies: later runs are valid again';
+my $bad = grep { $_->{valid} ne 'yes' } @rows;
+like slurp("$spoiled/report.md"), qr/Invalid runs\*\*: $bad of 18\b/, 'invalid: the report counts them';
+my @shorts = grep { $_->{server} eq 'short' } table("$spoiled/summary.tsv");
+is scalar(grep { ($_->{n} // 0) > 0 } @shorts), 0, 'invalid: no mean is made of them';
+nothing_left('invalid');
+
+# --- A slow-down is found ------------------------------------------------------------------------------------------
+
+my $slowed = "$scratch/slowed";
+$run = dcollect('--output', $slowed, '--servers', 'floor-thread,floor-thread+work500', '--files', 'small.txt', '--concurrency', 1,
+    qw(--requests 40 --repetitions 10 --seed 5));
+is $run->{status}, 0, 'slow-down: status' or diag($run->{err});
+my ($found) = grep {
+    $_->{scope} eq 'cell' && $_->{measure} eq 'rps' && $_->{server} eq 'floor-thread+work500' && $_->{baseline} eq 'floor-thread'
+} table("$slowed/comparisons.tsv");
+ok $found, 'slow-down: it is compared';
+cmp_ok $found->{ratio}  // 9, '<', 0.9,  'slow-down: the ratio is below 1';
+cmp_ok $found->{high}   // 9, '<', 1,    'slow-down: so is all of its interval';
+cmp_ok $found->{p_holm} // 9, '<', 0.05, 'slow-down: by Holm, too, it is no chance';
+is $found->{difference}, 'lower', 'slow-down: it is called so';
+nothing_left('slow-down');
+
+# --- Wrong usage ---------------------------------------------------------------------------------------------------
+
+# One line on standard error, and nothing made.
+sub refused ($what, $status, $pattern, @arguments) {
+    my $folder = "$scratch/refused";
+    my $got = dcollect('--output', $folder, @arguments);
+    my $lines = () = $got->{err} =~ /\n/g;
+    ok $got->{status} == $status && $lines == 1 && $got->{err} =~ $pattern && $got->{out} eq '' && !-e $folder, "refused: $what"
+        or diag("status $got->{status}, $lines lines: $got->{err}", -e $folder ? ' and a folder was made' : '');
+}
+refused('an unknown option',      2, qr/--frobnicate/,    '--frobnicate');
+refused('an unknown study',       2, qr/'nosuch'/,        'nosuch');
+refused('an unknown server',      2, qr/'nosuch'/,        '--servers', 'fork,nosuch');
+refused('an unknown load',        2, qr/siege/,           '--load', 'siege');
+refused('concurrency 0',          2, qr/concurrency/,     '--concurrency', '0');
+refused('a range backwards',      2, qr/concurrency/,     '--concurrency', '9-3');
+refused('repetitions of words',   2, qr/repetitions/,     '--repetitions', 'many');
+refused('a seed of words',        2, qr/--seed/,          '--seed', 'x');
+refused('an option with no value', 2, qr/--requests/,     '--requests');
+refused('two studies',            2, qr/one study/,       'table1', 'requests');
+for my $case ([['--resume', "$scratch/nothing"], '--resume of nothing'], [['report', "$scratch/nothing"], 'report of nothing'],
+    [['--resume', $main, '--seed', '1'], '--resume with another seed']) {
+    my $got = dcollect(@{ $case->[0] });
+    is_deeply [$got->{status}, scalar(() = $got->{err} =~ /\n/g)], [2, 1], "refused: $case->[1]" or diag($got->{err});
+}
+
+# Without ab, and without what could install it.
+my $bare = "$scratch/bare";
+make_path($bare);
+for my $folder (reverse grep { -d $_ } split /:/, $ENV{PATH}) {
+    for my $program (glob "$folder/*") {
+        my $name = $program =~ s{.*/}{}r;
+        next if $name =~ /\A(?:ab|sudo|apt.*)\z/ || -l "$bare/$name";
+        symlink $program, "$bare/$name";
+    }
+}
+my @always = map { +("$_/ab", "$_/apt-get", "$_/sudo") } '/usr/sbin', '/sbin';
+if (grep { -e $_ } @always) {
+    skip_case('without ab: ab or apt-get lies where it is always found');
+}
+else {
+    local $ENV{PATH} = $bare;
+    refused('without ab', 1, qr/apache2-utils/);
+}
+
+nothing_left('at the end');
+is join(' ', glob "$ENV{TMPDIR}/*"), '', 'at the end: no temporary file is left';
+done_testing;
