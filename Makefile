@@ -2,7 +2,9 @@
 #
 # A model is one NAME_server.c in this folder: it is found by its name, here and everywhere else.
 
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 # Each way of building has its own folder, so that none finds objects of another.
 comma   := ,
 BUILD   ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
@@ -11,7 +13,7 @@ COMMON  := $(sort $(wildcard common/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
 HEADERS := $(wildcard common/*.h)
-SCRIPTS := $(shell git ls-files '*.sh' tests/run .ci/run 2>/dev/null)
+SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
 HARDEN   = -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fno-plt

@@ -1,6 +1,7 @@
 /* Small documents kept in memory, for models whose connections share one process. Nothing is taken
  * from the shelf unheeded: each time the file is asked for its state, and must be the same file,
- * unchanged to the nanosecond. That is one call where open, fstat, read and close are four. */
+ * unchanged to the nanosecond. That is a call for each step of its path, where open, fstat, read
+ * and close are four. */
 #ifndef COMMON_SHELF_H
 #define COMMON_SHELF_H
 
@@ -33,8 +34,9 @@ void shelf_free(struct shelf *shelf);
  * again in each second that it is asked for. */
 struct shelved *shelf_take(struct shelf *shelf, int root, struct text path, int64_t now);
 
-/* Puts the document on the shelf and returns it, held. NULL if it does not fit, is being changed,
- * or was changed so shortly before `now` that the next change might not show. */
+/* Puts the document on the shelf and returns it, held. NULL if it does not fit, is reached by a
+ * symbolic link, is being changed, or was changed so shortly before `now` that the next change
+ * might not show. */
 struct shelved *shelf_put(struct shelf *shelf, int root, struct text path, int file,
                           const struct stat *status, int64_t now);
 

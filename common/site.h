@@ -1,5 +1,4 @@
-/* What is served, and by which rules: all that a connection knows of the server that it belongs to.
- */
+/* What is served, and by which rules: all that a connection knows of its server. */
 #ifndef COMMON_SITE_H
 #define COMMON_SITE_H
 
