@@ -55,6 +55,8 @@ static const struct row rows[] = {
     {"stats", "FILE", KIND_TEXT, AT(stats), "write the counters as JSON at exit and at SIGUSR1", 0},
     {"user", "NAME", KIND_TEXT, AT(user), "drop privileges to this user", 0},
     {"no-sandbox", NULL, KIND_FLAG, AT(no_sandbox), "do without the sandbox", 0},
+    {"no-shelf", NULL, KIND_FLAG, AT(no_shelf),
+     "open every document anew, also where connections could share it in memory", 0},
     {"help", NULL, KIND_HELP, 0, "print this", 0},
     {"version", NULL, KIND_VERSION, 0, "print the version", 0},
 };

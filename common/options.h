@@ -38,6 +38,7 @@ struct options {
     const char *stats;
     const char *user;
     bool no_sandbox;
+    bool no_shelf;
 };
 
 enum options_verdict {

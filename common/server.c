@@ -154,7 +154,7 @@ static void fill_site(struct server *server)
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
     server->site.board = server->board;
-    if (server->model->shares_memory)
+    if (server->model->shares_memory && !options->no_shelf)
         server->site.shelf = shelf_make();
 }
 
