@@ -123,18 +123,23 @@ load_programs() {
     for name in $(tr ',' ' ' <<<"$1"); do load_needs "$name"; done
 }
 
-# Runs the plan; Ctrl-C reaches the running stage as SIGTERM, which it can finish on.
+# Runs the plan; Ctrl-C reaches the running stage as SIGTERM, which it can finish on. Its end is the end of a pipe that it
+# holds: see apply_load in collect/run.sh for why not to be in a `wait` when a signal comes.
 measure() {
-    local status=0 stage
-    "$project/collect/run.sh" "$1" &
+    local status stage ended
+    exec {ended}< <(exec "$project/collect/run.sh" "$1" 3>&1 >&2)
     stage=$!
     trap 'kill -TERM "$stage" 2>/dev/null || :' INT TERM HUP
-    wait "$stage" || status=$?
-    while kill -0 "$stage" 2>/dev/null; do
+    while :; do
         status=0
-        wait "$stage" || status=$?
+        read -rt 1 -u "$ended" || status=$?
+        if ((status <= 128)); then break; fi
     done
+    trap '' INT TERM HUP
+    status=0
+    wait "$stage" || status=$?
     trap - INT TERM HUP
+    exec {ended}<&-
     return "$status"
 }
 

@@ -147,21 +147,26 @@ progress() {
 # Puts a load on the server and measures it, into NAME.out and NAME.result; load_command has been called. Further arguments
 # go to `launch load`.
 apply_load() {
-    local name=$work/$1
+    local name=$work/$1 status load_end
     local -a read=()
     shift
     read -ra read <<<"${server_read[$key]}"
-    "$project/collect/launch" load --server "${server_pid[$key]}" "${read[@]}" "${load_hold[@]}" --timeout "$timeout" \
-        --result "$name.result" "$@" -- "${load_argv[@]}" >"$name.out" 2>&1 </dev/null &
+    # Its end is the end of this pipe, which it holds as descriptor 3, and no `wait`: from a wait bash jumps away when a signal
+    # comes, at times with SIGCHLD blocked for ever, and then no process that ended is ever known to have ended.
+    exec {load_end}< <(
+        exec "$project/collect/launch" load --server "${server_pid[$key]}" "${read[@]}" "${load_hold[@]}" --timeout "$timeout" \
+            --result "$name.result" "$@" -- "${load_argv[@]}" 3>&1 >"$name.out" 2>&1 </dev/null
+    )
     load_pid=$!
-    wait "$load_pid" 2>/dev/null || :
-    if [[ $stopping ]]; then
-        # Not a second wait: where the load is gone already, bash may wait for the servers instead.
-        while kill -0 "$load_pid" 2>/dev/null; do pause 0.01; done
-        load_pid=''
-        return 1
-    fi
+    if [[ $stopping ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
+    while :; do
+        status=0
+        read -rt 1 -u "$load_end" || status=$?
+        if ((status <= 128)); then break; fi
+    done
+    exec {load_end}<&-
     load_pid=''
+    [[ ! $stopping ]]
 }
 
 # Counts context switches in a short run of its own, for servers whose processes or threads come and go, and says

@@ -44,7 +44,11 @@ server_free_port() {
     return 1
 }
 
-server_running() { [[ -e /proc/$1/stat ]] && kill -0 "$1" 2>/dev/null; }
+# Whether a process runs. One that has ended does not, even if this shell has not been told of its end yet.
+server_running() {
+    local line=''
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null && line=${line##*) } && [[ $line && $line != [ZX]* ]]
+}
 
 # The last lines of what a server said on its standard error, in one line.
 server_words() { tail -n 3 "${server_error[$1]}" | tr '\t\n' '  ' | sed 's/  *$//' | cut -c1-200; }
