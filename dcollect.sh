@@ -6,6 +6,8 @@
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=collect/scratch.sh
+. "$project/collect/scratch.sh"
 
 help() {
     cat <<'END'
@@ -85,14 +87,10 @@ build() {
     install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox \
         cmark-gfm:cmark-gfm "$@" ||
         exit 1
-    local log
-    log=$(mktemp "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
-    if ! make -s -C "$project" >"$log" 2>&1; then
-        cat "$log" >&2
-        rm -f "$log"
+    if ! make -s -C "$project" >"$work/make" 2>&1; then
+        cat "$work/make" >&2
         complain 1 'the servers do not build'
     fi
-    rm -f "$log"
 }
 
 # Leaves servers out that this machine does not have, with the command that installs them; stops at unknown ones.
@@ -210,6 +208,10 @@ fi
 if ((${#positional[@]} > 1)); then complain 2 "one study at a time, not '${positional[*]}'"; fi
 study=${positional[0]:-fork-vs-thread}
 
+work=''
+trap scratch_end EXIT
+scratch_begin
+
 # ---- an interrupted study ----
 
 if [[ $resume ]]; then
@@ -235,8 +237,7 @@ else
     if [[ $study == */* ]]; then file=$study; fi
     if [[ ! -f $file ]]; then complain 2 "there is no study '$study'; there are: $(cd "$project/studies" && echo *)"; fi
     study=${file##*/}
-    draft=$(mktemp "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
-    trap 'rm -f "$draft" "$draft.plan"' EXIT
+    draft=$work/study
     cat "$file" >"$draft"
     if [[ $quick ]]; then
         echo "# --quick" >>"$draft"
@@ -251,8 +252,9 @@ else
     echo "seed: $seed" >>"$draft"
 
     # Once without regard to what is installed, so that a wrong study is told before anything is installed or built.
-    make_plan() { awk -v machine="$(nproc)" -f "$project/collect/plan.awk" "$draft" >"$draft.plan" || exit 2; }
-    make_plan
+    # Nor does it matter later on that the baseline may be among what is left out.
+    make_plan() { awk -v machine="$(nproc)" -v baseline_matters="${1:-}" -f "$project/collect/plan.awk" "$draft" >"$draft.plan" || exit 2; }
+    make_plan yes
     servers=$(study_key "$draft" servers)
     servers=${servers:-fork thread}
     # shellcheck disable=SC2086 # a list
@@ -269,9 +271,6 @@ else
     if [[ $dir != /* && ! $output ]]; then cd -- "$project"; fi
     if [[ -e $dir/plan.tsv ]]; then complain 2 "$dir holds a study already; go on with --resume $dir"; fi
     mkdir -p "$dir" || complain 1 "cannot make $dir"
-    cp "$draft" "$dir/study.txt"
-    cp "$draft.plan" "$dir/plan.tsv"
-    chmod 644 "$dir/study.txt" "$dir/plan.tsv"
     {
         printf 'study\t%s\n' "$study"
         printf 'command\t./dcollect.sh%s%s --seed %s %s\n' "${quick:+ --quick}" "${given[*]:+ ${given[*]}}" "$seed" "$study"
@@ -280,6 +279,12 @@ else
         mapfile -t programs < <(printf '%s\n' "${programs[@]%%:*}" | sort -u | sed '/^$/d')
         "$project/collect/machine.sh" "${programs[@]}"
     } >"$dir/machine.tsv"
+    # The plan comes last: where it is, there is a study to go on with.
+    cp "$draft" "$dir/study.txt"
+    chmod 644 "$dir/study.txt"
+    cp "$draft.plan" "$dir/plan.part"
+    chmod 644 "$dir/plan.part"
+    mv -- "$dir/plan.part" "$dir/plan.tsv"
     echo "Study $study: $(($(wc -l <"$dir/plan.tsv") - 1)) runs, into $dir" >&2
 fi
 

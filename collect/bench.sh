@@ -11,6 +11,8 @@
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=collect/scratch.sh
+. "$project/collect/scratch.sh"
 # shellcheck source=collect/cost.sh
 . "$project/collect/cost.sh"
 # shellcheck source=collect/recipes.sh
@@ -64,15 +66,16 @@ for subject in $(tr ',' ' ' <<<"${subjects:-$(recipe_list)}"); do
     fi
 done
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
+work=''
 finish() {
     trap '' INT TERM
     servers_stop
     cost_end
-    rm -rf "$work"
+    scratch_end
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
+scratch_begin
 chmod 755 "$work"
 mkdir "$work/data"
 cp "$project"/data/*.txt "$work/data/"

@@ -15,6 +15,8 @@ export LC_ALL=C
 here=$(dirname -- "${BASH_SOURCE[0]}")
 # shellcheck source=collect/stage.sh
 . "$here/stage.sh"
+# shellcheck source=collect/scratch.sh
+. "$here/scratch.sh"
 
 terminal=
 if [[ $# -eq 2 && $2 == terminal ]]; then
@@ -36,8 +38,8 @@ fi
 program=$(cd -- "$here/.." && pwd)/dcollect.p
 here=$(cd -- "$here" && pwd)
 dir=$(cd -- "$dir" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf -- "$work"' EXIT
+trap scratch_end EXIT
+scratch_begin
 "${AWK:-awk}" -v dir="$dir" -v out="$work" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
     -f "$here/tables.awk" -f "$here/figures.awk"
 

@@ -19,6 +19,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,7 +201,7 @@ static long number(const char *text, long most, const char *what)
     return value;
 }
 
-static void make_reply(size_t body, int keep)
+static void make_reply(size_t body, bool keep)
 {
     reply.bytes = malloc(HEAD_BYTES + body);
     if (!reply.bytes)
@@ -251,7 +252,13 @@ static void (*model_named(const char *name))(int)
     errx(2, "there is no model '%s': fork, thread or one", name);
 }
 
-int main(int count, char *arguments[])
+struct settings {
+    int backlog;
+    bool keep, split, joinable;
+};
+
+/* Takes the options; what cannot be taken ends the program. */
+static struct settings options_take(int count, char *arguments[])
 {
     enum { BACKLOG = 256, KEEP, SPLIT, JOINABLE, WORK, HELP };
     static const struct option options[] = {{"backlog", required_argument, NULL, BACKLOG},
@@ -261,54 +268,69 @@ int main(int count, char *arguments[])
                                             {"work", required_argument, NULL, WORK},
                                             {"help", no_argument, NULL, HELP},
                                             {NULL, 0, NULL, 0}};
-    int option, backlog = 4096, keep = 0, split = 0, joinable = 0;
-    while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
+    struct settings settings = {.backlog = 4096};
+    for (int option; (option = getopt_long(count, arguments, "", options, NULL)) != -1;) {
         switch (option) {
         case BACKLOG:
-            backlog = (int)number(optarg, 65535, "--backlog");
+            settings.backlog = (int)number(optarg, 65535, "--backlog");
             break;
         case KEEP:
-            keep = 1;
+            settings.keep = true;
             break;
         case SPLIT:
-            keep = split = 1;
+            settings.keep = settings.split = true;
             break;
         case JOINABLE:
-            joinable = 1;
+            settings.joinable = true;
             break;
         case WORK:
             work = (useconds_t)number(optarg, 999999, "--work");
             break;
         case HELP:
             fputs(usage, stdout);
-            return 0;
+            exit(0);
         default:
-            return 2;
+            exit(2);
         }
     }
+    return settings;
+}
+
+static void (*answer_for(const struct settings *settings))(int)
+{
+    if (settings->split)
+        return answer_split;
+    if (settings->keep)
+        return answer_many;
+    return work ? answer_slowly : answer_once;
+}
+
+int main(int count, char *arguments[])
+{
+    struct settings settings = options_take(count, arguments);
     if (count - optind != 3) {
         fputs(usage, stderr);
         return 2;
     }
-    void (*serve)(int) = model_named(arguments[optind]);
-    if (joinable && serve != serve_thread)
+    const char *model = arguments[optind];
+    void (*serve)(int) = model_named(model);
+    if (settings.joinable && serve != serve_thread)
         errx(2, "--joinable is for the model thread");
-    if (joinable) {
+    if (settings.joinable) {
         joinable_left = JOINABLE_MOST;
         serve = serve_joinable;
     }
-    in_port_t bound;
-    long port = number(arguments[optind + 1], 65535, "PORT");
-    make_reply((size_t)number(arguments[optind + 2], BODY_MOST, "BYTES"), keep);
-    answer = split ? answer_split : keep ? answer_many : work ? answer_slowly : answer_once;
+    in_port_t bound, port = (in_port_t)number(arguments[optind + 1], 65535, "PORT");
+    make_reply((size_t)number(arguments[optind + 2], BODY_MOST, "BYTES"), settings.keep);
+    answer = answer_for(&settings);
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTERM, stop);
     signal(SIGINT, stop);
-    int listener = listen_on((in_port_t)port, backlog, &bound);
+    int listener = listen_on(port, settings.backlog, &bound);
     printf("floor: http://127.0.0.1:%d/ answers %zu bytes, model %s%s%s\n", bound,
-           reply.total - reply.head, arguments[optind], split ? ", split writes" : "",
-           joinable ? ", threads never joined" : "");
+           reply.total - reply.head, model, settings.split ? ", split writes" : "",
+           settings.joinable ? ", threads never joined" : "");
     fflush(stdout);
     serve(listener);
 }

@@ -1,28 +1,35 @@
 /* launch: starts a server so that it can be measured, and runs a load generator while measuring
  * that server from outside.
  *
- * usage:    launch server [--join FILE]... [--processors LIST] -- COMMAND...
- *           launch load --server PID [OPTION]... -- COMMAND...
- * examples: launch server --join /sys/fs/cgroup/cpuacct/x/cgroup.procs --processors 0 --
- * ./fork_server 0 launch load --server 4711 --cpu /sys/fs/cgroup/cpuacct/x/cpuacct.usage --result
- * /tmp/r -- ab -n 9 URL
+ * usage:
+ *   launch server [--join FILE]... [--processors LIST] -- COMMAND...
+ *   launch load --server PID [OPTION]... -- COMMAND...
+ * examples:
+ *   launch server --join /sys/fs/cgroup/cpuacct/x/cgroup.procs --processors 0 -- ./fork_server 0
+ *   launch load --server 4711 --cpu /sys/fs/cgroup/cpuacct/x/cpuacct.usage -- ab -n 9 URL
  *
  * `server` joins the control groups, takes its place on the processors, and becomes COMMAND, in a
- * process group of its own that ends with its parent. `load` runs COMMAND and writes one line to
- * the file --result: seconds  load_cpu_seconds  exit  server_cpu_us  voluntary  involuntary
- * peak_kib  alive with `-` for what could not be measured; exit is a number, `signal N`'s number as
- * 128+N, or `timeout`.
+ * process group of its own that ends with its parent.
+ *
+ * `load` runs COMMAND and writes one line to standard output, or to the file --result:
+ *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary peak_kib alive
+ * with `-` for what could not be measured; exit is a number, 128 and the number of a signal, or
+ * `timeout`.
  *
  * How each number comes about, best way first; the same way for every server, ours or not:
- *  CPU      the usage counter of the server's control group (cpuacct of cgroup v1, cpu.stat of v2):
+ *
+ * CPU: the usage counter of the server's control group (cpuacct of cgroup v1, cpu.stat of v2) in
  * nanoseconds or microseconds, everything that ever was in the group counted. Without a group: the
  * process clocks of the living tree, in nanoseconds, and the times of reaped children in
  * /proc/PID/stat, which come in ticks of 10 ms; for a server that forks, a short run is therefore
- * uncertain by some 10 ms, without a bias. switches the kernel shows those of living threads only
- * (/proc/PID/task/TID/status). The dead are told by taskstats records, which need root, and which a
- * listener makes every exit pay for; so they are counted in a run of its own (--switches, nothing
- * else is measured in it). Without them, `-` for servers whose threads or processes come and go.
- *  memory   the peak of the server's control group: with page tables, kernel stacks and page cache,
+ * uncertain by some 10 ms, without a bias.
+ *
+ * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status). The dead are
+ * told by taskstats records, which need root, and which a listener makes every exit pay for; so
+ * they are counted in a run of its own (--switches, nothing else is measured in it). Without them,
+ * `-` for servers whose threads or processes come and go.
+ *
+ * Memory: the peak of the server's control group, with page tables, kernel stacks and page cache,
  * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
  * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
  */
@@ -549,19 +556,30 @@ __attribute__((noreturn)) static void become(char *command[], int ends_with_pare
     err(127, "cannot run %s", command[0]);
 }
 
-static int run_load(const struct options *options, char *command[])
+__attribute__((noreturn)) static void run_server(const struct options *options, char *command[])
 {
-    struct watch watched, *watch = &watched;
+    take_place(options);
+    setpgid(0, 0);
+    /* A shell lets its background commands ignore these. */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    become(command, SIGTERM);
+}
+
+/* Blocks the signals that a run waits for, so that none can come unseen. */
+static sigset_t signals_blocked(void)
+{
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    watch_begin(watch, options);
+    return signals;
+}
 
-    double start = now();
+static pid_t load_start(const struct options *options, char *command[])
+{
     pid_t load = fork();
     if (load < 0)
         err(1, "fork");
@@ -569,32 +587,55 @@ static int run_load(const struct options *options, char *command[])
         take_place(options);
         become(command, SIGKILL);
     }
+    return load;
+}
+
+/* How the load ended. */
+struct ending {
+    int status;
     struct rusage usage;
+    bool stopped, late;
+};
+
+static struct ending load_wait(pid_t load, double start, struct watch *watch,
+                               const sigset_t *signals)
+{
+    const struct options *options = watch->options;
+    struct ending ending = {.stopped = false};
     /* Nobody looks at the clock more often than there is something to see. */
     bool busy = options->switches || watch->peak_file < 0;
     struct timespec tick = {.tv_nsec = busy ? 10000000 : 100000000};
-    int status;
-    bool stopped = false, late = false;
-    while (wait4(load, &status, WNOHANG, &usage) == 0) {
-        int arrived = sigtimedwait(&signals, NULL, &tick);
+    while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
+        int arrived = sigtimedwait(signals, NULL, &tick);
         if (arrived == SIGTERM || arrived == SIGINT)
-            stopped = true;
+            ending.stopped = true;
         if (options->timeout > 0 && now() - start > options->timeout)
-            late = true;
-        if (stopped || late)
+            ending.late = true;
+        if (ending.stopped || ending.late)
             kill(load, SIGKILL);
         if (watch->listening && !listener_drain(&watch->listener, &watch->tree, &watch->dead))
             watch->lost = true;
         if (!options->switches)
             watch_sample(watch);
     }
+    return ending;
+}
+
+static int run_load(const struct options *options, char *command[])
+{
+    struct watch watch;
+    sigset_t signals = signals_blocked();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    watch_begin(&watch, options);
+    double start = now();
+    struct ending ending = load_wait(load_start(options, command), start, &watch, &signals);
     double seconds = now() - start;
-    if (stopped)
+    if (ending.stopped)
         return 130;
     char text[16];
     snprintf(text, sizeof(text), "%d",
-             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    watch_end(watch, seconds, &usage, late ? "timeout" : text);
+             WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 128 + WTERMSIG(ending.status));
+    watch_end(&watch, seconds, &ending.usage, ending.late ? "timeout" : text);
     return 0;
 }
 
@@ -651,14 +692,8 @@ int main(int count, char *arguments[])
         if (!take_option(&options, option))
             return 2;
     char **command = rest + optind;
-    if (count > 1 && *command && !strcmp(role, "server")) {
-        take_place(&options);
-        setpgid(0, 0);
-        /* A shell lets its background commands ignore these. */
-        signal(SIGINT, SIG_DFL);
-        signal(SIGQUIT, SIG_DFL);
-        become(command, SIGTERM);
-    }
+    if (count > 1 && *command && !strcmp(role, "server"))
+        run_server(&options, command);
     if (count > 1 && *command && !strcmp(role, "load") && options.server > 0)
         return run_load(&options, command);
     fputs("usage: launch server [--join FILE]... [--processors LIST] -- COMMAND...\n"

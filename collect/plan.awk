@@ -1,6 +1,6 @@
 # plan.awk: a study file -> plan.tsv, one row a planned run, in the order of running.
 #
-# usage:    awk -f collect/plan.awk study.txt >plan.tsv
+# usage:    awk [-v machine=PROCESSORS] [-v baseline_matters=1] -f collect/plan.awk study.txt >plan.tsv
 # example:  printf 'servers: fork thread\nseed: 1\n' | awk -f collect/plan.awk
 #
 # The full factorial of all factors, without the cells that a `where` line rules out, shuffled anew in each block. The
@@ -39,14 +39,19 @@ function levels(name, text, numeric,    words, n, i, ends, v) {
     for (i = 1; i <= n; i++) {
         if (numeric && words[i] ~ /^[0-9]+-[0-9]+$/) {
             split(words[i], ends, "-")
-            if (ends[2] - ends[1] > 100000 || ends[1] + 0 > ends[2] + 0) fail(name ": " words[i] " is no range")
+            if (ends[2] - ends[1] > 100000 || ends[1] + 0 > ends[2] + 0 || ends[1] + 0 < 1) fail(name ": " words[i] " is no range")
             for (v = ends[1] + 0; v <= ends[2] + 0; v++) add_level(name, v)
         } else {
-            if (numeric && (words[i] !~ /^[0-9]+$/ || words[i] + 0 < 1)) fail(name ": " words[i] " is no number above 0")
+            if (numeric && !(name == "processors" && words[i] == "all")) words[i] = positive(name, words[i])
             add_level(name, words[i])
         }
     }
     if (!count[name]) fail(name " names nothing")
+}
+
+function positive(name, text) {
+    if (text !~ /^[0-9]+$/ || text + 0 < 1) fail(name ": " text " is no number above 0" (name == "processors" ? ", nor all" : ""))
+    return text + 0
 }
 
 function add_level(name, value,    n) {
@@ -111,6 +116,9 @@ BEGIN {
     factors = split("server file concurrency requests calls keepalive scheme protocol service processors load", factor, " ")
     split("fork thread|small.txt big.txt|1-30|1000|1|off|http|pipelined|files|all|ab", usual, "|")
     for (i = 1; i <= factors; i++) index_of[factor[i]] = i
+    n = split("name title question source servers files repetitions baseline claims quick rate duration timeout seed", words, " ")
+    for (i = 1; i <= n; i++) key_known[words[i]] = 1
+    for (i = 3; i <= factors; i++) key_known[factor[i]] = 1
 }
 
 {
@@ -120,6 +128,7 @@ BEGIN {
     if (!at) { if (trim($0) != "") fail("`" trim($0) "` is no `key: value`"); next }
     key = trim(substr($0, 1, at - 1))
     if (key == "where") where[++wheres] = trim(substr($0, at + 1))
+    else if (!(key in key_known)) fail("there is no `" key "` in a study")
     else study[key] = trim(substr($0, at + 1))
 }
 
@@ -128,21 +137,20 @@ END {
     for (i = 1; i <= factors; i++) {
         name = factor[i]
         key = name == "server" || name == "file" ? name "s" : name
-        levels(name, key in study ? study[key] : usual[i], name ~ /^(concurrency|requests|calls)$/)
+        levels(name, key in study ? study[key] : usual[i], name ~ /^(concurrency|requests|calls|processors)$/)
     }
-    repetitions = "repetitions" in study ? study["repetitions"] : 32
-    if (repetitions !~ /^[0-9]+$/ || repetitions + 0 < 1) fail("repetitions: " repetitions " is no number above 0")
-    repetitions += 0
+    if (baseline_matters && "baseline" in study && !known_server(study["baseline"])) fail("baseline: " study["baseline"] " is none of the servers")
+    repetitions = positive("repetitions", "repetitions" in study ? study["repetitions"] : 32)
+    if ("duration" in study) positive("duration", study["duration"])
+    if ("rate" in study) positive("rate", study["rate"])
     check("keepalive", "off|on")
     check("scheme", "http|https")
     check("protocol", "simple|persistent|pipelined")
     check("load", "ab|httperf|wrk")
-    for (i = 1; i <= count["processors"]; i++)
-        if (level["processors", i] !~ /^(all|[1-9][0-9]*)$/) fail("processors: `" level["processors", i] "` is neither a number nor all")
     expand(1)
-    if (too_few) print "study: ab cannot have more connections at once than requests: " too_few " cells are left out" > "/dev/stderr"
+    if (too_few) left_out("ab cannot have more connections at once than requests", too_few)
+    if (too_many) left_out("this machine has " machine " processors", too_many)
     if (no_calls && !wheres) fail("calls: ab has no calls per connection; take httperf")
-    if (too_many) print "study: this machine has " machine " processors: " too_many " cells with more are left out" > "/dev/stderr"
     if (!cells) fail("no cell is left")
 
     shuffle_seed(("seed" in study ? study["seed"] : 1) + 0)
@@ -158,6 +166,17 @@ END {
         }
         for (i = 1; i <= cells; i++) print ++run "\t" block "\t" i "\t" cell[i]
     }
+}
+
+# Says which cells are left out, in one line also where no other cell is left.
+function left_out(why, number) {
+    if (!cells) fail(why ": no cell is left")
+    print "study: " why ": " number " cells are left out" > "/dev/stderr"
+}
+
+function known_server(name,    i) {
+    for (i = 1; i <= count["server"]; i++) if (level["server", i] == name) return 1
+    return 0
 }
 
 function check(name, allowed,    i) {

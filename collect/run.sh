@@ -12,6 +12,8 @@
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=collect/scratch.sh
+. "$project/collect/scratch.sh"
 # shellcheck source=collect/cost.sh
 . "$project/collect/cost.sh"
 # shellcheck source=collect/recipes.sh
@@ -53,8 +55,8 @@ finish() {
     if [[ $load_pid ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
     servers_stop
     cost_end
-    if [[ $work ]]; then rm -rf -- "$work"; fi
-    rm -f -- "$dir/.work" "$dir/.lock"
+    scratch_end
+    rm -f -- "$dir/.lock"
 }
 interrupted() {
     stopping=yes
@@ -70,13 +72,7 @@ if ! flock -w 5 "$lock"; then
     fail "$dir is being worked on already"
 fi
 
-# What a run that was killed left behind.
-if [[ -s $dir/.work ]]; then
-    work=$(<"$dir/.work")
-    if [[ $work == */fork-vs-thread.?????? && -d $work ]]; then rm -rf -- "$work"; fi
-fi
-work=$(mktemp -d "${TMPDIR:-/tmp}/fork-vs-thread.XXXXXX")
-echo "$work" >"$dir/.work"
+scratch_begin
 chmod 755 "$work"
 documents=$work/data
 mkdir "$documents"
