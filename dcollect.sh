@@ -189,7 +189,7 @@ while (($#)); do
         seed) seed=$value ;;
         *)
             overrides+=("$name: $value")
-            given+=("--$name $value")
+            given+=("--$name $(printf %q "$value")")
             ;;
         esac
         ;;
@@ -273,7 +273,7 @@ else
     mkdir -p "$dir" || complain 1 "cannot make $dir"
     {
         printf 'study\t%s\n' "$study"
-        printf 'command\t./dcollect.sh%s%s --seed %s %s\n' "${quick:+ --quick}" "${given[*]:+ ${given[*]}}" "$seed" "$study"
+        printf 'command\t./dcollect.sh%s%s --seed %s %s\n' "${quick:+ --quick}" "${given[*]:+ ${given[*]}}" "$seed" "${positional[0]:-$study}"
         printf 'seed\t%s\n' "$seed"
         for server in $servers_present; do programs+=("$(recipe_needs "$server")"); done
         mapfile -t programs < <(printf '%s\n' "${programs[@]%%:*}" | sort -u | sed '/^$/d')

@@ -117,24 +117,63 @@ mapfile -t processor_list < <(awk '/^Cpus_allowed_list/ {
     n = split($2, part, ",")
     for (i = 1; i <= n; i++) { split(part[i] "-" part[i], ends, "-"); for (p = ends[1]; p <= ends[2]; p++) print p } }' /proc/self/status)
 
+# ---- what else ran ----
+
+# All processors' time, in ticks: what programs used, and what the host of a virtual machine gave to others.
+machine_ticks() {
+    local name user nice system steal
+    read -r name user nice system _ _ _ _ steal _ </proc/stat
+    ticks_used=$((user + nice + system)) ticks_stolen=${steal:-0}
+}
+
+# Ticks of this program and of all of its children that have ended, with theirs.
+own_ticks() {
+    local line fields
+    read -r line <"/proc/$$/stat"
+    read -ra fields <<<"${line##*) }"
+    ticks_own=$((fields[11] + fields[12] + fields[13] + fields[14]))
+}
+
+# Says how much of the processors others had since the beginning; the servers have ended, so that they count as ours.
+others_record() {
+    local hz used=$ticks_used stolen=$ticks_stolen own=$ticks_own all
+    hz=$(getconf CLK_TCK)
+    all=$(((${EPOCHREALTIME/./} - begun_us) * hz * $(getconf _NPROCESSORS_ONLN) / 1000000))
+    machine_ticks
+    own_ticks
+    if ((all < hz)); then return; fi
+    used=$((ticks_used - used - ticks_own + own)) stolen=$((ticks_stolen - stolen))
+    printf 'others_percent\t%d\nstolen_percent\t%d\n' $((used > 0 ? 100 * used / all : 0)) $((100 * stolen / all)) >>"$dir/machine.tsv"
+}
+
 # ---- progress ----
 
 total=$((${#plan[@]} - 1)) done_before=${#finished[@]} done_now=0
 begun=$EPOCHREALTIME
 micro() { local t=$1; echo "${t%.*}${t#*.}"; }
+machine_ticks
+own_ticks
 begun_us=$(micro "$begun") epoch_us=$(micro "$epoch")
 clock_text() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
+# As wide as the terminal is, so that a line does not wrap: it would scroll, and not be written over.
+terminal_width() {
+    width=$(stty size 2>/dev/null <&2) width=${width##* }
+    if [[ ! $width || $width == 0 ]]; then width=80; fi
+}
+width=80
+
 progress() {
-    local now_us=${EPOCHREALTIME/./} passed left=0 count=$((done_before + done_now))
+    local now_us=${EPOCHREALTIME/./} passed left='' line count=$((done_before + done_now))
     passed=$(((now_us - begun_us) / 1000000))
-    if ((done_now > 0)); then left=$(((now_us - begun_us) * (total - count) / done_now / 1000000)); fi
+    if ((done_now > 0)); then left=", $(clock_text $(((now_us - begun_us) * (total - count) / done_now / 1000000))) to go"; fi
     if [[ -t 2 && $1 == run ]]; then
-        printf '\r\033[K%3d%%  %d:%02d gone, %d:%02d to go   block %d: %s, %s, %s at once, %s requests' $((100 * count / total)) \
-            $((passed / 60)) $((passed % 60)) $((left / 60)) $((left % 60)) "$block" "$server" "$file" "$concurrency" "$requests" >&2
+        printf -v line '%3d%%  %d:%02d gone%s   block %d: %s, %s, %s at once, %s requests' $((100 * count / total)) \
+            $((passed / 60)) $((passed % 60)) "$left" "$block" "$server" "$file" "$concurrency" "$requests"
+        printf '\r\033[K%s' "${line:0:width-1}" >&2
     elif [[ ! -t 2 && $1 == block ]]; then
-        printf '%3d%%  block %d done, %d of %d runs, %s gone, %s to go\n' $((100 * count / total)) "$2" "$count" "$total" \
-            "$(clock_text "$passed")" "$(clock_text "$left")" >&2
+        printf '%3d%%  block %d done, %d of %d runs, %s gone%s\n' $((100 * count / total)) "$2" "$count" "$total" \
+            "$(clock_text "$passed")" "$left" >&2
     fi
 }
 
@@ -169,10 +208,14 @@ apply_load() {
 # `requests voluntary involuntary`. Without the right to ask the kernel for them nothing is said.
 probe() {
     local own=$requests whole=$timeout told=() ok
-    # Where requests wait for something a probe would take as long again, and only tell that they do.
-    if [[ $EUID -ne 0 || ! $probe_works || $us -gt 1000000 ]]; then return 0; fi
+    if [[ $EUID -ne 0 || ! $probe_works ]]; then return 0; fi
     if ((requests > probe_requests)); then requests=$probe_requests; fi
     if ((concurrency > requests)); then requests=$concurrency; fi
+    # Where requests wait for something a probe would only tell that they do.
+    if ((us * requests / own > 1000000)); then
+        requests=$own
+        return 0
+    fi
     load_command "${server_url[$key]}" "$work/probe.percentiles"
     timeout=2 ok=yes
     apply_load probe --switches || ok=''
@@ -294,6 +337,7 @@ for planned in "${plan[@]:1}"; do
         servers_stop
         failures=()
         last_block=$block
+        if [[ -t 2 ]]; then terminal_width; fi
     fi
     progress run
     # Whoever started this may have been killed.
@@ -304,6 +348,8 @@ for planned in "${plan[@]:1}"; do
         break
     fi
 done
+servers_stop
+if ((done_now > 0)); then others_record; fi
 if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
 
 if [[ $stopping ]]; then
