@@ -158,7 +158,8 @@ clock_text() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 # As wide as the terminal is, so that a line does not wrap: it would scroll, and not be written over.
 terminal_width() {
-    width=$(stty size 2>/dev/null <&2) width=${width##* }
+    width=$(stty size <&2 2>/dev/null) || :
+    width=${width##* }
     if [[ ! $width || $width == 0 ]]; then width=80; fi
 }
 width=80
