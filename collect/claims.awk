@@ -8,8 +8,8 @@
 #   below a       holds: interval below a;   does not: above a
 #   within a b    holds: interval between a and b;   does not: outside
 # Everything else is `cannot tell`. A claim holds when all of its parts do (with mode "any": one of them), and does not hold when
-# one does not ("any": all). Parts that test the reading, the supposed cause, are marked so and decide only claims
-# that have no other parts.
+# one does not ("any": all). Parts that test the reading, the supposed cause, are marked so; they have a verdict of their own, and
+# decide only claims that have no other parts.
 
 # The cells that meet all conditions, e.g. "concurrency<=5 protocol=simple", into list; returns how many.
 function pick(conditions, list,    words, n, i, c, k, ok, name, sign, value) {
@@ -138,6 +138,8 @@ function claim_end(    i, measured_parts, half, low, high, middle, verdict, kind
         return
     }
     print_row("all", kind, claim_mode == "any" ? "one of the parts is enough" : "all parts are needed", "", "-", "-", verdict)
+    if (kind == "claim" && combine("reading") != "")
+        print_row("cause", "reading", "the supposed cause", "", "-", "-", combine("reading"))
     for (i = 1; i <= parts; i++)
         print_row(i, part_kind[i], part_tested[i] (part_rule[i] == "" ? "" : ": " rule_text(part_rule[i], part_a[i], part_b[i], part_scale[i])),
             part_found[i], part_low[i], part_high[i], part_verdict[i])
@@ -192,14 +194,14 @@ function cell_like_any(c, name,    i, k) {
 }
 
 # The change of a measure of a server from the first to the last run of a block, beside what the cells explain, into
-# test: in each block a line through the deviations from the cells' means (of logarithms); the blocks are the sample.
-function within_block_trend(server, measure,    c, b, v, n, mean, count, points, px, py, slopes, i, runs_in_block, line) {
+# slopes[block]: in each block a line through the deviations from the cells' means (of logarithms).
+function block_slopes(server, measure, slopes,    c, b, v, mean, count, points, px, py, i, runs_in_block, line) {
+    split("", slopes)
     for (i = 1; i <= run_count; i++) if (run[i, "order"] > runs_in_block) runs_in_block = run[i, "order"] + 0
     for (c = 1; c <= cell_count; c++) {
         if (cell[c, "server"] != server) continue
         for (b = 1; b <= blocks; b++) if ((v = measured(c, b, measure)) != "") { mean[c] += log(v); count[c]++ }
     }
-    n = 0
     for (b = 1; b <= blocks; b++) {
         points = 0
         for (c = 1; c <= cell_count; c++) {
@@ -209,19 +211,28 @@ function within_block_trend(server, measure,    c, b, v, n, mean, count, points,
         }
         if (points < 4) continue
         line_fit(px, py, points, line)
-        slopes[++n] = line["slope"]
+        slopes[b] = line["slope"]
     }
+}
+
+# That change of a server against that of another in the same block, so that what happens to the whole machine falls out,
+# into test; the blocks are the sample.
+function within_block_trend(server, other, measure,    b, n, slopes, of_other, differences) {
+    block_slopes(server, measure, slopes)
+    block_slopes(other, measure, of_other)
+    n = 0
+    for (b = 1; b <= blocks; b++) if ((b in slopes) && (b in of_other)) differences[++n] = slopes[b] - of_other[b]
     if (n < 2) return 0
-    paired_test(slopes, n, test)
+    paired_test(differences, n, test)
     return 1
 }
 
-# The signs of a server that is overloaded in the course of a study: one is enough.
+# The signs of a server that is overloaded in the course of a study, and another not: one is enough.
 function overload_parts(kind, server, other,    thread_bad, thread_all, fork_bad, fork_all, i, of, verdict, low, high) {
-    if (within_block_trend(server, "peak_kib"))
-        part_add(kind, server ": memory, last run of a block / first", "ratio", "above", 1.5)
-    if (within_block_trend(server, "rps"))
-        part_add(kind, server ": requests/s, last run of a block / first", "ratio", "below", 0.95)
+    if (within_block_trend(server, other, "peak_kib"))
+        part_add(kind, server ": memory, last run of a block / first, over the same of " other, "ratio", "above", 1.5)
+    if (within_block_trend(server, other, "rps"))
+        part_add(kind, server ": requests/s, last run of a block / first, over the same of " other, "ratio", "below", 0.95)
     thread_bad = thread_all = fork_bad = fork_all = 0
     for (i = 1; i <= run_count; i++) {
         if (run[i, "server"] == server) { thread_all++; if (run[i, "valid"] != "yes") thread_bad++ }

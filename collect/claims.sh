@@ -4,7 +4,7 @@
 # usage:    collect/claims.sh DIR        reads DIR/study.txt and DIR/runs.tsv, writes DIR/claims.tsv
 # example:  collect/claims.sh results/fork-vs-thread/20260101-120000
 #
-# Columns: claim, source, quote; part (`all`: the claim as a whole, else a number), kind (claim, or reading: the supposed cause),
+# Columns: claim, source, quote; part (`all`: the claim as a whole; `cause`: its supposed cause, where both are tested; else a number), kind (claim, or reading: the supposed cause),
 # tested, found (estimate and 95% interval in words), low and high (that interval), verdict (holds, does not hold, cannot tell).
 # The rules and what each claim is tested by stand in claims.awk.
 set -euo pipefail

@@ -52,7 +52,7 @@ function ratio_cell(k) {
 # (26,483 against 11,481 on average; ratio ...)", "8.3% more ... than fork", or that no difference is shown.
 function compared_text(server, k, verb, what, more, less, many, column,    r, numbers) {
     r = comparison[k, "ratio"]
-    numbers = "(" average_text(server, column) " against " average_text(baseline, column) " on average; ratio " \
+    numbers = "(" average_text(server, column) " against " average_text(baseline, column) averages_named() "; ratio " \
         sprintf("%." estimate_places(r, comparison[k, "low"], comparison[k, "high"]) "f", r) ", 95% interval " \
         interval_text(comparison[k, "low"], comparison[k, "high"], r) ")"
     if (comparison[k, "difference"] == "not shown")
@@ -63,12 +63,15 @@ function compared_text(server, k, verb, what, more, less, many, column,    r, nu
     return "**" server "** " verb " " percent_text(r - 1) " " (r > 1 ? more : less) " " what " than " baseline " " numbers
 }
 
+# The geometric mean over the cells of the part, so that it goes with the ratios.
 function average_text(server, column,    c, n, total) {
     n = total = 0
     for (c = 1; c <= cell_count; c++)
-        if (part_of[c] == part && cell[c, "server"] == server && sum[c, column] != "-") { n++; total += sum[c, column] }
-    return n ? human(total / n) (column == "server_cpu_us_mean" ? " µs" : "") : "–"
+        if (part_of[c] == part && cell[c, "server"] == server && sum[c, column] > 0) { n++; total += log(sum[c, column]) }
+    return n ? human(exp(total / n)) (column == "server_cpu_us_mean" ? " µs" : "") : "–"
 }
+
+function averages_named() { return averaged_text() == "" ? "" : ", geometric means" }
 
 # "over 60 combinations of file and concurrency"
 function averaged_text(    f, n, names, count, i) {
@@ -77,6 +80,7 @@ function averaged_text(    f, n, names, count, i) {
     for (i = 1; i <= cell_count; i++) if (part_of[i] == part && cell[i, "server"] == baseline) count++
     for (f = 2; f <= factor_count; f++) if (level_count[factor[f]] > 1) names[++n] = factor[f] == "calls" ? "calls per connection" : factor[f]
     if (!n) return ""
+    if (n == 1 && count == 2) return "over both values of " names[1]
     return "over all " thousands(count) " " (n == 1 ? "values" : "combinations") " of " join_text(names, n)
 }
 
@@ -142,7 +146,8 @@ function one_server_text(    c, low, high) {
         if (high == "" || sum[c, "rps_mean"] + 0 > high) high = sum[c, "rps_mean"] + 0
     }
     if (low == "") return "No run was valid."
-    return "**" level["server", 1] "** answered " human(low) " to " human(high) " requests per second, mean of a cell."
+    return "**" level["server", 1] "** answered " human(low) (human(low) == human(high) ? "" : " to " human(high)) " requests per second" \
+        (averaged_text() == "" ? "" : ", on average in a cell") "."
 }
 
 # With many servers: the order of all of them.
@@ -172,7 +177,7 @@ function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i
 }
 
 # In how many cells a server differs from the baseline, and from where to where its ratio goes; "" for a single cell.
-function range_text(server,    i, n, higher, lower, low, high) {
+function range_text(server,    i, n, higher, lower, low, high, words, list) {
     n = higher = lower = low = high = 0
     for (i = 1; i <= comparison_count; i++) {
         if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server || !in_part(i)) continue
@@ -183,8 +188,12 @@ function range_text(server,    i, n, higher, lower, low, high) {
         if (!high || comparison[i, "ratio"] + 0 > comparison[high, "ratio"] + 0) high = i
     }
     if (n < 2) return ""
-    return "**" server "** answers more requests per second than " baseline " in " share_text(higher, n) ", fewer in " share_text(lower, n) \
-        ", and no difference is shown in " share_text(n - higher - lower, n) "; its ratio runs from " \
+    words = 0
+    if (higher) list[++words] = "answers more requests per second than " baseline " in " share_text(higher, n)
+    if (lower) list[++words] = (higher ? "fewer" : "answers fewer requests per second than " baseline) " in " share_text(lower, n)
+    if (n > higher + lower)
+        list[++words] = (words ? "no difference is shown" : "shows no difference from " baseline " in requests per second") " in " share_text(n - higher - lower, n)
+    return "**" server "** " join_text(list, words) "; its ratio runs from " \
         factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
 }
 
@@ -195,7 +204,7 @@ function in_part(i,    f, key) {
     return part_of[cell_at[key]] == part
 }
 
-function share_text(k, n) { return k == n ? "all " n " cells" : k == 0 ? "none" : k " of " n " cells" }
+function share_text(k, n) { return k < n ? k " of " n " cells" : n == 2 ? "both cells" : "all " n " cells" }
 
 function ranges(    s, text) {
     for (s = 1; s <= level_count["server"]; s++) {
@@ -209,7 +218,7 @@ function ranges(    s, text) {
 function where_text(i,    f, text) {
     text = ""
     for (f = 2; f <= factor_count; f++)
-        if (level_count[factor[f]] > 1) text = text (text == "" ? "" : ", ") factor_value(factor[f], comparison[i, factor[f]])
+        if (level_count[factor[f]] > 1) text = text (text == "" ? "" : ", ") factor_value(factor[f], comparison[i, factor[f]], comparison[i, "load"])
     return text == "" ? "" : " (" text ")"
 }
 
@@ -303,14 +312,14 @@ function method_section(    f, runs, n, i, most, tests) {
     if (tests)
         paragraph("Servers are compared with " (part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
             thousands(tests) " comparisons of cells (requests per second and server CPU time per request together), is below 0.05. Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals.")
-    paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
+    paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
 
 function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope) {
     scope = x_name == "" ? "cell" : "x"
     slices = slices_of("", first, text)
-    if (x_name != "") paragraph("Averages over " (x_name == "calls" ? "calls per connection" : x_name) ":")
-    say("| " (slices > 1 ? "where | " : "") "server | requests/s | ratio to " baseline " (95% interval) | server CPU, µs/request | ratio to " baseline " (95% interval) | peak memory, MiB |")
+    if (x_name != "") paragraph("Geometric means over " (x_name == "calls" ? "calls per connection" : x_name) ":")
+    say("| " (slices > 1 ? "where | " : "") "server | requests/s | ratio to " baseline " (95% interval) | server CPU, µs/request | ratio to " baseline " (95% interval) | highest peak of memory, MiB |")
     say("| " (slices > 1 ? "--- | " : "") "--- | ---: | ---: | ---: | ---: | ---: |")
     for (i = 1; i <= slices; i++)
         for (s = 1; s <= level_count["server"]; s++) {
@@ -320,12 +329,12 @@ function overall_table(    first, text, slices, i, s, server, c, k, n, total, cp
                 c = cell_like(first[i], "server", server)
                 if (c && x_name != "") c = cell_like(c, x_name, level[x_name, x])
                 if (!c) continue
-                if (sum[c, "rps_mean"] != "-") { n++; total += sum[c, "rps_mean"] }
-                if (sum[c, "server_cpu_us_mean"] != "-") { cpus++; cpu += sum[c, "server_cpu_us_mean"] }
+                if (sum[c, "rps_mean"] > 0) { n++; total += log(sum[c, "rps_mean"]) }
+                if (sum[c, "server_cpu_us_mean"] > 0) { cpus++; cpu += log(sum[c, "server_cpu_us_mean"]) }
                 if (sum[c, "peak_kib_max"] != "-" && sum[c, "peak_kib_max"] + 0 > peak) { peaks = 1; peak = sum[c, "peak_kib_max"] + 0 }
             }
-            say("| " (slices > 1 ? text[i] " | " : "") server " | " (n ? human(total / n) : "–") " | " \
-                (server == baseline ? "1" : ratio_cell(find_comparison(scope, "rps", server, first[i]))) " | " (cpus ? human(cpu / cpus) : "–") " | " \
+            say("| " (slices > 1 ? text[i] " | " : "") server " | " (n ? human(exp(total / n)) : "–") " | " \
+                (server == baseline ? "1" : ratio_cell(find_comparison(scope, "rps", server, first[i]))) " | " (cpus ? human(exp(cpu / cpus)) : "–") " | " \
                 (server == baseline ? "1" : ratio_cell(find_comparison(scope, "server_cpu_us", server, first[i]))) " | " (peaks ? human(peak / 1024) : "–") " |")
         }
     say("")
@@ -434,21 +443,33 @@ function claims_section(    i, n, id) {
     say("| claim | what was claimed | on this machine |\n| --- | --- | --- |")
     for (i = 1; i <= n; i++)
         if (table["claims", i, "part"] == "all")
-            say("| " table["claims", i, "claim"] " | " cell_text(table["claims", i, "quote"]) " | **" table["claims", i, "verdict"] "**" (table["claims", i, "kind"] == "reading" ? " (the supposed cause)" : "") " |")
+            say("| " table["claims", i, "claim"] " | " cell_text(table["claims", i, "quote"]) " | **" table["claims", i, "verdict"] "**" (table["claims", i, "kind"] == "reading" ? " (the supposed cause)" : cause_text(i)) " |")
     say("")
     for (i = 1; i <= n; i++) {
         if (table["claims", i, "part"] == "all") {
             if (i > 1) say("")
-            say("### " table["claims", i, "claim"] ": " table["claims", i, "verdict"] "\n")
+            say("### " table["claims", i, "claim"] ": " table["claims", i, "verdict"] cause_text(i) "\n")
             paragraph("> " table["claims", i, "quote"] " (" table["claims", i, "source"] ")")
             if (table["claims", i, "tested"] == "nothing") { say("Not tested: " table["claims", i, "found"] ".") ; continue }
             paragraph("Tested, " table["claims", i, "tested"] "; intervals hold together with 95% confidence:")
             say("| tested | found (95% interval) | verdict |\n| --- | --- | --- |")
             continue
         }
+        if (table["claims", i, "part"] == "cause") continue
         say("| " (table["claims", i, "kind"] == "reading" ? "*cause:* " : "") cell_text(table["claims", i, "tested"]) " | " cell_text(table["claims", i, "found"]) " | " table["claims", i, "verdict"] " |")
     }
     say("")
+}
+
+# The same within a sentence: "but" where the verdicts differ.
+function cause_joined(i) {
+    return (table["claims", i, "verdict"] == table["claims", i + 1, "verdict"] ? ", and" : ", but") " its supposed cause " \
+        (table["claims", i, "verdict"] == table["claims", i + 1, "verdict"] ? "also " : "") table["claims", i + 1, "verdict"]
+}
+
+# Of the supposed cause of the claim in this row, where it has a verdict of its own.
+function cause_text(i) {
+    return table["claims", i + 1, "part"] == "cause" ? "; the supposed cause " table["claims", i + 1, "verdict"] : ""
 }
 
 function threats_section(    i, name, v, of, low, high, subject, note) {
@@ -468,6 +489,12 @@ function threats_section(    i, name, v, of, low, high, subject, note) {
                 : "in none of the " of " cells did the load generator use over 90% of a processor."))
         else if (name == "invalid") say("- **Invalid runs**: " (v > 0 ? thousands(v) " of " thousands(of) " (" percent_text(v / of) "), left out:" : "none of " thousands(of) "."))
         else if (name == "reason") say("  - " subject ", " plural(v, "run", "runs"))
+        else if (name == "others" && v == "-")
+            say("- **What else ran** on this machine meanwhile was not recorded" (machine["load_average"] == "" ? "." : "; its load average over 1, 5 and 15 minutes was " machine["load_average"] " before the first run."))
+        else if (name == "others")
+            say("- **What else ran**: other programs had " v "% of the processors meanwhile" (v >= 5 ? ": **the machine was not left to the study; it should be run again.**" : "."))
+        else if (name == "stolen" && v >= 2)
+            say("- **A shared host**: " v "% of the processors' time went to other machines of the same host.")
         else if (name == "drift") {
             note = low > 1 ? "it became faster in the course of the study" : high < 1 ? "it became slower in the course of the study" : "no drift is shown"
             say("- **Drift of " subject "**: requests per second in the last block against the first, fitted line: " estimate_text(v, low, high) ": " note (low > 1 || high < 1 ? "; comparisons within blocks are not touched by what happens to both servers." : "."))
@@ -493,7 +520,7 @@ function reproduce_section(    i, n, command, seed) {
         (machine["project_commit"] == "" ? "" : "The project was at commit " machine["project_commit"] \
         (machine["project_changed"] ~ /^[1-9]/ ? ", with changes in " machine["project_changed"] : "") ". ") \
         "`./dcollect.sh report DIR` rebuilds this report and its figures from the data in its folder.")
-    paragraph("In the folder of this report: `study.txt` (the factors), `plan.tsv`, `runs.tsv` (every run), `raw.gz` (the load generator's own output), `summary.tsv` (a row a cell), `comparisons.tsv`, `claims.tsv`, `threats.tsv`, `machine.tsv`, `figures/`.")
+    paragraph("In the folder of this report: `study.txt` (the factors), `plan.tsv`, `runs.tsv` (every run), `raw.gz` (the load generator's own output; not kept with published runs), `configurations/` (of the peers), `summary.tsv` (a row a cell), `comparisons.tsv`, `claims.tsv`, `threats.tsv`, `machine.tsv`, `figures/`.")
 }
 
 BEGIN {
@@ -529,6 +556,6 @@ BEGIN {
 function claims_short(    i, n, list) {
     n = 0
     for (i = 1; i <= table_rows["claims"]; i++)
-        if (table["claims", i, "part"] == "all") list[++n] = (table["claims", i, "kind"] == "reading" ? "the supposed cause of " : "") "**" table["claims", i, "claim"] "** " table["claims", i, "verdict"]
+        if (table["claims", i, "part"] == "all") list[++n] = (table["claims", i, "kind"] == "reading" ? "the supposed cause of " : "") "**" table["claims", i, "claim"] "** " table["claims", i, "verdict"] (cause_text(i) == "" ? "" : cause_joined(i))
     if (n) paragraph("[Claims](#claims) on this machine: " join_sentences(list, n) ".")
 }

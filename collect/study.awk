@@ -101,7 +101,8 @@ function levels_sort(    f, name, n, i, j, words, known, rank, v, numbers) {
         for (i = 1; i <= known; i++) rank[words[i]] = i
         n = level_count[name]
         numbers = 1
-        for (i = 1; i <= n; i++) if (level[name, i] !~ /^[0-9.]+$/) numbers = 0
+        # A number that is not set comes before all others.
+        for (i = 1; i <= n; i++) if (level[name, i] !~ /^([0-9.]+|-)$/) numbers = 0
         for (i = 1; i <= n; i++)
             if (!(level[name, i] in rank)) rank[level[name, i]] = numbers ? level[name, i] + 0 : 1e6 text_rank(level[name, i])
         for (i = 2; i <= n; i++) {
@@ -153,6 +154,11 @@ function x_choose(    names, n, i, j, numbers) {
         for (j = 1; j <= level_count[names[i]]; j++) if (level[names[i], j] !~ /^[0-9.]+$/) numbers = 0
         if (numbers && level_count[names[i]] > 1 && (x_name == "" || level_count[names[i]] > level_count[x_name]))
             x_name = names[i]
+    }
+    # Processors are on the x axis where no other number varies.
+    if (x_name == "" && level_count["processors"] > 1) {
+        x_name = "processors"
+        for (j = 1; j <= level_count["processors"]; j++) if (level["processors", j] == "all") x_name = ""
     }
 }
 
@@ -218,7 +224,7 @@ function part_split(list, n, at,    words, count, name, i, c, value, values, see
         for (i = 1; i <= at; i++) {
             value = cell[list[1], words[i]]
             if (part_varies[words[i]])
-                part_text[part_count] = part_text[part_count] (part_text[part_count] == "" ? "" : ", ") factor_value(words[i], value)
+                part_text[part_count] = part_text[part_count] (part_text[part_count] == "" ? "" : ", ") factor_value(words[i], value, cell[list[1], "load"])
         }
         return
     }

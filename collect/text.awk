@@ -76,8 +76,10 @@ function join_text(list, n,    i, out) {
     return out
 }
 
-# A factor's value in words: requests 1000 -> "1,000 requests".
-function factor_value(name, v) {
+# A factor's value in words: requests 1000 -> "1,000 requests". A number of requests that is not set: wrk runs for a time, and
+# httperf opens as many connections as come at once, and no more.
+function factor_value(name, v, load) {
+    if (v == "-" && name == "requests") return load == "wrk" ? "for a time" : load == "httperf" ? "all at once" : "any number of requests"
     if (v == "-") return name " not set"
     if (name == "concurrency") return "concurrency " v
     if (name == "requests") return thousands(v) (connections_counted() ? " connection" : " request") (v == 1 ? "" : "s")
@@ -100,5 +102,6 @@ function x_title(name) {
     if (name == "concurrency") return "concurrency (connections at once)"
     if (name == "requests") return connections_counted() ? "connections in all" : "requests in all"
     if (name == "calls") return "calls per connection"
+    if (name == "processors") return "processors of the server"
     return name
 }

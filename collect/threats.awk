@@ -57,6 +57,18 @@ function self_test(    b, c, n, sum, effect, tests, found, d, of, test) {
     row("self", "-", found, number(of["low"]), number(of["high"]), tests)
 }
 
+# What others took of the processors: the most that was recorded (an interrupted study has it several times); nothing, where
+# it was not.
+function machine_row(name, path,    line, at, most) {
+    most = "-"
+    while ((getline line < path) > 0) {
+        at = index(line, "\t")
+        if (substr(line, 1, at - 1) == name "_percent" && (most == "-" || substr(line, at + 1) + 0 > most)) most = substr(line, at + 1) + 0
+    }
+    close(path)
+    row(name, "-", most, "-", "-", 100)
+}
+
 BEGIN {
     study_load(dir "/study.txt")
     runs_load("-")
@@ -77,6 +89,8 @@ BEGIN {
         split(reasons[i], words, "\t")
         row("reason", words[1] ": " words[2], reason_count[reasons[i]], "-", "-", invalid)
     }
+    machine_row("others", dir "/machine.tsv")
+    machine_row("stolen", dir "/machine.tsv")
     cell_means()
     for (i = 1; i <= level_count["server"]; i++) drift(level["server", i])
     self_test()

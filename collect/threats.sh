@@ -6,7 +6,7 @@
 #
 # Rows (name, subject, value, low, high, of): planned: runs that finished, of those planned; disbelieved: rows that were cut
 # off or told twice; client_bound: cells that the load generator limits, of all; invalid: runs, of all; reason: of a server's
-# invalid runs; drift: a server's requests/s in the last block / in the first, with its 95% interval; self: cells that differ
+# invalid runs; others, stolen: percent of the processors that other programs and other machines of the host had; drift: a server's requests/s in the last block / in the first, with its 95% interval; self: cells that differ
 # (p < 0.05) between odd and even blocks, of all: 5% is expected.
 set -euo pipefail
 export LC_ALL=C
