@@ -30,7 +30,7 @@ set xrange [x_low:x_high]
 if (output_kind eq 'txt') {
     set terminal dumb noenhanced size (columns_of_terminal < 60 ? 60 : columns_of_terminal > 110 ? 110 : columns_of_terminal), 24
     set output output_file
-    set title title_text.(panel_title[1] eq '' ? '' : ', '.panel_title[1])
+    set title title_text.(part_text eq '' ? '' : ', '.part_text).(panel_title[1] eq '' ? '' : ', '.panel_title[1])
     set xlabel x_title
     set ylabel ''
     set yrange [y_low[1]:y_high[1]]
@@ -45,20 +45,37 @@ if (output_kind eq 'txt') {
     exit
 }
 
-# The size in pixels of the page: a head with title and subtitle, then the grid.
+# The size in pixels of the page: a head with title, part of the study and subtitle, then the grid. Names that are too long to
+# stand at the lines of narrow panels stand in the head instead, in rows.
 scale = output_kind eq 'png' ? 2.0 : 1.0
+name_pixels(s) = 8.6 * strlen(word(names, s)) + 34
+names_in_head = columns > 1 && !categorical && label_width > 12
 margin_first = 92.0
 margin_left = 62.0
-margin_right = 22.0 + (categorical ? 8 : 8.6 * label_width)
-head = 66.0
-panel_head = panels > 1 ? 34.0 : 0.0
-foot = categorical ? 34.0 : 56.0
-panel_width = columns == 1 ? 660.0 : columns == 2 ? 380.0 : 240.0
+margin_right = names_in_head ? 26.0 : 22.0 + (categorical ? 8 : 8.6 * label_width)
 panel_height = categorical ? 220.0 : rows == 1 ? 330.0 : 250.0
 cell_width = margin_left + panel_width + margin_right
-cell_height = panel_head + panel_height + foot
 shift = margin_first - margin_left
-width = columns * cell_width + shift
+larger(a, b) = a > b ? a : b
+width = larger(columns * cell_width + shift, larger(28 + 11.2 * strlen(title_text), 28 + 7.2 * larger(strlen(subtitle_text), strlen(part_text))))
+array name_x[servers]
+array name_row[servers]
+name_rows = 0
+if (names_in_head) {
+    name_rows = 1
+    at_x = 20.0
+    do for [s = 1:servers] {
+        if (s > 1 && at_x + name_pixels(s) > width) { at_x = 20.0; name_rows = name_rows + 1 }
+        name_x[s] = at_x
+        name_row[s] = name_rows
+        at_x = at_x + name_pixels(s)
+    }
+}
+head_lines = 1 + (part_text ne '' ? 1 : 0)
+head = 46.0 + 20.0 * head_lines + 22.0 * name_rows
+panel_head = panels_titled ? 34.0 : 0.0
+foot = categorical ? 18.0 + 16.0 * name_lines : 56.0
+cell_height = panel_head + panel_height + foot
 height = head + rows * cell_height
 
 if (output_kind eq 'svg') {
@@ -90,7 +107,14 @@ do for [p = 1:panels] {
     unset label
     if (p == 1) {
         set label 1 title_text at screen 14 / width, screen 1 - 22 / height left font bold_of(18) textcolor rgb ink
-        set label 2 subtitle_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb soft
+        if (part_text ne '') { set label 5 part_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb ink }
+        set label 2 subtitle_text at screen 14 / width, screen 1 - (25.0 + 20 * head_lines) / height left font font_of(13) textcolor rgb soft
+        if (names_in_head) {
+            do for [s = 1:servers] {
+                set label 10 + s word(names, s) at screen name_x[s] / width, screen 1 - (27.0 + 20 * head_lines + 22 * name_row[s]) / height \
+                    left offset 1,0 textcolor rgb t(s) point pt full[shape(s)] ps 0.8 lc rgb c(s)
+            }
+        }
     }
     if (panel_title[p] ne '') { set label 3 panel_title[p] at graph 0, graph 1 offset 0,0.9 left font bold_of(14) textcolor rgb ink }
     set yrange [y_low[p]:y_high[p]]
@@ -110,7 +134,7 @@ do for [p = 1:panels] {
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 0 ? $2 : NaN) with points pt full[shape(s)] ps 0.8 lc rgb c(s), \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt full[shape(s)] ps 0.85 lc rgb paper, \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt hollow[shape(s)] ps 0.85 lc rgb c(s), \
-        labels index p - 1 using 1:2:4:(t($3)) with labels left offset 0.4,0 tc rgb variable, \
+        labels index p - 1 using 1:(names_in_head ? NaN : $2):4:(t($3)) with labels left offset 0.4,0 tc rgb variable, \
         for [s = 1:servers] data index b + s - 1 using 1:2:6 with labels hypertext point pt 7 ps 1.6 lc rgb '#feffffff'
 }
 unset multiplot

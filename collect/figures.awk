@@ -31,8 +31,8 @@ function tics(low, high, step,    v, i, text) {
     return text
 }
 
-# The x axis of the study: x_low, x_high, x_log, x_tics, and x_at[value].
-function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text) {
+# The x axis of the part: x_low, x_high, x_log, and x_unit, the distance of two servers at the same value.
+function x_axis(    i, n, first, last, widest, narrowest, gap) {
     n = level_count[x_name]
     first = level[x_name, 1]
     last = level[x_name, n]
@@ -44,15 +44,6 @@ function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text) {
         if (gap < narrowest) narrowest = gap
     }
     x_log = first > 0 && widest / narrowest > 8
-    log_tics_chosen = 0
-    text = ""
-    step = n > 12 ? nice_step(last - first, 6) : 0
-    for (i = 1; i <= n; i++) {
-        v = level[x_name, i]
-        if (x_log ? !log_tic(i, n) : (step && v % step && i > 1)) continue
-        text = text (text == "" ? "" : ", ") sprintf("'%s' %s", thousands(v), v)
-    }
-    x_tics = text
     if (x_log) {
         x_low = first * exp(-0.03 * log(last / first))
         x_high = last * exp(0.05 * log(last / first))
@@ -64,26 +55,53 @@ function x_axis(    i, n, v, first, last, widest, narrowest, gap, step, text) {
     }
 }
 
-# Whether level i gets its number on a logarithmic x axis: first and last do, then 1, 2 and 5 times a power of ten, then
-# what there is room for.
-function log_tic(i, n,    j, k, at, span, wanted, digits, near) {
-    if (!log_tics_chosen) {
-        log_tics_chosen = 1
-        split("", log_tic_at)
-        span = log(level[x_name, n] / level[x_name, 1])
-        for (wanted = 1; wanted <= 3; wanted++)
-            for (j = n; j >= 1; j--) {
-                digits = level[x_name, j] ""
-                gsub(/[0.]/, "", digits)
-                if (wanted == 1 ? (j > 1 && j < n) : wanted == 2 && digits !~ /^[125]$/) continue
-                near = 0
-                at = log(level[x_name, j])
-                for (k = 1; k <= n; k++)
-                    if (log_tic_at[k] && (log(level[x_name, k]) - at) ^ 2 < (0.06 * span) ^ 2) near = 1
-                if (!near) log_tic_at[j] = 1
+# Where a value lies on the x axis, from 0 to 1.
+function x_share(v) { return x_log ? log(v / x_low) / log(x_high / x_low) : (v - x_low) / (x_high - x_low) }
+
+# Which values get their number on an x axis of so many pixels: of many that follow each other every fifth or so; else first
+# and last, then 1, 2 and 5 times a power of ten, then what there is room for.
+function x_tics(pixels,    n, i, j, step, turn, digits, free, chosen, half, text) {
+    n = level_count[x_name]
+    step = n > 12 && !x_log ? nice_step(level[x_name, n] - level[x_name, 1], 6) : 0
+    for (turn = 1; turn <= 3; turn++)
+        for (i = n; i >= 1; i--) {
+            digits = level[x_name, i] ""
+            gsub(/[0.]/, "", digits)
+            if (step ? (i > 1 && level[x_name, i] % step) : turn == 1 ? (i > 1 && i < n) : turn == 2 && digits !~ /^[125]$/) continue
+            free = 1
+            for (j = 1; j <= n; j++) {
+                half = (length(thousands(level[x_name, i])) + length(thousands(level[x_name, j]))) / 2 * 8 + 6
+                if (chosen[j] && (x_share(level[x_name, i]) - x_share(level[x_name, j])) ^ 2 * pixels ^ 2 < half ^ 2) free = 0
             }
+            if (free) chosen[i] = 1
+        }
+    text = ""
+    for (i = 1; i <= n; i++)
+        if (chosen[i]) text = text (text == "" ? "" : ", ") sprintf("'%s' %s", thousands(level[x_name, i]), level[x_name, i])
+    return text
+}
+
+# The names of the servers as numbers of a categorical axis, in lines where they are too long for their part of it; sets
+# name_lines and name_width, in characters.
+function name_tics(pixels, servers,    s, i, n, lines, name, text) {
+    name_width = 0
+    name_lines = 1
+    for (s = 1; s <= servers; s++) if (length(level["server", s]) > name_width) name_width = length(level["server", s])
+    if (name_width * 8 > pixels / servers) {
+        name_width = 0
+        for (s = 1; s <= servers; s++) {
+            n = split(level["server", s], lines, "+")
+            for (i = 1; i <= n; i++) if (length(lines[i]) + (i > 1) > name_width) name_width = length(lines[i]) + (i > 1)
+            if (n > name_lines) name_lines = n
+        }
     }
-    return log_tic_at[i]
+    text = ""
+    for (s = 1; s <= servers; s++) {
+        name = level["server", s]
+        if (name_lines > 1) gsub(/\+/, "\\n+", name)
+        text = text (s > 1 ? ", " : "") "\"" name "\" " s
+    }
+    return text
 }
 
 # Where server s of `servers` is drawn at this value: a little beside the others, so that the bars can be told apart.
@@ -92,8 +110,8 @@ function x_place(v, s, servers,    shift) {
     return x_log ? v * exp(shift) : v + shift
 }
 
-# A figure is collected with figure_begin, panel_begin and point, and written by figure_end.
-function figure_begin(name, kind, file, title, subtitle, y_title, error_text) {
+# A figure is collected with figure_begin, panel_begin and point_add, and written by figure_end.
+function figure_begin(name, kind, file, title, subtitle, y_title) {
     figure = name
     gsub(/[^A-Za-z0-9._~-]/, "_", figure)
     fig["kind"] = kind
@@ -109,13 +127,18 @@ function figure_begin(name, kind, file, title, subtitle, y_title, error_text) {
     split("", panel_low)
     split("", panel_title)
     split("", last_point)
-    split("", series_used)
 }
 
+# A panel that stayed empty gives its place to the next.
 function panel_begin(title) {
+    panel_drop_empty()
     panel_title[++panels] = title
     panel_high[panels] = 0
     panel_low[panels] = 1e300
+}
+
+function panel_drop_empty() {
+    if (panels && panel_low[panels] == 1e300) delete panel_title[panels--]
 }
 
 function point_add(s, x, place, y, low, high, hollow, text,    n) {
@@ -123,13 +146,14 @@ function point_add(s, x, place, y, low, high, hollow, text,    n) {
     point[panels, s, n] = sprintf("%.10g %.10g %.10g %.10g %d %s", place, y, low, high, hollow, double_quoted(text))
     last_point[panels, s] = y
     last_place[panels, s] = place
-    series_used[s] = 1
     if (high > panel_high[panels]) panel_high[panels] = high
     if (low < panel_low[panels]) panel_low[panels] = low
 }
 
 # Writes the figure. How: "zero" (y from zero, the same for all panels), "own" (from zero, each panel its own), "ratio" (around 1).
-function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, step, widest, categorical, y_log) {
+function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, step, widest, categorical, y_log, pixels, tics_of_x, titled) {
+    panel_drop_empty()
+    if (!panels) return
     servers = level_count["server"]
     categorical = x_name == ""
     if (columns > panels) columns = panels
@@ -160,19 +184,25 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     print "kind = " quoted(fig["kind"]) > path
     print "title_text = " quoted(fig["title"]) > path
     print "subtitle_text = " quoted(fig["subtitle"]) > path
+    print "part_text = " quoted(part_text[part]) > path
     print "x_title = " quoted(categorical ? "" : x_title(x_name)) > path
     print "y_title = " quoted(fig["y_title"]) > path
     printf "panels = %d\nrows = %d\ncolumns = %d\nservers = %d\n", panels, rows, columns, servers > path
     print "data = " quoted(figure ".dat") "\nlabels = " quoted(figure ".labels") "\nrange = " quoted(figure ".range") > path
     print "categorical = " categorical > path
+    pixels = columns == 1 ? 660 : columns == 2 ? 380 : 240
+    name_lines = 1
     if (categorical) {
         x_low = 0.4
         x_high = servers + 0.8
         x_log = 0
-        x_tics = ""
-        for (s = 1; s <= servers; s++) x_tics = x_tics (s > 1 ? ", " : "") quoted(level["server", s]) " " s
-    }
-    printf "x_low = %.10g\nx_high = %.10g\nx_log = %d\nset xtics (%s)\n", x_low, x_high, x_log, x_tics > path
+        tics_of_x = name_tics(pixels, servers)
+        if (pixels < servers * (name_width * 8 + 12)) pixels = servers * (name_width * 8 + 12)
+    } else tics_of_x = x_tics(pixels)
+    printf "x_low = %.10g\nx_high = %.10g\nx_log = %d\nset xtics (%s)\n", x_low, x_high, x_log, tics_of_x > path
+    titled = 0
+    for (p = 1; p <= panels; p++) if (panel_title[p] != "") titled = 1
+    printf "panel_width = %d\nname_lines = %d\npanels_titled = %d\n", pixels, name_lines, titled > path
     print "names = " quoted(names_text()) > path
     printf "array panel_title[%d]\narray y_low[%d]\narray y_high[%d]\narray y_tics[%d]\n", panels, panels, panels, panels > path
     y_log = how == "ratio" && low > 0 && high / low > 4
@@ -194,13 +224,8 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     }
     print "label_width = " widest > path
     close(path)
-    printf "%s\t%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"], part > (out "/list.tsv")
-}
-
-# Whether anything is drawn in the figure.
-function any_points(    i) {
-    for (i in points) if (points[i]) return 1
-    return 0
+    printf "%s\t%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"],
+        fig["title"] (part_text[part] == "" ? "" : ", " part_text[part]) ". " fig["subtitle"], part > (out "/list.tsv")
 }
 
 function names_text(    s, text) {
@@ -315,9 +340,9 @@ function add_ratios(s, first,    i, c, k, x, f, key, n, base) {
 }
 
 # Of a file: all figures.
-function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count, hollow_text, p, percentiles, percentile_text) {
+function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count, hollow_text) {
     slices = slices_of(file, first, text)
-    of = (file == "-" || file == "" ? "" : ", " file) (part_text[part] == "" ? "" : ", " part_text[part])
+    of = (file == "-" || file == "" ? "" : ", " file)
     runs = 0
     for (i = 1; i <= cell_count; i++) if (part_of[i] == part && sum[i, "n"] + 0 > runs) runs = sum[i, "n"] + 0
     count = level_count["server"]
@@ -350,19 +375,9 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
         panel_begin(text[i])
         for (s = 1; s <= count; s++) add_series(s, first[i], "server_cpu_us_mean", "", "", "server_cpu_us_sd", "µs/request")
     }
-    if (any_points()) figure_end("zero", slices > 4 ? 3 : 2)
+    figure_end("zero", slices > 4 ? 3 : 2)
 
-    figure_begin(base "time", "time", file, "Time of a request" of,
-        "Percentiles of each run, mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
-    split("p50_ms p95_ms p99_ms", percentiles, " ")
-    split("median|p95|p99", percentile_text, "|")
-    if (slices == 1) split("median|95th percentile|99th percentile", percentile_text, "|")
-    for (i = 1; i <= slices; i++)
-        for (p = 1; p <= 3; p++) {
-            panel_begin(percentile_text[p] (text[i] == "" ? "" : ": " text[i]))
-            for (s = 1; s <= count; s++) add_series(s, first[i], percentiles[p], "", "", "", "ms")
-        }
-    if (any_points()) figure_end("own", 3)
+    time_figure(file, base, "Time of a request" of, runs, hollow_text, slices, first, text)
 
     if (count > 1) {
         figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,
@@ -371,7 +386,7 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
             panel_begin(text[i])
             for (s = 1; s <= count; s++) if (level["server", s] != baseline) add_ratios(s, first[i])
         }
-        if (any_points()) figure_end("ratio", slices > 4 ? 3 : 2)
+        figure_end("ratio", slices > 4 ? 3 : 2)
     }
 
     figure_begin(base "memory", "memory", file, "Peak memory of the server" of,
@@ -381,7 +396,22 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
         panel_begin(text[i])
         for (s = 1; s <= count; s++) add_series(s, first[i], "peak_mib", "", "", "", "MiB")
     }
-    if (any_points()) figure_end("zero", slices > 4 ? 3 : 2)
+    figure_end("zero", slices > 4 ? 3 : 2)
+}
+
+# Percentiles of the time of a request; where the load generator knows none, its mean.
+function time_figure(file, base, title, runs, hollow_text, slices, first, text,    i, p, s, columns, column, name, known) {
+    for (i = 1; i <= cell_count; i++) if (part_of[i] == part && cell[i, "file"] == file && sum[i, "p95_ms"] != "-") known = 1
+    columns = split(known ? "p50_ms p95_ms p99_ms" : "mean_ms", column, " ")
+    split(!known ? "" : slices == 1 ? "median|95th percentile|99th percentile" : "median|p95|p99", name, "|")
+    figure_begin(base "time", "time", file, title,
+        (known ? "Percentiles" : "Mean") " of each run, mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
+    for (i = 1; i <= slices; i++)
+        for (p = 1; p <= columns; p++) {
+            panel_begin(name[p] (name[p] == "" || text[i] == "" ? "" : ": ") text[i])
+            for (s = 1; s <= level_count["server"]; s++) add_series(s, first[i], column[p], "", "", "", "ms")
+        }
+    figure_end("own", 3)
 }
 
 # Adds the range from the slowest to the fastest run of a server.
@@ -397,6 +427,7 @@ function add_range(s, first,    i, c, v) {
 }
 
 BEGIN {
+    printf "" > (out "/list.tsv")
     study_load(dir "/study.txt")
     summary_load(dir "/summary.tsv")
     comparisons_load(dir "/comparisons.tsv")

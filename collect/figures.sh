@@ -50,6 +50,7 @@ draw() { # NAME KIND-OF-OUTPUT
 
 if [[ $terminal ]]; then
     name=$(head -n 1 "$work/list.tsv" | cut -f 1)
+    if [[ ! $name ]]; then exit 0; fi
     draw "$name" txt
     tr -d '\f' <"$work/$name.txt" | sed 's/ *$//' | sed '/./,$!d'
     exit
@@ -64,3 +65,8 @@ while IFS=$'\t' read -r name _; do
     mv -- "$work/$name.png" "$dir/figures/$name.png"
 done <"$work/list.tsv"
 cp -- "$work/list.tsv" "$dir/figures/list.tsv"
+# Figures of another time, that this one does not have.
+for figure in "$dir"/figures/*.svg "$dir"/figures/*.png; do
+    name=${figure##*/}
+    if [[ -e $figure ]] && ! cut -f 1 "$work/list.tsv" | grep -qxF -- "${name%.*}"; then rm -- "$figure"; fi
+done
