@@ -38,7 +38,7 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --load ab,httperf,wrk            the load generator
 and for every run:
   --baseline SERVER    what the others are compared with (the first)
-  --rate N             connections a second (httperf)
+  --rate N             connections a second (httperf, at concurrency 1)
   --duration S         seconds a run (wrk)
   --timeout S          a run that takes longer is invalid (60)
 

@@ -35,7 +35,7 @@ install_packages() {
     fi
     {
         as_root apt-get -qq update &&
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "$@"
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install --yes --no-install-recommends "$@"
     } >&2 || status=1
     [ "$made_policy" = no ] || as_root rm -f "$policy"
     return "$status"

@@ -46,9 +46,10 @@ function read_ab(    line) {
     if (complete > 0 && rps > 0) seconds = complete / rps
 }
 
-function read_httperf(    line) {
+function read_httperf(    line, asked, asked_rate) {
     while ((getline line < out) > 0) {
-        if (line ~ /^Total: connections/) { complete = after(line, "replies "); seconds = after(line, "test-duration ") }
+        if (line ~ /^Total: connections/) { complete = after(line, "replies "); asked = after(line, "requests "); seconds = after(line, "test-duration ") }
+        else if (line ~ /^Request rate:/) asked_rate = after(line, ":")
         else if (line ~ /^Reply status:/) non2xx = complete - after(line, "2xx=")
         else if (line ~ /^Reply size \[B\]:/) size = after(line, "content ")
         else if (line ~ /^Net I\/O:/) rate = after(line, "Net I/O: ")
@@ -60,7 +61,9 @@ function read_httperf(    line) {
         }
         else if (line ~ /^httperf: /) said = line
     }
-    if (complete > 0 && seconds > 0) rps = complete / seconds
+    # The duration is printed in whole milliseconds, the rate of requests to more digits: the time follows from that.
+    if (complete > 0 && asked_rate > 0 && asked > 0) { rps = asked_rate * complete / asked; seconds = complete / rps }
+    else if (complete > 0 && seconds > 0) rps = complete / seconds
     # One after the other they tell their mean to more than the one digit that is printed.
     if (in_turn && rps > 0) mean = 1000 / rps
     if (said ~ /warning/) said = ""

@@ -8,12 +8,12 @@
 
 scratch_begin() {
     local folder all=${TMPDIR:-/tmp}
-    for folder in "$all"/fork-vs-thread.??????; do
+    for folder in "$all"/fork-vs-thread.work.??????; do
         if [[ -d $folder && ! -L $folder && -O $folder ]] && flock -n "$folder" true 2>/dev/null; then rm -rf -- "$folder"; fi
     done
     # Under another name until it is locked, so that nobody takes it for one that was left.
     folder=$(mktemp -d "$all/fork-vs-thread.new.XXXXXX")
-    work=$all/fork-vs-thread.${folder##*.}
+    work=$all/fork-vs-thread.work.${folder##*.}
     exec {scratch_lock}<"$folder"
     flock -n "$scratch_lock"
     mv -T -- "$folder" "$work"

@@ -50,11 +50,14 @@ function estimate_text(v, low, high,    places) {
 }
 
 function interval_text(low, high, v,    places) {
+    # Where it spans more than places after the point can show.
+    if (high > 20 * low) return human(low) " to " human(high)
     places = estimate_places(v == "" ? (low + high) / 2 : v, low, high)
     return sprintf("%." places "f to %." places "f", low, high)
 }
 
 function estimate_places(v, low, high,    places) {
+    if (high > 20 * low) return v >= 100 ? 0 : v >= 10 ? 1 : 2
     places = v >= 100 ? 0 : v >= 10 ? 1 : 2
     while (places < 6 && v > 0 && v < 10 ^ (1 - places)) places++
     while (places < 5 && high - low < 2 / 10 ^ places && high > low) places++
