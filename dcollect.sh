@@ -252,9 +252,12 @@ else
     echo "seed: $seed" >>"$draft"
 
     # Once without regard to what is installed, so that a wrong study is told before anything is installed or built.
-    # Nor does it matter later on that the baseline may be among what is left out.
     make_plan() { awk -v machine="$(nproc)" -v baseline_matters="${1:-}" -f "$project/collect/plan.awk" "$draft" >"$draft.plan" || exit 2; }
-    make_plan yes
+    # The baseline must be one of the servers, but for other servers than the study's the study's is not asked for; nor
+    # later on, when it may be among what is left out.
+    baseline_matters=yes
+    if [[ " ${given[*]}" == *' --servers '* && " ${given[*]}" != *' --baseline '* ]]; then baseline_matters=''; fi
+    make_plan "$baseline_matters"
     servers=$(study_key "$draft" servers)
     servers=${servers:-fork thread}
     # shellcheck disable=SC2086 # a list

@@ -78,11 +78,36 @@ my %ids;
 $ids{$_}++ for $page =~ /\sid=["']([^"']+)["']/g;
 is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'no id is used twice');
 
+# Averages and ratio go together.
+my @averages = $markdown =~ /as fork \(([\d,]+) against ([\d,]+), geometric means; ratio ([\d.]+),/;
+s/,//g for @averages;
+cmp_ok(abs($averages[0] / $averages[1] / $averages[2] - 1), '<', 0.01, 'the averages of the abstract have its ratio');
+like($markdown, qr/\*\*What else ran\*\* on this machine meanwhile was not recorded\./, 'what else ran was not recorded');
+
 # --- again: the same bytes ---
+
+# A figure of another time does not stay.
+system("cp '$folder/figures/small-cpu.svg' '$folder/figures/small-part9-cpu.svg'");
 
 my %before = map { $_ => content("$folder/$_") } 'report.md', 'index.html', map { ("figures/$_->[0].svg", "figures/$_->[0].png") } @figures;
 stages($folder, qw(summary compare figures report));
 is(join(' ', grep { content("$folder/$_") ne $before{$_} } sort keys %before), '', 'built again, every file is the same');
+
+ok(!-e "$folder/figures/small-part9-cpu.svg", 'figures that the study has no more are removed');
+
+# --- what else ran ---
+
+open my $machine, '>>', "$folder/machine.tsv" or die $!;
+print $machine "others_percent\t1\nstolen_percent\t3\n";
+close $machine;
+stages($folder, 'report');
+like(content("$folder/report.md"), qr/\*\*What else ran\*\*: other programs had 1% of the processors meanwhile\.\n/, 'little else ran');
+like(content("$folder/report.md"), qr/\*\*A shared host\*\*: 3%/, 'the host is shared');
+open $machine, '>>', "$folder/machine.tsv" or die $!;
+print $machine "others_percent\t40\n";
+close $machine;
+stages($folder, 'report');
+like(content("$folder/report.md"), qr/other programs had 40% of the processors meanwhile: \*\*the machine was not left to the study/, 'much else ran');
 
 # --- the terminal ---
 
@@ -124,6 +149,25 @@ for my $case (@expected) {
     is(verdict($made{$key}, $claim), $verdict, "$claim: $name: $verdict");
 }
 
+sub cause {
+    my ($key, $claim) = @_;
+    my ($row) = grep { $_->{claim} eq $claim && $_->{part} eq 'cause' } table("$made{$key}/claims.tsv");
+    return $row ? $row->{verdict} : 'nothing';
+}
+is(cause('--kind mistakes --blocks 8', 'R2.1'), 'holds', 'R2.1: its supposed cause has a verdict of its own');
+is(cause('--kind requests', 'R2.2'), 'does not hold', 'R2.2 holds, but not for its supposed cause');
+is(cause('--kind mistakes --blocks 8', 'R3.4'), 'nothing', 'R3.4: there only the cause was tested');
+
+# The whole machine slows down within each block: that is not held against the threads.
+my $tired = invented('tired', '--blocks', 12);
+my ($head, @runs) = split /^/, content("$tired/runs.tsv");
+my ($order, $rps) = grep { (split /\t/, $head)[$_] =~ /^(order|rps)$/ } 0 .. 35;
+open my $slower, '>', "$tired/runs.tsv" or die $!;
+print $slower $head, map { my @row = split /\t/; $row[$rps] = sprintf '%.2f', $row[$rps] * (1 - 0.3 * $row[$order] / 120); join "\t", @row } @runs;
+close $slower;
+system("'$collect/claims.sh' '$tired'");
+is(verdict($tired, 'R1.5'), 'does not hold', 'R1.5: what happens to both is not held against one');
+
 my $unknown = invented('unknown', '--blocks', 2, '--concurrency', 2);
 open my $study, '>>', "$unknown/study.txt" or die $!;
 print $study "claims: R9.9\n";
@@ -137,6 +181,25 @@ for my $kind (qw(table1 processors requests persistent mistakes)) {
     my $other = invented("shape-$kind", '--kind', $kind, '--blocks', 3);
     stages($other, qw(summary compare figures report));
 }
+
+# A load generator that knows no percentiles: the mean stands for them, and no panel is empty.
+my $bare = invented('bare', '--kind', 'mistakes', '--blocks', 3);
+($head, @runs) = split /^/, content("$bare/runs.tsv");
+my @unknown = grep { (split /\t/, $head)[$_] =~ /^p(50|90|95|99)_ms$/ } 0 .. 35;
+open my $rows, '>', "$bare/runs.tsv" or die $!;
+print $rows $head, map { my @row = split /\t/; $row[$_] = '-' for @unknown; join "\t", @row } @runs;
+close $rows;
+stages($bare, qw(summary compare figures report));
+for my $figure (grep { $_->[1] eq 'time' } table_of_figures($bare)) {
+    like($figure->[3], qr/Mean of each run/, "$figure->[0]: says that it shows the mean");
+    unlike(content("$bare/figures/$figure->[0].svg"), qr/percentile|median/, "$figure->[0]: has no empty panels");
+}
+
+# An interval that is wider than places after the point can show.
+open my $program, '>', "$work/wide.awk" or die $!;
+print $program 'BEGIN { print estimate_text(0.51, 2.2e-8, 11761500); print estimate_text(1.63, 1.61, 1.65) }';
+close $program;
+is(qx(awk -f '$collect/text.awk' -f '$work/wide.awk'), "0.51 (2.2e-08 to 11,761,500)\n1.63 (1.61 to 1.65)\n", 'intervals, wide and narrow');
 
 # A single run: nothing can be compared, and the report says so.
 my $single = invented('single', '--blocks', 1, '--concurrency', 1);

@@ -8,6 +8,7 @@ use Harness;
 use File::Path             qw(make_path);
 use IO::Uncompress::Gunzip qw(gunzip $GunzipError);
 use POSIX                  ();
+use Fcntl                  qw(LOCK_EX);
 
 my $top     = "$FindBin::Bin/..";
 my $scratch = scratch();
@@ -195,23 +196,33 @@ sub interrupt ($pid, $folder, $rows, $signal) {
 }
 
 my $broken = "$scratch/broken";
-my $status = interrupt(begin('--output', $broken, @small, '--repetitions', 6), $broken, 3, 'INT');
+my $status = interrupt(begin('--output', $broken, @small, '--repetitions', 12), $broken, 3, 'INT');
 is $status, 130 << 8, 'SIGINT: status 130' or diag(slurp("$scratch/begun.out"));
-like slurp("$scratch/begun.out"), qr{^Interrupted: \d+ of 24 runs are kept\. Go on with: \./dcollect\.sh --resume \Q$broken\E$}m,
+like slurp("$scratch/begun.out"), qr{^Interrupted: \d+ of 48 runs are kept\. Go on with: \./dcollect\.sh --resume \Q$broken\E$}m,
     'SIGINT: how to go on is told';
 nothing_left('SIGINT');
 my $planned = slurp("$broken/plan.tsv");
 my @kept = lines("$broken/runs.tsv");
 cmp_ok scalar(@kept), '>', 3, 'SIGINT: what was finished is kept';
-cmp_ok scalar(@kept), '<', 25, 'SIGINT: it came before the end';
+cmp_ok scalar(@kept), '<', 49, 'SIGINT: it came before the end';
 my @begins = split /^/, $planned;
 is join('', @begins[0 .. 8]), slurp("$main/plan.tsv"), 'SIGINT: the same seed gives the same plan';
 
+# Ctrl-C may come at any time, also when a load ends by itself at that moment.
+my $kept = @kept;
+for my $turn (1 .. 4) {
+    $status = interrupt(begin('--resume', $broken), $broken, $kept, 'INT');
+    is $status, 130 << 8, "SIGINT again: status 130, time $turn" or diag(slurp("$scratch/begun.out"));
+    nothing_left("SIGINT again, time $turn");
+    $kept = rows($broken) + 1;
+}
+
+@kept = lines("$broken/runs.tsv");
 $status = interrupt(begin('--resume', $broken), $broken, @kept + 3, 'KILL');
 is $status, 9, 'SIGKILL: it was killed' or diag(slurp("$scratch/begun.out"));
 nothing_left('SIGKILL');
 my @more = lines("$broken/runs.tsv");
-cmp_ok scalar(@more), '<', 25, 'SIGKILL: it came before the end';
+cmp_ok scalar(@more), '<', 49, 'SIGKILL: it came before the end';
 
 # The row that comes next, whole but for its line end, as a full disk would leave it; and a torn end of the raw output.
 my $next = grep { /\n\z/ } @more;
@@ -223,8 +234,18 @@ open $file, '>>:raw', "$broken/raw.gz" or die $!;
 print {$file} "\x1f\x8b\x08\x00\x00";
 close $file;
 
+# A folder of temporary files whose owner was killed, and one whose owner is at work.
+my ($left, $held) = map { "$ENV{TMPDIR}/fork-vs-thread.work.$_" } qw(killed atwork);
+make_path($left, $held);
+open my $owner, '<', $held or die "$held: $!\n";
+flock $owner, LOCK_EX or die "$held: $!\n";
+
 $run = dcollect('--resume', $broken);
 is $run->{status}, 0, 'resume: status' or diag($run->{err});
+ok !-e $left, 'a folder of temporary files that a kill left is removed by the next study';
+ok -e $held, 'one that is in use is not';
+close $owner;
+rmdir $held;
 is slurp("$broken/plan.tsv"), $planned, 'resume: the plan is the same';
 follows_plan($broken, 'resume');
 my @all = lines("$broken/runs.tsv");
@@ -232,7 +253,7 @@ is join('', @all[0 .. $#kept]), join('', @kept), 'resume: what was finished befo
 is join('', @all[0 .. $next - 1]), join('', @more[0 .. $next - 1]), 'resume: what was finished before the kill, too';
 unlike join('', @all), qr/987654\.32/, 'resume: a row without its line end is not believed';
 %raw = raw($broken);
-is_deeply [sort { $a <=> $b } keys %raw], [1 .. 24], 'resume: the raw output of every run is there';
+is_deeply [sort { $a <=> $b } keys %raw], [1 .. 48], 'resume: the raw output of every run is there';
 is join("\n", map { disagreements($_, $raw{ $_->{run} } // '') } table("$broken/runs.tsv")), '', 'resume: every column is what ab said';
 cmp_ok -s "$broken/index.html" // 0, '>', 1000, 'resume: it ends with the report';
 nothing_left('resume');
@@ -308,6 +329,60 @@ my @shorts = grep { $_->{server} eq 'short' } table("$spoiled/summary.tsv");
 is scalar(grep { ($_->{n} // 0) > 0 } @shorts), 0, 'invalid: no mean is made of them';
 nothing_left('invalid');
 
+# --- What the other load generators print ----------------------------------------------------------------------------
+
+# The measured columns that load.awk makes of an output; the server is well, and nothing was measured from outside.
+sub measured ($generator, $output, %variables) {
+    spit("$scratch/generator.out", $output);
+    spit("$scratch/generator.percentiles", '');
+    spit("$scratch/generator.result", "0.5 0.1 0 50000 - - 700 yes\n");
+    my %all = (generator => $generator, want => 1, calls => 1, bytes => 1000, out => "$scratch/generator.out", limit => 60,
+        percentiles => "$scratch/generator.percentiles", result => "$scratch/generator.result", %variables);
+    my $got = run_command('awk', (map { ('-v', "$_=$all{$_}") } sort keys %all), '-f', "$top/collect/load.awk");
+    my %row;
+    @row{qw(seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu
+        server_cpu_us voluntary involuntary peak_kib valid)} = split /\t/, $got->{out} =~ s/\n\z//r;
+    return \%row;
+}
+
+my $httperf = <<'END';
+Total: connections 10 requests 50 replies 50 test-duration 0.009 s
+Connection time [ms]: min 1.5 avg 6.1 max 8.6 median 6.5 stddev 2.0
+Request rate: 5357.9 req/s (0.2 ms/req)
+Reply size [B]: header 249.0 content 1000.0 footer 0.0 (total 1249.0)
+Reply status: 1xx=0 2xx=50 3xx=0 4xx=0 5xx=0
+Net I/O: 6906.9 KB/s (56.6*10^6 bps)
+Errors: total 0 client-timo 0 socket-timo 0 connrefused 0 connreset 0
+END
+my $row = measured('httperf', $httperf, want => 10, calls => 5);
+is_deeply [@$row{qw(complete failed non2xx length rps seconds mean_ms server_cpu_us valid)}],
+    [50, 0, 0, 1000, '5357.90', '0.009332', '1.220', '1000.000', 'yes'], 'httperf: a row, its time not cut to milliseconds';
+$row = measured('httperf', $httperf =~ s/replies 50/replies 48/r =~ s/total 0/total 2/r, want => 10, calls => 5);
+is $row->{valid}, '48 of 50 requests completed', 'httperf: a reply that is missing';
+$row = measured('httperf', $httperf =~ s/2xx=50/2xx=49/r, want => 10, calls => 5);
+is $row->{valid}, '1 non-2xx', 'httperf: an error page';
+$row = measured('wrk', "dcollect 8000 1000000 1024000 0 0 0 0 0 500 50 100 400 900 950 990 2000\n");
+is_deeply [@$row{qw(complete rps mean_ms p50_ms p99_ms max_ms valid)}], [8000, '8000.00', '0.500', '0.400', '0.990', '2.000', 'yes'],
+    'wrk: a row';
+$row = measured('wrk', "dcollect 8000 1000000 1024000 0 3 0 0 0 500 50 100 400 900 950 990 2000\n");
+is $row->{valid}, '3 failed', 'wrk: requests that failed';
+
+# --- On a terminal -------------------------------------------------------------------------------------------------
+
+if (command_exists('script')) {
+    $run = run_command('script', '-qec', "stty cols 60; '$top/dcollect.sh' --output '$scratch/terminal' @small --repetitions 2", '/dev/null');
+    is $run->{status}, 0, 'terminal: status' or diag($run->{out});
+    my @drawn = map { s/\A\e\[K//r } grep { /\A\e\[K +\d+%/ } split /[\r\n]+/, $run->{out};
+    is scalar(@drawn), 8, 'terminal: a progress line for each run';
+    is scalar(grep { length >= 60 } @drawn), 0, 'terminal: none of them wraps';
+    is scalar(grep { !/\A +\d+%  \d+:\d\d gone(?:, \d+:\d\d to go)?   block [12]: (?:fork|thread), small/ } @drawn), 0,
+        'terminal: it says how far it is, the time that has gone and that is left, and what runs' or diag(join "\n", @drawn);
+    nothing_left('terminal');
+}
+else {
+    skip_case('script is not installed');
+}
+
 # --- A slow-down is found ------------------------------------------------------------------------------------------
 
 my $slowed = "$scratch/slowed";
@@ -341,6 +416,13 @@ refused('an unknown load',        2, qr/siege/,           '--load', 'siege');
 refused('concurrency 0',          2, qr/concurrency/,     '--concurrency', '0');
 refused('a range backwards',      2, qr/concurrency/,     '--concurrency', '9-3');
 refused('repetitions of words',   2, qr/repetitions/,     '--repetitions', 'many');
+refused('more at once than requests', 2, qr/no cell is left/, '--concurrency', 20, '--requests', 10);
+refused('processors that nobody has', 2, qr/no cell is left/, '--processors', 99_999);
+refused('processors of words',    2, qr/processors/,      '--processors', '1-many');
+refused('a foreign baseline',     2, qr/baseline: nosuch/, '--baseline', 'nosuch');
+refused('no time at all',         2, qr/duration/,        '--duration', '0');
+spit("$scratch/misspelt", "servers: fork\nconcurency: 1\n");
+refused('a study with a wrong word', 2, qr/`concurency`/, "$scratch/misspelt");
 refused('a seed of words',        2, qr/--seed/,          '--seed', 'x');
 refused('an option with no value', 2, qr/--requests/,     '--requests');
 refused('two studies',            2, qr/one study/,       'table1', 'requests');
