@@ -121,11 +121,15 @@ load_programs() {
     for name in $(tr ',' ' ' <<<"$1"); do load_needs "$name"; done
 }
 
-# Runs the plan; Ctrl-C reaches the running stage as SIGTERM, which it can finish on. Its end is the end of a pipe that it
+# Runs the plan. Ctrl-C reaches the running stage as SIGTERM, which it can finish on: a SIGINT would also end what works for
+# it, in the midst of writing. Its end is the end of a pipe that it
 # holds: see apply_load in collect/run.sh for why not to be in a `wait` when a signal comes.
 measure() {
     local status stage ended
-    exec {ended}< <(exec "$project/collect/run.sh" "$1" 3>&1 >&2)
+    exec {ended}< <(
+        trap '' INT
+        exec "$project/collect/run.sh" "$1" 3>&1 >&2
+    )
     stage=$!
     trap 'kill -TERM "$stage" 2>/dev/null || :' INT TERM HUP
     while :; do
