@@ -24,15 +24,15 @@ static bool hand_over(int socket)
 }
 
 /* A child that ends well has said so itself. */
-static bool collect(bool all)
+static int collect(struct server *self, bool all)
 {
     pid_t child;
     int status;
 
     while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            server_left(server);
-    return child == 0;
+            server_left(self);
+    return child == 0 ? SERVER_COLLECT_SOON : -1;
 }
 
 static const struct model model = {

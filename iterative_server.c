@@ -10,7 +10,7 @@ static const struct model model = {
               "time is a promise. Do not take it for anybody who may be slow: all others wait.",
     .max_connections = 1,
     .descriptors = 2,
-    .shares_memory = true,
+    .lasting = true,
 };
 
 int main(int argc, char **argv)

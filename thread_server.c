@@ -38,7 +38,7 @@ static const struct model model = {
               "connection must not end all others: threads live and die together.",
     .max_connections = 4096,
     .descriptors = 2,
-    .shares_memory = true,
+    .lasting = true,
     .makes = "threads",
 };
 

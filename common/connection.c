@@ -567,23 +567,41 @@ static enum outcome linger(struct connection *connection)
 /* ---- the machine ---- */
 
 void connection_open(struct connection *connection, const struct site *site, int socket,
-                     struct exchange *exchange, struct moment now)
+                     struct moment now)
 {
     *connection = (struct connection){
         .transport = {.kind = &transport_plain, .socket = socket},
         .site = site,
-        .exchange = exchange,
         .state = CONNECTION_READING,
         .now = now,
+        .descriptor = socket,
     };
+    begin_request_time(connection);
+}
+
+void connection_lend(struct connection *connection, struct exchange *exchange)
+{
+    connection->exchange = exchange;
     use_small_input(exchange);
-    exchange->output =
-        (struct buffer){.data = exchange->output_space, .capacity = sizeof exchange->output_space};
-    exchange->output_sent = 0;
+    use_small_output(exchange);
     exchange->portion = 0;
     request_start(&exchange->request);
     response_start(&exchange->response);
-    begin_request_time(connection);
+}
+
+struct exchange *connection_reclaim(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    bool empty = connection->state == CONNECTION_LINGERING ||
+                 (connection->state == CONNECTION_READING && received(exchange).length == 0 &&
+                  !has_output(exchange));
+
+    if (!empty)
+        return NULL;
+    free_input(exchange);
+    free_output(exchange);
+    connection->exchange = NULL;
+    return exchange;
 }
 
 enum need connection_step(struct connection *connection)
@@ -648,8 +666,10 @@ void connection_expire(struct connection *connection)
 
 void connection_close(struct connection *connection)
 {
-    response_end(&connection->exchange->response);
-    free_input(connection->exchange);
-    free_output(connection->exchange);
+    if (connection->exchange != NULL) {
+        response_end(&connection->exchange->response);
+        free_input(connection->exchange);
+        free_output(connection->exchange);
+    }
     connection->transport.kind->close(&connection->transport);
 }

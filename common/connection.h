@@ -48,7 +48,7 @@ enum connection_state {
 struct connection {
     struct transport transport;
     const struct site *site;
-    struct exchange *exchange;
+    struct exchange *exchange; /* NULL: it was taken back */
     enum connection_state state;
     enum connection_state next; /* after SENDING */
     bool idle;                  /* between two requests */
@@ -60,7 +60,8 @@ struct connection {
     uint64_t taken;             /* of these, when the write deadline was set */
     uint64_t turn;              /* bytes moved in this step */
     struct moment now;          /* kept by the driver */
-    int64_t deadline;           /* for what it waits for, in monotonic milliseconds */
+    int descriptor;             /* that it waits for */
+    int64_t deadline;           /* until when it does, in monotonic milliseconds */
     int64_t request_deadline;   /* for the whole request to arrive */
     struct tally tally;         /* for the scoreboard: the driver adds it there */
 };
@@ -68,14 +69,18 @@ struct connection {
 /* What a step ends with. */
 enum need {
     NEED_NOTHING, /* it has ended */
-    NEED_READ,    /* the socket readable */
-    NEED_WRITE,   /* the socket writable */
+    NEED_READ,    /* the descriptor readable */
+    NEED_WRITE,   /* the descriptor writable */
 };
 
-/* Takes a socket. The exchange is the driver's, uninitialised. */
+/* Takes a socket, and no exchange yet. */
 void connection_open(struct connection *connection, const struct site *site, int socket,
-                     struct exchange *exchange, struct moment now);
-/* Goes as far as it can without waiting. */
+                     struct moment now);
+/* Lends it an exchange, which is the driver's, uninitialised. Without one it takes no step. */
+void connection_lend(struct connection *connection, struct exchange *exchange);
+/* Takes the exchange back, where there is nothing in it that has to be kept; or NULL. */
+struct exchange *connection_reclaim(struct connection *connection);
+/* Goes as far as it can without waiting. What it waits for then is its `descriptor`. */
 enum need connection_step(struct connection *connection);
 /* Its deadline has passed: a last word where one is due. Then step again. */
 void connection_expire(struct connection *connection);

@@ -3,12 +3,14 @@
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -66,7 +68,23 @@ static uint16_t bound_port(int socket)
     return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
 }
 
-static int listen_at(const union address *address, socklen_t length, int backlog)
+/* Whether several listeners of ours have the port. The first one says so only when it has got the
+ * port alone: otherwise two servers could share one by mistake. */
+enum sharing {
+    SHARING_NOT,
+    SHARING_FIRST,
+    SHARING_TWIN,
+};
+
+static bool share_port(int socket)
+{
+    int on = 1;
+
+    return setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
+}
+
+static int listen_at(const union address *address, socklen_t length, int backlog,
+                     enum sharing sharing)
 {
     const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
     int on = 1;
@@ -80,7 +98,8 @@ static int listen_at(const union address *address, socklen_t length, int backlog
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
         (address->any.sa_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
-        bind(fd, &address->any, length) < 0 || listen(fd, backlog) < 0) {
+        (sharing == SHARING_TWIN && !share_port(fd)) || bind(fd, &address->any, length) < 0 ||
+        (sharing == SHARING_FIRST && !share_port(fd)) || listen(fd, backlog) < 0) {
         int error = errno;
         close(fd);
         errno = error;
@@ -90,7 +109,8 @@ static int listen_at(const union address *address, socklen_t length, int backlog
 }
 
 /* Opens the next socket. The first one finds the port that the others share. */
-static bool open_next(struct listener *listener, const char *text, uint16_t port, int backlog)
+static bool open_next(struct listener *listener, const char *text, uint16_t port, int backlog,
+                      enum sharing sharing)
 {
     union address address;
     socklen_t length;
@@ -100,7 +120,7 @@ static bool open_next(struct listener *listener, const char *text, uint16_t port
         errno = EINVAL;
         return false;
     }
-    fd = listen_at(&address, length, backlog);
+    fd = listen_at(&address, length, backlog, sharing);
     if (fd < 0)
         return false;
     listener->sockets[listener->count++] = fd;
@@ -114,8 +134,9 @@ static bool is_without_ipv6(int error)
 }
 
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
-                   uint16_t port, int backlog)
+                   uint16_t port, int backlog, bool twins)
 {
+    const enum sharing sharing = twins ? SHARING_FIRST : SHARING_NOT;
     static const char *const loopback[] = {"127.0.0.1", "::1"};
     bool by_default = count == 0;
     int tries = 0;
@@ -124,15 +145,15 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
         addresses = loopback;
         count = 2;
     }
-    *listener = (struct listener){0};
+    *listener = (struct listener){.events = -1};
     for (int i = 0; i < count; i++) {
-        if (open_next(listener, addresses[i], port, backlog) ||
+        if (open_next(listener, addresses[i], port, backlog, sharing) ||
             (by_default && i > 0 && is_without_ipv6(errno)))
             continue;
         if (port == 0 && errno == EADDRINUSE && ++tries < FREE_PORT_TRIES) {
             /* Free at the first address, taken at another one: try a new one for all. */
             listener_close(listener);
-            *listener = (struct listener){0};
+            *listener = (struct listener){.events = -1};
             i = -1;
             continue;
         }
@@ -144,15 +165,73 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
     return true;
 }
 
-int listener_accept(struct listener *listener)
+bool listener_twin(struct listener *twin, const struct listener *first, int backlog)
+{
+    *twin = (struct listener){.events = -1, .port = first->port};
+    for (int i = 0; i < first->count; i++) {
+        union address address = {0};
+        socklen_t length = sizeof address;
+        int fd = -1;
+
+        if (getsockname(first->sockets[i], &address.any, &length) == 0)
+            fd = listen_at(&address, length, backlog, SHARING_TWIN);
+        if (fd < 0)
+            return false;
+        twin->sockets[twin->count++] = fd;
+    }
+    return true;
+}
+
+/* ---- accepting ---- */
+
+static int accept_at(int socket)
 {
     int fd;
 
     do
-        fd = accept4(listener->sockets[listener->turn], NULL, NULL, SOCK_CLOEXEC);
+        fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
     while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     return fd;
 }
+
+int listener_accept(struct listener *listener)
+{
+    return accept_at(listener->sockets[listener->turn]);
+}
+
+static bool block(int socket)
+{
+    int flags = fcntl(socket, F_GETFL);
+
+    return flags >= 0 && fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+bool listener_share(struct listener *listener)
+{
+    listener->events = epoll_create1(EPOLL_CLOEXEC);
+    if (listener->events < 0)
+        return false;
+    for (int i = 0; i < listener->count; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
+        if (epoll_ctl(listener->events, EPOLL_CTL_ADD, listener->sockets[i], &event) < 0)
+            return false;
+    }
+    return listener->count > 1 || block(listener->sockets[0]);
+}
+
+int listener_await(struct listener *listener, int milliseconds)
+{
+    struct epoll_event event = {.data.u32 = 0};
+
+    if ((listener->count > 1 || milliseconds == 0) &&
+        epoll_wait(listener->events, &event, 1, milliseconds) < 1) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return accept_at(listener->sockets[event.data.u32]);
+}
+
+/* ---- the end ---- */
 
 bool listener_refuse(struct listener *listener)
 {
@@ -182,6 +261,9 @@ void listener_close(struct listener *listener)
         shutdown(listener->sockets[i], SHUT_RD); /* for child processes that still hold it, too */
         close(listener->sockets[i]);
     }
+    if (listener->events >= 0)
+        close(listener->events);
+    listener->events = -1;
     listener->count = 0;
 }
 

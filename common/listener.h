@@ -10,7 +10,8 @@
 struct listener {
     int sockets[LISTENER_LIMIT]; /* they do not block */
     int count;
-    int turn; /* which socket connections are taken from now */
+    int turn;   /* which socket connections are taken from now */
+    int events; /* epoll: of all sockets, for a crew that shares them; or -1 */
     uint16_t port;
 };
 
@@ -18,15 +19,26 @@ struct listener {
 bool listener_is_address(const char *text);
 
 /* Listens at the addresses; without any, at the loopback addresses of IPv4 and, if there is one, of
- * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. */
+ * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. Only
+ * a listener opened with `twins` can have one. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
-                   uint16_t port, int backlog);
+                   uint16_t port, int backlog, bool twins);
+/* Listens at the same addresses and port with queues of its own: the kernel chooses between the
+ * two. */
+bool listener_twin(struct listener *twin, const struct listener *first, int backlog);
 
 /* The next connection of the socket whose turn it is; -1 with errno (EAGAIN: there is none). It
  * blocks where it is not told otherwise, but a read for no longer than LISTENER_PATIENCE
  * milliseconds. */
 #define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener);
+
+/* For a crew: any number of its workers may call listener_await() then. */
+bool listener_share(struct listener *listener);
+/* The next connection; -1 with errno, after so many milliseconds at the most with EAGAIN. Where
+ * there is one socket alone, workers block in accept() itself, in the order in which they came; that
+ * never takes longer than LISTENER_PATIENCE. */
+int listener_await(struct listener *listener, int milliseconds);
 
 /* Lets no further client begin to connect; those who have begun are still accepted. False if the
  * kernel does not allow that. */

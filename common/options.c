@@ -3,6 +3,7 @@
 #include <err.h>
 #include <getopt.h>
 #include <limits.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ enum kind {
     KIND_ADDRESS,
     KIND_SERVICE,
     KIND_PROTOCOL,
+    KIND_WORKERS,
+    KIND_ACCEPT,
     KIND_HELP,
     KIND_VERSION,
 };
@@ -42,6 +45,8 @@ static const struct row rows[] = {
      0},
     {"max-connections", "N", KIND_COUNT, AT(max_connections),
      "at most N at once; the rest wait in the kernel's queue", 1},
+    {"workers", "N", KIND_WORKERS, AT(workers), "", 1},
+    {"accept", "HOW", KIND_ACCEPT, AT(accept), "", 0},
     {"request-timeout", "S", KIND_SECONDS, AT(request_timeout),
      "for a whole request to arrive, in seconds (10)", 0},
     {"idle-timeout", "S", KIND_SECONDS, AT(idle_timeout), "between two requests (5)", 0},
@@ -70,6 +75,42 @@ static const char *const protocols[] = {
     [PROTOCOL_PIPELINED] = "pipelined",
 };
 
+static const struct {
+    const char *name;
+    const char *help;
+} accepts[ACCEPT_WAYS] = {
+    [ACCEPT_SHARED] = {"shared", "all wait at one listener"},
+    [ACCEPT_LOCK] = {"lock", "the one that holds a file lock waits there"},
+    [ACCEPT_MUTEX] = {"mutex", "the one that holds a mutex waits there"},
+    [ACCEPT_PASS] = {"pass", "one process accepts for all, and passes connections on"},
+    [ACCEPT_QUEUE] = {"queue", "one thread accepts for all, into a queue"},
+    [ACCEPT_REUSEPORT] = {"reuseport", "each has a listener, and the kernel chooses"},
+};
+
+/* Of workers; the most that a queue of accepted connections holds. */
+#define WORKER_LIMIT  1024
+#define QUEUE_DEFAULT 1024
+
+static bool is_known(const struct row *row, const struct model *model)
+{
+    return model->crew > 0 || (row->kind != KIND_WORKERS && row->kind != KIND_ACCEPT);
+}
+
+static bool knows_way(const struct model *model, int way)
+{
+    return (model->accepts & (1U << way)) != 0;
+}
+
+/* For each processor that this process may use. */
+static int crew_size(const struct model *model)
+{
+    cpu_set_t set;
+    int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int workers = processors * model->crew;
+
+    return workers < WORKER_LIMIT ? workers : WORKER_LIMIT;
+}
+
 /* ---- help ---- */
 
 #define HELP_COLUMN 26
@@ -95,15 +136,40 @@ static void print_wrapped(const char *text, int column)
     putchar('\n');
 }
 
+static void describe_ways(const struct model *model, char *help, int size)
+{
+    int length = snprintf(help, (size_t)size, "how the crew comes by connections: ");
+    const char *separator = "";
+
+    for (int way = 0; way < ACCEPT_WAYS; way++) {
+        if (!knows_way(model, way))
+            continue;
+        length += snprintf(help + length, (size_t)(size - length), "%s%s: %s", separator,
+                           accepts[way].name, accepts[way].help);
+        separator = "; ";
+    }
+    snprintf(help + length, (size_t)(size - length), " (shared)");
+}
+
 static void print_row(const struct row *row, const struct model *model)
 {
-    char help[256], left[40];
+    char help[512], left[40];
 
     snprintf(left, sizeof left, "  --%s%s%s", row->name, row->argument != NULL ? " " : "",
              row->argument != NULL ? row->argument : "");
     snprintf(help, sizeof help, "%s", row->help);
-    if (row->offset == AT(max_connections) && row->kind == KIND_COUNT)
-        snprintf(help, sizeof help, "%s (%d)", row->help, model->max_connections);
+    if (row->kind == KIND_WORKERS)
+        snprintf(help, sizeof help, "the size of the crew (%d here: %d for each processor)",
+                 crew_size(model), model->crew);
+    else if (row->kind == KIND_ACCEPT)
+        describe_ways(model, help, sizeof help);
+    else if (row->offset == AT(max_connections) && row->kind == KIND_COUNT) {
+        if (model->max_connections > 0)
+            snprintf(help, sizeof help, "%s (%d)", row->help, model->max_connections);
+        else
+            snprintf(help, sizeof help, "%s (one for each worker%s)", row->help,
+                     knows_way(model, ACCEPT_QUEUE) ? "; 1024 with a queue" : "");
+    }
     printf("%-*s", HELP_COLUMN, left);
     print_wrapped(help, HELP_COLUMN);
 }
@@ -115,7 +181,8 @@ static void print_help(const struct model *model)
     print_wrapped(model->advice, 0);
     printf("\nPORT 0 takes a free one. When the server listens it prints its address.\n\n");
     for (int i = 0; i < ROWS; i++)
-        print_row(&rows[i], model);
+        if (is_known(&rows[i], model))
+            print_row(&rows[i], model);
     printf("\nSIGINT and SIGTERM finish what is under way, for at most 5 seconds; a second\n"
            "one stops at once. A summary is printed then.\n\n"
            "Examples:\n"
@@ -189,7 +256,20 @@ static bool read_address(struct options *options, const struct row *row, const c
     return true;
 }
 
-static bool read_row(struct options *options, const struct row *row, const char *value)
+static bool read_accept(const struct row *row, const struct model *model, const char *value,
+                        enum accept *accept)
+{
+    for (int way = 0; way < ACCEPT_WAYS; way++) {
+        if (knows_way(model, way) && strcmp(value, accepts[way].name) == 0) {
+            *accept = (enum accept)way;
+            return true;
+        }
+    }
+    return complain(row, value, "a way that this model knows");
+}
+
+static bool read_row(struct options *options, const struct row *row, const struct model *model,
+                     const char *value)
 {
     void *member = (char *)options + row->offset;
 
@@ -212,6 +292,11 @@ static bool read_row(struct options *options, const struct row *row, const char 
         return read_service(row, value, member);
     case KIND_PROTOCOL:
         return read_protocol(row, value, member);
+    case KIND_WORKERS:
+        return read_count(value, row->least, WORKER_LIMIT, member) ||
+               complain(row, value, "a whole number from 1 to 1024");
+    case KIND_ACCEPT:
+        return read_accept(row, model, value, member);
     case KIND_HELP:
     case KIND_VERSION:
         break;
@@ -251,13 +336,14 @@ static enum options_verdict read_options(struct options *options, const struct m
                                          int argc, char **argv)
 {
     struct option table[ROWS + 1];
-    int found;
+    int found, known = 0;
 
     memset(table, 0, sizeof table);
     for (int i = 0; i < ROWS; i++)
-        table[i] = (struct option){rows[i].name,
-                                   rows[i].argument != NULL ? required_argument : no_argument, NULL,
-                                   FIRST_ROW + i};
+        if (is_known(&rows[i], model))
+            table[known++] = (struct option){
+                rows[i].name, rows[i].argument != NULL ? required_argument : no_argument, NULL,
+                FIRST_ROW + i};
     opterr = 0;
     while ((found = getopt_long(argc, argv, ":", table, NULL)) >= 0) {
         const struct row *row;
@@ -274,7 +360,7 @@ static enum options_verdict read_options(struct options *options, const struct m
             printf("%s (fork-vs-thread) %s\n", model->name, OPTIONS_VERSION);
             return OPTIONS_DONE;
         }
-        if (!read_row(options, row, optarg))
+        if (!read_row(options, row, model, optarg))
             return OPTIONS_BAD;
     }
     return OPTIONS_GOOD;
@@ -295,18 +381,44 @@ static enum options_verdict read_all(struct options *options, const struct model
     return read_port(options, argv[optind]) ? OPTIONS_GOOD : OPTIONS_BAD;
 }
 
+/* A worker serves one connection at a time, where it does not say otherwise: more workers than
+ * connections are of no use. */
+static void settle_crew(struct options *options, const struct model *model)
+{
+    if (model->crew == 0 || model->max_connections > 0)
+        return;
+    if (options->accept == ACCEPT_QUEUE) {
+        if (options->max_connections == 0)
+            options->max_connections = QUEUE_DEFAULT;
+    } else if (options->max_connections == 0 || options->workers < options->max_connections) {
+        options->max_connections = options->workers;
+    } else {
+        options->workers = options->max_connections;
+    }
+}
+
 enum options_verdict options_read(struct options *options, const struct model *model, int argc,
                                   char **argv)
 {
+    enum options_verdict verdict;
+
     *options = (struct options){
         .root = "data",
         .service = &service_files,
         .protocol = PROTOCOL_PIPELINED,
         .max_connections = model->max_connections,
+        .workers = model->crew > 0 ? crew_size(model) : 0,
         .request_timeout = 10000,
         .idle_timeout = 5000,
         .write_timeout = 30000,
         .backlog = 4096,
     };
-    return read_all(options, model, argc, argv);
+    verdict = read_all(options, model, argc, argv);
+    settle_crew(options, model);
+    return verdict;
+}
+
+const char *options_way(enum accept way)
+{
+    return accepts[way].name;
 }

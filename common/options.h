@@ -7,20 +7,37 @@
 
 #define OPTIONS_VERSION "1.0"
 
+struct server;
+
+/* How the workers of a crew come by connections. */
+enum accept {
+    ACCEPT_SHARED,
+    ACCEPT_LOCK,
+    ACCEPT_MUTEX,
+    ACCEPT_PASS,
+    ACCEPT_QUEUE,
+    ACCEPT_REUSEPORT,
+    ACCEPT_WAYS
+};
+
 /* What a model says of itself. */
 struct model {
     const char *name;    /* as in fork_server */
     const char *summary; /* as in "one process per connection" */
     const char *advice;  /* when to take it, and when not */
-    int max_connections; /* by default */
+    int max_connections; /* by default; 0: one for each worker */
     /* How many descriptors of the process that accepts a connection holds open while it lasts: its
      * socket and its file, if the process serves it itself. */
     int descriptors;
-    bool shares_memory; /* all connections are served by one process */
-    const char *makes;  /* "processes" or "threads", for each connection; or NULL */
+    bool lasting;      /* who serves a connection serves others after it, and may remember */
+    const char *makes; /* "processes" or "threads"; or NULL */
+    int crew;          /* workers for each processor, by default; 0: none */
+    unsigned accepts;  /* a crew's ways to accept, 1 << ACCEPT_SHARED and so on */
+    bool supervises;   /* its workers are processes: it wants to know when one ends */
     /* Reaps children that have ended, and reports those that died without a word; waits for the
-     * last one if `all`. Whether there are any left. NULL for a model without children. */
-    bool (*collect)(bool all);
+     * last one if `all`. After how many milliseconds it wants to be called again, or -1. NULL for a
+     * model without children. */
+    int (*collect)(struct server *server, bool all);
 };
 
 struct options {
@@ -31,6 +48,8 @@ struct options {
     const struct service *service;
     enum protocol protocol;
     int max_connections;
+    int workers; /* of a crew; or 0 */
+    enum accept accept;
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     int backlog;
     bool list;
@@ -49,5 +68,7 @@ enum options_verdict {
 
 enum options_verdict options_read(struct options *options, const struct model *model, int argc,
                                   char **argv);
+/* The name of a way to accept. */
+const char *options_way(enum accept way);
 
 #endif

@@ -3,23 +3,43 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-struct scoreboard *scoreboard_make(void)
+struct scoreboard *scoreboard_make(int posts)
 {
-    void *memory = mmap(NULL, sizeof(struct scoreboard), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t size = sizeof(struct scoreboard) + (size_t)posts * sizeof(struct post);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct scoreboard *board = memory;
 
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    board->post_count = posts;
+    return board;
 }
 
-void scoreboard_add(struct scoreboard *board, struct tally *tally)
+static void add(_Atomic uint64_t *counter, uint64_t count)
 {
-    if (tally->requests > 0)
-        atomic_fetch_add_explicit(&board->requests, tally->requests, memory_order_relaxed);
-    if (tally->errors > 0)
-        atomic_fetch_add_explicit(&board->errors, tally->errors, memory_order_relaxed);
-    if (tally->bytes > 0)
-        atomic_fetch_add_explicit(&board->bytes, tally->bytes, memory_order_relaxed);
+    if (count > 0)
+        atomic_fetch_add_explicit(counter, count, memory_order_relaxed);
+}
+
+void scoreboard_add(struct post *post, struct tally *tally)
+{
+    add(&post->requests, tally->requests);
+    add(&post->errors, tally->errors);
+    add(&post->bytes, tally->bytes);
     *tally = (struct tally){0};
+}
+
+struct post scoreboard_total(const struct scoreboard *board)
+{
+    struct post total = {0};
+
+    for (int i = 0; i < board->post_count; i++) {
+        total.connections += board->posts[i].connections;
+        total.requests += board->posts[i].requests;
+        total.errors += board->posts[i].errors;
+        total.bytes += board->posts[i].bytes;
+    }
+    return total;
 }
 
 bool scoreboard_stopping(const struct scoreboard *board)

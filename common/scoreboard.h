@@ -2,22 +2,37 @@
 #ifndef COMMON_SCOREBOARD_H
 #define COMMON_SCOREBOARD_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct scoreboard {
-    _Atomic uint64_t connections; /* accepted */
-    _Atomic int64_t active;       /* now */
-    _Atomic uint64_t peak;        /* most at once */
+/* What one worker of a crew has done; without a crew, what all have. Each has cache lines of its
+ * own. */
+struct post {
+    alignas(64) _Atomic uint64_t connections; /* accepted */
     _Atomic uint64_t requests;
     _Atomic uint64_t errors; /* replies of 400 and above, and replies cut short */
     _Atomic uint64_t bytes;  /* sent */
+    _Atomic int64_t active;  /* connections now, of a worker */
+    _Atomic bool given;      /* a connection was passed to it that it has not served to its end */
+};
+
+struct scoreboard {
+    _Atomic int64_t active;  /* connections now */
+    _Atomic uint64_t peak;   /* most at once */
     _Atomic uint64_t made;   /* processes or threads */
+    _Atomic int64_t workers; /* of a crew, that have not ended */
     /* When all must have ended, by the monotonic clock in milliseconds; 0 until a stop was asked
      * for. */
     _Atomic int64_t stop_deadline;
-    _Atomic bool acceptor_waits; /* for a connection to end */
+    _Atomic bool acceptor_waits;    /* for a connection to end */
+    _Atomic bool hurry;             /* at a stop there is no use in waiting for late clients */
+    _Atomic bool drained;           /* at a stop no client has come for long enough */
+    _Atomic int64_t scarce_seconds; /* in which warnings are counted */
+    _Atomic int scarce_warnings;
+    int post_count;
+    struct post posts[];
 };
 
 /* What a connection has yet to add. */
@@ -28,8 +43,10 @@ struct tally {
 };
 
 /* NULL, with errno set, if there is no memory. */
-struct scoreboard *scoreboard_make(void);
-void scoreboard_add(struct scoreboard *board, struct tally *tally);
+struct scoreboard *scoreboard_make(int posts);
+void scoreboard_add(struct post *post, struct tally *tally);
+/* The sum of all posts. */
+struct post scoreboard_total(const struct scoreboard *board);
 bool scoreboard_stopping(const struct scoreboard *board);
 
 #endif

@@ -32,8 +32,8 @@
 /* When descriptors, memory or processes are short, the next try comes after this long, or when a
  * connection ends. */
 #define SCARCE_MILLISECONDS 100
-/* While there are children, they are looked after so often. */
-#define COLLECT_MILLISECONDS 100
+/* The end of a connection whose process died without a word is noticed after this long. */
+#define PLACE_MILLISECONDS 100
 /* Under load, signals and the other listeners are looked at once in so many connections. */
 #define UNSEEN_LIMIT 32
 /* and after this long, where a model serves between two of them. */
@@ -105,6 +105,8 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGUSR1);
+    if (server->model->supervises)
+        sigaddset(&set, SIGCHLD);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
     signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
@@ -112,7 +114,7 @@ static bool open_signals(struct server *server)
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->board = scoreboard_make();
+    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
     if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL)
         return true;
     warn("cannot make ready");
@@ -154,7 +156,7 @@ static void fill_site(struct server *server)
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
     server->site.board = server->board;
-    if (server->model->shares_memory && !options->no_shelf)
+    if (server->model->lasting && !options->no_shelf)
         server->site.shelf = shelf_make();
 }
 
@@ -162,12 +164,43 @@ static void print_ready(const struct server *server)
 {
     const char *root = server->options.root;
     size_t length = strlen(root);
-    char url[80];
+    char url[80], crew[80] = "";
 
     listener_url(&server->listener, url, sizeof url);
-    printf("%s: %s serves %s%s, %s\n", server->model->name, url, root,
-           root[length - 1] == '/' ? "" : "/", server->model->summary);
+    if (server->options.workers > 0)
+        snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
+                 options_way(server->options.accept));
+    printf("%s: %s serves %s%s, %s%s\n", server->model->name, url, root,
+           root[length - 1] == '/' ? "" : "/", server->model->summary, crew);
     fflush(stdout);
+}
+
+/* Whether the workers wait for connections themselves, each for one at a time. */
+static bool workers_wait(const struct server *server)
+{
+    return server->options.workers > 0 && server->model->max_connections == 0 &&
+           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
+}
+
+static bool open_twin(struct server *server, struct listener *twin)
+{
+    return listener_twin(twin, &server->listener, server->options.backlog) &&
+           (!workers_wait(server) || listener_share(twin));
+}
+
+/* Where each worker of a crew has a listener, the first one has that of the server. */
+static bool open_twins(struct server *server)
+{
+    int twins = server->options.accept == ACCEPT_REUSEPORT ? server->options.workers - 1 : 0;
+    bool good = !workers_wait(server) || listener_share(&server->listener);
+
+    if (twins > 0)
+        server->twins = calloc((size_t)twins, sizeof *server->twins);
+    while (good && server->twin_count < twins)
+        good = server->twins != NULL && open_twin(server, &server->twins[server->twin_count++]);
+    if (!good)
+        warn("cannot make a listener for each of %d workers", server->options.workers);
+    return good;
 }
 
 static bool make_ready(struct server *server)
@@ -177,8 +210,8 @@ static bool make_ready(struct server *server)
     if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
-                       options->backlog) ||
-        !watch_all(server))
+                       options->backlog, options->accept == ACCEPT_REUSEPORT) ||
+        !open_twins(server) || !watch_all(server))
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
@@ -253,6 +286,14 @@ static void ask_to_stop(struct server *server)
     ring(server->left);
 }
 
+/* Children that have ended are collected all together: when there is nothing better to do, or many.
+ * Where each serves one connection alone, no signal tells of them: to be woken for each would cost
+ * more than a look now and then. Returns how long the acceptor may sleep. */
+static int collect(struct server *server)
+{
+    return server->model->collect != NULL ? server->model->collect(server, false) : -1;
+}
+
 static void heed_signals(struct server *server)
 {
     struct signalfd_siginfo signal;
@@ -262,6 +303,8 @@ static void heed_signals(struct server *server)
             ask_to_stop(server);
         else if (signal.ssi_signo == SIGUSR1)
             summary_write(server, server->stats);
+        else if (signal.ssi_signo == SIGCHLD)
+            collect(server);
     }
 }
 
@@ -272,17 +315,15 @@ static int until(int64_t deadline, int64_t now)
 
 /* ---- accepting ---- */
 
-/* Something is short: said at most twice a second, whatever comes in. */
-static void warn_scarce(struct server *server, const char *what)
+/* Something is short: said at most twice a second, whatever comes in, and by whomever. */
+static void warn_scarce(struct scoreboard *board, const char *what)
 {
     int error = errno;
     int64_t second = date_now().seconds;
 
-    if (second != server->warnings_from) {
-        server->warnings_from = second;
-        server->warnings = 0;
-    }
-    if (server->warnings++ >= 2)
+    if (atomic_exchange(&board->scarce_seconds, second) != second)
+        atomic_store(&board->scarce_warnings, 0);
+    if (atomic_fetch_add(&board->scarce_warnings, 1) >= 2)
         return;
     errno = error;
     warn("%s: connections wait", what);
@@ -330,23 +371,13 @@ static bool is_full(const struct server *server)
     return atomic_load(&server->board->active) >= (int64_t)server->limit;
 }
 
-/* Children that have ended are collected all together: when there is nothing better to do, or many.
- * No signal tells of them: to be woken for each would cost more than a look now and then. Returns
- * how long the acceptor may sleep. */
-static int collect(struct server *server)
-{
-    if (server->model->collect != NULL && server->model->collect(false))
-        return COLLECT_MILLISECONDS;
-    return -1;
-}
-
 /* Waits for a connection to end. */
 static void wait_for_place(struct server *server)
 {
     atomic_store(&server->board->acceptor_waits, true);
     collect(server);
     if (is_full(server))
-        rest(server, COLLECT_MILLISECONDS);
+        rest(server, PLACE_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
 }
 
@@ -359,6 +390,19 @@ static void wait_for_means(struct server *server)
     collect(server);
 }
 
+/* Lets no new client come. Where they cannot be held back, there is no use in waiting for the last
+ * of them. */
+static void refuse(struct server *server)
+{
+    bool held = listener_refuse(&server->listener);
+
+    for (int i = 0; i < server->twin_count; i++)
+        held = listener_refuse(&server->twins[i]) && held;
+    server->refusing = true;
+    server->quiet = held ? QUIET_MILLISECONDS : 0;
+    atomic_store(&server->board->hurry, !held);
+}
+
 /* No client waits at the listener whose turn it is. Returns whether one may still come. */
 static bool wait_for_client(struct server *server)
 {
@@ -369,9 +413,7 @@ static bool wait_for_client(struct server *server)
         return true;
     }
     if (!server->refusing) {
-        server->refusing = true;
-        /* Where clients cannot be held back, there is no use in waiting for the last of them. */
-        server->quiet = listener_refuse(&server->listener) ? QUIET_MILLISECONDS : 0;
+        refuse(server);
         server->now = date_now();
     }
     left = until(server->now.milliseconds + server->quiet, date_now().milliseconds);
@@ -385,14 +427,19 @@ static bool is_over(const struct server *server, int64_t margin)
     return deadline != 0 && date_now().milliseconds >= deadline + margin;
 }
 
+static void note_peak(struct scoreboard *board, int64_t active)
+{
+    if (active > (int64_t)atomic_load_explicit(&board->peak, memory_order_relaxed))
+        atomic_store_explicit(&board->peak, (uint64_t)active, memory_order_relaxed);
+}
+
 static void count_connection(struct server *server)
 {
     struct scoreboard *board = server->board;
-    int64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
-    atomic_fetch_add_explicit(&board->connections, 1, memory_order_relaxed);
-    if (active > (int64_t)atomic_load_explicit(&board->peak, memory_order_relaxed))
-        atomic_store_explicit(&board->peak, (uint64_t)active, memory_order_relaxed);
+    note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
+    if (server->options.workers == 0) /* otherwise the worker does */
+        atomic_fetch_add_explicit(&board->posts[0].connections, 1, memory_order_relaxed);
     server->now = date_now();
 }
 
@@ -425,7 +472,7 @@ int server_accept(struct server *server)
             return socket;
         }
         if (errno != EAGAIN) {
-            warn_scarce(server, "cannot accept");
+            warn_scarce(server->board, "cannot accept");
             wait_for_means(server);
         } else if (!wait_for_client(server)) {
             break;
@@ -436,7 +483,7 @@ int server_accept(struct server *server)
 
 bool server_hold(struct server *server, int socket, const char *what)
 {
-    warn_scarce(server, what);
+    warn_scarce(server->board, what);
     wait_for_means(server);
     if (!is_over(server, 0))
         return true;
@@ -474,7 +521,7 @@ static void sleep_for(struct server *server, const struct connection *connection
 {
     bool stopping = scoreboard_stopping(server->board);
     struct pollfd waits[] = {
-        {.fd = connection->transport.socket, .events = need == NEED_READ ? POLLIN : POLLOUT},
+        {.fd = connection->descriptor, .events = need == NEED_READ ? POLLIN : POLLOUT},
         {.fd = accepts ? server->signals : -1, .events = POLLIN},
         {.fd = stopping ? -1 : server->stop, .events = POLLIN},
     };
@@ -486,14 +533,16 @@ static void sleep_for(struct server *server, const struct connection *connection
 
 /* Waits for what a connection needs; false if its time is over. The next read may do the waiting
  * itself, for a moment: in the end it is this that looks at the clock. */
-static bool await(struct server *server, struct connection *connection, enum need need)
+static bool await(struct server *server, struct post *post, struct connection *connection,
+                  enum need need)
 {
     int64_t end = atomic_load(&server->board->stop_deadline);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
     bool accepts = gettid() == server->process; /* who accepts must heed signals, too */
 
-    scoreboard_add(server->board, &connection->tally);
-    if (need == NEED_READ && !connection->transport.tired && end == 0 && !accepts)
+    scoreboard_add(post, &connection->tally);
+    if (need == NEED_READ && connection->descriptor == connection->transport.socket &&
+        !connection->transport.tired && end == 0 && !accepts)
         connection->transport.patient = true;
     else
         sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
@@ -501,36 +550,181 @@ static bool await(struct server *server, struct connection *connection, enum nee
     return connection->now.milliseconds < deadline;
 }
 
-void server_serve(struct server *server, int socket)
+static void serve(struct server *server, struct post *post, int socket, struct moment now)
 {
     struct connection connection;
     struct exchange exchange;
     enum need need;
 
-    /* A child knows when it was made without asking the clock; a thread must not look, since by now
-     * another connection may be accepted. */
-    connection_open(&connection, &server->site, socket, &exchange,
-                    server->model->shares_memory ? date_now() : server->now);
+    connection_open(&connection, &server->site, socket, now);
+    connection_lend(&connection, &exchange);
     connection.transport.patient = true;
     while ((need = connection_step(&connection)) != NEED_NOTHING)
-        if (!await(server, &connection, need))
+        if (!await(server, post, &connection, need))
             connection_expire(&connection);
     connection_close(&connection);
-    scoreboard_add(server->board, &connection.tally);
+    scoreboard_add(post, &connection.tally);
+}
+
+/* A child knows when it was made without asking the clock; a thread must not look, since by now
+ * another connection may be accepted. */
+void server_serve(struct server *server, int socket)
+{
+    serve(server, &server->board->posts[0], socket,
+          server->model->lasting ? date_now() : server->now);
+}
+
+/* ---- a crew ---- */
+
+struct worker server_worker(struct server *server, int number)
+{
+    bool own = server->options.accept == ACCEPT_REUSEPORT && number > 0;
+
+    return (struct worker){
+        .server = server,
+        .listener = own ? &server->twins[number - 1] : &server->listener,
+        .post = &server->board->posts[number],
+        .number = number,
+    };
+}
+
+void server_watch(struct server *server)
+{
+    while (!scoreboard_stopping(server->board))
+        rest(server, collect(server));
+    refuse(server);
+    while (atomic_load(&server->board->workers) > 0 && !is_over(server, GRACE_MARGIN))
+        wait_for_means(server);
+}
+
+void server_worker_began(struct server *server)
+{
+    atomic_fetch_add(&server->board->workers, 1);
+    server_made(server);
+}
+
+void server_worker_ended(struct server *server)
+{
+    struct scoreboard *board = server->board;
+    int left = server->left;
+
+    atomic_fetch_sub(&board->workers, 1);
+    ring(left);
+}
+
+bool server_assign(struct server *server, int number)
+{
+    return !atomic_exchange(&server->board->posts[number].given, true);
+}
+
+void worker_take(struct worker *worker)
+{
+    atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->post->active, 1, memory_order_relaxed);
+}
+
+/* What is waited for at a stop, others that wait at the same listener need not wait for again. */
+static bool is_drained(struct worker *worker, bool stopping)
+{
+    struct scoreboard *board = worker->server->board;
+
+    if (!stopping || worker->server->options.accept == ACCEPT_REUSEPORT)
+        return stopping;
+    atomic_store(&board->drained, true);
+    return true;
+}
+
+int worker_accept(struct worker *worker)
+{
+    struct server *server = worker->server;
+    struct scoreboard *board = server->board;
+
+    while (!is_over(server, 0) && !atomic_load(&board->drained)) {
+        bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
+        int socket = listener_await(worker->listener,
+                                    atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
+
+        if (socket >= 0) {
+            note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
+            worker_take(worker);
+            return socket;
+        }
+        if (errno != EAGAIN) {
+            warn_scarce(board, "cannot accept");
+            poll(NULL, 0, SCARCE_MILLISECONDS);
+        } else if (is_drained(worker, stopping)) {
+            break;
+        }
+    }
+    return -1;
+}
+
+int worker_try(struct worker *worker)
+{
+    struct server *server = worker->server;
+    struct scoreboard *board = server->board;
+    int64_t active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
+    int socket = -1;
+
+    if (active > (int64_t)server->limit)
+        errno = EBUSY;
+    else
+        socket = listener_accept(worker->listener);
+    if (socket >= 0) {
+        note_peak(board, active);
+        worker_take(worker);
+        return socket;
+    }
+    atomic_fetch_sub(&board->active, 1);
+    if (errno != EAGAIN && errno != EBUSY)
+        warn_scarce(board, "cannot accept");
+    return -1;
+}
+
+bool worker_has_place(const struct worker *worker)
+{
+    return !is_full(worker->server);
+}
+
+int worker_quiet(const struct worker *worker)
+{
+    return atomic_load(&worker->server->board->hurry) ? 0 : QUIET_MILLISECONDS;
+}
+
+bool worker_is_over(const struct worker *worker)
+{
+    return is_over(worker->server, 0);
+}
+
+void worker_left(struct worker *worker)
+{
+    atomic_fetch_sub_explicit(&worker->post->active, 1, memory_order_relaxed);
+    atomic_store(&worker->post->given, false);
+    server_left(worker->server);
+}
+
+void worker_serve(struct worker *worker, int socket)
+{
+    serve(worker->server, worker->post, socket, date_now());
+    worker_left(worker);
 }
 
 /* ---- closing ---- */
 
 int server_close(struct server *server)
 {
+    struct scoreboard *board = server->board;
     bool all; /* have ended by themselves */
 
     listener_close(&server->listener);
-    while (atomic_load(&server->board->active) > 0 && !is_over(server, GRACE_MARGIN))
+    for (int i = 0; i < server->twin_count; i++)
+        listener_close(&server->twins[i]);
+    while ((atomic_load(&board->active) > 0 || atomic_load(&board->workers) > 0) &&
+           !is_over(server, GRACE_MARGIN))
         wait_for_means(server);
-    all = atomic_load(&server->board->active) <= 0;
+    all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     if (server->model->collect != NULL)
-        server->model->collect(all);
+        server->model->collect(server, all);
     if (server->site.shelf != NULL && all)
         shelf_free(server->site.shelf);
     summary_print(server);

@@ -1,5 +1,6 @@
 #include "common/summary.h"
 
+#include "common/crew.h"
 #include "common/log.h"
 #include "common/server.h"
 
@@ -38,14 +39,15 @@ static long peak_of_self(const struct server *server, const struct rusage *self)
 /* Children count once they are reaped. */
 static struct cost measure(const struct server *server)
 {
-    uint64_t requests = server->board->requests;
+    uint64_t requests = scoreboard_total(server->board).requests;
     struct rusage self, children;
     struct cost cost = {0};
 
     getrusage(RUSAGE_SELF, &self);
     getrusage(RUSAGE_CHILDREN, &children);
     cost.cpu_seconds = seconds_of(self.ru_utime) + seconds_of(self.ru_stime) +
-                       seconds_of(children.ru_utime) + seconds_of(children.ru_stime);
+                       seconds_of(children.ru_utime) + seconds_of(children.ru_stime) +
+                       crew_seconds(server);
     cost.microseconds = requests > 0 ? cost.cpu_seconds * 1e6 / (double)requests : 0;
     cost.peak_kib = peak_of_self(server, &self);
     if (children.ru_maxrss > cost.peak_kib)
@@ -56,6 +58,7 @@ static struct cost measure(const struct server *server)
 void summary_print(const struct server *server)
 {
     const struct scoreboard *board = server->board;
+    struct post total = scoreboard_total(board);
     struct cost cost = measure(server);
     char made[64] = "";
 
@@ -64,9 +67,9 @@ void summary_print(const struct server *server)
                  server->model->makes);
     warnx("%llu connections, at most %llu at once, %llu requests, %llu errors, %llu bytes sent, "
           "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s",
-          (unsigned long long)board->connections, (unsigned long long)board->peak,
-          (unsigned long long)board->requests, (unsigned long long)board->errors,
-          (unsigned long long)board->bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
+          (unsigned long long)total.connections, (unsigned long long)board->peak,
+          (unsigned long long)total.requests, (unsigned long long)total.errors,
+          (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
           made);
 }
 
@@ -80,27 +83,59 @@ static bool is_our_file(int file)
              status.st_ino == output.st_ino);
 }
 
-void summary_write(const struct server *server, int file)
+/* What each worker of a crew has done. */
+static void add_workers(struct buffer *json, const struct scoreboard *board)
+{
+    const char *separator = ", \"workers\": [";
+
+    for (int i = 0; i < board->post_count; i++) {
+        buffer_string(json, separator);
+        buffer_string(json, "{\"connections\": ");
+        buffer_number(json, board->posts[i].connections);
+        buffer_string(json, ", \"requests\": ");
+        buffer_number(json, board->posts[i].requests);
+        buffer_string(json, "}");
+        separator = ", ";
+    }
+    buffer_string(json, "]");
+}
+
+static void add_totals(struct buffer *json, const struct server *server)
 {
     const struct scoreboard *board = server->board;
+    struct post total = scoreboard_total(board);
     struct cost cost = measure(server);
-    char json[512];
-    int length;
+    char text[512];
 
-    if (file < 0)
-        return;
-    length =
-        snprintf(json, sizeof json,
-                 "{\"server\": \"%s\", \"connections\": %llu, \"active\": %llu, \"peak\": %llu, "
-                 "\"requests\": %llu, \"errors\": %llu, \"bytes\": %llu, \"cpu_seconds\": %.6f, "
-                 "\"microseconds_per_request\": %.3f, \"peak_memory_kib\": %ld, \"made\": %llu}\n",
-                 server->model->name, (unsigned long long)board->connections,
-                 (unsigned long long)board->active, (unsigned long long)board->peak,
-                 (unsigned long long)board->requests, (unsigned long long)board->errors,
-                 (unsigned long long)board->bytes, cost.cpu_seconds, cost.microseconds,
-                 cost.peak_kib, (unsigned long long)board->made);
-    if (is_our_file(file) && (lseek(file, 0, SEEK_SET) != 0 || ftruncate(file, 0) < 0))
-        warn("cannot empty the file of --stats");
-    if (!log_write(file, (struct text){json, (size_t)length}))
-        warn("cannot write the file of --stats");
+    snprintf(text, sizeof text,
+             "{\"server\": \"%s\", \"connections\": %llu, \"active\": %llu, \"peak\": %llu, "
+             "\"requests\": %llu, \"errors\": %llu, \"bytes\": %llu, \"cpu_seconds\": %.6f, "
+             "\"microseconds_per_request\": %.3f, \"peak_memory_kib\": %ld, \"made\": %llu",
+             server->model->name, (unsigned long long)total.connections,
+             (unsigned long long)board->active, (unsigned long long)board->peak,
+             (unsigned long long)total.requests, (unsigned long long)total.errors,
+             (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
+             (unsigned long long)board->made);
+    buffer_string(json, text);
+}
+
+#define TOTALS_ROOM 600
+#define WORKER_ROOM 80
+
+void summary_write(const struct server *server, int file)
+{
+    size_t room = TOTALS_ROOM + (size_t)server->board->post_count * WORKER_ROOM;
+    struct buffer json = {.data = malloc(room), .capacity = room};
+
+    if (file >= 0 && json.data != NULL) {
+        add_totals(&json, server);
+        if (server->options.workers > 0)
+            add_workers(&json, server->board);
+        buffer_string(&json, "}\n");
+        if (is_our_file(file) && (lseek(file, 0, SEEK_SET) != 0 || ftruncate(file, 0) < 0))
+            warn("cannot empty the file of --stats");
+        if (!log_write(file, (struct text){json.data, json.length}))
+            warn("cannot write the file of --stats");
+    }
+    free(json.data);
 }

@@ -1,0 +1,18 @@
+/* A crew of processes that are made before there is work for them. One that dies is replaced. */
+#ifndef COMMON_CREW_H
+#define COMMON_CREW_H
+
+#include "common/server.h"
+
+/* Makes the processes. Each does its work, and ends when work() returns. If false, all has been
+ * said: main returns the exit status of the server. */
+bool crew_start(struct server *server, void (*work)(struct worker *worker));
+
+/* For the collect of struct model: those that died are replaced at once; one that keeps dying,
+ * after a while that grows. */
+int crew_collect(struct server *server, bool all);
+
+/* The CPU time that the living have used, in seconds. */
+double crew_seconds(const struct server *server);
+
+#endif
