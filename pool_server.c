@@ -130,6 +130,7 @@ int main(int argc, char **argv)
     if (workers == NULL || (server->options.accept == ACCEPT_QUEUE && !open_queue()) ||
         !start(workers))
         err(1, "cannot make %d threads", server->options.workers);
+    server_ready(server);
     if (server->options.accept == ACCEPT_QUEUE)
         fill_queue();
     else

@@ -460,12 +460,19 @@ static void note_progress(struct connection *connection, size_t count)
     connection->sent += count;
 }
 
+/* Whether something follows at once: more of the reply, or the end of the connection, which then
+ * goes in the same packet. */
+static bool is_followed(const struct connection *connection)
+{
+    return has_parts(connection->exchange) || connection->next == CONNECTION_FINISHING;
+}
+
 static enum transfer send_output(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
     struct text rest = {exchange->output.data + exchange->output_sent,
                         exchange->output.length - exchange->output_sent};
-    bool more = exchange->portion > 0 || has_parts(exchange);
+    bool more = exchange->portion > 0 || is_followed(connection);
     size_t count;
     enum transfer transfer =
         connection->transport.kind->write(&connection->transport, rest, more, &count);
@@ -490,7 +497,7 @@ static enum transfer send_portion(struct connection *connection)
                                               exchange->portion, &count);
     } else {
         struct text rest = {body->memory + exchange->offset, (size_t)exchange->portion};
-        transfer = transport->kind->write(transport, rest, has_parts(exchange), &count);
+        transfer = transport->kind->write(transport, rest, is_followed(connection), &count);
     }
     note_progress(connection, count);
     take_portion(exchange, count);

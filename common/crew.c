@@ -64,8 +64,10 @@ bool crew_start(struct server *server, void (*work)(struct worker *worker))
         server->exit_status = 1;
         return false; /* those there are end with this one */
     }
-    if (crew != NULL)
+    if (crew != NULL) {
+        server_ready(server);
         return true;
+    }
     warn("cannot make a crew");
     server->exit_status = 1;
     return false;

@@ -160,7 +160,7 @@ static void fill_site(struct server *server)
         server->site.shelf = shelf_make();
 }
 
-static void print_ready(const struct server *server)
+void server_ready(const struct server *server)
 {
     const char *root = server->options.root;
     size_t length = strlen(root);
@@ -207,6 +207,7 @@ static bool make_ready(struct server *server)
 {
     const struct options *options = &server->options;
 
+    raise_descriptors(server);
     if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
@@ -215,7 +216,6 @@ static bool make_ready(struct server *server)
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
-    raise_descriptors(server);
     server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (!options->no_sandbox)
         sandbox_enter(server->site.root);
@@ -252,7 +252,8 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
         server->exit_status = 1;
         return false;
     }
-    print_ready(server);
+    if (server->options.workers == 0)
+        server_ready(server);
     return true;
 }
 
@@ -649,6 +650,8 @@ int worker_accept(struct worker *worker)
             worker_take(worker);
             return socket;
         }
+        if (is_over(server, 0))
+            break; /* the listener may be closed */
         if (errno != EAGAIN) {
             warn_scarce(board, "cannot accept");
             poll(NULL, 0, SCARCE_MILLISECONDS);
@@ -676,7 +679,7 @@ int worker_try(struct worker *worker)
         return socket;
     }
     atomic_fetch_sub(&board->active, 1);
-    if (errno != EAGAIN && errno != EBUSY)
+    if (errno != EAGAIN && errno != EBUSY && !is_over(server, 0))
         warn_scarce(board, "cannot accept");
     return -1;
 }

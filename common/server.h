@@ -50,6 +50,9 @@ struct worker {
  * exit_status. */
 bool server_open(struct server *server, const struct model *model, int argc, char **argv);
 
+/* Says so, once the crew is there; a server without one has done it. */
+void server_ready(const struct server *server);
+
 /* The next connection, as soon as there may be one more; -1 when the server is to stop. */
 int server_accept(struct server *server);
 

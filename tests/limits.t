@@ -159,9 +159,10 @@ each_server(sub ($model) {
 
     if (!$model->{single}) {
         $server = start_server(root => $root);
-        my @crowd = map { $server->connect } 1 .. 200;
-        is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @crowd), 200,
-            '200 connections at once are served by default';
+        my $many  = $model->{limited} ? $model->{crew} : 200;
+        my @crowd = map { $server->connect } 1 .. $many;
+        is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @crowd), $many,
+            "$many connections at once are served";
         $_->close for @crowd;
         $server->stop;
     } else {

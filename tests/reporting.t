@@ -86,7 +86,16 @@ each_server(sub ($model) {
     ok defined $stats->{cpu_seconds}, 'stats: CPU seconds';
     ok defined $stats->{microseconds_per_request}, 'stats: microseconds per request';
     cmp_ok $stats->{peak_memory_kib}, '>', 100, 'stats: memory';
-    is $stats->{made}, 8, 'stats: processes or threads made' if !$model->{single};
+    is $stats->{made}, $model->{crew} // 8, 'stats: processes or threads made' if !$model->{single};
+    if ($model->{crew}) {
+        my $workers = $stats->{workers} // [];
+        is scalar @$workers, $model->{crew}, 'stats: each worker';
+        for my $what (qw(connections requests)) {
+            my $sum = 0;
+            $sum += $_->{$what} for @$workers;
+            is $sum, $stats->{$what}, "stats: the ${what} of the workers add up";
+        }
+    }
     $server->get('/small.txt');
     ok until_true($counted->(10)), 'stats: SIGUSR1 again writes anew, still one object';
     $server->get('/small.txt');

@@ -199,7 +199,8 @@ each_server(sub ($model) {
     ) {
         like $line, $part, "the summary tells $part";
     }
-    like $line, qr/\b1 (?:process|thread)/, 'the summary tells the processes or threads made' if !$model->{single};
+    my $made = $model->{crew} // 1;
+    like $line, qr/\b$made (?:process|thread)/, 'the summary tells the processes or threads made' if !$model->{single};
 
     # A client that does not read any more cannot hold the stop for ever.
     $server = start_server(root => $root, options => [qw(--write-timeout 600)]);

@@ -16,6 +16,7 @@ package Harness;
 #
 # Environment: TEST_SERVERS    paths of the servers, separated by spaces (default: every *_server beside the Makefile)
 #              TEST_PASS       normal, asan or tsan: how the servers were built
+#              TEST_VARIANTS   first: of the ways to accept that a server knows, the first alone (default: all)
 #              TEST_WRAPPER    a command that the servers are started through (setarch -R)
 #
 # Waiting is always asking until a condition holds. $PATIENCE only ends a test that would hang for ever.
@@ -60,7 +61,7 @@ for my $function (keys %name_position) {
     *{$function} = sub {
         my @arguments = @_;
         my $place     = $name_position{$function};
-        $arguments[$place] = ($model ? "$model->{name}: " : '') . ($arguments[$place] // '');
+        $arguments[$place] = ($model ? "$model->{label}: " : '') . ($arguments[$place] // '');
         local $Test::Builder::Level = $Test::Builder::Level + 1;
         &$real(@arguments);
     };
@@ -72,7 +73,7 @@ sub model        { return $model }
 
 # A case that this machine or this model cannot run: one line that says why.
 sub skip_case ($why) {
-    Test::More->builder->skip(($model ? "$model->{name}: " : '') . $why);
+    Test::More->builder->skip(($model ? "$model->{label}: " : '') . $why);
 }
 
 sub build     { return $ENV{TEST_PASS} // 'normal' }
@@ -230,17 +231,42 @@ END {
 
 # --- Models --------------------------------------------------------------------------------------------------------
 
+# A crew that is large enough for all that a test does at once, where each worker serves one connection.
+my $CREW = 40;
+
+# What there is to test of a server, by its own help:
+#   name, path; label, for the lines of the test; options that make it this variant
+#   single    it serves one connection at a time, or may
+#   crew      so many workers, made at its start
+#   limited   by them: each serves one connection at a time
+#   each      a process or thread for each connection
+sub variants ($path) {
+    my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
+    $model = { name => $name, label => $name, path => $path, options => [] };
+    my $help = run_server('--help')->{out} =~ s/\s+/ /gr;
+    my ($limit) = $help =~ /--max-connections\b.*?\((\d+|one for each worker)\b/;
+    $model->{single}  = ($limit // '') eq '1';
+    $model->{limited} = ($limit // '') eq 'one for each worker';
+    $model->{crew}    = $help =~ / --workers N / ? $model->{limited} ? $CREW : 2 : undef;
+    $model->{each}    = !$model->{single} && !$model->{crew};
+    my ($ways) = $help =~ / --accept HOW .*?: (.*?) \(shared\)/ or return $model;
+    my @ways = map { /^(\w+):/ } split /; /, $ways;
+    @ways = $ways[0] if ($ENV{TEST_VARIANTS} // 'all') eq 'first';
+    return map { {
+        %$model,
+        options => ['--accept', $_],
+        label   => $_ eq 'shared' ? $name : "$name+accept=$_",
+        # The kernel may choose a worker that is busy: one at a time is all that can be relied on.
+        single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
+    } } @ways;
+}
+
 # Runs the cases against every server. A case that dies fails, and takes neither the servers nor the other models along.
 sub each_server ($cases) {
     my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', glob "$top/*_server";
     Test::More::BAIL_OUT('there is no server: run make first') if !@paths;
-    for my $path (@paths) {
-        $path = "$top/$path" if $path !~ m{^/};
-        my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
-        $model = { name => $name, path => $path };
-        my $help = run_server('--help');
-        my ($limit) = $help->{out} =~ /--max-connections\b.*?\((\d+)\)/s;
-        $model->{single} = defined $limit && $limit == 1;
+    for my $variant (map { variants(m{^/} ? $_ : "$top/$_") } @paths) {
+        $model = $variant;
         eval { $cases->($model); 1 } or do {
             fail("the cases run to their end: $@");
             diag("standard error of the server:\n" . slurp($_->filename)) for values %running;
@@ -259,7 +285,8 @@ sub each_server ($cases) {
 #   path => another copy of the server, sandbox => 1 to keep the sandbox in sanitized builds, failure => 1 to get
 #   nothing instead of a failed test
 sub start_server (%how) {
-    my @options = @{ $how{options} // [] };
+    my @options = (@{ $model->{options} }, @{ $how{options} // [] });
+    push @options, '--workers', $model->{crew} if $model->{crew} && !grep { $_ eq '--workers' } @options;
     push @options, '--root', "$how{root}" if defined $how{root};
     push @options, '--no-sandbox' if sanitized() && !$how{sandbox} && !grep { $_ eq '--no-sandbox' } @options;
     my @command = (@{ $how{through} // [] }, wrapper(), $how{path} // $model->{path}, @options, $how{port} // 0);

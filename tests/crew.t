@@ -1,0 +1,102 @@
+#!/usr/bin/perl
+# Crews: a worker that dies is replaced and takes only its own connection with it, whatever it held; nothing is left of
+# a crew whose first process dies; workers share the work.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use IO::Select;
+use JSON::PP ();
+
+my $root = tree('small.txt' => "small\n");
+
+# The processes of the server but for the first one.
+sub workers ($server) {
+    return map { $_->[0] } grep { $_->[0] != $server->pid && $_->[1] ne 'Z' } group_processes($server->pid);
+}
+
+# Whether the connection has ended or has something to say, now.
+sub gone ($client) {
+    return IO::Select->new($client->{socket})->can_read(0);
+}
+
+each_server(sub ($model) {
+    for my $case (['--workers', 0], ['--workers', 'many'], ['--workers', 5000], ['--accept', 'somehow']) {
+        my $run = run_server(@$case, 0);
+        is $run->{status}, 2, "@$case: status 2";
+        is scalar(() = $run->{err} =~ /\n/g), 1, "@$case: one line" or diag($run->{err});
+    }
+    if (!$model->{crew}) {
+        like run_server('--workers', 2, 0)->{err}, qr/unknown option '--workers'/, 'it has no crew, and says so';
+        return;
+    }
+
+    # All workers get something to do where they wait in turn; and what they did adds up.
+    my $folder = scratch();
+    my $file   = "$folder/stats";
+    my $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
+    like $server->{ready}, qr/\(4, --accept \w+\)/, 'the ready line tells the size of the crew, and how it accepts';
+    is $server->get('/small.txt')->{status}, 200, 'a request' for 1 .. 8;
+    my $summary = $server->stop;
+    my $stats   = JSON::PP::decode_json(slurp($file));
+    is scalar @{ $stats->{workers} }, 4, 'four workers are told of';
+    is $stats->{requests}, 8, 'all requests are counted';
+    like $summary, qr/\b4 (?:processes|threads) made/, 'the summary tells how many were made';
+
+    # Threads live and die together.
+    $server = start_server(root => $root, options => ['--workers', 4, '--idle-timeout', 60]);
+    my @workers = workers($server);
+    if (!@workers) {
+        pass('its workers are threads');
+        $server->stop;
+        return;
+    }
+    is scalar @workers, 4, 'four processes are there before there is work';
+
+    # A connection on each worker that takes one alone; on one at least otherwise.
+    my @clients = map { $server->connect } 1 .. ($model->{single} ? 0 : 3);
+    is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection is served' for @clients;
+    for my $worker (@workers) {
+        kill KILL => $worker;
+        ok until_true(sub { !grep { $_ == $worker } workers($server) }), 'a worker is killed';
+        ok until_true(sub { workers($server) == 4 }), 'another one takes its place';
+        my @lost = grep { $_->ends } grep { !$_->{gone} && gone($_) } @clients;
+        $_->{gone} = 1 for @lost;
+        cmp_ok scalar @lost, '<=', 1, 'at most one connection is lost with it' if $model->{limited};
+        is $server->get('/small.txt')->{status}, 200, 'and all goes on';
+    }
+    is scalar(grep { $_->{gone} } @clients), scalar(@clients), 'each connection went with its worker';
+    $server->stop(warnings => qr/^$model->{name}_server: worker \d+ \(process \d+\) was ended by signal 9/);
+
+    # One that holds the lock, or the mutex, while it waits: whichever it is, it is among those killed here.
+    $server = start_server(root => $root, options => ['--workers', 3]);
+    for my $round (1 .. 2) {
+        for my $worker (workers($server)) {
+            kill KILL => $worker;
+            until_true(sub { !grep { $_ == $worker } workers($server) });
+            is $server->get('/small.txt')->{status}, 200, "round $round: served though a worker died a moment ago";
+        }
+        ok until_true(sub { workers($server) == 3 }), "round $round: the crew is whole again";
+    }
+    $server->stop(warnings => qr/^$model->{name}_server: worker \d+ \(process \d+\) was ended by signal 9/);
+
+    # One that keeps dying is not replaced as fast as it dies.
+    $server = start_server(root => $root, options => ['--workers', 1]);
+    my $deaths = 0;
+    ok until_true(sub {
+        for my $worker (workers($server)) { $deaths += kill KILL => $worker }
+        return $server->errors =~ /keeps dying: the next try is in [\d.]+ s/;
+    }), 'a worker that keeps dying is told of, and waits';
+    cmp_ok $deaths, '<', 50, 'it did not die very often before that';
+    is $server->get('/small.txt')->{status}, 200, 'a client that came meanwhile is served by the next one';
+    $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+
+    # Nothing outlives the first process.
+    $server = start_server(root => $root, options => ['--workers', 3]);
+    kill KILL => $server->pid;
+    waitpid $server->pid, 0;
+    ok until_true(sub { !workers($server) }), 'when the first process is killed, its workers end';
+    $server->discard;
+});
+
+done_testing;
