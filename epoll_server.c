@@ -1,4 +1,5 @@
-/* One event loop for each processor: a process that serves many connections at once, whoever is ready. */
+/* One event loop for each processor: a process that serves many connections at once, whoever is
+ * ready. */
 #include "common/connection.h"
 #include "common/crew.h"
 #include "common/timers.h"

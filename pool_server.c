@@ -115,7 +115,8 @@ static const struct model model = {
     .makes = "threads",
     .lasting = true,
     .crew = 4,
-    .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_MUTEX | 1U << ACCEPT_QUEUE | 1U << ACCEPT_REUSEPORT,
+    .accepts =
+        1U << ACCEPT_SHARED | 1U << ACCEPT_MUTEX | 1U << ACCEPT_QUEUE | 1U << ACCEPT_REUSEPORT,
 };
 
 int main(int argc, char **argv)

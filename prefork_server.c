@@ -1,4 +1,5 @@
-/* A fixed crew of processes: each accepts a connection, serves it to its end, and takes the next. */
+/* A fixed crew of processes: each accepts a connection, serves it to its end, and takes the next.
+ */
 #include "common/channel.h"
 #include "common/crew.h"
 
@@ -113,10 +114,8 @@ static const struct {
     bool (*open)(void);
     int (*next)(struct worker *worker);
 } ways[ACCEPT_WAYS] = {
-    [ACCEPT_SHARED] = {.next = worker_accept},
-    [ACCEPT_LOCK] = {open_lock, accept_with_lock},
-    [ACCEPT_MUTEX] = {open_mutex, accept_with_mutex},
-    [ACCEPT_PASS] = {open_channels, take_passed},
+    [ACCEPT_SHARED] = {.next = worker_accept},        [ACCEPT_LOCK] = {open_lock, accept_with_lock},
+    [ACCEPT_MUTEX] = {open_mutex, accept_with_mutex}, [ACCEPT_PASS] = {open_channels, take_passed},
     [ACCEPT_REUSEPORT] = {.next = worker_accept},
 };
 

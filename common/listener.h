@@ -36,8 +36,8 @@ int listener_accept(struct listener *listener);
 /* For a crew: any number of its workers may call listener_await() then. */
 bool listener_share(struct listener *listener);
 /* The next connection; -1 with errno, after so many milliseconds at the most with EAGAIN. Where
- * there is one socket alone, workers block in accept() itself, in the order in which they came; that
- * never takes longer than LISTENER_PATIENCE. */
+ * there is one socket alone, workers block in accept() itself, in the order in which they came;
+ * that never takes longer than LISTENER_PATIENCE. */
 int listener_await(struct listener *listener, int milliseconds);
 
 /* Lets no further client begin to connect; those who have begun are still accepted. False if the

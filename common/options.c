@@ -84,7 +84,8 @@ static const struct {
     [ACCEPT_MUTEX] = {"mutex", "the one that holds a mutex waits there"},
     [ACCEPT_PASS] = {"pass", "one process accepts for all, and passes connections on"},
     [ACCEPT_QUEUE] = {"queue", "one thread accepts for all, into a queue"},
-    [ACCEPT_REUSEPORT] = {"reuseport", "each has a listener, and the kernel chooses, be it one that is busy"},
+    [ACCEPT_REUSEPORT] = {"reuseport",
+                          "each has a listener, and the kernel chooses, be it one that is busy"},
 };
 
 /* Of workers; the most that a queue of accepted connections holds. */

@@ -642,8 +642,8 @@ int worker_accept(struct worker *worker)
 
     while (!is_over(server, 0) && !atomic_load(&board->drained)) {
         bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
-        int socket = listener_await(worker->listener,
-                                    atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
+        int socket =
+            listener_await(worker->listener, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
             note_peak(board, atomic_fetch_add(&board->active, 1) + 1);

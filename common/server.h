@@ -29,12 +29,12 @@ struct server {
     int left;          /* eventfd: a connection has ended, or the end has come */
     int events;        /* epoll: of all that the acceptor waits for */
     int stats;
-    int status;            /* /proc/self/status, opened before the sandbox closes */
-    uint64_t limit;        /* of connections at once */
-    unsigned unseen;       /* connections accepted since signals were looked at */
-    int64_t looked;        /* when they were, in milliseconds */
-    bool refusing;         /* no new clients: a stop was asked for */
-    int quiet;             /* milliseconds to wait for those who were about to come */
+    int status;      /* /proc/self/status, opened before the sandbox closes */
+    uint64_t limit;  /* of connections at once */
+    unsigned unseen; /* connections accepted since signals were looked at */
+    int64_t looked;  /* when they were, in milliseconds */
+    bool refusing;   /* no new clients: a stop was asked for */
+    int quiet;       /* milliseconds to wait for those who were about to come */
     int exit_status;
 };
 

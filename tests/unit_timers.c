@@ -1,4 +1,5 @@
-/* The wheel of deadlines: nothing comes early, nothing is late by more than a span, nothing is lost. */
+/* The wheel of deadlines: nothing comes early, nothing is late by more than a span, nothing is
+ * lost. */
 #include "common/timers.h"
 
 #include "tests/unit.h"
