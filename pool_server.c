@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 static struct server *server;
+static struct worker *workers;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- mutex: only the thread that holds it waits in accept ---- */
@@ -87,7 +88,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static bool start(struct worker *workers)
+static bool start(void)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -122,14 +123,12 @@ static const struct model model = {
 int main(int argc, char **argv)
 {
     static struct server local; /* threads may outlive this function */
-    struct worker *workers;
 
     server = &local;
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
     workers = calloc((size_t)server->options.workers, sizeof *workers);
-    if (workers == NULL || (server->options.accept == ACCEPT_QUEUE && !open_queue()) ||
-        !start(workers))
+    if (workers == NULL || (server->options.accept == ACCEPT_QUEUE && !open_queue()) || !start())
         err(1, "cannot make %d threads", server->options.workers);
     server_ready(server);
     if (server->options.accept == ACCEPT_QUEUE)

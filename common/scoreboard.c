@@ -29,9 +29,9 @@ void scoreboard_add(struct post *post, struct tally *tally)
     *tally = (struct tally){0};
 }
 
-struct post scoreboard_total(const struct scoreboard *board)
+struct total scoreboard_total(const struct scoreboard *board)
 {
-    struct post total = {0};
+    struct total total = {0};
 
     for (int i = 0; i < board->post_count; i++) {
         total.connections += board->posts[i].connections;

@@ -45,8 +45,16 @@ struct tally {
 /* NULL, with errno set, if there is no memory. */
 struct scoreboard *scoreboard_make(int posts);
 void scoreboard_add(struct post *post, struct tally *tally);
+
 /* The sum of all posts. */
-struct post scoreboard_total(const struct scoreboard *board);
+struct total {
+    uint64_t connections;
+    uint64_t requests;
+    uint64_t errors;
+    uint64_t bytes;
+};
+
+struct total scoreboard_total(const struct scoreboard *board);
 bool scoreboard_stopping(const struct scoreboard *board);
 
 #endif

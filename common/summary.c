@@ -58,7 +58,7 @@ static struct cost measure(const struct server *server)
 void summary_print(const struct server *server)
 {
     const struct scoreboard *board = server->board;
-    struct post total = scoreboard_total(board);
+    struct total total = scoreboard_total(board);
     struct cost cost = measure(server);
     char made[64] = "";
 
@@ -103,7 +103,7 @@ static void add_workers(struct buffer *json, const struct scoreboard *board)
 static void add_totals(struct buffer *json, const struct server *server)
 {
     const struct scoreboard *board = server->board;
-    struct post total = scoreboard_total(board);
+    struct total total = scoreboard_total(board);
     struct cost cost = measure(server);
     char text[512];
 
