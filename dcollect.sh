@@ -121,17 +121,15 @@ load_programs() {
     for name in $(tr ',' ' ' <<<"$1"); do load_needs "$name"; done
 }
 
-# Runs the plan. Ctrl-C reaches the running stage as SIGTERM, which it can finish on: a SIGINT would also end what works for
-# it, in the midst of writing. Its end is the end of a pipe that it
-# holds: see apply_load in collect/run.sh for why not to be in a `wait` when a signal comes.
+# Runs the plan. On Ctrl-C the stage is told to stop by a file: collect/run.sh says why not by a signal. Its end is the end of a
+# pipe that it holds, and not a `wait`, for the same reasons.
 measure() {
-    local status stage ended
+    local status ended
     exec {ended}< <(
         trap '' INT
-        exec "$project/collect/run.sh" "$1" 3>&1 >&2
+        STUDY_STOP=$work/stop exec "$project/collect/run.sh" "$1" 3>&1 >&2
     )
-    stage=$!
-    trap 'kill -TERM "$stage" 2>/dev/null || :' INT TERM HUP
+    trap ': >"$work/stop"' INT TERM HUP
     while :; do
         status=0
         read -rt 1 -u "$ended" || status=$?
@@ -139,7 +137,7 @@ measure() {
     done
     trap '' INT TERM HUP
     status=0
-    wait "$stage" || status=$?
+    wait "$!" || status=$?
     trap - INT TERM HUP
     exec {ended}<&-
     return "$status"

@@ -13,8 +13,8 @@
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary peak_kib alive
- * with `-` for what could not be measured; exit is a number, 128 and the number of a signal, or
- * `timeout`.
+ * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
+ * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
  * How each number comes about, best way first; the same way for every server, ours or not:
  *
@@ -70,7 +70,7 @@ enum {
 struct options {
     const char *join[JOINS_MOST];
     int joins;
-    const char *processors, *cpu, *peak, *current, *result;
+    const char *processors, *cpu, *peak, *current, *result, *stop;
     pid_t server;
     double timeout;
     bool switches;
@@ -560,9 +560,10 @@ __attribute__((noreturn)) static void run_server(const struct options *options, 
 {
     take_place(options);
     setpgid(0, 0);
-    /* A shell lets its background commands ignore these. */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGQUIT, SIG_DFL);
+    /* A shell lets its background commands ignore some of these, run.sh all of them. */
+    static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
+        signal(ignored[i], SIG_DFL);
     become(command, SIGTERM);
 }
 
@@ -607,7 +608,8 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
     struct timespec tick = {.tv_nsec = busy ? 10000000 : 100000000};
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
         int arrived = sigtimedwait(signals, NULL, &tick);
-        if (arrived == SIGTERM || arrived == SIGINT)
+        if (arrived == SIGTERM || arrived == SIGINT ||
+            (options->stop && access(options->stop, F_OK) == 0))
             ending.stopped = true;
         if (options->timeout > 0 && now() - start > options->timeout)
             ending.late = true;
@@ -630,13 +632,14 @@ static int run_load(const struct options *options, char *command[])
     double start = now();
     struct ending ending = load_wait(load_start(options, command), start, &watch, &signals);
     double seconds = now() - start;
-    if (ending.stopped)
-        return 130;
     char text[16];
     snprintf(text, sizeof(text), "%d",
              WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 128 + WTERMSIG(ending.status));
-    watch_end(&watch, seconds, &ending.usage, ending.late ? "timeout" : text);
-    return 0;
+    watch_end(&watch, seconds, &ending.usage,
+              ending.stopped ? "stopped"
+              : ending.late  ? "timeout"
+                             : text);
+    return ending.stopped ? 130 : 0;
 }
 
 static bool take_option(struct options *options, int option)
@@ -668,6 +671,9 @@ static bool take_option(struct options *options, int option)
     case 't':
         options->timeout = atof(optarg);
         return true;
+    case 'x':
+        options->stop = optarg;
+        return true;
     case 'w':
         options->switches = true;
         return true;
@@ -678,12 +684,17 @@ static bool take_option(struct options *options, int option)
 
 int main(int count, char *arguments[])
 {
-    static const struct option table[] = {
-        {"join", required_argument, NULL, 'j'},   {"processors", required_argument, NULL, 'p'},
-        {"server", required_argument, NULL, 's'}, {"cpu", required_argument, NULL, 'c'},
-        {"peak", required_argument, NULL, 'k'},   {"current", required_argument, NULL, 'n'},
-        {"result", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
-        {"switches", no_argument, NULL, 'w'},     {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"join", required_argument, NULL, 'j'},
+                                          {"processors", required_argument, NULL, 'p'},
+                                          {"server", required_argument, NULL, 's'},
+                                          {"cpu", required_argument, NULL, 'c'},
+                                          {"peak", required_argument, NULL, 'k'},
+                                          {"current", required_argument, NULL, 'n'},
+                                          {"result", required_argument, NULL, 'r'},
+                                          {"timeout", required_argument, NULL, 't'},
+                                          {"switches", no_argument, NULL, 'w'},
+                                          {"stop", required_argument, NULL, 'x'},
+                                          {NULL, 0, NULL, 0}};
     struct options options = {.joins = 0};
     const char *role = count > 1 ? arguments[1] : "";
     char **rest = arguments + 1;

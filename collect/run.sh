@@ -8,6 +8,9 @@
 # write, its raw output is stored before it, and a last line without its newline is taken away before the first row.
 # Servers are started when a block first needs them and stopped at its end. One that dies is reported with its standard
 # error, the run is invalid, and the next run of its gets a fresh one.
+# It stops when there is a file DIR/.stop (or STUDY_STOP, if that is set), when a load is interrupted by SIGINT, or when who started
+# it has gone. Signals are not its way to hear of it: a bash of version 5.2 that has to run a trap while it expands a $(...) takes
+# the trap for a part of that and gives up, and one that leaves a `wait` for a trap may never learn again that a child ended.
 # Exit status: 0 all runs valid, 3 some invalid, 130 interrupted, 1 anything else.
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -49,21 +52,19 @@ machine() { awk -F '\t' -v key="$1" '$1 == key { value = $2 } END { print value 
 
 # ---- begin and end ----
 
-load_pid='' stopping='' work=''
+stopping='' work='' stop_file=${STUDY_STOP:-$dir/.stop}
 finish() {
-    trap '' INT TERM HUP
-    if [[ $load_pid ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
     servers_stop
     cost_end
     scratch_end
-    rm -f -- "$dir/.lock"
+    rm -f -- "$dir/.lock" "$dir/.stop"
 }
-interrupted() {
-    stopping=yes
-    if [[ $load_pid ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
+stop_asked() {
+    if [[ -e $stop_file ]] || ! kill -0 "$PPID" 2>/dev/null; then stopping=yes; fi
+    [[ $stopping ]]
 }
 trap finish EXIT
-trap interrupted INT TERM HUP
+trap '' INT TERM HUP
 
 # One at a time; what was killed a moment ago may need another to end.
 exec {lock}>"$dir/.lock"
@@ -183,26 +184,15 @@ progress() {
 # Puts a load on the server and measures it, into NAME.out and NAME.result; load_command has been called. Further arguments
 # go to `launch load`.
 apply_load() {
-    local name=$work/$1 status load_end
-    local -a read=()
+    local name=$work/$1
+    local -a read=() told=()
     shift
     read -ra read <<<"${server_read[$key]}"
-    # Its end is the end of this pipe, which it holds as descriptor 3, and no `wait`: from a wait bash jumps away when a signal
-    # comes, at times with SIGCHLD blocked for ever, and then no process that ended is ever known to have ended.
-    exec {load_end}< <(
-        exec "$project/collect/launch" load --server "${server_pid[$key]}" "${read[@]}" "${load_hold[@]}" --timeout "$timeout" \
-            --result "$name.result" "$@" -- "${load_argv[@]}" 3>&1 >"$name.out" 2>&1 </dev/null
-    )
-    load_pid=$!
-    if [[ $stopping ]]; then kill -TERM "$load_pid" 2>/dev/null || :; fi
-    while :; do
-        status=0
-        read -rt 1 -u "$load_end" || status=$?
-        if ((status <= 128)); then break; fi
-    done
-    exec {load_end}<&-
-    load_pid=''
-    [[ ! $stopping ]]
+    "$project/collect/launch" load --server "${server_pid[$key]}" "${read[@]}" "${load_hold[@]}" --timeout "$timeout" \
+        --result "$name.result" --stop "$stop_file" "$@" -- "${load_argv[@]}" >"$name.out" 2>&1 </dev/null || :
+    { read -ra told <"$name.result"; } 2>/dev/null || :
+    if [[ ${told[2]:-} == stopped ]]; then stopping=yes; fi
+    ! stop_asked
 }
 
 # Counts context switches in a short run of its own, for servers whose processes or threads come and go, and says
@@ -280,7 +270,7 @@ run_one() {
             publish
         fi
     fi
-    if [[ $stopping ]]; then return 1; fi
+    if stop_asked; then return 1; fi
     if [[ ! $words ]]; then
         load_command "${server_url[$key]}" "$work/run.percentiles"
         command_line="${load_argv[*]}"
@@ -295,16 +285,15 @@ run_one() {
             server_stop "$key"
         elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk ]]; then
             probe || :
-            if [[ $stopping ]]; then return 1; fi
+            if stop_asked; then return 1; fi
         fi
     fi
     started_us=$((started_us - epoch_us))
     row=$(load_row "$out" "$percentiles" "$result" "$words" "$switches") || return 1
     read -ra told <"$result"
     printf '# run %s %s %s %s %s: %s\n# launch: %s\n' "$run" "$server" "$file" "$concurrency" "$requests" "$command_line" "${told[*]}" >"$head"
-    cat "$head" "$out" "$percentiles" | gzip >>"$dir/raw.gz" || [[ $stopping ]] ||
+    cat "$head" "$out" "$percentiles" | gzip >>"$dir/raw.gz" ||
         fail "cannot write $dir/raw.gz; every run before is kept; go on with ./dcollect.sh --resume $dir"
-    if [[ $stopping ]]; then return 1; fi
     printf -v line '%s\t%d.%03d\t%s\n' "$planned" $((started_us / 1000000)) $((started_us / 1000 % 1000)) "$row"
     printf '%s' "$line" >>"$dir/runs.tsv" ||
         fail "cannot write $dir/runs.tsv: every run before is kept; go on with ./dcollect.sh --resume $dir"
@@ -341,9 +330,7 @@ for planned in "${plan[@]:1}"; do
         if [[ -t 2 ]]; then terminal_width; fi
     fi
     progress run
-    # Whoever started this may have been killed.
-    if ! kill -0 "$PPID" 2>/dev/null; then stopping=yes; fi
-    if [[ $stopping ]]; then break; fi
+    if stop_asked; then break; fi
     if ! run_one; then
         if [[ ! $stopping ]]; then fail "run $run could not be recorded; every run before is kept"; fi
         break

@@ -185,10 +185,10 @@ sub begin (@arguments) {
     return $pid;
 }
 
-# Waits for a number of rows, sends a signal to the whole group, and waits for the end; the status as `wait` has it.
+# Waits for a number of rows, sends a signal to the whole group as a terminal does (SIGTERM to the one process, as `kill`), and waits for the end; the status as `wait` has it.
 sub interrupt ($pid, $folder, $rows, $signal) {
     until_true(sub { rows($folder) >= $rows || waitpid($pid, POSIX::WNOHANG()) == $pid }, 30);
-    kill $signal => -$pid;
+    kill $signal => $signal eq 'TERM' ? $pid : -$pid;
     my $ended = until_true(sub { waitpid($pid, POSIX::WNOHANG()) }, 20);
     my $status = $?;
     kill KILL => -$pid if !$ended;
@@ -211,9 +211,11 @@ is join('', @begins[0 .. 8]), slurp("$main/plan.tsv"), 'SIGINT: the same seed gi
 # Ctrl-C may come at any time, also when a load ends by itself at that moment.
 my $kept = @kept;
 for my $turn (1 .. 4) {
-    $status = interrupt(begin('--resume', $broken), $broken, $kept, 'INT');
-    is $status, 130 << 8, "SIGINT again: status 130, time $turn" or diag(slurp("$scratch/begun.out"));
-    nothing_left("SIGINT again, time $turn");
+    my $signal = $turn % 2 ? 'INT' : 'TERM';
+    $status = interrupt(begin('--resume', $broken), $broken, $kept, $signal);
+    is $status, 130 << 8, "SIG$signal, time $turn: status 130" or diag(slurp("$scratch/begun.out"));
+    like slurp("$scratch/begun.out"), qr/^Interrupted: /m, "SIG$signal, time $turn: it says so";
+    nothing_left("SIG$signal, time $turn");
     $kept = rows($broken) + 1;
 }
 
