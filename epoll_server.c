@@ -1,5 +1,4 @@
-/* One event loop for each processor: a process that serves many connections at once, whoever is
- * ready. */
+/* An event loop for each processor: each serves whoever of its many connections is ready. */
 #include "common/connection.h"
 #include "common/crew.h"
 #include "common/timers.h"

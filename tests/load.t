@@ -8,6 +8,16 @@ use Harness;
 my $data  = "$FindBin::Bin/../data";
 my $share = sanitized() ? 10 : 1;    # sanitized servers are slow: a part of the work does
 
+# Kilobytes that the server's processes take up, what they share counted once.
+sub proportional ($server) {
+    my $sum = 0;
+    for my $process (group_processes($server->pid)) {
+        my $rollup = eval { slurp("/proc/$process->[0]/smaps_rollup") } // next;
+        $sum += $1 if $rollup =~ /^Pss: +(\d+) kB/m;
+    }
+    return $sum;
+}
+
 # Runs ab and tells what it says of failures.
 sub ab ($server, $name, $file, @options) {
     my $run = run_command('ab', '-q', @options, $server->url . $file);
@@ -109,6 +119,21 @@ each_server(sub ($model) {
     cmp_ok $after[1], '<=', $after[0] + 300, "memory: $after[0] KiB after 2,200 replies of all kinds, $after[1] KiB after 24,200";
     $connection->close;
     $server->stop;
+
+    # Where a connection has neither a process nor a thread, an idle one holds next to nothing.
+    if ($model->{crew} && !$model->{limited} && !sanitized()) {
+        $server = start_server(root => $root, options => ['--idle-timeout', 600]);
+        my @before = map { $server->connect } 1 .. 20;
+        $_->ask(request(GET => '/small.txt')) for @before;
+        my $empty = proportional($server);
+        my @idle  = map { $server->connect } 1 .. 800;
+        my $good  = grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @idle;
+        my $each  = (proportional($server) - $empty) * 1024 / @idle;
+        is $good, 800, '800 connections are served, and stay';
+        cmp_ok $each, '<', 1024, sprintf 'each holds less than 1 KiB: %d bytes', $each;
+        $_->close for @before, @idle;
+        $server->stop;
+    }
 });
 
 done_testing;
