@@ -72,6 +72,7 @@ if ! flock -w 5 "$lock"; then
     trap - EXIT
     fail "$dir is being worked on already"
 fi
+rm -f -- "$dir/.stop"
 
 scratch_begin
 chmod 755 "$work"

@@ -90,4 +90,44 @@ is $told{seen}, $figures, 'every figure is to be seen';
 is $told{fetched}, '', 'nothing was fetched';
 cmp_ok $told{wide} // 9999, '<=', 0, 'a narrow window needs no scrolling aside';
 is scalar(@console), 1, 'a word in the console would have been seen';
+
+# The texts of the figures, as they lie: none is cut off at an edge, none lies on another. Also with the longest names and
+# the most panels of all studies.
+my $lie = <<'END';
+<script>addEventListener("load", () => {
+    document.querySelectorAll("details").forEach(d => { d.open = true; });
+    const flaws = [];
+    document.querySelectorAll("figure svg").forEach(svg => {
+        const edge = svg.getBoundingClientRect(), texts = [];
+        svg.querySelectorAll("text").forEach(t => {
+            const r = t.getBoundingClientRect(), words = t.textContent.trim();
+            if (!words || r.width < 1) return;
+            if (r.left < edge.left - 1 || r.right > edge.right + 1 || r.top < edge.top - 1 || r.bottom > edge.bottom + 1) flaws.push("cut: " + words);
+            texts.forEach(([other, o]) => {
+                if (Math.min(r.right, o.right) - Math.max(r.left, o.left) > 2 && Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top) > 4)
+                    flaws.push(other + " / " + words);
+            });
+            texts.push([words, r]);
+        });
+    });
+    document.documentElement.dataset.flaws = flaws.length + ": " + flaws.slice(0, 5).join("; ").replaceAll('"', "'");
+})</script>
+END
+my @pages = (['the page', $page]);
+if ($folder =~ /\A\Q$scratch/) {
+    for my $kind (qw(mistakes processors table1)) {
+        run_command("$FindBin::Bin/synthetic.pl", '--kind', $kind, '--blocks', 3, "$scratch/$kind");
+        for my $stage (qw(summary compare figures report)) {
+            my $stages = run_command("$top/collect/$stage.sh", "$scratch/$kind");
+            is $stages->{status}, 0, "$kind: $stage.sh" or diag($stages->{err});
+        }
+        push @pages, [$kind, slurp("$scratch/$kind/index.html")];
+    }
+}
+for my $case (@pages) {
+    spit("$scratch/lie.html", $case->[1] =~ s{(?=</body>)}{$lie}r);
+    ($run, $document) = opened("$scratch/lie.html", '1200,900');
+    my ($flaws) = $document =~ /\sdata-flaws="([^"]*)"/;
+    is $flaws // 'not told', '0: ', "$case->[0]: no text of a figure is cut off or lies on another";
+}
 done_testing;

@@ -185,7 +185,8 @@ sub begin (@arguments) {
     return $pid;
 }
 
-# Waits for a number of rows, sends a signal to the whole group as a terminal does (SIGTERM to the one process, as `kill`), and waits for the end; the status as `wait` has it.
+# Waits for a number of rows, sends a signal to the whole group, as a terminal does (SIGTERM: to the one process, as `kill` does),
+# and waits for the end; the status as `wait` has it.
 sub interrupt ($pid, $folder, $rows, $signal) {
     until_true(sub { rows($folder) >= $rows || waitpid($pid, POSIX::WNOHANG()) == $pid }, 30);
     kill $signal => $signal eq 'TERM' ? $pid : -$pid;
