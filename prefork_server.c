@@ -2,65 +2,35 @@
  */
 #include "common/channel.h"
 #include "common/crew.h"
+#include "common/turn.h"
 
 #include <err.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 static struct server *server;
 
-/* ---- lock: only the worker that holds a file lock waits in accept ---- */
+/* ---- lock and mutex: only the worker whose turn it is waits in accept ---- */
 
-static int lock_file;
+static struct turn turn;
 
 static bool open_lock(void)
 {
-    lock_file = memfd_create("accept", MFD_CLOEXEC);
-    return lock_file >= 0;
+    return turn_open_file(&turn);
 }
-
-static int accept_with_lock(struct worker *worker)
-{
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int socket;
-
-    while (fcntl(lock_file, F_SETLKW, &lock) < 0)
-        if (errno != EINTR)
-            return -1;
-    socket = worker_accept(worker);
-    lock.l_type = F_UNLCK;
-    fcntl(lock_file, F_SETLK, &lock);
-    return socket;
-}
-
-/* ---- mutex: only the one that holds a mutex in shared memory does ---- */
-
-static pthread_mutex_t *mutex;
 
 static bool open_mutex(void)
 {
-    pthread_mutexattr_t attributes;
-
-    mutex = mmap(NULL, sizeof *mutex, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (mutex == MAP_FAILED)
-        return false;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    return pthread_mutex_init(mutex, &attributes) == 0;
+    return turn_open_mutex(&turn);
 }
 
-static int accept_with_mutex(struct worker *worker)
+static int accept_in_turn(struct worker *worker)
 {
     int socket;
 
-    if (pthread_mutex_lock(mutex) == EOWNERDEAD)
-        pthread_mutex_consistent(mutex); /* its owner died, and left nothing torn behind */
+    if (!turn_take(&turn))
+        return -1;
     socket = worker_accept(worker);
-    pthread_mutex_unlock(mutex);
+    turn_give(&turn);
     return socket;
 }
 
@@ -114,8 +84,8 @@ static const struct {
     bool (*open)(void);
     int (*next)(struct worker *worker);
 } ways[ACCEPT_WAYS] = {
-    [ACCEPT_SHARED] = {.next = worker_accept},        [ACCEPT_LOCK] = {open_lock, accept_with_lock},
-    [ACCEPT_MUTEX] = {open_mutex, accept_with_mutex}, [ACCEPT_PASS] = {open_channels, take_passed},
+    [ACCEPT_SHARED] = {.next = worker_accept},     [ACCEPT_LOCK] = {open_lock, accept_in_turn},
+    [ACCEPT_MUTEX] = {open_mutex, accept_in_turn}, [ACCEPT_PASS] = {open_channels, take_passed},
     [ACCEPT_REUSEPORT] = {.next = worker_accept},
 };
 

@@ -163,6 +163,14 @@ if ((keep_rounds > 0)); then
     echo "Keep-alive, one connection: ab -k -n 1000 -c 1, seconds, $keep_rounds rounds"
     table keep 6
 fi
+if ((keep_rounds > 0)) && ! lacks "$(load_needs wrk)"; then
+    load=wrk concurrency=32
+    each_round wrk "$keep_rounds" "${chosen[@]}"
+    echo
+    echo "Keep-alive, 32 connections: wrk -t 2 -c 32 for 2 s, $keep_rounds rounds"
+    table wrk 4
+    concurrency=1
+fi
 if ((keep_rounds > 0)) && ! lacks "$(load_needs httperf)"; then
     load=httperf calls=5
     each_round calls "$keep_rounds" "${chosen[@]}"

@@ -43,6 +43,8 @@ static bool read_address(const char *text, uint16_t port, union address *address
         return true;
     }
     if (inet_pton(AF_INET6, text, &address->v6.sin6_addr) == 1) {
+        if (IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr)) /* another way to write one of IPv4 */
+            return read_address(strrchr(text, ':') + 1, port, address, length);
         address->v6.sin6_family = AF_INET6;
         address->v6.sin6_port = htons(port);
         *length = sizeof address->v6;
