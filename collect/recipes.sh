@@ -75,7 +75,7 @@ recipe_command() {
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
         if [[ $service != files ]]; then options+=(--service "$service"); fi
         if [[ $scheme == https ]]; then options+=(--tls); fi
-        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" "${options[@]}" 0)
+        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" --stats "$folder/stats" "${options[@]}" 0)
         ;;
     esac
 }
