@@ -26,7 +26,8 @@ fork-vs-thread, requests/s against concurrency, one process or one thread per co
 
 Factors; each takes a list or, if it is a number, ranges; they go before what the study says:
   --servers fork,thread,nginx      ours, and floor-fork floor-thread floor-one nginx lighttpd
-                                   apache-prefork apache-worker apache-event
+                                   apache-prefork apache-worker apache-event; all: every one of
+                                   these that is not named, ours with all their ways to accept
   --files small.txt,big.txt        the documents
   --concurrency 1-30               connections at once
   --requests 1000                  requests a run (httperf: connections a run)
@@ -93,11 +94,12 @@ build() {
     fi
 }
 
+# shellcheck source=collect/recipes.sh
+. "$project/collect/recipes.sh"
+
 # Leaves servers out that this machine does not have, with the command that installs them; stops at unknown ones.
 present_servers() {
     local label needs kept=()
-    # shellcheck source=collect/recipes.sh
-    . "$project/collect/recipes.sh"
     for label in "$@"; do
         if ! recipe_known "$label"; then
             complain 2 "there is no server '$label'; there are: $(recipe_list | tr '\n' ' ')"
@@ -252,6 +254,11 @@ else
     fi
     seed=${seed:-$((RANDOM * 32768 + RANDOM))}
     echo "seed: $seed" >>"$draft"
+
+    if [[ " $(study_key "$draft" servers | tr ',' ' ') " == *' all '* ]]; then
+        # shellcheck disable=SC2046 # a list
+        printf '# which all is here\nservers: %s\n' "$(recipe_expand $(study_key "$draft" servers | tr ',' ' '))" >>"$draft"
+    fi
 
     # Once without regard to what is installed, so that a wrong study is told before anything is installed or built.
     make_plan() { awk -v machine="$(nproc)" -v baseline_matters="${1:-}" -f "$project/collect/plan.awk" "$draft" >"$draft.plan" || exit 2; }

@@ -119,6 +119,7 @@ BEGIN {
     n = split("name title question source servers files repetitions baseline claims quick rate duration timeout seed", words, " ")
     for (i = 1; i <= n; i++) key_known[words[i]] = 1
     for (i = 3; i <= factors; i++) key_known[factor[i]] = 1
+    key_known["parts"] = 1
 }
 
 {
@@ -143,6 +144,7 @@ END {
     repetitions = positive("repetitions", "repetitions" in study ? study["repetitions"] : 32)
     if ("duration" in study) positive("duration", study["duration"])
     if ("rate" in study) positive("rate", study["rate"])
+    if ("parts" in study && study["parts"] != "one") fail("parts: `" study["parts"] "` is not one")
     check("keepalive", "off|on")
     check("scheme", "http|https")
     check("protocol", "simple|persistent|pipelined")
