@@ -1,7 +1,7 @@
 #!/bin/bash
 # dcollect.sh: runs a study of web servers on this machine: plan -> runs -> summary -> figures -> report.
 #
-# usage:    ./dcollect.sh [OPTION]... [STUDY]      ./dcollect.sh report DIR
+# usage:    ./dcollect.sh [OPTION]... [STUDY]      ./dcollect.sh report DIR      ./dcollect.sh overview
 # example:  ./dcollect.sh --quick
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -13,6 +13,7 @@ help() {
     cat <<'END'
 Usage: ./dcollect.sh [OPTION]... [STUDY]
        ./dcollect.sh report DIR
+       ./dcollect.sh overview
 
 Measures web servers on this machine, and writes a report with figures. Without a study:
 fork-vs-thread, requests/s against concurrency, one process or one thread per connection.
@@ -44,6 +45,8 @@ and for every run:
   --timeout S          a run that takes longer is invalid (60)
 
 report DIR builds figures and report of a results folder again, from its data alone.
+overview makes report/index.html, which leads to the published studies, and what the README
+shows of them.
 
 Exit status: 0 done, 3 done, but some runs are invalid (their rows say why), 130 interrupted,
 2 wrong usage, 1 anything else.
@@ -207,6 +210,12 @@ if [[ ${positional[0]:-} == report ]]; then
     if [[ ! -f ${positional[1]}/runs.tsv ]]; then complain 2 "${positional[1]} holds no runs.tsv: not a results folder"; fi
     analyse "${positional[1]%/}"
     echo "${positional[1]%/}/report.md"
+    exit
+fi
+if [[ ${positional[0]:-} == overview ]]; then
+    if ((${#positional[@]} != 1)); then complain 2 'overview takes no more words: it looks into report/'; fi
+    "$project/collect/overview.sh" || complain 1 'collect/overview.sh failed'
+    echo "$project/report/index.html"
     exit
 fi
 if ((${#positional[@]} > 1)); then complain 2 "one study at a time, not '${positional[*]}'"; fi
