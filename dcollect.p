@@ -50,7 +50,7 @@ if (kind eq 'bars') {
     eval 'set xtics ('.x_tics.')'
     set ytics ()
     do for [i = 1:bars] { set ytics add (name[i] i) }
-    set xlabel x_title textcolor rgb ink
+    set xlabel x_title textcolor rgb ink offset 0,0.2
     set label 1 title_text at screen 14 / width, screen 1 - 22 / height left font bold_of(18) textcolor rgb ink
     if (part_text ne '') { set label 2 part_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb ink }
     set label 3 subtitle_text at screen 14 / width, screen 1 - (25.0 + 20 * head_lines) / height left font font_of(13) textcolor rgb soft
