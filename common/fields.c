@@ -1,27 +1,12 @@
 #include "common/fields.h"
 
-/* Takes a line off the text, without its line end. */
-static bool take_line(struct text *rest, struct text *line)
-{
-    size_t length = text_find(*rest, '\n');
-
-    if (length == rest->length)
-        return false;
-    *line = (struct text){rest->data, length};
-    if (line->length > 0 && line->data[line->length - 1] == '\r')
-        line->length--;
-    rest->data += length + 1;
-    rest->length -= length + 1;
-    return true;
-}
-
 bool fields_next(struct text fields, size_t *from, struct text *name, struct text *value)
 {
     struct text rest = {fields.data + *from, fields.length - *from};
     struct text line;
     size_t colon;
 
-    if (rest.length == 0 || !take_line(&rest, &line))
+    if (rest.length == 0 || !text_line(&rest, &line))
         return false;
     colon = text_find(line, ':');
     if (colon == line.length)
