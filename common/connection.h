@@ -17,6 +17,7 @@ struct exchange {
     struct response response;
     struct request request;
     struct content content;
+    struct errand errand; /* for a service that works in steps */
 
     /* What is left of the reply's body. */
     uint64_t offset;     /* of the next byte */
@@ -37,6 +38,7 @@ struct exchange {
 enum connection_state {
     CONNECTION_READING,    /* the head of a request */
     CONNECTION_DISCARDING, /* its body */
+    CONNECTION_RELAYING,   /* a service works on it that waits for others */
     CONNECTION_ANSWERING,  /* the service is asked, and the reply's head written to the output */
     CONNECTION_ANSWERED,   /* the reply is gone, or whole in the output */
     CONNECTION_SENDING,    /* the output, and then the body */
