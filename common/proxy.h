@@ -11,9 +11,9 @@
 struct options;
 
 struct proxy {
-    const char *origin; /* "host:port" of the only one; NULL: whatever the client names */
+    const char *origin;   /* "host:port" of the only one; NULL: whatever the client names */
     uint16_t origin_port; /* 0: none */
-    char *hosts;        /* the text of the hosts file */
+    char *hosts;          /* the text of the hosts file */
     size_t hosts_length;
     union address allowed[PROXY_ALLOW_LIMIT * DESTINATION_LIMIT]; /* beyond loopback */
     int allowed_count;

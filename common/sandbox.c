@@ -18,7 +18,7 @@
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* 5 */
 #define NET_BIND     UINT64_C(1)         /* 4 */
 #define NET_CONNECT  UINT64_C(2)
-#define SCOPE_ALL    UINT64_C(3)         /* 6: abstract Unix sockets, and signals */
+#define SCOPE_ALL    UINT64_C(3) /* 6: abstract Unix sockets, and signals */
 
 struct ruleset {
     uint64_t files;
@@ -88,8 +88,8 @@ static bool allow_files(int ruleset, int directory, uint64_t rights)
 {
     struct landlock_path_beneath_attr beneath = {.allowed_access = rights, .parent_fd = directory};
 
-    return directory < 0 || syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH,
-                                    &beneath, 0) == 0;
+    return directory < 0 ||
+           syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0;
 }
 
 static bool allow_connecting(int ruleset, uint16_t port)
