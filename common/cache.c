@@ -29,7 +29,7 @@
 #define ABANDONED_SECONDS 3600
 /* Of all texts of an entry: what is larger was not written here. */
 #define TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
-#define PASS_SLOTS        4096
+#define PASS_SLOTS  4096
 
 #define ACCOUNT "account"
 #define LOCKS   "locks"
@@ -198,7 +198,9 @@ static void look_at(const struct cache *cache, struct inventory *inventory, cons
         return;
     if (name[0] == 'e')
         add_used(inventory, name, &status);
-    else if (status.st_mtim.tv_sec + ABANDONED_SECONDS < time(NULL))
+    else if (status.st_mtim.tv_sec + ABANDONED_SECONDS >= time(NULL))
+        inventory->size += on_disk(&status); /* somebody is writing it */
+    else
         unlinkat(cache->directory, name, 0);
 }
 
@@ -559,7 +561,7 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
         return false;
     if (write_head(writer, record))
         return true;
-    cache_abandon(cache, writer);
+    cache_end(cache, writer);
     return false;
 }
 
@@ -569,8 +571,9 @@ static bool find_generation(const struct cache *cache, const struct cache_record
                             uint64_t *generation)
 {
     struct cache_record index = {.uri = record->uri, .list = record->list};
-    struct cache_writer writer = {.header.kind = KIND_VARIES};
+    struct cache_writer writer = {.header.kind = KIND_VARIES, .file = -1};
     struct cache_entry entry;
+    bool made;
 
     name_entry(writer.name, record->uri, 0, TEXT(""));
     if (open_entry(cache, &entry, writer.name, record->uri)) {
@@ -584,7 +587,9 @@ static bool find_generation(const struct cache *cache, const struct cache_record
         return false;
     *generation |= 1; /* 0 is that of replies that do not vary */
     writer.header.generation = *generation;
-    return begin_file(cache, &writer, &index) && cache_commit(cache, &writer);
+    made = begin_file(cache, &writer, &index) && cache_commit(cache, &writer);
+    cache_end(cache, &writer);
+    return made;
 }
 
 bool cache_begin(const struct cache *cache, struct cache_writer *writer,
@@ -619,9 +624,11 @@ bool cache_write(const struct cache *cache, struct cache_writer *writer, struct 
 {
     uint64_t end = writer->start + writer->header.length;
 
-    if (end + data.length > cache->limit / 2 ||
+    if (end + data.length > cache->limit / 2 || cache_size(cache) > cache->limit * 3 / 2 ||
         !write_all(writer->file, data.data, data.length, end))
         return false;
+    atomic_fetch_add_explicit(&cache->shared->size, (int64_t)data.length, memory_order_relaxed);
+    writer->counted += data.length;
     checksum_add(&writer->sum, data);
     writer->header.length += data.length;
     return true;
@@ -639,31 +646,30 @@ static bool finish_file(const struct cache *cache, struct cache_writer *writer)
     stamp(writer->file);
     if (renameat(cache->directory, writer->temporary, cache->directory, writer->name) < 0)
         return false;
-    atomic_fetch_add(&cache->shared->size, on_disk(&new) - (replaces ? on_disk(&old) : 0));
+    atomic_fetch_add(&cache->shared->size,
+                     on_disk(&new) - (int64_t)writer->counted - (replaces ? on_disk(&old) : 0));
     return true;
 }
 
 bool cache_commit(const struct cache *cache, struct cache_writer *writer)
 {
     writer->header.sum = checksum_end(&writer->sum);
-    if (!finish_file(cache, writer)) {
-        cache_abandon(cache, writer);
-        return false;
-    }
-    close(writer->file);
-    writer->file = -1;
-    if (cache_size(cache) > cache->limit)
+    writer->committed = finish_file(cache, writer);
+    if (writer->committed && cache_size(cache) > cache->limit)
         trim(cache);
-    return true;
+    return writer->committed;
 }
 
-void cache_abandon(const struct cache *cache, struct cache_writer *writer)
+void cache_end(const struct cache *cache, struct cache_writer *writer)
 {
     if (writer->file < 0)
         return;
-    unlinkat(cache->directory, writer->temporary, 0);
     close(writer->file);
     writer->file = -1;
+    if (writer->committed)
+        return;
+    unlinkat(cache->directory, writer->temporary, 0);
+    atomic_fetch_sub(&cache->shared->size, (int64_t)writer->counted);
 }
 
 static bool copy_body(const struct cache *cache, const struct cache_entry *entry,
@@ -693,14 +699,14 @@ bool cache_renew(const struct cache *cache, const struct cache_entry *entry,
                  const struct cache_record *record, struct text request_fields)
 {
     struct cache_writer writer;
+    bool renewed;
 
-    if (!cache_begin(cache, &writer, record, request_fields))
-        return false;
     /* A body that was damaged meanwhile is not given a new checksum. */
-    if (copy_body(cache, entry, &writer) && checksum_end(&writer.sum) == entry->header.sum)
-        return cache_commit(cache, &writer);
-    cache_abandon(cache, &writer);
-    return false;
+    renewed = cache_begin(cache, &writer, record, request_fields) &&
+              copy_body(cache, entry, &writer) && checksum_end(&writer.sum) == entry->header.sum &&
+              cache_commit(cache, &writer);
+    cache_end(cache, &writer);
+    return renewed;
 }
 
 void cache_remove(const struct cache *cache, struct text uri)

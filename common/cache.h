@@ -63,8 +63,10 @@ struct cache_entry {
 /* An entry that is being written. */
 struct cache_writer {
     struct cache_header header;
-    int file;       /* -1: none */
-    uint64_t start; /* of the body in the file */
+    int file;         /* -1: none */
+    bool committed;   /* it has appeared */
+    uint64_t start;   /* of the body in the file */
+    uint64_t counted; /* bytes of it, in the size of the cache */
     struct checksum sum;
     char name[CACHE_NAME_SIZE];      /* that it gets at the end */
     char temporary[CACHE_NAME_SIZE]; /* that it has until then */
@@ -98,10 +100,10 @@ bool cache_begin(const struct cache *cache, struct cache_writer *writer,
                  const struct cache_record *record, struct text request_fields);
 /* Adds to its body; false if there is no room for it. */
 bool cache_write(const struct cache *cache, struct cache_writer *writer, struct text data);
-/* Has it appear, in place of any that there was. */
+/* Has it appear, in place of any that there was. Its file stays open. */
 bool cache_commit(const struct cache *cache, struct cache_writer *writer);
-/* Drops what was written. */
-void cache_abandon(const struct cache *cache, struct cache_writer *writer);
+/* Closes it. What has not appeared by now is gone. */
+void cache_end(const struct cache *cache, struct cache_writer *writer);
 
 /* Replaces an entry by one with the same body and another record. */
 bool cache_renew(const struct cache *cache, const struct cache_entry *entry,

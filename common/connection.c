@@ -352,7 +352,8 @@ static enum outcome follow(struct connection *connection, enum progress progress
     case ERRAND_DONE:
         exchange->body_bytes = errand->body_bytes;
         end_errand(connection);
-        connection->closing |= connection->client_closes;
+        connection->closing |=
+            connection->client_closes || connection->site->protocol == PROTOCOL_SIMPLE;
         return go_to(connection, CONNECTION_ANSWERED);
     }
     return cut_off(connection);

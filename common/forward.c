@@ -1,7 +1,6 @@
 #include "common/forward.h"
 
 #include "common/fields.h"
-#include "common/policy.h"
 
 struct text forward_method(const struct request *request)
 {
@@ -155,14 +154,13 @@ bool forward_has_looped(const struct request *request, struct text via)
     return false;
 }
 
-void forward_fields(struct text fields, bool unvalidated, struct buffer *output)
+void forward_fields(struct text fields, struct buffer *output)
 {
     struct text name, value;
     size_t from = 0;
 
     while (fields_next(fields, &from, &name, &value))
-        if (!text_same(name, TEXT("Content-Length")) && !fields_is_hop(fields, name) &&
-            !(unvalidated && policy_names(fields, TEXT("no-cache"), name)))
+        if (!text_same(name, TEXT("Content-Length")) && !fields_is_hop(fields, name))
             fields_add(output, name, value);
 }
 

@@ -30,8 +30,8 @@ void forward_request(const struct forward *forward, struct buffer *output);
 bool forward_has_looped(const struct request *request, struct text via);
 
 /* Writes the fields of a reply that go on to the client, without those that say how long its body
- * is; those that Cache-Control lets nobody see without validation are left out if `unvalidated`. */
-void forward_fields(struct text fields, bool unvalidated, struct buffer *output);
+ * is. */
+void forward_fields(struct text fields, struct buffer *output);
 /* Adds the proxy to Via; `minor` is the version that it received. */
 void forward_via(unsigned minor, struct text via, struct buffer *output);
 

@@ -71,6 +71,11 @@ static const struct row rows[] = {
      0},
     {"allow", "HOST:PORT", KIND_ALLOW, 0,
      "proxy: connect there, too; may be repeated (loopback addresses alone)", 0},
+    {"cache", "DIR", KIND_TEXT, AT(cache),
+     "proxy: where replies are stored; made if it is not there (cache)", 0},
+    {"cache-size", "SIZE", KIND_SIZE, AT(cache_size),
+     "proxy: of all that is stored; what was not used for longest goes first (256M)", 0},
+    {"no-cache", NULL, KIND_FLAG, AT(no_cache), "proxy: store nothing", 0},
     {"origin-timeout", "S", KIND_SECONDS, AT(origin_timeout),
      "proxy: for an origin that does not connect, answer, or go on (15)", 0},
     {"max-body", "SIZE", KIND_SIZE, AT(max_body),
@@ -475,6 +480,8 @@ enum options_verdict options_read(struct options *options, const struct model *m
         .backlog = 4096,
         .origin_timeout = 15000,
         .max_body = UINT64_C(1) << 30,
+        .cache = "cache",
+        .cache_size = UINT64_C(256) << 20,
     };
     verdict = read_all(options, model, argc, argv);
     settle_crew(options, model);

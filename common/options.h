@@ -67,6 +67,9 @@ struct options {
     int allow_count;
     int origin_timeout; /* milliseconds */
     uint64_t max_body;  /* bytes */
+    const char *cache;
+    uint64_t cache_size; /* bytes */
+    bool no_cache;
     bool classroom;
 };
 

@@ -7,6 +7,8 @@
 
 /* What one step moves before it lets others have a turn. */
 #define TURN_BYTES (4 * 1024 * 1024)
+/* How long a reply is fetched for others after its client has left. */
+#define FINISH_MILLISECONDS 60000
 /* A client that uploads goes on as long as it sends this much in each request timeout. */
 #define UPLOAD_BYTES 16384
 
@@ -66,6 +68,8 @@ enum progress passage_wait(struct errand *errand, unsigned client, unsigned orig
 /* The origin, or the way to it, has failed before anything of a reply went to the client. */
 static enum progress fail(struct errand *errand, int status, const char *problem)
 {
+    if (storage_bridge(errand, 0))
+        return ERRAND_ANSWERED;
     return passage_refuse(errand, status, problem);
 }
 
@@ -158,6 +162,8 @@ static bool make(struct errand *errand)
     if (passage == NULL)
         return false;
     passage->proxy = errand->site->proxy;
+    passage->cache = passage->proxy->cache.shared != NULL ? &passage->proxy->cache : NULL;
+    passage->entry.file = passage->writer.file = passage->lock = -1;
     passage->uploaded = errand->request->framing == FRAMING_NONE;
     pair_start(&passage->pair);
     errand->work = passage;
@@ -180,8 +186,12 @@ static enum progress begin(struct errand *errand)
         status = find_authority(errand, &problem);
     if (status == 0)
         status = find_destination(errand, &problem);
+    if (status == 0 && !storage_begin(errand)) {
+        status = 503;
+        problem = "The proxy has no memory for this request.";
+    }
     if (status == 0)
-        return go_to(passage, STAGE_OPENING);
+        return go_to(passage, passage->reads ? STAGE_LOOKING : STAGE_OPENING);
     passage_refuse(errand, status, problem);
     if (status == 405)
         errand->response->allow = TEXT("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS");
@@ -198,8 +208,15 @@ static bool write_request(struct errand *errand)
         .request = errand->request,
         .authority = passage->authority,
         .via = text_of(passage->proxy->name),
+        .validates = passage->validates,
     };
 
+    if (passage->validates) {
+        forward.etag = passage->kept.etag;
+        forward.modified = passage->kept.modified_text;
+    }
+
+    passage->requested = errand->now.seconds;
     fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};
     fetch->sent = 0;
     if (errand->request->method != METHOD_CONNECT)
@@ -211,10 +228,12 @@ static enum progress fail_to_connect(struct errand *errand)
 {
     const struct passage *passage = errand->work;
 
-    if (passage->late)
-        return fail(errand, 504, "The origin did not accept the connection in time.");
     if (passage->proxy->classroom)
         return fail(errand, 404, "The origin is not running.");
+    if (passage->late || passage->validates)
+        return fail(errand, 504,
+                    passage->late ? "The origin did not accept the connection in time."
+                                  : "The stored reply is stale, and the origin cannot be asked.");
     return fail(errand, 502, "The origin does not accept connections.");
 }
 
@@ -232,19 +251,41 @@ static enum progress try_next(struct errand *errand)
     return fail_to_connect(errand);
 }
 
+bool passage_make_fetch(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+
+    passage->fetch = malloc(sizeof *passage->fetch);
+    if (passage->fetch != NULL)
+        upstream_start(&passage->fetch->upstream);
+    return passage->fetch != NULL;
+}
+
 static enum progress open_origin(struct errand *errand)
 {
     struct passage *passage = errand->work;
 
     if (errand->behind)
         return ERRAND_BEHIND;
-    passage->fetch = malloc(sizeof *passage->fetch);
-    if (passage->fetch == NULL)
+    if (passage->fetch == NULL && !passage_make_fetch(errand))
         return passage_refuse(errand, 503, "The proxy has no memory for this request.");
-    upstream_start(&passage->fetch->upstream);
     if (!write_request(errand))
         return passage_refuse(errand, 431, "The head of the request is too long to be passed on.");
     return try_next(errand);
+}
+
+enum progress passage_ask_again(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+
+    if (passage->retried)
+        return passage_refuse(errand, 502, "The origin confirms what it was not asked about.");
+    passage->retried = true;
+    passage->tried = 0;
+    pair_close(&passage->pair);
+    upstream_close(&passage->fetch->upstream);
+    upstream_start(&passage->fetch->upstream);
+    return go_to(passage, STAGE_OPENING);
 }
 
 static enum progress connect_origin(struct errand *errand)
@@ -422,7 +463,7 @@ static enum progress pass_interim(struct errand *errand)
     buffer_character(&delivery->lines, ' ');
     buffer_add(&delivery->lines, reply->reason);
     buffer_add(&delivery->lines, TEXT("\r\n"));
-    forward_fields(reply->fields, false, &delivery->lines);
+    forward_fields(reply->fields, &delivery->lines);
     buffer_add(&delivery->lines, TEXT("\r\n"));
     /* It is small, and nothing else is on its way: a client whose window is closed has not read
      * what came long before. */
@@ -458,13 +499,30 @@ static void write_framing(const struct reply *reply, const struct delivery *deli
     }
 }
 
-static void write_persistence(const struct errand *errand, struct buffer *lines)
+bool passage_goes_on(const struct errand *errand)
 {
-    if (!errand->stays || !errand->request->keep_alive ||
-        errand->site->protocol == PROTOCOL_SIMPLE || scoreboard_stopping(errand->site->board))
+    return errand->stays && errand->request->keep_alive &&
+           errand->site->protocol != PROTOCOL_SIMPLE;
+}
+
+void passage_write_persistence(const struct errand *errand, struct buffer *lines)
+{
+    if (!passage_goes_on(errand))
         buffer_add(lines, TEXT("Connection: close\r\n"));
     else if (errand->request->minor == 0)
         buffer_add(lines, TEXT("Connection: keep-alive\r\n"));
+    buffer_add(lines, TEXT("\r\n"));
+}
+
+void passage_write_status(const struct errand *errand, int status, struct text reason,
+                          struct buffer *lines)
+{
+    buffer_add(lines,
+               errand->site->protocol == PROTOCOL_SIMPLE ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
+    buffer_number(lines, (uint64_t)status);
+    buffer_character(lines, ' ');
+    buffer_add(lines, reason);
+    buffer_add(lines, TEXT("\r\n"));
 }
 
 static void write_reply(struct errand *errand)
@@ -474,19 +532,13 @@ static void write_reply(struct errand *errand)
     struct delivery *delivery = &passage->fetch->delivery;
     struct buffer *lines = &delivery->lines;
 
-    delivery_start(delivery);
     choose_framing(errand, delivery);
-    buffer_add(lines,
-               errand->site->protocol == PROTOCOL_SIMPLE ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
-    buffer_number(lines, (uint64_t)reply->status);
-    buffer_character(lines, ' ');
-    buffer_add(lines, reply->reason);
-    buffer_add(lines, TEXT("\r\n"));
-    forward_fields(reply->fields, false, lines);
+    passage_write_status(errand, reply->status, reply->reason, lines);
+    forward_fields(reply->fields, lines);
     forward_via(reply->minor, text_of(passage->proxy->name), lines);
+    storage_describe(errand, lines);
     write_framing(reply, delivery, lines);
-    write_persistence(errand, lines);
-    buffer_add(lines, TEXT("\r\n"));
+    passage_write_persistence(errand, lines);
 }
 
 /* A reply without a date has that of its arrival. */
@@ -508,6 +560,13 @@ static enum progress begin_reply(struct errand *errand)
     struct fetch *fetch = passage->fetch;
 
     date_reply(&fetch->upstream, errand->now.seconds);
+    if (passage->validates && fetch->upstream.reply.status == 304)
+        return storage_confirm(errand);
+    if (policy_is_error(fetch->upstream.reply.status) &&
+        storage_bridge(errand, fetch->upstream.reply.status))
+        return ERRAND_ANSWERED;
+    delivery_start(&fetch->delivery);
+    storage_take(errand);
     if (!passage->uploaded)
         errand->stays = false; /* the rest of the request is not wanted any more */
     if (scoreboard_stopping(errand->site->board))
@@ -563,20 +622,22 @@ static enum transfer collect(struct errand *errand, uint64_t *moved)
 {
     struct passage *passage = errand->work;
     struct fetch *fetch = passage->fetch;
+    struct delivery *delivery = &fetch->delivery;
+    enum transfer transfer = TRANSFER_DONE;
     struct text data;
-    enum transfer transfer;
 
-    if (fetch->delivery.complete)
-        return TRANSFER_END;
-    if (!delivery_starves(&fetch->delivery) && fetch->delivery.data.length > 0)
-        return TRANSFER_DONE;
-    transfer = upstream_body(&fetch->upstream, &data);
-    if (transfer == TRANSFER_DONE) {
-        passage_renew(errand);
-        fetch->delivery.data = data;
+    while (transfer == TRANSFER_DONE && !delivery->complete && delivery->data.length == 0 &&
+           *moved < TURN_BYTES) {
+        transfer = upstream_body(&fetch->upstream, &data);
+        if (transfer == TRANSFER_DONE)
+            passage_renew(errand);
+        if (data.length > 0 && !storage_add(errand, data))
+            delivery->data = data;
         *moved += data.length;
+        delivery->complete = fetch->upstream.whole;
+        if (delivery->complete)
+            storage_finish(errand, true);
     }
-    fetch->delivery.complete = fetch->upstream.whole;
     return transfer;
 }
 
@@ -594,40 +655,79 @@ static enum transfer pass_on(struct errand *errand)
     return transfer;
 }
 
-static enum progress deliver(struct errand *errand)
+/* Waits for the origin, the client, or both: who is not waited for has nothing to do. */
+static enum progress wait_for(struct errand *errand, enum transfer theirs, enum transfer ours)
+{
+    struct passage *passage = errand->work;
+
+    if (passage->fetch->delivery.complete)
+        theirs = TRANSFER_END;
+    return passage_wait(errand, errand->client_gone ? 0 : passage_wanted(ours),
+                        passage_wanted(theirs));
+}
+
+/* Once the client has left, the reply is fetched for others alone, and not for ever. */
+static bool is_in_vain(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+
+    if (passage->finish_by == 0)
+        passage->finish_by = errand->now.milliseconds + FINISH_MILLISECONDS;
+    return !passage->storing || errand->now.milliseconds >= passage->finish_by;
+}
+
+enum progress passage_deliver(struct errand *errand)
 {
     struct passage *passage = errand->work;
     struct delivery *delivery = &passage->fetch->delivery;
     uint64_t moved = 0;
 
     for (;;) {
-        enum transfer theirs = collect(errand, &moved), ours;
+        enum transfer theirs = collect(errand, &moved), ours = TRANSFER_DONE;
 
         if (theirs == TRANSFER_FAILED)
             return break_off(errand);
-        ours = errand->client_gone ? TRANSFER_FAILED : pass_on(errand);
-        if (errand->client_gone)
-            return ERRAND_FAILED;
+        if (!errand->client_gone)
+            ours = pass_on(errand);
         if (delivery->ended)
             return ERRAND_DONE;
+        if (errand->client_gone && is_in_vain(errand))
+            return ERRAND_FAILED;
         if (moved >= TURN_BYTES)
-            return passage_wait(errand, PAIR_WRITE, 0);
-        if (ours != TRANSFER_DONE)
-            return passage_wait(errand, passage_wanted(ours), 0);
-        if (theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
-            return passage_wait(errand, 0, passage_wanted(theirs));
+            return errand->client_gone ? passage_wait(errand, 0, PAIR_READ)
+                                       : passage_wait(errand, PAIR_WRITE, 0);
+        if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
+            return wait_for(errand, theirs, ours);
     }
 }
 
 /* ---- the service ---- */
 
+/* What comes after the client has its reply is nothing to tell it. */
+static enum progress conclude(struct errand *errand, enum progress progress)
+{
+    const struct passage *passage = errand->work;
+
+    if (passage == NULL || !passage->background || progress == ERRAND_WAITS)
+        return progress;
+    response_end(errand->response);
+    errand->response->status = passage->served;
+    return ERRAND_DONE;
+}
+
 static enum progress step(struct errand *errand)
 {
     static enum progress (*const stages[])(struct errand *) = {
-        [STAGE_BEGINNING] = begin,           [STAGE_OPENING] = open_origin,
-        [STAGE_CONNECTING] = connect_origin, [STAGE_SENDING] = send_head,
-        [STAGE_UPLOADING] = upload,          [STAGE_AWAITING] = await_head,
-        [STAGE_DELIVERING] = deliver,        [STAGE_TUNNELLING] = tunnel_relay,
+        [STAGE_BEGINNING] = begin,
+        [STAGE_LOOKING] = storage_look,
+        [STAGE_SERVING] = storage_serve,
+        [STAGE_OPENING] = open_origin,
+        [STAGE_CONNECTING] = connect_origin,
+        [STAGE_SENDING] = send_head,
+        [STAGE_UPLOADING] = upload,
+        [STAGE_AWAITING] = await_head,
+        [STAGE_DELIVERING] = passage_deliver,
+        [STAGE_TUNNELLING] = tunnel_relay,
     };
     enum progress progress = ERRAND_GOES_ON;
 
@@ -637,10 +737,10 @@ static enum progress step(struct errand *errand)
         const struct passage *passage = errand->work;
         progress = stages[passage->stage](errand);
     }
-    return progress;
+    return conclude(errand, progress);
 }
 
-static enum progress expire(struct errand *errand)
+static enum progress give_up(struct errand *errand)
 {
     struct passage *passage = errand->work;
 
@@ -660,10 +760,20 @@ static enum progress expire(struct errand *errand)
     case STAGE_TUNNELLING:
         return ERRAND_DONE;
     case STAGE_BEGINNING:
+    case STAGE_LOOKING: /* for what somebody else fetches: it looks again */
+    case STAGE_SERVING:
     case STAGE_OPENING:
         break;
     }
     return ERRAND_WAITS;
+}
+
+static enum progress expire(struct errand *errand)
+{
+    enum progress progress = give_up(errand);
+
+    /* The step that follows goes on. */
+    return conclude(errand, progress == ERRAND_GOES_ON ? ERRAND_WAITS : progress);
 }
 
 static void end(struct errand *errand)
@@ -673,6 +783,7 @@ static void end(struct errand *errand)
     pair_close(&passage->pair);
     if (passage->fetch != NULL)
         upstream_close(&passage->fetch->upstream);
+    storage_end(errand);
     free(passage->fetch);
     free(passage);
 }

@@ -93,11 +93,13 @@ bool proxy_open(struct proxy *proxy, const struct options *options, const struct
     for (int i = 0; i < options->allow_count; i++)
         if (!allow(proxy, "--allow", options->allow[i], 0))
             return false;
-    return true;
+    return options->no_cache || cache_open(&proxy->cache, options->cache, options->cache_size);
 }
 
 void proxy_close(struct proxy *proxy)
 {
+    if (proxy->cache.shared != NULL)
+        cache_close(&proxy->cache);
     free(proxy->hosts);
 }
 

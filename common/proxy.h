@@ -2,6 +2,7 @@
 #ifndef COMMON_PROXY_H
 #define COMMON_PROXY_H
 
+#include "common/cache.h"
 #include "common/destination.h"
 #include "common/listener.h"
 #include "common/site.h"
@@ -19,8 +20,9 @@ struct proxy {
     int allowed_count;
     union address own[LISTENER_LIMIT]; /* where it listens itself */
     int own_count;
-    char name[32]; /* of this very proxy, in Via */
-    int timeout;   /* for the origin, in milliseconds */
+    struct cache cache; /* its `shared` is NULL: none */
+    char name[32];      /* of this very proxy, in Via */
+    int timeout;        /* for the origin, in milliseconds */
     uint64_t body_limit;
     bool classroom;
 };

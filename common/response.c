@@ -52,7 +52,7 @@ void response_start(struct response *response)
     response->body.file = -1;
 }
 
-void response_end(struct response *response)
+static void drop_body(struct response *response)
 {
     if (response->body.file >= 0)
         close(response->body.file);
@@ -60,11 +60,16 @@ void response_end(struct response *response)
         free(response->body.owned);
     if (response->body.shelved != NULL)
         shelf_release(response->body.shelved);
+    response->body = (struct body){.file = -1};
+}
+
+void response_end(struct response *response)
+{
+    drop_body(response);
     if (response->fields != NULL)
         free(response->fields);
     response->fields = NULL;
     response->reason = (struct text){0};
-    response->body = (struct body){.file = -1};
 }
 
 struct body response_page(const struct buffer *page)
@@ -121,6 +126,7 @@ static void settle_ranges(struct response *response, const struct request *reque
         response_refuse(response, 416, "The document has no byte in the range asked for.");
     } else if (count > 0) {
         response->status = 206;
+        response->reason = (struct text){0};
         response->range_count = count;
     }
     if (count > 1 && getrandom(&response->boundary, sizeof response->boundary, 0) < 0)
@@ -136,8 +142,9 @@ void response_settle(struct response *response, const struct request *request, s
         return;
     switch (conditional_judge(request, &validators, now.seconds)) {
     case VERDICT_NOT_MODIFIED:
-        response_end(response);
+        drop_body(response);
         response->status = 304;
+        response->reason = (struct text){0};
         break;
     case VERDICT_FAILED:
         response_refuse(response, 412, "The document is not in the state that was asked for.");
@@ -260,7 +267,7 @@ static void write_location(const struct request *request, struct buffer *output)
 static void write_description(const struct response *response, struct moment now,
                               struct buffer *output)
 {
-    if (response->has_validators)
+    if (response->has_validators && response->fields == NULL)
         write_validators(response, now, output);
     if (response->status == 304 || response->status == 204)
         return;

@@ -48,7 +48,7 @@ struct response {
 
 /* Empties it, for a new reply. */
 void response_start(struct response *response);
-/* Lets go of the body. */
+/* Lets go of all that it holds. */
 void response_end(struct response *response);
 
 /* A body of text from malloc, which is freed with the reply. */

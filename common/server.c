@@ -221,6 +221,8 @@ static void close_sandbox(const struct server *server)
     if (server->options.service->connects) {
         sandbox.connects = true;
         sandbox.port = server->proxy.origin_port;
+        if (server->proxy.cache.shared != NULL)
+            sandbox.cache = server->proxy.cache.directory;
     }
     sandbox_enter(&sandbox);
 }

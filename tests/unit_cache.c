@@ -59,13 +59,11 @@ static struct cache_record record_of(struct text uri)
 static bool store(const struct cache_record *record, const char *request, struct text body)
 {
     struct cache_writer writer;
+    bool stored = cache_begin(&cache, &writer, record, text_of(request)) &&
+                  cache_write(&cache, &writer, body) && cache_commit(&cache, &writer);
 
-    if (!cache_begin(&cache, &writer, record, text_of(request)))
-        return false;
-    if (cache_write(&cache, &writer, body))
-        return cache_commit(&cache, &writer);
-    cache_abandon(&cache, &writer);
-    return false;
+    cache_end(&cache, &writer);
+    return stored;
 }
 
 static bool store_plain(struct text uri, struct text body)
@@ -153,7 +151,7 @@ static void check_unfinished(void **state)
     assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
     assert_true(cache_write(&cache, &writer, TEXT("new")));
     assert_true(holds(URI, "", TEXT("old")));
-    cache_abandon(&cache, &writer);
+    cache_end(&cache, &writer);
     assert_true(holds(URI, "", TEXT("old")));
     assert_int_equal(count_files('t'), 0);
 }
