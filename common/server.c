@@ -240,9 +240,9 @@ static bool make_ready(struct server *server)
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
-    server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (options->service->connects && !proxy_open(&server->proxy, options, &server->listener))
         return false;
+    server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (!options->no_sandbox)
         close_sandbox(server);
     fill_site(server);
