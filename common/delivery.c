@@ -3,6 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
+/* What one step sends before it lets others have a turn. */
+#define TURN_BYTES (4 * 1024 * 1024)
+
 void delivery_start(struct delivery *delivery)
 {
     memset(delivery, 0, offsetof(struct delivery, space));
@@ -91,6 +94,8 @@ enum transfer delivery_send(struct delivery *delivery, struct errand *errand)
     for (;;) {
         enum transfer transfer;
 
+        if (errand->sent >= TURN_BYTES)
+            return TRANSFER_WRITE;
         if (delivery->sent < delivery->lines.length) {
             transfer = send_lines(delivery, errand);
         } else if (delivery->portion > 0) {

@@ -626,8 +626,9 @@ static enum transfer collect(struct errand *errand, uint64_t *moved)
     enum transfer transfer = TRANSFER_DONE;
     struct text data;
 
+    /* A turn does not end before all that was received is taken: nothing would tell of it. */
     while (transfer == TRANSFER_DONE && !delivery->complete && delivery->data.length == 0 &&
-           *moved < TURN_BYTES) {
+           (*moved < TURN_BYTES || upstream_holds(&fetch->upstream))) {
         transfer = upstream_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
             passage_renew(errand);
@@ -693,9 +694,8 @@ enum progress passage_deliver(struct errand *errand)
             return ERRAND_DONE;
         if (errand->client_gone && is_in_vain(errand))
             return ERRAND_FAILED;
-        if (moved >= TURN_BYTES)
-            return errand->client_gone ? passage_wait(errand, 0, PAIR_READ)
-                                       : passage_wait(errand, PAIR_WRITE, 0);
+        if (moved >= TURN_BYTES && theirs == TRANSFER_DONE && !delivery->complete)
+            return wait_for(errand, TRANSFER_READ, ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
         if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
             return wait_for(errand, theirs, ours);
     }

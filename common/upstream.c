@@ -155,6 +155,11 @@ enum transfer upstream_body(struct upstream *upstream, struct text *data)
     return TRANSFER_END;
 }
 
+bool upstream_holds(const struct upstream *upstream)
+{
+    return upstream->start < upstream->end;
+}
+
 void upstream_close(struct upstream *upstream)
 {
     if (upstream->transport.socket >= 0)

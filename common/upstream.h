@@ -39,6 +39,9 @@ enum transfer upstream_head(struct upstream *upstream, enum method method);
  * and it is whole. */
 enum transfer upstream_body(struct upstream *upstream, struct text *data);
 
+/* Whether bytes were received that are not taken yet. */
+bool upstream_holds(const struct upstream *upstream);
+
 void upstream_close(struct upstream *upstream);
 
 #endif

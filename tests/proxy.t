@@ -220,7 +220,7 @@ each_server(sub ($model) {
     $origin->play('/tunnel', reply(200, $big));
     $client = $proxy->connect;
     $client->send("CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\n");
-    ok until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n\z/ }), 'CONNECT is answered';
+    ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n\z/ }), 'CONNECT is answered';
     like $client->pending, qr{^HTTP/1\.1 200 }, 'with 200';
     $client->{buffer} = '';
     $reply = $client->ask("GET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");

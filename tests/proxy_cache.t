@@ -274,16 +274,16 @@ each_server(sub ($model) {
     $reply = get('/while');
     is $reply->{body}, 'old', 'stale-while-revalidate: the stale reply comes at once';
     like $reply->field('Cache-Status'), qr/^fork-vs-thread; hit; ttl=-/, 'Cache-Status says that it is stale';
-    ok until_true(sub { get('/while')->{body} eq 'new' }), 'and the new one is fetched behind it';
+    ok scalar until_true(sub { get('/while')->{body} eq 'new' }), 'and the new one is fetched behind it';
     is $origin->count('/while'), 2, 'once';
     $origin->play('/while304', reply(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'),
         reply(304, undef, %fresh, ETag => '"1"'));
     get('/while304');
     is get('/while304')->{body}, 'old', 'stale-while-revalidate, and nothing has changed';
-    ok until_true(sub { get('/while304')->field('Cache-Status') =~ /hit; ttl=\d/ }), 'it is fresh then';
-    my $stays = $proxy->connect;
+    ok scalar until_true(sub { get('/while304')->field('Cache-Status') =~ /hit; ttl=\d/ }), 'it is fresh then';
     $origin->play('/while2', reply(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'), reply(500, 'no'));
     get('/while2');
+    my $stays = $proxy->connect;
     is $stays->ask(request(GET => $origin->url('/while2')))->{body}, 'old', "a connection that stays ($_)" for 1 .. 3;
     $stays->close;
 

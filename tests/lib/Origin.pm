@@ -3,6 +3,8 @@ package Origin;
 # An origin that plays what a test has written for it, so that a proxy can be asked about every kind of reply. It
 # answers each connection in a process of its own, and keeps each request as it came.
 #
+# (what it plays anew begins anew: its requests are forgotten, and its gates are closed)
+#
 #   my $origin = Origin->new;
 #   $origin->play('/a', reply(200, "one\n", 'Cache-Control' => 'max-age=60'), reply(304, undef, ETag => '"x"'));
 #   ... $origin->url('/a') is asked twice: each reply has its turn, and the last one stays ...
@@ -31,7 +33,7 @@ my $owner = $$;
 # Transfer-Encoding; a field that is undef is left out.
 sub reply ($status, $body, @fields) {
     my $text  = "HTTP/1.1 $status Whatever\r\n";
-    my %given = map { lc $fields[2 * $_] => 1 } 0 .. $#fields / 2;
+    my %given = map { lc $fields[2 * $_] => 1 } 0 .. @fields / 2 - 1;
     unshift @fields, Date => Harness::http_date(time) if !$given{date};
     unshift @fields, Server => 'script' if !$given{server};
     push @fields, 'Content-Length' => length $body
@@ -74,7 +76,7 @@ sub url ($self, $path) { return "http://127.0.0.1:$self->{port}$path" }
 sub file ($self, $kind, $name = '') { return "$self->{scratch}/$kind-" . unpack 'H*', $name }
 
 sub play ($self, $path, @replies) {
-    unlink $self->file(log => $path);
+    unlink $self->file(log => $path), map { $self->file(gate => $$_) } grep { ref } map { @$_ } @replies;
     my $file = $self->file(play => $path);
     nstore([@replies], "$file.new");
     rename "$file.new", $file or die "$file: $!\n";
