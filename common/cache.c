@@ -238,7 +238,7 @@ static void trim(const struct cache *cache)
     struct inventory inventory;
 
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && take_inventory(cache, &inventory)) {
-        if (inventory.size > (int64_t)cache->limit) {
+        if (inventory.size > (int64_t)cache->limit && inventory.count > 0) {
             qsort(inventory.all, inventory.count, sizeof *inventory.all, by_use);
             for (size_t i = 0; i < inventory.count && inventory.size > left; i++)
                 if (unlinkat(cache->directory, inventory.all[i].name, 0) == 0)

@@ -54,13 +54,11 @@ enum progress passage_wait(struct errand *errand, unsigned client, unsigned orig
         (origin == 0 || errand->client_deadline < errand->deadline))
         errand->deadline = errand->client_deadline;
     errand->to_write = false;
-    if ((client | origin) != PAIR_READ && (client | origin) != PAIR_WRITE) {
-        errand->descriptor = pair_watch(&passage->pair, ours, client, theirs, origin);
-    } else if (client != 0 && origin != 0) {
-        errand->descriptor = pair_watch(&passage->pair, ours, client, theirs, origin);
-    } else {
+    if ((client == 0 || origin == 0) && (client | origin) != (PAIR_READ | PAIR_WRITE)) {
         errand->descriptor = client != 0 ? ours : theirs;
         errand->to_write = (client | origin) == PAIR_WRITE;
+    } else {
+        errand->descriptor = pair_watch(&passage->pair, ours, client, theirs, origin);
     }
     return errand->descriptor >= 0 ? ERRAND_WAITS : ERRAND_FAILED;
 }
