@@ -75,17 +75,8 @@ static void find_itself(struct proxy *proxy, const struct listener *listener)
     }
 }
 
-bool proxy_open(struct proxy *proxy, const struct options *options, const struct listener *listener)
+static bool open_all(struct proxy *proxy, const struct options *options)
 {
-    *proxy = (struct proxy){
-        .origin = options->origin,
-        .timeout = options->origin_timeout,
-        .body_limit = options->max_body,
-        .classroom = options->classroom,
-    };
-    read_hosts(proxy);
-    name_itself(proxy);
-    find_itself(proxy, listener);
     if (proxy->origin != NULL && !allow(proxy, "--origin", proxy->origin, 80))
         return false;
     if (proxy->origin != NULL)
@@ -96,9 +87,27 @@ bool proxy_open(struct proxy *proxy, const struct options *options, const struct
     return options->no_cache || cache_open(&proxy->cache, options->cache, options->cache_size);
 }
 
+bool proxy_open(struct proxy *proxy, const struct options *options, const struct listener *listener)
+{
+    *proxy = (struct proxy){
+        .origin = options->origin,
+        .timeout = options->origin_timeout,
+        .body_limit = options->max_body,
+        .classroom = options->classroom,
+        .cache.directory = -1,
+    };
+    read_hosts(proxy);
+    name_itself(proxy);
+    find_itself(proxy, listener);
+    if (open_all(proxy, options))
+        return true;
+    proxy_close(proxy);
+    return false;
+}
+
 void proxy_close(struct proxy *proxy)
 {
-    if (proxy->cache.shared != NULL)
+    if (proxy->cache.directory >= 0)
         cache_close(&proxy->cache);
     free(proxy->hosts);
 }
