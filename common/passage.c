@@ -9,6 +9,8 @@
 #define TURN_BYTES (4 * 1024 * 1024)
 /* How long a reply is fetched for others after its client has left. */
 #define FINISH_MILLISECONDS 60000
+/* Replies before the final one. */
+#define INTERIM_LIMIT 100
 /* A client that uploads goes on as long as it sends this much in each request timeout. */
 #define UPLOAD_BYTES 16384
 
@@ -332,7 +334,7 @@ static enum progress send_head(struct errand *errand)
         return go_to(passage, STAGE_AWAITING);
     content_begin(&passage->content, errand->request->framing, errand->request->content_length,
                   passage->proxy->body_limit);
-    errand->client_deadline = errand->now.milliseconds + errand->site->request_timeout;
+    passage->upload_until = errand->now.milliseconds + errand->site->request_timeout;
     return go_to(passage, STAGE_UPLOADING);
 }
 
@@ -377,13 +379,17 @@ static enum content_progress take_piece(struct errand *errand)
 
 static enum transfer receive(struct errand *errand)
 {
+    struct passage *passage = errand->work;
     size_t count;
     enum transfer transfer =
         errand->client->kind->read(errand->client, errand->room, errand->room_size, &count);
 
     errand->received = (struct text){errand->room, count};
-    if (count >= UPLOAD_BYTES || errand->client_deadline == 0)
-        errand->client_deadline = errand->now.milliseconds + errand->site->request_timeout;
+    passage->upload_moved += count;
+    if (passage->upload_moved >= UPLOAD_BYTES) {
+        passage->upload_moved = 0;
+        passage->upload_until = errand->now.milliseconds + errand->site->request_timeout;
+    }
     return transfer;
 }
 
@@ -395,7 +401,7 @@ static enum progress await_client(struct errand *errand, enum transfer transfer)
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
         return ERRAND_FAILED; /* it has left in the middle of its request */
     passage->client_slow = true;
-    passage_renew(errand);
+    passage->origin = passage->upload_until; /* the origin has its time again when it is sent to */
     return passage_wait(errand, passage_wanted(transfer), PAIR_READ);
 }
 
@@ -424,9 +430,12 @@ static enum progress upload(struct errand *errand)
         enum transfer transfer = send_piece(errand);
 
         if (transfer == TRANSFER_WRITE)
-            return passage_wait(errand, 0, PAIR_WRITE);
-        if (transfer != TRANSFER_DONE || passage->uploaded)
+            return answers_early(errand, &early) ? early
+                                                 : passage_wait(errand, 0, PAIR_READ | PAIR_WRITE);
+        if (transfer != TRANSFER_DONE || passage->uploaded) {
+            passage_renew(errand);
             return go_to(passage, STAGE_AWAITING);
+        }
         if (take_piece(errand) == CONTENT_REFUSED)
             return passage_refuse(errand, passage->content.status, passage->content.problem);
         if (passage->piece.length > 0 || passage->uploaded)
@@ -451,6 +460,8 @@ static enum progress pass_interim(struct errand *errand)
     const struct reply *reply = &passage->fetch->upstream.reply;
     struct delivery *delivery = &passage->fetch->delivery;
 
+    if (++passage->interims > INTERIM_LIMIT)
+        return fail(errand, 502, "The origin does not come to an end with what it says before.");
     if (reply->status == 101)
         return fail(errand, 502, "The origin changes to a protocol that nobody has asked for.");
     if (errand->request->minor == 0 || errand->site->protocol == PROTOCOL_SIMPLE)

@@ -70,9 +70,12 @@ struct passage {
 
     /* The request's body. */
     struct content content;
-    struct text piece; /* of it, that is being sent */
-    bool uploaded;     /* all of it is sent, or there is none */
-    bool client_slow;  /* it is the client that is waited for */
+    struct text piece;    /* of it, that is being sent */
+    bool uploaded;        /* all of it is sent, or there is none */
+    bool client_slow;     /* it is the client that is waited for */
+    int64_t upload_until; /* it must have sent something by then, in milliseconds */
+    size_t upload_moved;  /* since that was set */
+    int interims;         /* replies before the final one */
 
     /* A tunnel: who has ended. */
     bool client_ended, origin_ended;

@@ -19,7 +19,9 @@ static void read_hosts(struct proxy *proxy)
 
     proxy->hosts = malloc(HOSTS_LIMIT);
     if (file != NULL && proxy->hosts != NULL)
-        proxy->hosts_length = fread(proxy->hosts, 1, HOSTS_LIMIT, file);
+        proxy->hosts_length = fread(proxy->hosts, 1, HOSTS_LIMIT - 1, file);
+    if (proxy->hosts != NULL)
+        proxy->hosts[proxy->hosts_length++] = '\n'; /* the last line may have no end */
     if (file != NULL)
         fclose(file);
 }

@@ -214,6 +214,15 @@ each_server(sub ($model) {
     is $client->reply->{status}, 408, 'a client that does not send its body: 408';
     $client->close;
     $proxy->stop(%few);
+    $proxy = start_proxy('--origin-timeout', 20, '--request-timeout', 0.3);
+    $client = $proxy->connect;
+    $client->send(request(POST => $origin->url('/upload'), 'Content-Length' => 100, body => 'abc'));
+    is $client->reply->{status}, 408, 'whatever time the origin has';
+    $client->close;
+    $origin->play('/talks', [("HTTP/1.1 103 Hints\r\n\r\n") x 1000, reply(200, 'x')->[0]]);
+    my @said = $proxy->exchange(request(GET => $origin->url('/talks'), Connection => 'close'));
+    is $said[-1]{status}, 502, 'an origin that talks without end: 502';
+    $proxy->stop(%few);
 
     # --- tunnels ---
     $proxy = start_proxy();
@@ -241,6 +250,18 @@ each_server(sub ($model) {
     is $direct->{out}, '200 ' . length $big, 'curl through a tunnel';
     ($direct) = run_command('curl', '-s', '-x', $proxy->url, '-d', 'a=b', '-o', '/dev/null', '-w', '%{http_code}', $origin->url('/method'));
     is $direct->{out}, '200', 'curl through the proxy';
+    my ($chromium) = grep { command_exists($_) } qw(chromium chromium-browser google-chrome);
+    if (!$chromium || sanitized() || $model->{single}) {
+        skip_case('a browser: none here, or too slow, or it wants several connections');
+    } else {
+        $origin->play('/page.html', reply(200, '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>', 'Content-Type' => 'text/html'));
+        $origin->play('/page.js', reply(200, 'document.getElementById("p").textContent = "by " + "proxy"', 'Content-Type' => 'text/javascript'));
+        my $profile = scratch();
+        my $page = run_command($chromium, qw(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking),
+            "--user-data-dir=$profile", '--proxy-server=' . ($proxy->url =~ s{/\z}{}r), '--proxy-bypass-list=<-loopback>', '--dump-dom', $origin->url('/page.html'));
+        like $page->{out}, qr{<p id="p">by proxy</p>}, 'a browser that is set to use it shows a page with its script';
+        like +($origin->requests('/page.js'))[0] // '', qr/^Via: 1\.1 fork-vs-thread/m, 'which came through the proxy';
+    }
     $proxy->stop(%few);
 
     # --- before one origin ---
