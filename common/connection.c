@@ -806,7 +806,8 @@ void connection_expire(struct connection *connection)
 void connection_close(struct connection *connection)
 {
     if (connection->exchange != NULL) {
-        end_errand(connection);
+        if (connection->exchange->errand.work != NULL)
+            end_errand(connection);
         response_end(&connection->exchange->response);
         free_input(connection->exchange);
         free_output(connection->exchange);

@@ -3,27 +3,36 @@
 #include "common/options.h"
 
 #include <err.h>
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define HOSTS_FILE  "/etc/hosts"
 #define HOSTS_LIMIT (64 * 1024)
 
-/* A file of more than that is read as far as it goes: the names behind are not known. */
+/* A file of more than that is read as far as it goes: the names behind are not known. Children
+ * inherit the text, and have nothing to free: so it is no memory of malloc. */
 static void read_hosts(struct proxy *proxy)
 {
-    FILE *file = fopen(HOSTS_FILE, "re");
+    int file = open(HOSTS_FILE, O_RDONLY | O_CLOEXEC);
+    void *memory =
+        mmap(NULL, HOSTS_LIMIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ssize_t count;
 
-    proxy->hosts = malloc(HOSTS_LIMIT);
-    if (file != NULL && proxy->hosts != NULL)
-        proxy->hosts_length = fread(proxy->hosts, 1, HOSTS_LIMIT - 1, file);
-    if (proxy->hosts != NULL)
+    if (memory != MAP_FAILED) {
+        proxy->hosts = memory;
+        while (file >= 0 && proxy->hosts_length < HOSTS_LIMIT - 1 &&
+               (count = read(file, proxy->hosts + proxy->hosts_length,
+                             HOSTS_LIMIT - 1 - proxy->hosts_length)) > 0)
+            proxy->hosts_length += (size_t)count;
         proxy->hosts[proxy->hosts_length++] = '\n'; /* the last line may have no end */
-    if (file != NULL)
-        fclose(file);
+    }
+    if (file >= 0)
+        close(file);
 }
 
 static struct text hosts_of(const struct proxy *proxy)
@@ -111,7 +120,9 @@ void proxy_close(struct proxy *proxy)
 {
     if (proxy->cache.directory >= 0)
         cache_close(&proxy->cache);
-    free(proxy->hosts);
+    if (proxy->hosts != NULL)
+        munmap(proxy->hosts, HOSTS_LIMIT);
+    proxy->hosts = NULL;
 }
 
 static bool is_allowed(const struct proxy *proxy, const union address *address)
