@@ -234,6 +234,7 @@ static enum outcome begin_errand(struct connection *connection)
         .stays = true,
     };
     response_start(&exchange->response);
+    connection->on_errand = true;
     connection->taken = connection->sent;
     return go_to(connection, CONNECTION_RELAYING);
 }
@@ -322,7 +323,7 @@ static void end_errand(struct connection *connection)
 
     if (errand->work != NULL)
         connection->site->service->end(errand);
-    errand->work = NULL;
+    connection->on_errand = false;
     if (!errand->stays) {
         connection->closing = true;
         connection->client_closes = false;
@@ -692,7 +693,6 @@ void connection_lend(struct connection *connection, struct exchange *exchange)
     use_small_input(exchange);
     use_small_output(exchange);
     exchange->portion = 0;
-    exchange->errand.work = NULL;
     request_start(&exchange->request);
     response_start(&exchange->response);
 }
@@ -806,7 +806,7 @@ void connection_expire(struct connection *connection)
 void connection_close(struct connection *connection)
 {
     if (connection->exchange != NULL) {
-        if (connection->exchange->errand.work != NULL)
+        if (connection->on_errand)
             end_errand(connection);
         response_end(&connection->exchange->response);
         free_input(connection->exchange);

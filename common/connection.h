@@ -17,7 +17,6 @@ struct exchange {
     struct response response;
     struct request request;
     struct content content;
-    struct errand errand; /* for a service that works in steps */
 
     /* What is left of the reply's body. */
     uint64_t offset;     /* of the next byte */
@@ -33,6 +32,7 @@ struct exchange {
     size_t output_sent;
     char input_space[1024];
     char output_space[1536];
+    struct errand errand; /* at the end: not touched unless a service works in steps */
 };
 
 enum connection_state {
@@ -56,6 +56,7 @@ struct connection {
     bool idle;                  /* between two requests */
     bool drained;               /* the last read took all there was */
     bool answered;              /* the service has said what the reply is */
+    bool on_errand;             /* a service works in steps, and has to be let go of */
     bool closing;               /* no further request will be read */
     bool client_closes;         /* the client asked for that, and will not send more */
     uint64_t sent;              /* bytes, in all */

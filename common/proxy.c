@@ -15,7 +15,7 @@
 #define HOSTS_LIMIT (64 * 1024)
 
 /* A file of more than that is read as far as it goes: the names behind are not known. Children
- * inherit the text, and have nothing to free: so it is no memory of malloc. */
+ * inherit what stands here, and have nothing to free: so it is no memory of malloc. */
 static void read_hosts(struct proxy *proxy)
 {
     int file = open(HOSTS_FILE, O_RDONLY | O_CLOEXEC);
@@ -98,8 +98,15 @@ static bool open_all(struct proxy *proxy, const struct options *options)
     return options->no_cache || cache_open(&proxy->cache, options->cache, options->cache_size);
 }
 
-bool proxy_open(struct proxy *proxy, const struct options *options, const struct listener *listener)
+struct proxy *proxy_open(const struct options *options, const struct listener *listener)
 {
+    struct proxy *proxy =
+        mmap(NULL, sizeof *proxy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (proxy == MAP_FAILED) {
+        warn("cannot make ready");
+        return NULL;
+    }
     *proxy = (struct proxy){
         .origin = options->origin,
         .timeout = options->origin_timeout,
@@ -111,9 +118,9 @@ bool proxy_open(struct proxy *proxy, const struct options *options, const struct
     name_itself(proxy);
     find_itself(proxy, listener);
     if (open_all(proxy, options))
-        return true;
+        return proxy;
     proxy_close(proxy);
-    return false;
+    return NULL;
 }
 
 void proxy_close(struct proxy *proxy)
@@ -122,7 +129,7 @@ void proxy_close(struct proxy *proxy)
         cache_close(&proxy->cache);
     if (proxy->hosts != NULL)
         munmap(proxy->hosts, HOSTS_LIMIT);
-    proxy->hosts = NULL;
+    munmap(proxy, sizeof *proxy);
 }
 
 static bool is_allowed(const struct proxy *proxy, const union address *address)

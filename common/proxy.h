@@ -27,9 +27,8 @@ struct proxy {
     bool classroom;
 };
 
-/* Reads what it needs before the sandbox closes. Says why not, and returns false. */
-bool proxy_open(struct proxy *proxy, const struct options *options,
-                const struct listener *listener);
+/* Reads what it needs before the sandbox closes. Says why not, and returns NULL. */
+struct proxy *proxy_open(const struct options *options, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
 
 /* Keeps of the destination what the proxy may connect to. 0, or the status of a refusal, with

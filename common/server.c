@@ -161,7 +161,7 @@ static void fill_site(struct server *server)
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
     server->site.board = server->board;
-    server->site.proxy = &server->proxy;
+    server->site.proxy = server->proxy;
     if (server->model->lasting && !options->no_shelf)
         server->site.shelf = shelf_make();
 }
@@ -218,11 +218,11 @@ static void close_sandbox(const struct server *server)
 {
     struct sandbox sandbox = {.root = server->site.root, .cache = -1};
 
-    if (server->options.service->connects) {
+    if (server->proxy != NULL) {
         sandbox.connects = true;
-        sandbox.port = server->proxy.origin_port;
-        if (server->proxy.cache.shared != NULL)
-            sandbox.cache = server->proxy.cache.directory;
+        sandbox.port = server->proxy->origin_port;
+        if (server->proxy->cache.shared != NULL)
+            sandbox.cache = server->proxy->cache.directory;
     }
     sandbox_enter(&sandbox);
 }
@@ -240,7 +240,8 @@ static bool make_ready(struct server *server)
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
-    if (options->service->connects && !proxy_open(&server->proxy, options, &server->listener))
+    if (options->service->connects &&
+        (server->proxy = proxy_open(options, &server->listener)) == NULL)
         return false;
     server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (!options->no_sandbox)
@@ -756,8 +757,8 @@ int server_close(struct server *server)
         server->model->collect(server, all);
     if (server->site.shelf != NULL && all)
         shelf_free(server->site.shelf);
-    if (server->options.service->connects && all)
-        proxy_close(&server->proxy);
+    if (server->proxy != NULL && all)
+        proxy_close(server->proxy);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

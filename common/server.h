@@ -18,7 +18,7 @@ struct server {
     const struct model *model;
     struct options options;
     struct site site;
-    struct proxy proxy;
+    struct proxy *proxy; /* or NULL */
     struct scoreboard *board;
     struct listener listener;
     struct listener *twins; /* where each worker has a listener: those of all but the first */
