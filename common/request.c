@@ -1,5 +1,7 @@
 #include "common/request.h"
 
+#include "common/fields.h"
+
 #include <string.h>
 
 static const struct text methods[METHOD_UNKNOWN] = {
@@ -444,15 +446,7 @@ enum request_progress request_read(struct request *request, struct text bytes, s
 bool request_next(const struct request *request, size_t *from, struct text *name,
                   struct text *value)
 {
-    struct text rest = {request->fields.data + *from, request->fields.length - *from};
-    struct text line;
-
-    if (!take_until(&rest, '\n', &line) || !take_until(&line, ':', name))
-        return false; /* the empty line at the end */
-    line.length--;    /* the CR */
-    *value = text_trim(line);
-    *from = request->fields.length - rest.length;
-    return true;
+    return fields_next(request->fields, from, name, value);
 }
 
 bool request_field(const struct request *request, enum field_name known, size_t *from,

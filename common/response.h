@@ -23,10 +23,15 @@ struct body {
     char *owned;             /* from malloc, and freed with the reply; or NULL */
     struct shelved *shelved; /* let go of with the reply; or NULL */
     int file;                /* closed with the reply; or -1 */
+    uint64_t start;          /* of the body in the file */
 };
 
 struct response {
     int status;
+    struct text reason; /* or empty, for the usual one */
+    char *fields;       /* instead of those that the server writes: lines, from malloc, freed with
+                         * the reply; or NULL */
+    size_t fields_length;
     struct text type; /* media type */
     struct text allow;
     const struct request *moved_to; /* whose target wants a slash behind its path; or NULL */
@@ -43,7 +48,7 @@ struct response {
 
 /* Empties it, for a new reply. */
 void response_start(struct response *response);
-/* Lets go of the body. */
+/* Lets go of all that it holds. */
 void response_end(struct response *response);
 
 /* A body of text from malloc, which is freed with the reply. */

@@ -48,6 +48,9 @@ static bool open_root(struct server *server)
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
     const char *root = server->options.root;
 
+    server->site.root = -1;
+    if (server->options.service->connects)
+        return true;
     server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
     if (server->site.root >= 0)
         return true;
@@ -79,6 +82,8 @@ static void raise_descriptors(struct server *server)
     struct rlimit limit;
 
     server->limit = wanted;
+    if (each > 0)
+        each += server->options.service->descriptors;
     if (each == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     limit.rlim_cur = limit.rlim_max;
@@ -156,22 +161,28 @@ static void fill_site(struct server *server)
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
     server->site.board = server->board;
+    server->site.proxy = server->proxy;
     if (server->model->lasting && !options->no_shelf)
         server->site.shelf = shelf_make();
 }
 
 void server_ready(const struct server *server)
 {
-    const char *root = server->options.root;
-    size_t length = strlen(root);
+    const char *root = server->options.root, *origin = server->options.origin;
     char url[80], crew[80] = "";
 
     listener_url(&server->listener, url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
                  options_way(server->options.accept));
-    printf("%s: %s serves %s%s, %s%s\n", server->model->name, url, root,
-           root[length - 1] == '/' ? "" : "/", server->model->summary, crew);
+    printf("%s: %s ", server->model->name, url);
+    if (!server->options.service->connects)
+        printf("serves %s%s", root, root[strlen(root) - 1] == '/' ? "" : "/");
+    else if (origin != NULL)
+        printf("is a proxy before http://%s/", origin);
+    else
+        printf("is a proxy");
+    printf(", %s%s\n", server->model->summary, crew);
     fflush(stdout);
 }
 
@@ -203,6 +214,19 @@ static bool open_twins(struct server *server)
     return good;
 }
 
+static void close_sandbox(const struct server *server)
+{
+    struct sandbox sandbox = {.root = server->site.root, .cache = -1};
+
+    if (server->proxy != NULL) {
+        sandbox.connects = true;
+        sandbox.port = server->proxy->origin_port;
+        if (server->proxy->cache.shared != NULL)
+            sandbox.cache = server->proxy->cache.directory;
+    }
+    sandbox_enter(&sandbox);
+}
+
 static bool make_ready(struct server *server)
 {
     const struct options *options = &server->options;
@@ -216,9 +240,12 @@ static bool make_ready(struct server *server)
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
+    if (options->service->connects &&
+        (server->proxy = proxy_open(options, &server->listener)) == NULL)
+        return false;
     server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (!options->no_sandbox)
-        sandbox_enter(server->site.root);
+        close_sandbox(server);
     fill_site(server);
     return true;
 }
@@ -730,6 +757,8 @@ int server_close(struct server *server)
         server->model->collect(server, all);
     if (server->site.shelf != NULL && all)
         shelf_free(server->site.shelf);
+    if (server->proxy != NULL && all)
+        proxy_close(server->proxy);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

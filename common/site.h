@@ -3,6 +3,7 @@
 #define COMMON_SITE_H
 
 #include "common/date.h"
+#include "common/errand.h"
 #include "common/request.h"
 #include "common/response.h"
 #include "common/scoreboard.h"
@@ -16,14 +17,26 @@ enum protocol {
 
 struct site;
 
-/* A service fills in a reply. It knows neither the model nor the transport. */
+/* A service fills in a reply. It does not know the model. */
 struct service {
     const char *name;
+    bool connects;   /* to others; and it has no documents of its own */
+    int descriptors; /* that a connection may need beside those that files take */
+    /* At once. */
     void (*answer)(const struct site *site, const struct request *request, struct moment now,
                    struct response *response);
+    /* Or, where it has to wait for others, in steps. It reads the request's body itself. */
+    enum progress (*step)(struct errand *errand);
+    /* Its deadline has passed. */
+    enum progress (*expire)(struct errand *errand);
+    /* Lets go of what it holds. */
+    void (*end)(struct errand *errand);
 };
 
 extern const struct service service_files;
+extern const struct service service_proxy;
+
+struct proxy;
 
 struct site {
     const struct service *service;
@@ -33,6 +46,7 @@ struct site {
     struct shelf *shelf;                              /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
+    const struct proxy *proxy;                        /* NULL: none */
     struct scoreboard *board;
 };
 

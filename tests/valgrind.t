@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Origin;
 
 my $place = scratch();
 my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/openat2.c');
@@ -36,6 +37,23 @@ each_server(sub ($model) {
     $server->signal('USR1');
     ok until_true(sub { -s "$logs/stats.json" }), 'under valgrind statistics';
     $server->stop;
+
+    my $origin = Origin->new;
+    $origin->play('/kept', reply(200, 'kept', 'Cache-Control' => 'max-age=60', Age => 50, ETag => '"1"', Vary => 'Accept'));
+    $origin->play('/stale', reply(200, 'stale', 'Cache-Control' => 'max-age=60, stale-while-revalidate=900', Age => 100, ETag => '"1"'),
+        reply(304, undef, ETag => '"1"'));
+    $origin->play('/bad', ["HTTP/1.1 200 OK\r\nA\r\n\r\n"]);
+    my $proxy = start_server(path => $model->{path},
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=all', '--errors-for-leak-kinds=definite,indirect,possible',
+            '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
+        environment => { LD_PRELOAD => "$place/openat2.so" },
+        options => ['--no-sandbox', '--service', 'proxy', '--cache', "$logs/cache"]);
+    @replies = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
+        ['/kept', Range => 'bytes=0-1'], ['/stale'], ['/stale'], ['/stale'], ['/bad'], ['/none', 'Cache-Control' => 'only-if-cached'];
+    is_deeply [map { $_->{status} } @replies], [200, 200, 200, 206, 200, 200, 200, 502, 504], 'under valgrind the proxy';
+    is $proxy->exchange(request(POST => $origin->url('/kept'), 'Content-Length' => 3, body => 'abc', Connection => 'close'))->{status}, 200,
+        'under valgrind a body for the origin';
+    $proxy->stop(warnings => qr/limit of \d+ descriptors/);
 
     my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
     ok scalar(@reports), 'valgrind has reported';
