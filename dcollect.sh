@@ -37,7 +37,8 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --calls 1,2,5                    requests per connection (httperf)
   --processors all,1,2             what the server is held to; the load gets the rest
   --scheme http,https   --protocol simple,persistent,pipelined   --service files
-  --load ab,httperf,wrk            the load generator
+  --load ab,httperf,wrk,witness    the load generator
+  --idle 0,100   --slow 0,10       clients that hold a connection meanwhile: silent; a byte a second
 and for every run:
   --baseline SERVER    what the others are compared with (the first)
   --rate N             connections a second (httperf, at concurrency 1)
@@ -85,15 +86,21 @@ conclude() {
     echo "         $1/index.html"
 }
 
+# build STUDY-FILE WANTED:PACKAGE...
 build() {
     # shellcheck source=collect/install.sh
     . "$project/collect/install.sh"
     install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox \
-        cmark-gfm:cmark-gfm "$@" ||
+        cmark-gfm:cmark-gfm "${@:2}" ||
         exit 1
     if ! make -s -C "$project" >"$work/make" 2>&1; then
         cat "$work/make" >&2
         complain 1 'the servers do not build'
+    fi
+    # Servers that die of one request, for a study with a fault.
+    if [[ $(study_key "$1" fault) ]] && ! make -s -C "$project" crash >"$work/make" 2>&1; then
+        cat "$work/make" >&2
+        complain 1 'the servers with a fault do not build'
     fi
 }
 
@@ -174,9 +181,9 @@ while (($#)); do
         ;;
     --resume=*) resume=${argument#*=} ;;
     --servers | --files | --concurrency | --requests | --repetitions | --keepalive | --calls | --processors | --scheme | --protocol | \
-        --service | --load | --baseline | --rate | --duration | --timeout | --seed | --output | \
+        --service | --load | --idle | --slow | --baseline | --rate | --duration | --timeout | --seed | --output | \
         --servers=* | --files=* | --concurrency=* | --requests=* | --repetitions=* | --keepalive=* | --calls=* | --processors=* | \
-        --scheme=* | --protocol=* | --service=* | --load=* | --baseline=* | --rate=* | --duration=* | --timeout=* | --seed=* | --output=*)
+        --scheme=* | --protocol=* | --service=* | --load=* | --idle=* | --slow=* | --baseline=* | --rate=* | --duration=* | --timeout=* | --seed=* | --output=*)
         name=${argument%%=*} name=${name#--}
         if [[ $argument == *=* ]]; then
             value=${argument#*=}
@@ -242,7 +249,7 @@ if [[ $resume ]]; then
     dir=${resume%/}
     if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then complain 2 "$dir holds no plan to go on with"; fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$dir/plan.tsv")")
-    build "${programs[@]}"
+    build "$dir/study.txt" "${programs[@]}"
     echo "Going on with $dir" >&2
 else
     # ---- a new one ----
@@ -286,7 +293,7 @@ else
         make_plan
     fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$draft.plan")")
-    build "${programs[@]}"
+    build "$draft" "${programs[@]}"
 
     dir=${output:-results/$study/$(date +%Y%m%d-%H%M%S)}
     if [[ $dir != /* && ! $output ]]; then cd -- "$project"; fi

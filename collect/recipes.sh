@@ -86,7 +86,8 @@ recipe_options() {
 }
 
 # Sets recipe_argv, the command that runs LABEL in the foreground, and for a peer writes its configuration into FOLDER.
-# Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers.
+# Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers. Where the study sets
+# idle_timeout and request_timeout, in seconds, all servers get them.
 recipe_command() {
     local label=$1 folder=$2 port=$3 name options=()
     name=$(recipe_name "$label")
@@ -104,6 +105,8 @@ recipe_command() {
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
         if [[ $service != files ]]; then options+=(--service "$service"); fi
         if [[ $scheme == https ]]; then options+=(--tls); fi
+        if [[ ${idle_timeout:-} ]]; then options+=(--idle-timeout "$idle_timeout"); fi
+        if [[ ${request_timeout:-} ]]; then options+=(--request-timeout "$request_timeout"); fi
         recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" --stats "$folder/stats" "${options[@]}" 0)
         ;;
     esac
@@ -130,7 +133,8 @@ http {
     access_log off;
     sendfile on;
     types { text/plain txt; text/html html; }
-    keepalive_timeout $recipe_idle;
+    keepalive_timeout ${idle_timeout:-$recipe_idle};
+    ${request_timeout:+client_header_timeout $request_timeout;}
     keepalive_requests 1000000000;
     client_body_temp_path $folder/body;
     proxy_temp_path $folder/proxy;
@@ -157,7 +161,8 @@ server.listen-backlog = $recipe_backlog
 server.pid-file = "$folder/lighttpd.pid"
 server.upload-dirs = ( "$folder" )
 server.max-worker = $((workers > 1 ? workers : 0))
-server.max-keep-alive-idle = $recipe_idle
+server.max-keep-alive-idle = ${idle_timeout:-$recipe_idle}
+${request_timeout:+server.max-read-idle = $request_timeout}
 server.max-keep-alive-requests = 65535
 server.max-connections = 4096
 server.max-fds = 8192
@@ -190,7 +195,7 @@ TypesConfig /dev/null
 AddType text/plain .txt
 AddType text/html .html
 KeepAlive On
-KeepAliveTimeout $recipe_idle
+KeepAliveTimeout ${idle_timeout:-$recipe_idle}
 MaxKeepAliveRequests 0
 MaxConnectionsPerChild 0
 DocumentRoot "$documents"
@@ -202,6 +207,9 @@ DocumentRoot "$documents"
     Require all granted
 </Directory>
 END
+        if [[ ${request_timeout:-} ]]; then
+            printf 'LoadModule reqtimeout_module %s/mod_reqtimeout.so\nRequestReadTimeout header=%s\n' "$modules" "$request_timeout"
+        fi
         if [[ $user ]]; then printf 'User %s\nGroup %s\n' "$user" "$(id -gn "$user")"; fi
         # A process or a thread per connection each, enough of both for every concurrency; started as the processors are.
         case $model in

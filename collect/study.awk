@@ -22,7 +22,7 @@ function trim(text) {
 }
 
 function study_load(path,    line, at, status) {
-    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load", factor, " ")
+    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow", factor, " ")
     while ((status = (getline line < path)) > 0) {
         sub(/^[ \t]*#.*/, "", line)
         sub(/[ \t]#.*/, "", line)
@@ -54,6 +54,7 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
     if ((getline line < path) <= 0) fail("runs.tsv is empty")
     columns = split(line, column_name, "\t")
     for (i = 1; i <= columns; i++) column[column_name[i]] = i
+    factors_drop(column)
     for (i = 1; i <= factor_count; i++) if (!(factor[i] in column)) fail("runs.tsv has no column " factor[i])
     if (!("rps" in column) || !("valid" in column)) fail("runs.tsv has no column rps or valid")
     run_count = cell_count = blocks = 0
@@ -81,6 +82,12 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
         run_at[run_cell[i], run[i, "block"]] = i
     }
     study_known()
+}
+
+# Results of the time before there were clients that hold connections know nothing of them.
+function factors_drop(column) {
+    while (factor_count && (factor[factor_count] == "idle" || factor[factor_count] == "slow") && !(factor[factor_count] in column))
+        delete factor[factor_count--]
 }
 
 # What follows from the cells.
@@ -148,7 +155,7 @@ function cells_sort(    i, j, gap, fields, f, order, k, keys) {
 
 function x_choose(    names, n, i, j, numbers) {
     x_name = ""
-    n = split("concurrency requests calls", names, " ")
+    n = split("concurrency requests calls idle slow", names, " ")
     for (i = 1; i <= n; i++) {
         numbers = 1
         for (j = 1; j <= level_count[names[i]]; j++) if (level[names[i], j] !~ /^[0-9.]+$/) numbers = 0
@@ -222,7 +229,7 @@ function parts_find(    i, c, list) {
 
 # Makes parts of the cells list[1..n], which are alike in the first `at` of the factors that parts are split by.
 function part_split(list, n, at,    words, count, name, i, c, value, values, seen, group, size) {
-    count = split("root load protocol service scheme keepalive processors calls requests", words, " ")
+    count = split("root load protocol service scheme keepalive processors calls requests idle slow", words, " ")
     if (at >= 1 && (at >= count || is_factorial(list, n))) {
         part_count++
         part_text[part_count] = ""

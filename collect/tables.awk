@@ -5,6 +5,8 @@
 function summary_load(path,    line, names, fields, columns, n, i, c, f) {
     if ((getline line < path) <= 0) fail("cannot read " path)
     columns = split(line, names, "\t")
+    for (i = 1; i <= columns; i++) summary_column[names[i]] = i
+    factors_drop(summary_column)
     while ((getline line < path) > 0) {
         split(line, fields, "\t")
         c = ++cell_count
