@@ -46,6 +46,7 @@ struct options {
     int bind_count;
     uint16_t port;
     const struct service *service;
+    int max_age; /* seconds */
     enum protocol protocol;
     int max_connections;
     int workers; /* of a crew; or 0 */

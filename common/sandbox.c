@@ -101,7 +101,7 @@ void sandbox_enter(int root)
         return;
     }
     ruleset = syscall(SYS_landlock_create_ruleset, &rules, size, 0);
-    if (ruleset < 0 || !allow_reading((int)ruleset, root) ||
+    if (ruleset < 0 || (root >= 0 && !allow_reading((int)ruleset, root)) ||
         syscall(SYS_landlock_restrict_self, (int)ruleset, 0) < 0)
         warn("cannot enter the sandbox");
     if (ruleset >= 0)

@@ -48,6 +48,9 @@ static bool open_root(struct server *server)
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
     const char *root = server->options.root;
 
+    server->site.root = -1;
+    if (server->options.service->serves != NULL)
+        return true;
     server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
     if (server->site.root >= 0)
         return true;
@@ -152,6 +155,7 @@ static void fill_site(struct server *server)
     server->site.service = options->service;
     server->site.protocol = options->protocol;
     server->site.list = options->list;
+    server->site.max_age = options->max_age;
     server->site.request_timeout = options->request_timeout;
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
@@ -162,16 +166,16 @@ static void fill_site(struct server *server)
 
 void server_ready(const struct server *server)
 {
-    const char *root = server->options.root;
-    size_t length = strlen(root);
+    const char *what = server->options.service->serves, *root = server->options.root;
+    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
     char url[80], crew[80] = "";
 
     listener_url(&server->listener, url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
                  options_way(server->options.accept));
-    printf("%s: %s serves %s%s, %s%s\n", server->model->name, url, root,
-           root[length - 1] == '/' ? "" : "/", server->model->summary, crew);
+    printf("%s: %s serves %s%s, %s%s\n", server->model->name, url, what != NULL ? what : root,
+           adds_slash ? "/" : "", server->model->summary, crew);
     fflush(stdout);
 }
 

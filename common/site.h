@@ -19,17 +19,20 @@ struct site;
 /* A service fills in a reply. It knows neither the model nor the transport. */
 struct service {
     const char *name;
+    const char *serves; /* in words; NULL: what is below the root, which others do without */
     void (*answer)(const struct site *site, const struct request *request, struct moment now,
                    struct response *response);
 };
 
 extern const struct service service_files;
+extern const struct service service_sized;
 
 struct site {
     const struct service *service;
     enum protocol protocol;
-    int root; /* a directory */
+    int root; /* a directory; -1: none is needed */
     bool list;
+    int max_age;                                      /* of constant documents, in seconds */
     struct shelf *shelf;                              /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
