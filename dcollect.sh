@@ -34,7 +34,7 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --keepalive off,on               many requests on a connection
   --calls 1,2,5                    requests per connection (httperf)
   --processors all,1,2             what the server is held to; the load gets the rest
-  --scheme http,https   --protocol simple,persistent,pipelined   --service files
+  --scheme http,https   --protocol simple,persistent,pipelined   --service files,sized
   --load ab,httperf,wrk            the load generator
 and for every run:
   --baseline SERVER    what the others are compared with (the first)
