@@ -43,6 +43,11 @@ static const struct row rows[] = {
     {"max-age", "S", KIND_COUNT, AT(max_age),
      "how long caches may keep the odd ones of sized, in seconds; even ones are new each time (60)",
      0},
+    {"tls", NULL, KIND_FLAG, AT(tls), "HTTPS: TLS 1.2 and 1.3. SIGHUP reads the certificate again",
+     0},
+    {"cert", "FILE", KIND_TEXT, AT(certificate),
+     "its certificate and chain, in PEM form (certificate/cert.pem)", 0},
+    {"key", "FILE", KIND_TEXT, AT(key), "its private key (certificate/key.pem)", 0},
     {"protocol", "HOW", KIND_PROTOCOL, AT(protocol),
      "simple: one HTTP/1.0 reply per connection; persistent: keep-alive, one reply per write; "
      "pipelined: all requests that have arrived are answered together (pipelined)",
@@ -385,6 +390,10 @@ static enum options_verdict read_all(struct options *options, const struct model
                              : "one port is wanted, and nothing else (see --help)");
         return OPTIONS_BAD;
     }
+    if (!options->tls && (options->certificate != NULL || options->key != NULL)) {
+        warnx("--cert and --key are of use with --tls alone (see --help)");
+        return OPTIONS_BAD;
+    }
     return read_port(options, argv[optind]) ? OPTIONS_GOOD : OPTIONS_BAD;
 }
 
@@ -422,6 +431,10 @@ enum options_verdict options_read(struct options *options, const struct model *m
         .backlog = 4096,
     };
     verdict = read_all(options, model, argc, argv);
+    if (options->certificate == NULL)
+        options->certificate = "certificate/cert.pem";
+    if (options->key == NULL)
+        options->key = "certificate/key.pem";
     settle_crew(options, model);
     return verdict;
 }

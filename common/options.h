@@ -51,6 +51,8 @@ struct options {
     int max_connections;
     int workers; /* of a crew; or 0 */
     enum accept accept;
+    bool tls;
+    const char *certificate, *key;
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     int backlog;
     bool list;

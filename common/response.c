@@ -26,6 +26,7 @@ static const struct {
     {414, TEXT_IS("URI Too Long")},
     {416, TEXT_IS("Range Not Satisfiable")},
     {417, TEXT_IS("Expectation Failed")},
+    {421, TEXT_IS("Misdirected Request")},
     {431, TEXT_IS("Request Header Fields Too Large")},
     {500, TEXT_IS("Internal Server Error")},
     {501, TEXT_IS("Not Implemented")},

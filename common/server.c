@@ -3,6 +3,7 @@
 #include "common/connection.h"
 #include "common/sandbox.h"
 #include "common/summary.h"
+#include "common/tls.h"
 
 #include <err.h>
 #include <errno.h>
@@ -62,6 +63,20 @@ static bool open_root(struct server *server)
     return false;
 }
 
+static bool open_tls(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    server->site.transport = options->tls ? &transport_tls : &transport_plain;
+    server->site.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
+    if (!options->tls) {
+        tls_forgo();
+        return true;
+    }
+    server->site.tls = tls_open(options->certificate, options->key);
+    return server->site.tls != NULL;
+}
+
 /* Opens a file to write to; "-" is standard output, no name none. */
 static bool open_output(const char *name, int flags, int *file)
 {
@@ -110,6 +125,10 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGUSR1);
     if (server->model->supervises)
         sigaddset(&set, SIGCHLD);
+    if (server->options.tls) {
+        sigaddset(&set, SIGHUP);
+        signal(SIGHUP, SIG_DFL); /* whoever started this may ignore it */
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
     signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
@@ -170,7 +189,7 @@ void server_ready(const struct server *server)
     bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
     char url[80], crew[80] = "";
 
-    listener_url(&server->listener, url, sizeof url);
+    listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
                  options_way(server->options.accept));
@@ -212,7 +231,8 @@ static bool make_ready(struct server *server)
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
+    if (!open_root(server) || !open_tls(server) ||
+        !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
                        options->backlog, options->accept == ACCEPT_REUSEPORT) ||
@@ -310,6 +330,8 @@ static void heed_signals(struct server *server)
             summary_write(server, server->stats);
         else if (signal.ssi_signo == SIGCHLD)
             collect(server);
+        else if (signal.ssi_signo == SIGHUP)
+            tls_renew(server->site.tls);
     }
 }
 
@@ -734,6 +756,8 @@ int server_close(struct server *server)
         server->model->collect(server, all);
     if (server->site.shelf != NULL && all)
         shelf_free(server->site.shelf);
+    if (server->site.tls != NULL && all)
+        tls_close(server->site.tls);
     summary_print(server);
     summary_write(server, server->stats);
     return 0;

@@ -7,6 +7,7 @@
 #include "common/response.h"
 #include "common/scoreboard.h"
 #include "common/shelf.h"
+#include "common/transport.h"
 
 enum protocol {
     PROTOCOL_SIMPLE,     /* one HTTP/1.0 reply a connection */
@@ -32,7 +33,10 @@ struct site {
     enum protocol protocol;
     int root; /* a directory; -1: none is needed */
     bool list;
-    int max_age;                                      /* of constant documents, in seconds */
+    int max_age; /* of constant documents, in seconds */
+    const struct transport_kind *transport;
+    struct tls *tls;                                  /* NULL: none */
+    enum scheme scheme;                               /* of the documents */
     struct shelf *shelf;                              /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
