@@ -74,7 +74,9 @@ recipe_command() {
     *)
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
         if [[ $service != files ]]; then options+=(--service "$service"); fi
-        if [[ $scheme == https ]]; then options+=(--tls); fi
+        if [[ $scheme == https ]]; then
+            options+=(--tls --cert "$project/certificate/cert.pem" --key "$project/certificate/key.pem")
+        fi
         recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" "${options[@]}" 0)
         ;;
     esac
