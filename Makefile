@@ -7,12 +7,12 @@ CC      := gcc
 endif
 # Each way of building has its own folder, so that none finds objects of another.
 comma   := ,
-BUILD   ?= build$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
+BUILD   ?= build$(if $(CRASH),/crash)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
-HEADERS := $(wildcard common/*.h)
+HEADERS := $(wildcard common/*.h collect/*.h)
 SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
@@ -30,9 +30,15 @@ else ifdef DEBUG
 CFLAGS  += -O1 -fno-omit-frame-pointer
 OUTPUT   = $(BUILD)/
 else
+# CRASH=1: servers with a fault that the study `crash` needs, in a folder of their own; else as usual.
+ifdef CRASH
+CPPFLAGS += -DCRASH_PATH='"/crash"'
+OUTPUT   = $(BUILD)/
+else
+OUTPUT   =
+endif
 CFLAGS  += $(HARDEN) -fPIE -fno-merge-constants
 LDFLAGS += -static-pie
-OUTPUT   =
 endif
 CFLAGS  += -pthread
 LDFLAGS += -pthread
@@ -44,7 +50,7 @@ OBJECTS = $(COMMON:%.c=$(BUILD)/%.o)
 # window of 64 KiB that a new process looks into costs. So in the static servers the tables of the library have sections of
 # their own, whose memory common/tls.c gives back; the library stands behind what all servers use; and our constants stand
 # together, at the beginning of a window.
-ifeq ($(OUTPUT),)
+ifeq ($(SANITIZE)$(DEBUG),)
 FIRST   := $(BUILD)/first.o
 OPENSSL := $(BUILD)/openssl/libssl.a $(BUILD)/openssl/libcrypto.a
 # The linker warns of name lookups in a static program, which OpenSSL could do, and nobody asks it to.
@@ -78,8 +84,12 @@ $(BUILD)/%.o: %.c
 # The programs of the study: the bare reference, and what starts and watches a server.
 COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/*.c)))
 collect: $(COLLECT)
-$(COLLECT): collect/%: collect/%.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+$(COLLECT): collect/%: collect/%.c $(wildcard collect/*.h)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm
+
+# Servers that die of one request, for the study `crash`: see common/fault.h.
+crash:
+	@$(MAKE) --no-print-directory CRASH=1
 
 # Unit tests are dynamic, since cmocka is.
 units: $(UNITS)
@@ -119,6 +129,7 @@ help:
 	@echo 'make check      run all tests, as tests/run does'
 	@echo 'make certificate  a key and a certificate for --tls (P-256; RSA=2048 for that kind)'
 	@echo 'make bench      CPU per request of each model, as ratios to a bare server and to peers'
+	@echo 'make crash      servers that die of one request, in build/crash: for the study `crash` alone'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck'
 	@echo 'make clean      remove what was built'
 	@echo
@@ -126,6 +137,6 @@ help:
 	@for model in $(MODELS); do printf '  %-18s %s\n' $$model \
 	    "$$(sed -n '1s|^/\* *||; 1s| *\*/$$||; 1p' $$model.c)"; done
 
-.PHONY: all units check certificate bench lint clean help collect
+.PHONY: all units check certificate bench lint clean help collect crash
 .DELETE_ON_ERROR:
 -include $(wildcard $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/tests/*.d)

@@ -2,7 +2,9 @@
 #
 # usage:  awk -v generator=ab -v want=1000 -v calls=1 -v bytes=1000 -v out=FILE -v percentiles=FILE -v result=FILE -f load.awk
 # Columns: seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu
-#          server_cpu_us voluntary involuntary peak_kib valid
+#          server_cpu_us voluntary involuntary peak_kib held cut lost unanswered again_ms valid
+# crowd: what the clients said at their end that hold connections, "held lost cut refused"; see crowd.c. lost, unanswered and
+# again_ms are the witness's; see witness.c.
 
 function after(text, label,    at) {
     at = index(text, label)
@@ -93,8 +95,28 @@ function read_wrk(    line, f) {
     }
 }
 
+function read_witness(    line, f) {
+    while ((getline line < out) > 0) {
+        if (line !~ /^witness /) { if (line ~ /^witness: /) said = line; continue }
+        split(line, f, " ")
+        seconds = f[2]; complete = f[3]; lost = f[4]; unanswered = f[6]; bad = lost + unanswered; non2xx = f[7]
+        if (complete > 0) size = f[8]
+        again = f[9]
+        rps = complete / seconds
+        mean = f[10]; sd = f[11]; least = f[12]; p50 = f[13]; p90 = f[14]; p95 = f[15]; p99 = f[16]; most = f[17]
+        rate = f[18] / 1024 / seconds
+    }
+}
+
+# The witness came back with a word: whatever it says of the server is a result.
+function witnessed() { return generator == "witness" && complete != "-" && own[3] == "0" }
+
 function verdict() {
     if (words != "") return words
+    if (witnessed()) {
+        if (non2xx > 0) return non2xx " non-2xx"
+        return size != "-" && bytes != "-" && size != bytes ? "length " size " instead of " bytes : "yes"
+    }
     if (own[8] == "no") return "server died"
     if (own[3] == "timeout") return "not done within " limit " s"
     if (own[3] != "0") return generator " ended with status " own[3] (said != "" ? ": " said : "")
@@ -108,12 +130,14 @@ function verdict() {
 
 BEGIN {
     complete = bad = non2xx = size = rps = mean = sd = least = p50 = p90 = p95 = p99 = most = rate = seconds = "-"
+    lost = unanswered = again = "-"
     said = ""
     line = ""
     getline line < result
     if (split(line, own, " ") < 8) split("0 0 no-result - - - - yes", own, " ")
     if (generator == "ab") read_ab()
     else if (generator == "httperf") read_httperf()
+    else if (generator == "witness") read_witness()
     else read_wrk()
     if (seconds == "-") seconds = own[1]
 
@@ -132,8 +156,10 @@ BEGIN {
     }
     valid = verdict()
     gsub(/[\t\r\n]+/, " ", valid)
+    if (split(crowd, held, " ") < 4) held[1] = held[3] = "-"
     OFS = "\t"
     print show(seconds, 6), complete, bad, non2xx, size, show(rps, 2), show(mean, 3), show(sd, 3), show(least, 3), show(p50, 3), \
         show(p90, 3), show(p95, 3), show(p99, 3), show(most, 3), show(rate, 2), show(share, 3), show(cost, 3), \
-        show(voluntary, 4), show(involuntary, 4), own[7], substr(valid, 1, 300)
+        show(voluntary, 4), show(involuntary, 4), own[7], \
+        held[1], held[3], lost, unanswered, again, substr(valid, 1, 300)
 }

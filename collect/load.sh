@@ -12,9 +12,11 @@
 #          Not with --hog, which binds each connection to a port before it connects, and spins for up to a minute when ports
 #          wait out their time; the kernel, left alone, gives a port again for another server at once.
 #          httperf never sleeps, so its own CPU time says nothing and is not recorded, and it wants a processor for itself.
+# witness  our own (witness.c): as ab, but it ends after `duration` seconds, and survives refusals, resets and silence. With a
+#          `fault` it asks for /crash after so many replies. What it could not get is a result, not an invalid run.
 # wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not apply.
 
-load_list='ab httperf wrk'
+load_list='ab httperf wrk witness'
 
 load_needs() {
     case $1 in
@@ -39,6 +41,11 @@ load_command() {
         if ((concurrency > 1)); then load_argv+=(--rate 10000); elif [[ ${rate:-} ]]; then load_argv+=(--rate "$rate"); fi
         if [[ $url == https:* ]]; then load_argv+=(--ssl); fi
         ;;
+    witness)
+        load_argv=("$project/collect/witness" --requests "$requests" --concurrency "$concurrency" --seconds "${duration:-2}")
+        if [[ ${fault:-} ]]; then load_argv+=(--fault /crash --after "$fault"); fi
+        load_argv+=("${address##*:}" "/$file")
+        ;;
     wrk)
         threads=$((concurrency < 2 ? concurrency : 2))
         load_argv=(wrk -t "$threads" -c "$concurrency" -d "${duration:-2}s" -s "$project/collect/wrk.lua")
@@ -51,6 +58,6 @@ load_command() {
 # Prints the measured columns of a run, from `seconds` on. `length` is what the document must have.
 load_row() {
     "${AWK:-awk}" -v generator="$load" -v want="$requests" -v calls="$calls" -v bytes="$bytes" -v limit="${timeout:-60}" \
-        -v in_turn="$((concurrency == 1 && ${rate:-0} == 0))" -v words="$4" -v switches="${5:-}" \
+        -v in_turn="$((concurrency == 1 && ${rate:-0} == 0))" -v words="$4" -v switches="${5:-}" -v crowd="${6:-}" \
         -v out="$1" -v percentiles="$2" -v result="$3" -f "$project/collect/load.awk"
 }

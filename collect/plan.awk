@@ -39,7 +39,7 @@ function levels(name, text, numeric,    words, n, i, ends, v) {
     for (i = 1; i <= n; i++) {
         if (numeric && words[i] ~ /^[0-9]+-[0-9]+$/) {
             split(words[i], ends, "-")
-            if (ends[2] - ends[1] > 100000 || ends[1] + 0 > ends[2] + 0 || ends[1] + 0 < 1) fail(name ": " words[i] " is no range")
+            if (ends[2] - ends[1] > 100000 || ends[1] + 0 > ends[2] + 0 || ends[1] + 0 < least(name)) fail(name ": " words[i] " is no range")
             for (v = ends[1] + 0; v <= ends[2] + 0; v++) add_level(name, v)
         } else {
             if (numeric && !(name == "processors" && words[i] == "all")) words[i] = positive(name, words[i])
@@ -49,8 +49,11 @@ function levels(name, text, numeric,    words, n, i, ends, v) {
     if (!count[name]) fail(name " names nothing")
 }
 
+# Clients that hold connections are the only thing that there may be none of.
+function least(name) { return name == "idle" || name == "slow" ? 0 : 1 }
+
 function positive(name, text) {
-    if (text !~ /^[0-9]+$/ || text + 0 < 1) fail(name ": " text " is no number above 0" (name == "processors" ? ", nor all" : ""))
+    if (text !~ /^[0-9]+$/ || text + 0 < least(name)) fail(name ": " text " is no number" (least(name) ? " above 0" : "") (name == "processors" ? ", nor all" : ""))
     return text + 0
 }
 
@@ -84,7 +87,9 @@ function possible(    i, at) {
         if (condition(substr(where[i], 1, at - 1)) && !condition(substr(where[i], at + 2))) return 0
     }
     if (now["load"] == "ab" && now["concurrency"] + 0 > now["requests"] + 0) { too_few++; return 0 }
-    if (now["load"] == "ab" && now["calls"] + 0 > 1) { no_calls++; return 0 }
+    if ((now["load"] == "ab" || now["load"] == "witness") && now["calls"] + 0 > 1) { no_calls++; return 0 }
+    if (now["load"] == "witness" && now["keepalive"] == "on") { no_keepalive++; return 0 }
+    if (now["idle"] + 0 > 0 && now["slow"] + 0 > 0) { too_mixed++; return 0 }
     if (now["processors"] != "all" && machine && now["processors"] + 0 > machine) { too_many++; return 0 }
     return 1
 }
@@ -113,12 +118,13 @@ function expand(f,    i, line, k) {
 }
 
 BEGIN {
-    factors = split("server file concurrency requests calls keepalive scheme protocol service processors load", factor, " ")
-    split("fork thread|small.txt big.txt|1-30|1000|1|off|http|pipelined|files|all|ab", usual, "|")
+    factors = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow", factor, " ")
+    split("fork thread|small.txt big.txt|1-30|1000|1|off|http|pipelined|files|all|ab|0|0", usual, "|")
     for (i = 1; i <= factors; i++) index_of[factor[i]] = i
-    n = split("name title question source servers files repetitions baseline claims quick rate duration timeout seed", words, " ")
+    n = split("name title question source servers files repetitions baseline claims quick rate duration timeout idle-timeout request-timeout fault seed", words, " ")
     for (i = 1; i <= n; i++) key_known[words[i]] = 1
     for (i = 3; i <= factors; i++) key_known[factor[i]] = 1
+    key_known["parts"] = 1
 }
 
 {
@@ -137,20 +143,27 @@ END {
     for (i = 1; i <= factors; i++) {
         name = factor[i]
         key = name == "server" || name == "file" ? name "s" : name
-        levels(name, key in study ? study[key] : usual[i], name ~ /^(concurrency|requests|calls|processors)$/)
+        levels(name, key in study ? study[key] : usual[i], name ~ /^(concurrency|requests|calls|processors|idle|slow)$/)
     }
     if (baseline_matters && "baseline" in study && !known_server(study["baseline"])) fail("baseline: " study["baseline"] " is none of the servers")
     repetitions = positive("repetitions", "repetitions" in study ? study["repetitions"] : 32)
     if ("duration" in study) positive("duration", study["duration"])
     if ("rate" in study) positive("rate", study["rate"])
+    if ("parts" in study && study["parts"] != "one") fail("parts: `" study["parts"] "` is not one")
+    if ("idle-timeout" in study) positive("idle-timeout", study["idle-timeout"])
+    if ("request-timeout" in study) positive("request-timeout", study["request-timeout"])
+    if ("fault" in study && count["load"] == 1 && level["load", 1] != "witness") fail("fault: only the witness survives a server that dies")
+    if ("fault" in study) positive("fault", study["fault"])
     check("keepalive", "off|on")
     check("scheme", "http|https")
     check("protocol", "simple|persistent|pipelined")
-    check("load", "ab|httperf|wrk")
+    check("load", "ab|httperf|wrk|witness")
     expand(1)
     if (too_few) left_out("ab cannot have more connections at once than requests", too_few)
     if (too_many) left_out("this machine has " machine " processors", too_many)
-    if (no_calls && !wheres) fail("calls: ab has no calls per connection; take httperf")
+    if (too_mixed) left_out("idle and slow clients are not held at the same time", too_mixed)
+    if (no_keepalive && !wheres) fail("keepalive: the witness has a connection for each request")
+    if (no_calls && !wheres) fail("calls: ab and the witness have no calls per connection; take httperf")
     if (!cells) fail("no cell is left")
 
     shuffle_seed(("seed" in study ? study["seed"] : 1) + 0)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the factors of the cell come in, recipe_argv goes out
 # recipes.sh: how each server is started: ours, the floors, and the peers. A library: source it.
 #
-# usage:    recipe_known LABEL; recipe_lack LABEL; recipe_command LABEL PORT
+# usage:    recipe_known LABEL; recipe_needs LABEL; recipe_expand LABEL...; recipe_command LABEL FOLDER PORT
 # example:  recipe_list
 #
 # Our servers are found by their name, NAME_server, in the folder SERVER_FOLDER (that of the project).
@@ -23,6 +23,35 @@ recipe_list() {
     done
     echo 'floor-fork floor-thread floor-one'
     echo "$recipe_peers"
+}
+
+# The words of a list of servers, with every server that is not named in place of the word `all`: each of ours with all of its
+# ways to accept connections, as its source lists them, the floors, and the peers.
+recipe_expand() {
+    local word name way label kept=() all=()
+    for word in "$@"; do
+        if [[ $word != all ]]; then
+            kept+=("$word")
+            continue
+        fi
+        for name in $(recipe_list); do
+            all=("$name")
+            # Without a word a crew shares its listener.
+            for way in $(recipe_ways "$name"); do
+                if [[ $way != shared ]]; then all+=("$name+accept=$way"); fi
+            done
+            for label in "${all[@]}"; do
+                if [[ " $* ${kept[*]} " != *" $label "* ]]; then kept+=("$label"); fi
+            done
+        done
+    done
+    echo "${kept[*]}"
+}
+
+# The ways to accept that a model names in its source; none for what has no crew.
+recipe_ways() {
+    if [[ ! -f $project/$1_server.c ]]; then return 0; fi
+    sed -n '/\.accepts *=/,/,$/p' "$project/$1_server.c" | grep -o 'ACCEPT_[A-Z]*' | sed 's/ACCEPT_//' | tr '[:upper:]' '[:lower:]' || :
 }
 
 recipe_known() {
@@ -57,7 +86,8 @@ recipe_options() {
 }
 
 # Sets recipe_argv, the command that runs LABEL in the foreground, and for a peer writes its configuration into FOLDER.
-# Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers.
+# Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers. Where the study sets
+# idle_timeout and request_timeout, in seconds, all servers get them.
 recipe_command() {
     local label=$1 folder=$2 port=$3 name options=()
     name=$(recipe_name "$label")
@@ -77,7 +107,9 @@ recipe_command() {
         if [[ $scheme == https ]]; then
             options+=(--tls --cert "$project/certificate/cert.pem" --key "$project/certificate/key.pem")
         fi
-        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" "${options[@]}" 0)
+        if [[ ${idle_timeout:-} ]]; then options+=(--idle-timeout "$idle_timeout"); fi
+        if [[ ${request_timeout:-} ]]; then options+=(--request-timeout "$request_timeout"); fi
+        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" --stats "$folder/stats" "${options[@]}" 0)
         ;;
     esac
 }
@@ -103,7 +135,8 @@ http {
     access_log off;
     sendfile on;
     types { text/plain txt; text/html html; }
-    keepalive_timeout $recipe_idle;
+    keepalive_timeout ${idle_timeout:-$recipe_idle};
+    ${request_timeout:+client_header_timeout $request_timeout;}
     keepalive_requests 1000000000;
     client_body_temp_path $folder/body;
     proxy_temp_path $folder/proxy;
@@ -130,7 +163,8 @@ server.listen-backlog = $recipe_backlog
 server.pid-file = "$folder/lighttpd.pid"
 server.upload-dirs = ( "$folder" )
 server.max-worker = $((workers > 1 ? workers : 0))
-server.max-keep-alive-idle = $recipe_idle
+server.max-keep-alive-idle = ${idle_timeout:-$recipe_idle}
+${request_timeout:+server.max-read-idle = $request_timeout}
 server.max-keep-alive-requests = 65535
 server.max-connections = 4096
 server.max-fds = 8192
@@ -163,7 +197,7 @@ TypesConfig /dev/null
 AddType text/plain .txt
 AddType text/html .html
 KeepAlive On
-KeepAliveTimeout $recipe_idle
+KeepAliveTimeout ${idle_timeout:-$recipe_idle}
 MaxKeepAliveRequests 0
 MaxConnectionsPerChild 0
 DocumentRoot "$documents"
@@ -175,6 +209,9 @@ DocumentRoot "$documents"
     Require all granted
 </Directory>
 END
+        if [[ ${request_timeout:-} ]]; then
+            printf 'LoadModule reqtimeout_module %s/mod_reqtimeout.so\nRequestReadTimeout header=%s\n' "$modules" "$request_timeout"
+        fi
         if [[ $user ]]; then printf 'User %s\nGroup %s\n' "$user" "$(id -gn "$user")"; fi
         # A process or a thread per connection each, enough of both for every concurrency; started as the processors are.
         case $model in

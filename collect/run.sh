@@ -25,8 +25,10 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 . "$project/collect/servers.sh"
 # shellcheck source=collect/load.sh
 . "$project/collect/load.sh"
+# shellcheck source=collect/crowd.sh
+. "$project/collect/crowd.sh"
 
-columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib valid'
+columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held cut lost unanswered again_ms workers busiest valid'
 # So many requests are enough to count context switches, in a run of its own where launch.c says why.
 probe_requests=60
 probe_works=yes
@@ -54,6 +56,7 @@ machine() { awk -F '\t' -v key="$1" '$1 == key { value = $2 } END { print value 
 
 stopping='' work='' stop_file=${STUDY_STOP:-$dir/.stop}
 finish() {
+    crowd_end
     servers_stop
     cost_end
     scratch_end
@@ -95,7 +98,7 @@ if [[ -s $dir/runs.tsv ]]; then
     chmod 644 "$believed"
     mv -- "$believed" "$dir/runs.tsv"
     while IFS=$'\t' read -r number _; do finished[$number]=1; done < <(sed 1d "$dir/runs.tsv")
-    invalid=$(awk -F '\t' 'NR > 1 && $NF != "yes" { n++ } END { print n + 0 }' "$dir/runs.tsv")
+    invalid=$(awk -F '\t' 'NR > 1 && $NF != "yes" && $NF !~ /^cannot hold: / { n++ } END { print n + 0 }' "$dir/runs.tsv")
     if [[ -f $dir/raw.gz ]] && ! gzip -t "$dir/raw.gz" 2>/dev/null; then
         { gzip -dc "$dir/raw.gz" 2>/dev/null || :; } | gzip >"$dir/raw.part"
         mv -- "$dir/raw.part" "$dir/raw.gz"
@@ -113,6 +116,9 @@ fi
 printf 'cost_method\t%s\n' "$cost_method" >>"$dir/machine.tsv"
 
 timeout=$(setting timeout) timeout=${timeout:-60}
+idle_timeout=$(setting idle-timeout) request_timeout=$(setting request-timeout) fault=$(setting fault)
+# Servers that die of one request are built for this study alone.
+if [[ $fault ]]; then SERVER_FOLDER=${SERVER_FOLDER:-$project/build/crash}; fi
 rate=$(setting rate) duration=$(setting duration) duration=${duration:-2}
 processors_here=$(nproc)
 mapfile -t processor_list < <(awk '/^Cpus_allowed_list/ {
@@ -229,6 +235,35 @@ place() {
     if ((processors < processors_here)); then load_hold=(--processors "${processor_list[*]:processors}"); fi
 }
 
+# Of a crew: what each worker had answered before the run, and in crew how many they are and which share of it the busiest had.
+declare -A counted=()
+
+crew_counts() {
+    local text=''
+    if server_workers "$key" 0; then text=${worker_requests[*]}; fi
+    counted[$key]=$text
+}
+
+crew_share() {
+    local before i sum=0 most=0 own answered=1
+    read -ra before <<<"${counted[$key]:-}"
+    if ((${#before[@]} == 0)); then return 0; fi
+    if [[ $load != wrk ]]; then answered=$((requests * calls)); fi
+    for own in "${before[@]}"; do sum=$((sum + own)); done
+    if ! server_workers "$key" $((sum + answered)); then
+        crew_counts
+        return 0
+    fi
+    sum=0
+    for i in "${!worker_requests[@]}"; do
+        own=$((worker_requests[i] - before[i]))
+        sum=$((sum + own))
+        if ((own > most)); then most=$own; fi
+    done
+    printf -v crew '%d\t%d.%04d' ${#before[@]} $((most / sum)) $((most * 10000 / sum % 10000))
+    counted[$key]=${worker_requests[*]}
+}
+
 declare -A failures=() document_bytes=()
 own_us=0
 
@@ -236,7 +271,7 @@ own_us=0
 seconds_to_us() { if [[ $1 == *.* ]]; then us=$((10#${1/./})); else us=$(($1 * 1000000)); fi; }
 
 run_one() {
-    local words='' row switches='' started_us told=() line before_us command_line=''
+    local words='' row switches='' crew=$'-\t-' started_us told=() line before_us command_line=''
     local head=$work/run.head out=$work/run.out percentiles=$work/run.percentiles result=$work/run.result
     before_us=${EPOCHREALTIME/./}
     # As many connections as come at once are all there are.
@@ -250,7 +285,8 @@ run_one() {
     keep=no
     if [[ $keepalive == on || $calls -gt 1 ]]; then keep=yes; fi
     place
-    key="$server $scheme $protocol $service $processors"
+    # A server that held many connections keeps some of the memory.
+    key="$server $scheme $protocol $service $processors $idle $slow"
     if [[ $server == floor-* ]]; then
         key+=" $bytes $keep"
         if [[ $bytes == - ]]; then words="there is no document $file"; fi
@@ -267,8 +303,9 @@ run_one() {
             words=$server_problem
             failures[$key]=$((${failures[$key]:-0} + 1))
             say "run $run: $words"
-        elif [[ -d $dir/configurations && $(recipe_needs "$server") ]]; then
-            publish
+        else
+            if [[ -d $dir/configurations && $(recipe_needs "$server") ]]; then publish; fi
+            crew_counts
         fi
     fi
     if stop_asked; then return 1; fi
@@ -276,21 +313,32 @@ run_one() {
         load_command "${server_url[$key]}" "$work/run.percentiles"
         command_line="${load_argv[*]}"
         started_us=${EPOCHREALTIME/./}
-        apply_load run || return 1
+        if crowd_begin "$idle" "$slow" "${server_url[$key]}" "$file"; then
+            if stop_asked || ! apply_load run; then return 1; fi
+        fi
+        crowd_end
+        words=$crowd_problem
+        if stop_asked; then return 1; fi
         { read -ra told <"$work/run.result"; } 2>/dev/null || :
         seconds_to_us "${told[0]:-0}"
-        if [[ ${told[7]:-} == no ]]; then
+        if [[ ${told[2]:-} == 0 && ! $fault ]]; then crew_share; fi
+        if [[ $fault ]]; then
+            # A crew whose worker has died once would take the next death for a habit.
+            server_stop "$key"
+        elif [[ ${told[7]:-} == no ]]; then
             words=$(server_words "$key")
             words="server died${words:+: $words}"
             say "run $run: $server: $words"
             server_stop "$key"
-        elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk ]]; then
+        elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk && $load != witness && $idle == 0 && $slow == 0 ]]; then
             probe || :
             if stop_asked; then return 1; fi
+            crew_counts
         fi
     fi
     started_us=$((started_us - epoch_us))
-    row=$(load_row "$out" "$percentiles" "$result" "$words" "$switches") || return 1
+    row=$(load_row "$out" "$percentiles" "$result" "$words" "$switches" "${crowd_told:-}") || return 1
+    row=${row%$'\t'*}$'\t'$crew$'\t'${row##*$'\t'}
     read -ra told <"$result"
     printf '# run %s %s %s %s %s: %s\n# launch: %s\n' "$run" "$server" "$file" "$concurrency" "$requests" "$command_line" "${told[*]}" >"$head"
     cat "$head" "$out" "$percentiles" | gzip >>"$dir/raw.gz" ||
@@ -298,7 +346,7 @@ run_one() {
     printf -v line '%s\t%d.%03d\t%s\n' "$planned" $((started_us / 1000000)) $((started_us / 1000 % 1000)) "$row"
     printf '%s' "$line" >>"$dir/runs.tsv" ||
         fail "cannot write $dir/runs.tsv: every run before is kept; go on with ./dcollect.sh --resume $dir"
-    if [[ $row != *$'\tyes' ]]; then
+    if [[ $row != *$'\tyes' && $row != *$'\tcannot hold: '* ]]; then
         invalid=$((invalid + 1))
         if [[ ! $words ]]; then say "run $run: $server, $file, $concurrency at once: invalid: ${row##*$'\t'}"; fi
     fi
@@ -321,7 +369,8 @@ publish() {
 mkdir -p "$dir/configurations"
 last_block=''
 for planned in "${plan[@]:1}"; do
-    IFS=$'\t' read -r run block _ server file concurrency requests calls keepalive scheme protocol service processors load <<<"$planned"
+    IFS=$'\t' read -r run block _ server file concurrency requests calls keepalive scheme protocol service processors load idle slow <<<"$planned"
+    idle=${idle:-0} slow=${slow:-0}
     if [[ ${finished[$run]:-} ]]; then continue; fi
     if [[ $block != "$last_block" ]]; then
         if [[ $last_block ]]; then progress block "$last_block"; fi

@@ -22,7 +22,7 @@ function trim(text) {
 }
 
 function study_load(path,    line, at, status) {
-    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load", factor, " ")
+    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow", factor, " ")
     while ((status = (getline line < path)) > 0) {
         sub(/^[ \t]*#.*/, "", line)
         sub(/[ \t]#.*/, "", line)
@@ -54,6 +54,7 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
     if ((getline line < path) <= 0) fail("runs.tsv is empty")
     columns = split(line, column_name, "\t")
     for (i = 1; i <= columns; i++) column[column_name[i]] = i
+    factors_drop(column)
     for (i = 1; i <= factor_count; i++) if (!(factor[i] in column)) fail("runs.tsv has no column " factor[i])
     if (!("rps" in column) || !("valid" in column)) fail("runs.tsv has no column rps or valid")
     run_count = cell_count = blocks = 0
@@ -81,6 +82,12 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
         run_at[run_cell[i], run[i, "block"]] = i
     }
     study_known()
+}
+
+# Results of the time before there were clients that hold connections know nothing of them.
+function factors_drop(column) {
+    while (factor_count && (factor[factor_count] == "idle" || factor[factor_count] == "slow") && !(factor[factor_count] in column))
+        delete factor[factor_count--]
 }
 
 # What follows from the cells.
@@ -148,7 +155,7 @@ function cells_sort(    i, j, gap, fields, f, order, k, keys) {
 
 function x_choose(    names, n, i, j, numbers) {
     x_name = ""
-    n = split("concurrency requests calls", names, " ")
+    n = split("concurrency requests calls idle slow", names, " ")
     for (i = 1; i <= n; i++) {
         numbers = 1
         for (j = 1; j <= level_count[names[i]]; j++) if (level[names[i], j] !~ /^[0-9.]+$/) numbers = 0
@@ -190,7 +197,7 @@ function client_bound(c,    b, v, n, sum) {
 #
 # A study need not be a full factorial: a server with an option may belong to another than the baseline, and a factor may vary for
 # some servers alone. Such a study falls into parts, each of which is a full factorial (or cannot be split any more) with a
-# baseline of its own. An ordinary study has one part.
+# baseline of its own. An ordinary study has one part, and so has one that says `parts: one`.
 
 # The server that a server is compared with: `fork` for fork~2 and fork+option, where the study has that; a server that others
 # are compared with in this way stands for itself; the rest are compared with the study's baseline.
@@ -210,13 +217,19 @@ function parts_find(    i, c, list) {
     for (i = 1; i <= all_servers; i++) all_server[i] = level["server", i]
     part_count = 0
     root_known[baseline] = baseline
+    if (study["parts"] == "one") {
+        part_count = 1
+        part_text[1] = ""
+        for (c = 1; c <= cell_count; c++) { cell[c, "root"] = baseline; part_of[c] = 1 }
+        return
+    }
     for (c = 1; c <= cell_count; c++) { cell[c, "root"] = root_of(cell[c, "server"]); list[c] = c }
     part_split(list, cell_count, 0)
 }
 
 # Makes parts of the cells list[1..n], which are alike in the first `at` of the factors that parts are split by.
 function part_split(list, n, at,    words, count, name, i, c, value, values, seen, group, size) {
-    count = split("root load protocol service scheme keepalive processors calls requests", words, " ")
+    count = split("root load protocol service scheme keepalive processors calls requests idle slow", words, " ")
     if (at >= 1 && (at >= count || is_factorial(list, n))) {
         part_count++
         part_text[part_count] = ""
@@ -284,5 +297,52 @@ function part_leave(    f, i) {
     for (f = 1; f <= factor_count; f++) {
         level_count[factor[f]] = all_level_count[factor[f]]
         for (i = 1; i <= all_level_count[factor[f]]; i++) level[factor[f], i] = all_level[factor[f], i]
+    }
+}
+
+# --- the groups of many servers ---
+#
+# More than eight servers are too many for one panel: they are drawn in groups. A server with its options makes a group, and so do the
+# bare models, the peers, and all others.
+
+function is_floor(server) { return server ~ /^floor-/ }
+function is_peer(server) { return server ~ /^(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?$/ }
+
+# The name of a server without its options.
+function plain_name(server) {
+    sub(/~[0-9]+$/, "", server)
+    sub(/\+.*$/, "", server)
+    return server
+}
+
+# Of the servers of the part: group_count, 0 where they are few; group_title[g], group_size[g], group_member[g, i],
+# group_of[server], group_place[server], and group_label[server], its name beside the title of the group.
+function groups_find(    i, n, server, name, with_options, ways, key, group) {
+    group_count = 0
+    n = level_count["server"]
+    if (n <= 8) return
+    for (i = 1; i <= n; i++) {
+        server = level["server", i]
+        name = plain_name(server)
+        if (server != name) with_options[name]++
+        if (server ~ /\+accept=/) ways[name]++
+    }
+    for (i = 1; i <= n; i++) {
+        server = level["server", i]
+        name = plain_name(server)
+        key = is_floor(server) ? "bare models" : is_peer(server) ? "other servers" : with_options[name] ? name : "without a crew"
+        if (!(key in group)) {
+            group[key] = ++group_count
+            group_size[group_count] = 0
+            group_title[group_count] = key (ways[key] ? ", by way to accept" : "")
+        }
+        group_of[server] = group[key]
+        group_place[server] = ++group_size[group[key]]
+        group_member[group[key], group_place[server]] = server
+        group_label[server] = server
+        if (key == name && ways[name] && ways[name] == with_options[name]) {
+            # Without a word all wait at one listener.
+            group_label[server] = server == name ? "shared" : substr(server, index(server, "=") + 1)
+        }
     }
 }

@@ -5,6 +5,8 @@
 function summary_load(path,    line, names, fields, columns, n, i, c, f) {
     if ((getline line < path) <= 0) fail("cannot read " path)
     columns = split(line, names, "\t")
+    for (i = 1; i <= columns; i++) summary_column[names[i]] = i
+    factors_drop(summary_column)
     while ((getline line < path) > 0) {
         split(line, fields, "\t")
         c = ++cell_count
@@ -38,6 +40,29 @@ function comparisons_load(path,    line, names, fields, columns, i, f, key) {
         comparison_at[fields[1], fields[2], fields[3], key] = comparison_count
     }
     close(path)
+}
+
+# Reads averages.tsv: average[measure, server, slice, column] with the slice the factors but the server, joined by tabs, of part p.
+function averages_load(path, p,    line, names, fields, columns, i, f, key, at) {
+    split("", average)
+    if ((getline line < path) <= 0) fail("cannot read " path)
+    columns = split(line, names, "\t")
+    for (i = 1; i <= columns; i++) at[names[i]] = i
+    while ((getline line < path) > 0) {
+        split(line, fields, "\t")
+        if (fields[at["part"]] != p) continue
+        key = ""
+        for (f = 2; f <= factor_count; f++) key = key "\t" fields[at[factor[f]]]
+        for (i = 1; i <= columns; i++) average[fields[at["measure"]], fields[at["server"]], key, names[i]] = fields[i]
+    }
+    close(path)
+}
+
+# The slice of averages.tsv that a cell belongs to.
+function average_key(c,    f, key) {
+    key = ""
+    for (f = 2; f <= factor_count; f++) key = key "\t" (factor[f] == x_name ? "*" : cell[c, factor[f]])
+    return key
 }
 
 # The slices of the part: combinations of the factors that vary beside the server, the x axis and, if `each_file`, those of one file.

@@ -92,6 +92,8 @@ function factor_value(name, v, load) {
     if (name == "protocol") return v " protocol"
     if (name == "service") return "service " v
     if (name == "load") return "load by " v
+    if (name == "idle") return v == 0 ? "no idle connections" : plural(v, "idle connection", "idle connections")
+    if (name == "slow") return v == 0 ? "no slow clients" : plural(v, "slow client", "slow clients")
     if (name == "root") return v
     if (name == "file") return v
     return v
@@ -106,5 +108,7 @@ function x_title(name) {
     if (name == "requests") return connections_counted() ? "connections in all" : "requests in all"
     if (name == "calls") return "calls per connection"
     if (name == "processors") return "processors of the server"
+    if (name == "idle") return "idle connections held"
+    if (name == "slow") return "slow clients"
     return name
 }

@@ -1,5 +1,6 @@
 /* The service that answers with the documents of a directory. */
 #include "common/beneath.h"
+#include "common/fault.h"
 #include "common/listing.h"
 #include "common/path.h"
 #include "common/site.h"
@@ -165,6 +166,7 @@ static void answer_path(const struct site *site, const struct request *request, 
     size_t length;
     int file;
 
+    fault_of(request->path);
     if (!resolve(request, path, size - sizeof INDEX, &length, response))
         return;
     if (site->shelf != NULL)

@@ -1,6 +1,7 @@
 #include "common/server.h"
 
 #include "common/connection.h"
+#include "common/crew.h"
 #include "common/sandbox.h"
 #include "common/summary.h"
 #include "common/tls.h"
@@ -785,5 +786,7 @@ int server_close(struct server *server)
         tls_close(server->site.tls);
     summary_print(server);
     summary_write(server, server->stats);
+    crew_free(server);
+    free(server->twins);
     return 0;
 }

@@ -1,0 +1,345 @@
+/* crowd: many clients that hold connections to a server and want little of it.
+ *
+ * usage:    crowd idle|slow COUNT [OPTION]... PORT PATH
+ * example:  collect/crowd idle 1000 7799 /small.txt
+ *
+ * idle: each client sends one keep-alive request, reads the reply, and then says nothing more. It
+ * does not come back when the server closes: that connection is lost.
+ * slow: each client sends a byte a second of a request that never ends. When the server cuts it off
+ * it comes back at once.
+ *
+ * When all are there it prints `ready HELD COUNT`; sooner, with HELD below COUNT, when none was
+ * added for the time of --patience: the server answers no more of them. At SIGTERM or SIGINT, or
+ * after --seconds, it prints `end HELD LOST CUT REFUSED` and ends with status 0:
+ *   HELD     connections that are held now, out of COUNT
+ *   LOST     idle ones that the server closed
+ *   CUT      how often a slow one was answered or closed
+ *   REFUSED  how often a connection could not be made
+ * It ends with its parent, too.
+ */
+#include "reply.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    COUNT_MOST = 100000,
+    /* So many are on their way at once, so that the listen queue is not what is measured. */
+    OPENING_MOST = 64,
+    EVENTS = 256,
+    READ_BYTES = 16384,
+    SPARE_DESCRIPTORS = 16,
+    TICK_MILLISECONDS = 100
+};
+
+enum state { AWAY, CONNECTING, ASKED, HELD };
+
+struct client {
+    int socket;
+    enum state state;
+    size_t sent;
+    double due; /* when it comes back, or sends its next byte */
+    struct reply reply;
+};
+
+struct crowd {
+    bool slow, told;
+    int count, opening, held, next;
+    long lost, cut, refused;
+    double patience, end, progress;
+    int events, signals;
+    struct sockaddr_in server;
+    char head[512]; /* the request; of a slow client its beginning */
+    size_t head_bytes;
+    struct client *clients;
+};
+
+static const char usage[] = "usage: crowd idle|slow COUNT [OPTION]... PORT PATH\n"
+                            "Holds connections to 127.0.0.1:PORT and says how many it holds.\n"
+                            "  idle           one keep-alive request each, then silence\n"
+                            "  slow           a byte a second each, of a request that never ends\n"
+                            "  --patience S   how long to wait for one more connection (2)\n"
+                            "  --seconds S    the longest life of the crowd (600)\n";
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* ---- one client ---- */
+
+static void client_watch(struct crowd *crowd, struct client *client, uint32_t events, int how)
+{
+    struct epoll_event event = {.events = events, .data.ptr = client};
+    if (epoll_ctl(crowd->events, how, client->socket, &event) < 0)
+        err(1, "epoll");
+}
+
+static void client_leave(struct crowd *crowd, struct client *client)
+{
+    if (client->state == HELD)
+        crowd->held--;
+    else if (client->state != AWAY)
+        crowd->opening--;
+    if (client->socket >= 0)
+        close(client->socket);
+    client->socket = -1;
+    client->state = AWAY;
+    client->due = now() + 1;
+}
+
+static void client_hold(struct crowd *crowd, struct client *client)
+{
+    client->state = HELD;
+    crowd->opening--;
+    crowd->held++;
+    crowd->progress = now();
+}
+
+static void client_refused(struct crowd *crowd, struct client *client)
+{
+    crowd->refused++;
+    client_leave(crowd, client);
+}
+
+/* Sends the next bytes of the request: all of it, or one; false if the connection is no more. A
+ * client that has no room to send waits for its next turn. */
+static bool client_send(struct crowd *crowd, struct client *client)
+{
+    const char *bytes = client->sent < crowd->head_bytes ? crowd->head + client->sent : "x";
+    size_t count = crowd->slow ? 1 : crowd->head_bytes - client->sent;
+    ssize_t sent = send(client->socket, bytes, count, MSG_NOSIGNAL);
+    if (sent > 0)
+        client->sent += (size_t)sent;
+    client->due = now() + 1;
+    return sent >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+static void client_ask(struct crowd *crowd, struct client *client)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(client->socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error || !client_send(crowd, client)) {
+        client_refused(crowd, client);
+        return;
+    }
+    client->state = ASKED;
+    client_watch(crowd, client, EPOLLIN, EPOLL_CTL_MOD);
+    if (crowd->slow)
+        client_hold(crowd, client);
+}
+
+static void client_connect(struct crowd *crowd, struct client *client)
+{
+    client->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (client->socket < 0)
+        err(1, "cannot make a socket");
+    client->sent = 0;
+    reply_begin(&client->reply);
+    client->state = CONNECTING;
+    crowd->opening++;
+    if (connect(client->socket, (struct sockaddr *)&crowd->server, sizeof(crowd->server)) < 0 &&
+        errno != EINPROGRESS)
+        client_refused(crowd, client);
+    else
+        client_watch(crowd, client, EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+/* The server has closed, or said what ends the connection. */
+static void client_ended(struct crowd *crowd, struct client *client)
+{
+    if (crowd->slow)
+        crowd->cut++;
+    else if (client->state == HELD)
+        crowd->lost++;
+    else
+        crowd->refused++;
+    client_leave(crowd, client);
+    if (crowd->slow)
+        client_connect(crowd, client);
+}
+
+static void client_read(struct crowd *crowd, struct client *client)
+{
+    char bytes[READ_BYTES];
+    ssize_t count = recv(client->socket, bytes, sizeof(bytes), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count <= 0 || crowd->slow || !reply_take(&client->reply, bytes, (size_t)count))
+        client_ended(crowd, client);
+    else if (client->state == ASKED && reply_whole(&client->reply) && client->reply.status == 200)
+        client_hold(crowd, client);
+}
+
+/* ---- the crowd ---- */
+
+/* Those that are away come, a few at a time; of idle ones each does so once. */
+static void crowd_gather(struct crowd *crowd)
+{
+    while (crowd->next < crowd->count && crowd->opening < OPENING_MOST)
+        client_connect(crowd, &crowd->clients[crowd->next++]);
+}
+
+/* Slow clients whose turn it is send a byte, or come back. */
+static void crowd_tick(struct crowd *crowd)
+{
+    double time = now();
+    for (int i = 0; i < crowd->next; i++) {
+        struct client *client = &crowd->clients[i];
+        if (client->due > time)
+            continue;
+        if (client->state == AWAY)
+            client_connect(crowd, client);
+        else if (client->state == HELD && !client_send(crowd, client))
+            client_ended(crowd, client);
+    }
+}
+
+static void crowd_tell(struct crowd *crowd)
+{
+    bool all = crowd->held == crowd->count;
+    if (crowd->told || (!all && now() < crowd->progress + crowd->patience))
+        return;
+    crowd->told = true;
+    printf("ready %d %d\n", crowd->held, crowd->count);
+    fflush(stdout);
+}
+
+static bool crowd_stopped(const struct crowd *crowd)
+{
+    struct signalfd_siginfo signal;
+    return read(crowd->signals, &signal, sizeof(signal)) > 0 || now() > crowd->end;
+}
+
+static void crowd_run(struct crowd *crowd)
+{
+    struct epoll_event events[EVENTS];
+    crowd->progress = now();
+    while (!crowd_stopped(crowd)) {
+        crowd_gather(crowd);
+        int count = epoll_wait(crowd->events, events, EVENTS, TICK_MILLISECONDS);
+        for (int i = 0; i < count; i++) {
+            struct client *client = events[i].data.ptr;
+            if (!client)
+                continue;
+            if (client->state == CONNECTING)
+                client_ask(crowd, client);
+            else
+                client_read(crowd, client);
+        }
+        if (crowd->slow)
+            crowd_tick(crowd);
+        crowd_tell(crowd);
+    }
+    printf("end %d %ld %ld %ld\n", crowd->held, crowd->lost, crowd->cut, crowd->refused);
+}
+
+/* ---- begin ---- */
+
+static long number(const char *text, long least, long most, const char *what)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < least || value > most)
+        errx(2, "%s is a number from %ld to %ld, not '%s'", what, least, most, text);
+    return value;
+}
+
+static void descriptors_raise(int count)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)count + SPARE_DESCRIPTORS;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur < wanted)
+        errx(1, "%d connections need %d descriptors: see ulimit -n", count,
+             count + SPARE_DESCRIPTORS);
+}
+
+/* Signals come through a descriptor; a shell lets its background commands ignore some of them. */
+static void signals_open(struct crowd *crowd)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    crowd->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (crowd->signals < 0 || epoll_ctl(crowd->events, EPOLL_CTL_ADD, crowd->signals, &event) < 0)
+        err(1, "signals");
+}
+
+static void crowd_open(struct crowd *crowd, const char *path)
+{
+    int length = snprintf(crowd->head, sizeof(crowd->head),
+                          "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n%s",
+                          path, crowd->slow ? "X-Slow: " : "\r\n");
+    if (length >= (int)sizeof(crowd->head))
+        errx(2, "the path is too long");
+    crowd->head_bytes = (size_t)length;
+    descriptors_raise(crowd->count);
+    crowd->clients = calloc((size_t)crowd->count, sizeof(*crowd->clients));
+    crowd->events = epoll_create1(EPOLL_CLOEXEC);
+    if (!crowd->clients || crowd->events < 0)
+        err(1, "cannot make %d clients", crowd->count);
+    for (int i = 0; i < crowd->count; i++)
+        crowd->clients[i].socket = -1;
+    signals_open(crowd);
+}
+
+int main(int count, char *arguments[])
+{
+    static const struct option table[] = {{"patience", required_argument, NULL, 'p'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    struct crowd crowd = {.patience = 2, .end = 600};
+    for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;) {
+        if (option == 'p') {
+            crowd.patience = (double)number(optarg, 1, 3600, "--patience");
+        } else if (option == 's') {
+            crowd.end = (double)number(optarg, 1, 86400, "--seconds");
+        } else {
+            fputs(usage, option == 'h' ? stdout : stderr);
+            return option == 'h' ? 0 : 2;
+        }
+    }
+    char **words = arguments + optind;
+    if (count - optind != 4 || (strcmp(words[0], "idle") && strcmp(words[0], "slow"))) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    crowd.slow = !strcmp(words[0], "slow");
+    crowd.count = (int)number(words[1], 1, COUNT_MOST, "COUNT");
+    crowd.server =
+        (struct sockaddr_in){.sin_family = AF_INET,
+                             .sin_port = htons((in_port_t)number(words[2], 1, 65535, "PORT")),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    crowd_open(&crowd, words[3]);
+    crowd.end += now();
+    crowd_run(&crowd);
+    return 0;
+}

@@ -1,0 +1,409 @@
+/* witness: clients that ask again and again, and write down what they got: also what was lost.
+ *
+ * usage:    witness [OPTION]... PORT PATH
+ * example:  collect/witness --requests 1000 --concurrency 10 7799 /small.txt
+ *
+ * Like ab, each of the clients opens a connection, asks, reads to the end, and begins anew, until
+ * there are as many replies as asked for. Unlike ab it goes on where a connection is refused or cut
+ * off (the client asks again, a millisecond later), and ends after --seconds, also when nobody
+ * answers.
+ *
+ * With --fault PATH one client asks for that path after half of the replies (or --after): the
+ * request that a server made for this study dies of. From then on it watches how long it takes
+ * until every client was served again. When none is for --patience, none will be.
+ *
+ * It prints one line: `witness`, and
+ *   seconds complete lost refused unanswered non2xx length again_ms
+ *   mean sd min p50 p90 p95 p99 max bytes
+ * complete    replies that are whole
+ * lost        requests whose first try was refused or cut off, without the fatal one
+ * refused     tries that found nobody
+ * unanswered  requests that still waited when the time was over; they count among the times (in
+ *             milliseconds, from the first try on) with their wait so far
+ * length      of the last whole reply
+ * again_ms    from the fatal request until every client had a reply to a request that it made after
+ *             the server broke that connection; `never`, or `-` without a fault
+ * The status is 3 when the fatal request was answered.
+ */
+#include "reply.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signal.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CLIENTS_MOST = 4096, REQUESTS_MOST = 10000000, READ_BYTES = 65536, EVENTS = 256 };
+static const double RETRY_SECONDS = 0.001;
+
+enum state { RESTING, CONNECTING, ASKED };
+
+struct client {
+    int socket;
+    enum state state;
+    bool fatal, asking, failed, served_again;
+    double first; /* when its request was first tried, */
+    double tried; /* and when it was last */
+    double retry; /* when it will be again */
+    struct reply reply;
+};
+
+struct witness {
+    long requests, after, begun, complete, lost, refused, unanswered, non2xx;
+    int concurrency, again_count;
+    long long length, bytes;
+    double seconds, patience, start, last_reply, fatal_sent, broken, again;
+    bool fault_done, answered_fault, never;
+    const char *path, *fault;
+    struct sockaddr_in server;
+    int events;
+    struct client *clients;
+    double *times;
+    long time_count;
+};
+
+static const char usage[] =
+    "usage: witness [OPTION]... PORT PATH\n"
+    "Asks 127.0.0.1:PORT for PATH, and tells what was answered and what was lost.\n"
+    "  --requests N      so many replies (1000)\n"
+    "  --concurrency N   clients at once (1)\n"
+    "  --seconds S       not longer than this (10)\n"
+    "  --fault PATH      one client asks for PATH, which the server dies of,\n"
+    "  --after N         after so many replies (half of them)\n"
+    "  --patience MS     how long nobody may be answered after that (1000)\n";
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* ---- one client ---- */
+
+static void client_watch(struct witness *witness, struct client *client, uint32_t events, int how)
+{
+    struct epoll_event event = {.events = events, .data.ptr = client};
+    if (epoll_ctl(witness->events, how, client->socket, &event) < 0)
+        err(1, "epoll");
+}
+
+static void client_rest(struct client *client)
+{
+    if (client->socket >= 0)
+        close(client->socket);
+    client->socket = -1;
+    client->state = RESTING;
+}
+
+/* The try has failed: the same request is made again, but not the fatal one, which has done what it
+ * was for. */
+static void client_failed(struct witness *witness, struct client *client)
+{
+    client_rest(client);
+    if (client->fatal) {
+        client->fatal = client->asking = false;
+        witness->broken = witness->last_reply = now();
+        return;
+    }
+    if (!client->failed)
+        witness->lost++;
+    client->failed = true;
+    client->retry = now() + RETRY_SECONDS;
+}
+
+static void client_refused(struct witness *witness, struct client *client)
+{
+    witness->refused++;
+    client_failed(witness, client);
+}
+
+static void client_ask(struct witness *witness, struct client *client)
+{
+    char request[512];
+    int error = 0, length;
+    socklen_t size = sizeof(error);
+    getsockopt(client->socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n",
+                      client->fatal ? witness->fault : witness->path);
+    if (client->fatal)
+        witness->fatal_sent = now();
+    if (error || send(client->socket, request, (size_t)length, MSG_NOSIGNAL) != length) {
+        client_refused(witness, client);
+        return;
+    }
+    client->state = ASKED;
+    client_watch(witness, client, EPOLLIN, EPOLL_CTL_MOD);
+}
+
+static void client_try(struct witness *witness, struct client *client)
+{
+    client->tried = now();
+    reply_begin(&client->reply);
+    client->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (client->socket < 0)
+        err(1, "cannot make a socket");
+    client->state = CONNECTING;
+    if (connect(client->socket, (struct sockaddr *)&witness->server, sizeof(witness->server)) < 0 &&
+        errno != EINPROGRESS)
+        client_refused(witness, client);
+    else
+        client_watch(witness, client, EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+/* Notes that a client was served again after the server broke the fatal connection. */
+static void client_served_again(struct witness *witness, struct client *client)
+{
+    if (witness->broken <= 0 || client->tried < witness->broken || client->served_again)
+        return;
+    client->served_again = true;
+    if (++witness->again_count == witness->concurrency)
+        witness->again = now() - witness->fatal_sent;
+}
+
+static void client_answered(struct witness *witness, struct client *client)
+{
+    witness->complete++;
+    witness->length = client->reply.body;
+    witness->bytes += client->reply.body + (long long)client->reply.head_bytes;
+    witness->last_reply = now();
+    if (client->reply.status < 200 || client->reply.status > 299)
+        witness->non2xx++;
+    if (client->fatal)
+        witness->answered_fault = true;
+    if (witness->time_count < witness->requests)
+        witness->times[witness->time_count++] = (now() - client->first) * 1000;
+    client_served_again(witness, client);
+    client_rest(client);
+    client->asking = client->fatal = false;
+}
+
+static void client_read(struct witness *witness, struct client *client)
+{
+    static char bytes[READ_BYTES];
+    ssize_t count = recv(client->socket, bytes, sizeof(bytes), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count > 0 && reply_take(&client->reply, bytes, (size_t)count))
+        return;
+    if (count == 0 && reply_whole(&client->reply))
+        client_answered(witness, client);
+    else
+        client_failed(witness, client);
+}
+
+/* ---- all of them ---- */
+
+static bool again_open(const struct witness *witness)
+{
+    return witness->fault && witness->again < 0 && !witness->never;
+}
+
+/* Whether there is one more request to be made: there is until everybody was served again. */
+static bool more_wanted(const struct witness *witness)
+{
+    return witness->begun < witness->requests || again_open(witness);
+}
+
+static void client_begin(struct witness *witness, struct client *client)
+{
+    client->first = now();
+    client->asking = true;
+    client->failed = false;
+    client->fatal = witness->fault && !witness->fault_done && witness->complete >= witness->after;
+    if (client->fatal)
+        witness->fault_done = true;
+    else
+        witness->begun++;
+    client_try(witness, client);
+}
+
+/* Whoever rests begins a new request, or tries the old one again. Returns the milliseconds until
+ * somebody wants to. */
+static int clients_wake(struct witness *witness)
+{
+    int wait = 100;
+    double time = now();
+    for (int i = 0; i < witness->concurrency; i++) {
+        struct client *client = &witness->clients[i];
+        if (client->state != RESTING)
+            continue;
+        if (client->asking && client->retry <= time)
+            client_try(witness, client);
+        else if (!client->asking && more_wanted(witness))
+            client_begin(witness, client);
+        if (client->state == RESTING && client->asking)
+            wait = 1;
+    }
+    return wait;
+}
+
+static bool is_over(struct witness *witness)
+{
+    double time = now();
+    if (witness->answered_fault || time > witness->start + witness->seconds)
+        return true;
+    if (witness->broken > 0 && witness->again_count == 0 &&
+        time > witness->last_reply + witness->patience)
+        witness->never = true;
+    if (witness->never)
+        return true;
+    return witness->complete >= witness->requests && !again_open(witness);
+}
+
+static void witness_run(struct witness *witness)
+{
+    struct epoll_event events[EVENTS];
+    witness->start = now();
+    while (!is_over(witness)) {
+        int wait = clients_wake(witness);
+        int count = epoll_wait(witness->events, events, EVENTS, wait);
+        for (int i = 0; i < count; i++) {
+            struct client *client = events[i].data.ptr;
+            if (client->state == CONNECTING)
+                client_ask(witness, client);
+            else if (client->state == ASKED)
+                client_read(witness, client);
+        }
+    }
+    witness->seconds = now() - witness->start;
+    /* Who still waits has waited so long. */
+    for (int i = 0; i < witness->concurrency; i++) {
+        struct client *client = &witness->clients[i];
+        if (!client->asking || client->fatal || witness->complete >= witness->requests)
+            continue;
+        witness->unanswered++;
+        if (witness->time_count < witness->requests)
+            witness->times[witness->time_count++] = (now() - client->first) * 1000;
+    }
+}
+
+/* ---- what it saw ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double percentile(const struct witness *witness, double share)
+{
+    if (witness->time_count == 0)
+        return 0;
+    long at = (long)ceil(share * (double)witness->time_count) - 1;
+    return witness->times[at < 0 ? 0 : at];
+}
+
+static void witness_tell(const struct witness *witness)
+{
+    double sum = 0, squares = 0, mean;
+    char again[32] = "-";
+    long count = witness->time_count ? witness->time_count : 1;
+    for (long i = 0; i < witness->time_count; i++)
+        sum += witness->times[i];
+    mean = sum / (double)count;
+    for (long i = 0; i < witness->time_count; i++)
+        squares += (witness->times[i] - mean) * (witness->times[i] - mean);
+    if (witness->fault)
+        snprintf(again, sizeof(again), witness->again >= 0 ? "%.3f" : "never",
+                 witness->again * 1000);
+    printf("witness %.6f %ld %ld %ld %ld %ld %lld %s", witness->seconds, witness->complete,
+           witness->lost, witness->refused, witness->unanswered, witness->non2xx, witness->length,
+           again);
+    printf(" %.3f %.3f", mean, sqrt(squares / (double)count));
+    static const double shares[] = {0, 0.5, 0.9, 0.95, 0.99, 1};
+    for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+        printf(" %.3f", percentile(witness, shares[i]));
+    printf(" %lld\n", witness->bytes);
+}
+
+/* ---- begin ---- */
+
+static long number(const char *text, long least, long most, const char *what)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < least || value > most)
+        errx(2, "%s is a number from %ld to %ld, not '%s'", what, least, most, text);
+    return value;
+}
+
+static void options_take(struct witness *witness, int count, char *arguments[])
+{
+    static const struct option table[] = {
+        {"requests", required_argument, NULL, 'n'}, {"concurrency", required_argument, NULL, 'c'},
+        {"seconds", required_argument, NULL, 's'},  {"fault", required_argument, NULL, 'f'},
+        {"after", required_argument, NULL, 'a'},    {"patience", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;) {
+        switch (option) {
+        case 'n':
+            witness->requests = number(optarg, 1, REQUESTS_MOST, "--requests");
+            break;
+        case 'c':
+            witness->concurrency = (int)number(optarg, 1, CLIENTS_MOST, "--concurrency");
+            break;
+        case 's':
+            witness->seconds = (double)number(optarg, 1, 86400, "--seconds");
+            break;
+        case 'f':
+            witness->fault = optarg;
+            break;
+        case 'a':
+            witness->after = number(optarg, 0, REQUESTS_MOST, "--after");
+            break;
+        case 'p':
+            witness->patience = (double)number(optarg, 1, 3600000, "--patience") / 1000;
+            break;
+        default:
+            fputs(usage, option == 'h' ? stdout : stderr);
+            exit(option == 'h' ? 0 : 2);
+        }
+    }
+}
+
+static void witness_open(struct witness *witness)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (witness->after < 0)
+        witness->after = witness->requests / 2;
+    witness->events = epoll_create1(EPOLL_CLOEXEC);
+    witness->clients = calloc((size_t)witness->concurrency, sizeof(*witness->clients));
+    witness->times = calloc((size_t)witness->requests, sizeof(*witness->times));
+    if (witness->events < 0 || !witness->clients || !witness->times)
+        err(1, "cannot make %d clients", witness->concurrency);
+    for (int i = 0; i < witness->concurrency; i++)
+        witness->clients[i].socket = -1;
+}
+
+int main(int count, char *arguments[])
+{
+    struct witness witness = {
+        .requests = 1000, .concurrency = 1, .seconds = 10, .patience = 1, .after = -1, .again = -1};
+    options_take(&witness, count, arguments);
+    if (count - optind != 2) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    witness.server = (struct sockaddr_in){
+        .sin_family = AF_INET,
+        .sin_port = htons((in_port_t)number(arguments[optind], 1, 65535, "PORT")),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    witness.path = arguments[optind + 1];
+    witness_open(&witness);
+    witness_run(&witness);
+    qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);
+    witness_tell(&witness);
+    if (witness.answered_fault)
+        errx(3, "the fatal request was answered: this server has no such fault");
+    return 0;
+}
