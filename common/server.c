@@ -768,6 +768,7 @@ int server_close(struct server *server)
 {
     struct scoreboard *board = server->board;
     bool all; /* have ended by themselves */
+    bool unused;
 
     listener_close(&server->listener);
     for (int i = 0; i < server->twin_count; i++)
@@ -778,11 +779,12 @@ int server_close(struct server *server)
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     if (server->model->collect != NULL)
         server->model->collect(server, all);
-    if (server->site.shelf != NULL && all)
+    unused = all || server->model->supervises; /* by threads of this process */
+    if (server->site.shelf != NULL && unused)
         shelf_free(server->site.shelf);
-    if (server->proxy != NULL && all)
+    if (server->proxy != NULL && unused)
         proxy_close(server->proxy);
-    if (server->site.tls != NULL && all)
+    if (server->site.tls != NULL && unused)
         tls_close(server->site.tls);
     summary_print(server);
     summary_write(server, server->stats);
