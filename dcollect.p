@@ -29,7 +29,7 @@ set xrange [x_low:x_high]
 
 # Rows of dots, where every server stands for itself: a name, and a dot for each number of clients, with its range.
 if (dots) {
-    row_pixels = levels > 1 ? 15.0 * levels : 24.0
+    row_pixels = levels > 1 ? 17.0 * levels : 26.0
     text_pixels = 8.4 * label_width + 24
     head = 74.0 + (levels > 1 ? 24.0 : 0)
     foot = 58.0
