@@ -36,7 +36,7 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --keepalive off,on               many requests on a connection
   --calls 1,2,5                    requests per connection (httperf)
   --processors all,1,2             what the server is held to; the load gets the rest
-  --scheme http,https   --protocol simple,persistent,pipelined   --service files
+  --scheme http,https   --protocol simple,persistent,pipelined   --service files,sized
   --load ab,httperf,wrk,witness    the load generator
   --idle 0,100   --slow 0,10       clients that hold a connection meanwhile: silent; a byte a second
 and for every run:
@@ -86,19 +86,25 @@ conclude() {
     echo "         $1/index.html"
 }
 
-# build STUDY-FILE WANTED:PACKAGE...
+# build STUDY-FILE PLAN [PROGRAM:PACKAGE]... : what the study and its plan need.
 build() {
+    local study_file=$1 plan=$2
+    shift 2
     # shellcheck source=collect/install.sh
     . "$project/collect/install.sh"
-    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox \
-        cmark-gfm:cmark-gfm "${@:2}" ||
+    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev \
+        datamash:datamash gnuplot:gnuplot-nox cmark-gfm:cmark-gfm "$@" ||
         exit 1
     if ! make -s -C "$project" >"$work/make" 2>&1; then
         cat "$work/make" >&2
         complain 1 'the servers do not build'
     fi
+    if [[ ! -e $project/certificate/key.pem ]] && cut -f10 "$plan" | grep -qx https; then
+        install_missing openssl:openssl || exit 1
+        make -s -C "$project" certificate >&2 || complain 1 'there is no certificate for https'
+    fi
     # Servers that die of one request, for a study with a fault.
-    if [[ $(study_key "$1" fault) ]] && ! make -s -C "$project" crash >"$work/make" 2>&1; then
+    if [[ $(study_key "$study_file" fault) ]] && ! make -s -C "$project" crash >"$work/make" 2>&1; then
         cat "$work/make" >&2
         complain 1 'the servers with a fault do not build'
     fi
@@ -249,7 +255,7 @@ if [[ $resume ]]; then
     dir=${resume%/}
     if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then complain 2 "$dir holds no plan to go on with"; fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$dir/plan.tsv")")
-    build "$dir/study.txt" "${programs[@]}"
+    build "$dir/study.txt" "$dir/plan.tsv" "${programs[@]}"
     echo "Going on with $dir" >&2
 else
     # ---- a new one ----
@@ -293,7 +299,7 @@ else
         make_plan
     fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$draft.plan")")
-    build "$draft" "${programs[@]}"
+    build "$draft" "$draft.plan" "${programs[@]}"
 
     dir=${output:-results/$study/$(date +%Y%m%d-%H%M%S)}
     if [[ $dir != /* && ! $output ]]; then cd -- "$project"; fi

@@ -198,7 +198,7 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
 
     path = out "/" figure ".gp"
     printf "" > path
-    print "kind = " quoted(fig["kind"]) > path
+    print "form = 'lines'\nkind = " quoted(fig["kind"]) > path
     print "title_text = " quoted(fig["title"]) > path
     print "subtitle_text = " quoted(fig["subtitle"]) > path
     print "part_text = " quoted(part_text[part]) > path
@@ -598,11 +598,12 @@ BEGIN {
         part_enter(p)
         any_bound = 0
         for (i = 1; i <= cell_count; i++) if (part_of[i] == p && client_bound(i)) any_bound = 1
-        if (x_name != "") x_axis()
+        if (x_name != "" && study_kind() == "") x_axis()
         groups_find()
         for (i = 1; i <= level_count["file"]; i++) {
             base = level["file", i]
             sub(/\.[a-z]+$/, "", base)
+            if (study_kind() != "") { dots_of(level["file", i], base == "-" ? "" : base "-"); continue }
             figures_of(level["file", i], (base == "-" ? "" : base "-") (part_count > 1 ? "part" p "-" : ""))
         }
     }

@@ -104,7 +104,9 @@ recipe_command() {
     *)
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
         if [[ $service != files ]]; then options+=(--service "$service"); fi
-        if [[ $scheme == https ]]; then options+=(--tls); fi
+        if [[ $scheme == https ]]; then
+            options+=(--tls --cert "$project/certificate/cert.pem" --key "$project/certificate/key.pem")
+        fi
         if [[ ${idle_timeout:-} ]]; then options+=(--idle-timeout "$idle_timeout"); fi
         if [[ ${request_timeout:-} ]]; then options+=(--request-timeout "$request_timeout"); fi
         recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" --stats "$folder/stats" "${options[@]}" 0)

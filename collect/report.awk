@@ -93,7 +93,9 @@ function part_first(    c) {
 function abstract(    p, text) {
     if (study["question"] != "") paragraph("> " study["question"])
     if (part_count > 1) claims_short()
-    for (p = 1; p <= part_count; p++) {
+    part_enter(1)
+    if (study_kind() != "") others_abstract()
+    for (p = study_kind() == "" ? 1 : part_count + 1; p <= part_count; p++) {
         part_enter(p)
         groups_find()
         if (part_count > 1) paragraph("**Part " p "** (" part_text[p] "):")
@@ -368,17 +370,21 @@ function method_section(    f, runs, n, i, most, tests) {
     runs = threat("planned", "value") + 0
     say("| factor | values |\n| --- | --- |")
     part_leave()
-    for (f = 1; f <= factor_count; f++) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
+    for (f = 1; f <= factor_count; f++)
+        if (factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
     paragraph((part_count > 1 ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
         plural(most, "start is", "starts are") " sampled. Client and server share this machine, over its loopback interface.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
+    part_enter(1)
+    if (study_kind() != "") others_method()
     tests = 0
     for (i = 1; i <= comparison_count; i++) if (comparison[i, "scope"] == "cell") tests++
     if (tests)
-        paragraph("Servers are compared with " (part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
-            thousands(tests) " comparisons of cells (requests per second and server CPU time per request together), is below 0.05. Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals.")
+        paragraph("Servers are compared with " (study_kind() != "" ? "themselves without such clients" : part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
+            thousands(tests) " comparisons of cells (" (study_kind() != "" ? "requests per second, server CPU time, 99th percentile and peak memory" : "requests per second and server CPU time per request") " together), is below 0.05. " \
+            (study_kind() != "" ? "" : "Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals."))
     paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
 
@@ -487,6 +493,7 @@ function at_x(first, server, x,    c) {
 }
 
 function results_section(    i, j, file, first, text, slices, alone) {
+    if (study_kind() != "") { others_results(); return }
     if (part_count > 1) say("### Part " part ": " part_text[part] "\n")
     overall_table()
     if (group_count) say("<details><summary>Cell by cell</summary>\n")

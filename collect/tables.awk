@@ -86,3 +86,10 @@ function slices_of(file, slice_first, slice_text,    c, f, name, key, text, seen
     }
     return n
 }
+
+# Peak memory for each connection that is held in cell c, beyond that of the cell without them, in KiB; "-" if unknown.
+function memory_each(c,    base) {
+    base = cell_like(c, x_name, level[x_name, 1])
+    if (!base || base == c || sum[c, "peak_kib"] == "-" || sum[base, "peak_kib"] == "-") return "-"
+    return (sum[c, "peak_kib"] - sum[base, "peak_kib"]) / (cell[c, x_name] - cell[base, x_name])
+}

@@ -31,6 +31,9 @@
 #define TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
 #define PASS_SLOTS  4096
 
+/* Of an entry: a letter and two numbers. */
+#define NAME_LENGTH 33
+
 #define ACCOUNT "account"
 #define LOCKS   "locks"
 
@@ -184,7 +187,7 @@ static bool add_used(struct inventory *inventory, const char *name, const struct
     used->when = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
     used->size = on_disk(status);
     inventory->size += used->size;
-    snprintf(used->name, sizeof used->name, "%s", name);
+    memcpy(used->name, name, NAME_LENGTH + 1);
     return true;
 }
 
@@ -192,7 +195,7 @@ static void look_at(const struct cache *cache, struct inventory *inventory, cons
 {
     struct stat status;
 
-    if ((name[0] != 'e' && name[0] != 't') || strlen(name) != 33 ||
+    if ((name[0] != 'e' && name[0] != 't') || strlen(name) != NAME_LENGTH ||
         fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
         !S_ISREG(status.st_mode))
         return;

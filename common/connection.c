@@ -69,6 +69,9 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
         return OUTCOME_READ;
     case TRANSFER_WRITE:
         return OUTCOME_WRITE;
+    case TRANSFER_REFUSED: /* what was said is lost if the rest is not read */
+        connection->client_closes = false;
+        return go_to(connection, CONNECTION_FINISHING);
     default:
         return go_to(connection, CONNECTION_ENDED);
     }
@@ -286,6 +289,8 @@ static enum outcome read_head(struct connection *connection)
         if (exchange->input_end == exchange->input_size && !move_input(exchange, 1))
             return refuse(connection, 503, "The server has no memory for this request.");
         transfer = receive(connection);
+        if (transfer == TRANSFER_PLAIN)
+            return refuse(connection, 400, "This port speaks HTTPS, and you speak HTTP.");
         if (transfer != TRANSFER_DONE)
             return wait_for(connection, transfer);
     }
@@ -496,6 +501,22 @@ static bool put_small_body(struct exchange *exchange)
     return true;
 }
 
+/* A target may name its scheme. With the other one it means another server, which encrypts; or does
+ * not. */
+static void ask_service(const struct site *site, struct exchange *exchange, struct moment now)
+{
+    const struct request *request = &exchange->request;
+    struct response *response = &exchange->response;
+
+    response_start(response);
+    if (request->scheme != SCHEME_UNSAID && request->scheme != site->scheme) {
+        response_refuse(response, 421, "This server answers for the other of http and https.");
+        return;
+    }
+    site->service->answer(site, request, now, response);
+    response_settle(response, request, now);
+}
+
 static enum outcome answer(struct connection *connection)
 {
     const struct site *site = connection->site;
@@ -503,9 +524,7 @@ static enum outcome answer(struct connection *connection)
     size_t before = exchange->output.length;
 
     if (!connection->answered) {
-        response_start(&exchange->response);
-        site->service->answer(site, &exchange->request, connection->now, &exchange->response);
-        response_settle(&exchange->response, &exchange->request, connection->now);
+        ask_service(site, exchange, connection->now);
         connection->answered = true;
     }
     /* At a stop the last reply says so: behind it nothing is waiting. */
@@ -678,7 +697,7 @@ void connection_open(struct connection *connection, const struct site *site, int
                      struct moment now)
 {
     *connection = (struct connection){
-        .transport = {.kind = &transport_plain, .socket = socket},
+        .transport = {.kind = site->transport, .socket = socket, .tls = site->tls},
         .site = site,
         .state = CONNECTION_READING,
         .now = now,

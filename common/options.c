@@ -41,7 +41,18 @@ static const struct row rows[] = {
     {"root", "DIR", KIND_TEXT, AT(root), "the documents (data)", 0},
     {"bind", "ADDRESS", KIND_ADDRESS, 0, "listen there; may be repeated (loopback, IPv4 and IPv6)",
      0},
-    {"service", "WHAT", KIND_SERVICE, AT(service), "what is answered: files, proxy (files)", 0},
+    {"service", "WHAT", KIND_SERVICE, AT(service),
+     "what is answered: files; sized: /N is a document of N bytes, 100 to 20000; or proxy: what "
+     "others have (files)",
+     0},
+    {"max-age", "S", KIND_COUNT, AT(max_age),
+     "how long caches may keep the odd ones of sized, in seconds; even ones are new each time (60)",
+     0},
+    {"tls", NULL, KIND_FLAG, AT(tls), "HTTPS: TLS 1.2 and 1.3. SIGHUP reads the certificate again",
+     0},
+    {"cert", "FILE", KIND_TEXT, AT(certificate),
+     "its certificate and chain, in PEM form (certificate/cert.pem)", 0},
+    {"key", "FILE", KIND_TEXT, AT(key), "its private key (certificate/key.pem)", 0},
     {"protocol", "HOW", KIND_PROTOCOL, AT(protocol),
      "simple: one HTTP/1.0 reply per connection; persistent: keep-alive, one reply per write; "
      "pipelined: all requests that have arrived are answered together (pipelined)",
@@ -88,7 +99,7 @@ static const struct row rows[] = {
 
 #define ROWS ((int)(sizeof rows / sizeof rows[0]))
 
-static const struct service *const services[] = {&service_files, &service_proxy};
+static const struct service *const services[] = {&service_files, &service_sized, &service_proxy};
 static const char *const protocols[] = {
     [PROTOCOL_SIMPLE] = "simple",
     [PROTOCOL_PERSISTENT] = "persistent",
@@ -341,7 +352,9 @@ static bool read_row(struct options *options, const struct row *row, const struc
         return value[0] != '\0' || complain(row, value, "a name");
     case KIND_COUNT:
         return read_count(value, row->least, 1000000, member) ||
-               complain(row, value, "a whole number from 1 to 1000000");
+               complain(row, value,
+                        row->least == 0 ? "a whole number from 0 to 1000000"
+                                        : "a whole number from 1 to 1000000");
     case KIND_SECONDS:
         return read_seconds(value, member) ||
                complain(row, value, "a number of seconds from 0.001 to 86400");
@@ -444,6 +457,10 @@ static enum options_verdict read_all(struct options *options, const struct model
                              : "one port is wanted, and nothing else (see --help)");
         return OPTIONS_BAD;
     }
+    if (!options->tls && (options->certificate != NULL || options->key != NULL)) {
+        warnx("--cert and --key are of use with --tls alone (see --help)");
+        return OPTIONS_BAD;
+    }
     return read_port(options, argv[optind]) ? OPTIONS_GOOD : OPTIONS_BAD;
 }
 
@@ -471,6 +488,7 @@ enum options_verdict options_read(struct options *options, const struct model *m
     *options = (struct options){
         .root = "data",
         .service = &service_files,
+        .max_age = 60,
         .protocol = PROTOCOL_PIPELINED,
         .max_connections = model->max_connections,
         .workers = model->crew > 0 ? crew_size(model) : 0,
@@ -484,6 +502,10 @@ enum options_verdict options_read(struct options *options, const struct model *m
         .cache_size = UINT64_C(256) << 20,
     };
     verdict = read_all(options, model, argc, argv);
+    if (options->certificate == NULL)
+        options->certificate = "certificate/cert.pem";
+    if (options->key == NULL)
+        options->key = "certificate/key.pem";
     settle_crew(options, model);
     return verdict;
 }

@@ -49,10 +49,13 @@ struct options {
     int bind_count;
     uint16_t port;
     const struct service *service;
+    int max_age; /* seconds */
     enum protocol protocol;
     int max_connections;
     int workers; /* of a crew; or 0 */
     enum accept accept;
+    bool tls;
+    const char *certificate, *key;
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     int backlog;
     bool list;

@@ -140,6 +140,10 @@ static int judge(const struct errand *errand, const char **problem)
         *problem = "The request has come through this proxy before.";
         return 508;
     }
+    if (request->scheme == SCHEME_HTTPS && proxy->origin_port == 0) {
+        *problem = "Origins are asked by plain HTTP: to reach one by HTTPS, use CONNECT.";
+        return 400;
+    }
     if (request->method == METHOD_TRACE) {
         *problem = "Requests are not sent back here.";
         return 405;
@@ -799,6 +803,7 @@ static void end(struct errand *errand)
 
 const struct service service_proxy = {
     .name = "proxy",
+    .serves = "what others have",
     .connects = true,
     .descriptors = 2, /* the origin, and what waits for both sides of a tunnel */
     .step = step,

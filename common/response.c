@@ -26,6 +26,7 @@ static const struct {
     {414, TEXT_IS("URI Too Long")},
     {416, TEXT_IS("Range Not Satisfiable")},
     {417, TEXT_IS("Expectation Failed")},
+    {421, TEXT_IS("Misdirected Request")},
     {431, TEXT_IS("Request Header Fields Too Large")},
     {500, TEXT_IS("Internal Server Error")},
     {501, TEXT_IS("Not Implemented")},
@@ -104,6 +105,7 @@ void response_refuse(struct response *response, int status, const char *problem)
     response->status = status;
     response->type = TEXT("text/html; charset=utf-8");
     response->has_validators = false;
+    response->caching = CACHING_UNSAID;
     response->range_count = 0;
     if (page.data == NULL)
         return; /* without a page, but with its status */
@@ -238,6 +240,14 @@ static void write_validators(const struct response *response, struct moment now,
     buffer_add(output, TEXT("\r\nAccept-Ranges: bytes\r\n"));
 }
 
+static void write_caching(const struct response *response, struct buffer *output)
+{
+    if (response->caching == CACHING_VALIDATED)
+        write_field(output, TEXT("Cache-Control: "), TEXT("no-cache"));
+    else if (response->caching == CACHING_FOR)
+        write_number_field(output, TEXT("Cache-Control: max-age="), (uint64_t)response->max_age);
+}
+
 static void write_status_line(const struct response *response, bool simple, struct buffer *output)
 {
     buffer_add(output, simple ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
@@ -269,6 +279,7 @@ static void write_description(const struct response *response, struct moment now
 {
     if (response->has_validators && response->fields == NULL)
         write_validators(response, now, output);
+    write_caching(response, output);
     if (response->status == 304 || response->status == 204)
         return;
     if (response->type.length > 0)

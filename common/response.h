@@ -26,6 +26,13 @@ struct body {
     uint64_t start;          /* of the body in the file */
 };
 
+/* What is said to those who keep replies. */
+enum caching {
+    CACHING_UNSAID,
+    CACHING_VALIDATED, /* no-cache: asked again each time */
+    CACHING_FOR,       /* max_age */
+};
+
 struct response {
     int status;
     struct text reason; /* or empty, for the usual one */
@@ -37,6 +44,8 @@ struct response {
     const struct request *moved_to; /* whose target wants a slash behind its path; or NULL */
     bool has_validators;
     int64_t modified;
+    enum caching caching;
+    int max_age; /* seconds */
     struct buffer etag;
     char etag_space[RESPONSE_ETAG_SIZE];
     struct body body;

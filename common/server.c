@@ -1,8 +1,10 @@
 #include "common/server.h"
 
 #include "common/connection.h"
+#include "common/crew.h"
 #include "common/sandbox.h"
 #include "common/summary.h"
+#include "common/tls.h"
 
 #include <err.h>
 #include <errno.h>
@@ -49,7 +51,7 @@ static bool open_root(struct server *server)
     const char *root = server->options.root;
 
     server->site.root = -1;
-    if (server->options.service->connects)
+    if (server->options.service->serves != NULL)
         return true;
     server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
     if (server->site.root >= 0)
@@ -60,6 +62,20 @@ static bool open_root(struct server *server)
     else
         warn("cannot open the root '%s'", root);
     return false;
+}
+
+static bool open_tls(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    server->site.transport = options->tls ? &transport_tls : &transport_plain;
+    server->site.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
+    if (!options->tls) {
+        tls_forgo();
+        return true;
+    }
+    server->site.tls = tls_open(options->certificate, options->key);
+    return server->site.tls != NULL;
 }
 
 /* Opens a file to write to; "-" is standard output, no name none. */
@@ -112,6 +128,10 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGUSR1);
     if (server->model->supervises)
         sigaddset(&set, SIGCHLD);
+    if (server->options.tls) {
+        sigaddset(&set, SIGHUP);
+        signal(SIGHUP, SIG_DFL); /* whoever started this may ignore it */
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
     signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
@@ -157,6 +177,7 @@ static void fill_site(struct server *server)
     server->site.service = options->service;
     server->site.protocol = options->protocol;
     server->site.list = options->list;
+    server->site.max_age = options->max_age;
     server->site.request_timeout = options->request_timeout;
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
@@ -168,20 +189,19 @@ static void fill_site(struct server *server)
 
 void server_ready(const struct server *server)
 {
-    const char *root = server->options.root, *origin = server->options.origin;
+    const char *what = server->options.service->serves, *root = server->options.root;
+    const char *origin = server->options.origin;
+    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
     char url[80], crew[80] = "";
 
-    listener_url(&server->listener, url, sizeof url);
+    listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
                  options_way(server->options.accept));
-    printf("%s: %s ", server->model->name, url);
-    if (!server->options.service->connects)
-        printf("serves %s%s", root, root[strlen(root) - 1] == '/' ? "" : "/");
-    else if (origin != NULL)
-        printf("is a proxy before http://%s/", origin);
-    else
-        printf("is a proxy");
+    printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
+           adds_slash ? "/" : "");
+    if (server->options.service->connects && origin != NULL)
+        printf(" of http://%s/", origin);
     printf(", %s%s\n", server->model->summary, crew);
     fflush(stdout);
 }
@@ -232,7 +252,8 @@ static bool make_ready(struct server *server)
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
+    if (!open_root(server) || !open_tls(server) ||
+        !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
                        options->backlog, options->accept == ACCEPT_REUSEPORT) ||
@@ -333,6 +354,8 @@ static void heed_signals(struct server *server)
             summary_write(server, server->stats);
         else if (signal.ssi_signo == SIGCHLD)
             collect(server);
+        else if (signal.ssi_signo == SIGHUP)
+            tls_renew(server->site.tls);
     }
 }
 
@@ -745,6 +768,7 @@ int server_close(struct server *server)
 {
     struct scoreboard *board = server->board;
     bool all; /* have ended by themselves */
+    bool unused;
 
     listener_close(&server->listener);
     for (int i = 0; i < server->twin_count; i++)
@@ -755,11 +779,16 @@ int server_close(struct server *server)
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     if (server->model->collect != NULL)
         server->model->collect(server, all);
-    if (server->site.shelf != NULL && all)
+    unused = all || server->model->supervises; /* by threads of this process */
+    if (server->site.shelf != NULL && unused)
         shelf_free(server->site.shelf);
-    if (server->proxy != NULL && all)
+    if (server->proxy != NULL && unused)
         proxy_close(server->proxy);
+    if (server->site.tls != NULL && unused)
+        tls_close(server->site.tls);
     summary_print(server);
     summary_write(server, server->stats);
+    crew_free(server);
+    free(server->twins);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "common/response.h"
 #include "common/scoreboard.h"
 #include "common/shelf.h"
+#include "common/transport.h"
 
 enum protocol {
     PROTOCOL_SIMPLE,     /* one HTTP/1.0 reply a connection */
@@ -20,8 +21,9 @@ struct site;
 /* A service fills in a reply. It does not know the model. */
 struct service {
     const char *name;
-    bool connects;   /* to others; and it has no documents of its own */
-    int descriptors; /* that a connection may need beside those that files take */
+    const char *serves; /* in words; NULL: what is below the root, which others do without */
+    bool connects;      /* to others */
+    int descriptors;    /* that a connection may need beside those that files take */
     /* At once. */
     void (*answer)(const struct site *site, const struct request *request, struct moment now,
                    struct response *response);
@@ -34,6 +36,7 @@ struct service {
 };
 
 extern const struct service service_files;
+extern const struct service service_sized;
 extern const struct service service_proxy;
 
 struct proxy;
@@ -41,8 +44,12 @@ struct proxy;
 struct site {
     const struct service *service;
     enum protocol protocol;
-    int root; /* a directory */
+    int root; /* a directory; -1: none is needed */
     bool list;
+    int max_age; /* of constant documents, in seconds */
+    const struct transport_kind *transport;
+    struct tls *tls;                                  /* NULL: none */
+    enum scheme scheme;                               /* of the documents */
     struct shelf *shelf;                              /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */

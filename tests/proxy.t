@@ -266,7 +266,7 @@ each_server(sub ($model) {
 
     # --- before one origin ---
     $proxy = start_proxy('--origin', "http://$here/");
-    like $proxy->{ready}, qr{is a proxy before http://\Q$here\E/}, 'the ready line names the origin';
+    like $proxy->{ready}, qr{serves what others have of http://\Q$here\E/}, 'the ready line names the origin';
     is $proxy->get('/plain?x=1')->{body}, "hello\n", 'a reverse proxy takes paths';
     is head_of(($origin->requests('/plain?x=1'))[-1])->{host}, $here, 'Host is the origin';
     is $proxy->get('http://anything.example/plain?x=1')->{body}, "hello\n", 'whatever host is named';

@@ -10,6 +10,18 @@ my $place = scratch();
 my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/openat2.c');
 is $compiled->{status}, 0, 'the library for valgrind is built' or diag($compiled->{err});
 
+my $made = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout),
+    "$place/key.pem", '-out', "$place/cert.pem");
+is $made->{status}, 0, 'a certificate is made' or diag($made->{err});
+
+# What valgrind has to say in a folder of its logs.
+sub judge_reports ($logs, $name) {
+    my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
+    ok scalar(@reports), "$name: valgrind has reported";
+    my $said = join "\n", map { $_->[1] } grep { $_->[1] =~ /\S/ } @reports;
+    is $said, '', "$name: valgrind has found no error and no leak";
+}
+
 my $root = tree('file.txt' => 'f' x 5000, 'site/index.html' => 'index', 'odd & name/' => 1);
 
 each_server(sub ($model) {
@@ -55,10 +67,24 @@ each_server(sub ($model) {
         'under valgrind a body for the origin';
     $proxy->stop(warnings => qr/limit of \d+ descriptors/);
 
-    my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
-    ok scalar(@reports), 'valgrind has reported';
-    my $said = join "\n", map { $_->[1] } grep { $_->[1] =~ /\S/ } @reports;
-    is $said, '', 'valgrind has found no error and no leak';
+    judge_reports($logs, 'HTTP');
+
+    # What OpenSSL keeps for the process stays reachable until the end, and is left out.
+    my $tls_logs = scratch();
+    $server = start_server(root => $root, path => $model->{path},
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible',
+            '--errors-for-leak-kinds=definite,indirect,possible', '--error-exitcode=99', "--log-file=$tls_logs/%p"],
+        environment => { LD_PRELOAD => "$place/openat2.so" },
+        options => ['--no-sandbox', '--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
+    my @curl = (qw(curl --silent --max-time 60 --insecure -o /dev/null -w %{http_code}));
+    is run_command(@curl, $server->url . 'file.txt')->{out}, 200, 'under valgrind a file by HTTPS';
+    is $server->get('/file.txt')->{status}, 400, 'under valgrind HTTP on the port of HTTPS';
+    { my $gone = $server->connect; $gone->send("\x16\x03\x01\x02\x00\x01\x00\x01\xfc"); }
+    $server->signal('HUP');
+    ok until_true(sub { $server->errors =~ /was read again/ }), 'under valgrind a new certificate';
+    is run_command(@curl, '--tls-max', '1.2', $server->url . 'file.txt')->{out}, 200, 'under valgrind TLS 1.2';
+    $server->stop(warnings => qr/certificate/);
+    judge_reports($tls_logs, 'HTTPS');
 });
 
 done_testing;

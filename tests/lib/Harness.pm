@@ -86,7 +86,7 @@ sub until_true ($condition, $patience = $PATIENCE) {
     while (1) {
         my $value = $condition->();
         return $value if $value;
-        return        if now() > $end;
+        return undef  if now() > $end;    # also in a list, where nothing would move the arguments behind it
         select undef, undef, undef, 0.01;
     }
 }
