@@ -82,7 +82,7 @@ conclude() {
     echo "         $1/index.html"
 }
 
-# build STUDY-FILE WANTED:PACKAGE...
+# Builds what the study in file $1 needs; the rest is WANTED:PACKAGE...
 build() {
     # shellcheck source=collect/install.sh
     . "$project/collect/install.sh"
