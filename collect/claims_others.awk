@@ -60,12 +60,8 @@ function claim_I1(    i, server) {
 }
 
 # The memory of each connection that a server holds, in KiB, in block b; "" if unknown.
-function block_memory_each(server, b,    n, base, v, w) {
-    n = pick("server=" server " idle=" highest("idle"), picked)
-    if (!n) return ""
-    base = cell_like(picked[1], "idle", lowest("idle"))
-    if (!base || (v = measured(picked[1], b, "peak_kib")) == "" || (w = measured(base, b, "peak_kib")) == "") return ""
-    return (v - w) / (highest("idle") - lowest("idle"))
+function block_memory_each(server, b) {
+    return pick("server=" server " idle=" highest("idle"), picked) ? measured(picked[1], b, "each_kib") : ""
 }
 
 # Adds whether a connection of server a takes more memory than one of b.

@@ -36,8 +36,9 @@
 
 enum {
     COUNT_MOST = 100000,
-    /* So many are on their way at once, so that the listen queue is not what is measured. */
-    OPENING_MOST = 64,
+    /* So many are on their way at once: Apache sends those away that wait when all of its threads
+       are busy. */
+    OPENING_MOST = 16,
     EVENTS = 256,
     READ_BYTES = 16384,
     SPARE_DESCRIPTORS = 16,

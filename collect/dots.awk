@@ -21,6 +21,7 @@ function dots_begin(name, kind, file, title, subtitle, axis) {
     dots_low = 1e300
     split("", dots)
     split("", notes)
+    dots_noted = 0
 }
 
 function dots_add(c, s, j, value, low, high, unit, more) {
@@ -35,6 +36,7 @@ function dots_add(c, s, j, value, low, high, unit, more) {
 function dots_note(s, j, x, text) {
     if (note_of[figure, s] == text && x == "-" && !(text ~ /cannot hold/)) return
     note_of[figure, s] = text
+    if (x > 0) dots_noted = 1
     notes[j] = notes[j] sprintf("%s %.10g %s\n", x == "-" ? "@LOW@" : x, dots_row(s, j), double_quoted(text))
 }
 
@@ -73,7 +75,8 @@ function dots_end(how,    j, path, s, text, step, n, list, i, tics_text) {
         tics_text = log_tics(x_low, x_high)
     } else {
         x_low = 0
-        x_high = dots_high > 0 ? dots_high * 1.06 : 1
+        # With room for a note at the last dot.
+        x_high = dots_high > 0 ? dots_high * (dots_noted ? 1.32 : 1.06) : 1
         tics_text = tics(0, x_high, nice_step(x_high, 5))
     }
     path = out "/" figure ".labels"
@@ -95,7 +98,7 @@ function dots_end(how,    j, path, s, text, step, n, list, i, tics_text) {
         if (length(level["server", s]) > n) n = length(level["server", s])
     }
     print "set ytics (" text ")\nlabel_width = " n "\narray level_text[" dots_levels "]" > path
-    for (j = 1; j <= dots_levels; j++) print "level_text[" j "] = " quoted(dots_level_text(j)) > path
+    for (j = 1; j <= dots_levels; j++) print "level_text[" j "] = " quoted(dots[j] == "" && notes[j] == "" ? "" : dots_level_text(j)) > path
     close(path)
     printf "%s\t%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"], part > (out "/list.tsv")
 }
@@ -133,6 +136,8 @@ function dots_of(file, base,    slices, first, text, i, name, of, runs, spread) 
     }
 }
 
+function each_bound(c, which, v) { return sum[c, "each_kib_" which] > 0 ? sum[c, "each_kib_" which] : v }
+
 function any_bound_text() { return any_bound ? " Hollow: limited by the load generator." : "" }
 
 function dots_of_held(first, name, file, of, spread,    s, j, c, base_cell, v) {
@@ -152,13 +157,13 @@ function dots_of_held(first, name, file, of, spread,    s, j, c, base_cell, v) {
     dots_column(first, "peak_kib", 1024, "MiB")
     dots_end("log")
     dots_begin(name "memory-each", "memory", file, "Memory for each idle connection" of,
-        "Peak memory above that without idle connections, divided by their number.", "KiB")
+        "What the server grew by while they came, for each. Median and range.", "KiB")
     for (s = 1; s <= level_count["server"]; s++)
         for (j = 2; j <= dots_levels; j++) {
             c = dots_cell(first, s, j)
             if (!c) continue
             v = memory_each(c)
-            if (v != "-" && v > 0) dots_add(c, s, j, v, v, v, "KiB", "")
+            if (v != "-" && v > 0) dots_add(c, s, j, v, each_bound(c, "least", v), each_bound(c, "most", v), "KiB", "")
             dots_say(c, s, j, "memory")
         }
     dots_end("log")

@@ -146,13 +146,13 @@ function table_of_fault(first,    s, j, c, levels) {
 function others_method() {
     if (study_kind() == "fault")
         paragraph("The servers are built with a fault that no other build has: their handler aborts when it is asked for `/crash`. After " study["fault"] \
-            " replies one client asks for it. All clients ask again a millisecond after they were refused or cut off. The time runs from the fatal request until every client had a reply to a request that it made after that connection was broken; where nobody has one for a second, the server is not served again. Each run has a fresh server.")
+            " replies one client asks for it. All clients ask again a millisecond after they were refused or cut off. The time runs from the fatal request until every client had a reply to a request that it made after that connection was broken; where nobody has one for a second, it is never. Lost requests are results here, and make no run invalid. Each run has a fresh server.")
     else if (x_name == "idle")
         paragraph("The connections are opened, with one request each, before the load begins, and stay open until it has ended. A server that takes no further one for two seconds, or closes some of them meanwhile, cannot hold them: that is a result and no invalid run, and the load is not put on it." \
             (study["idle-timeout"] == "" ? "" : " All servers were told to wait " study["idle-timeout"] " s for the next request.") \
-            " Memory for a connection is the difference of peaks, of servers that are started for each number of connections, divided by that number: what the kernel keeps of sockets is counted as far as it charges it to the server.")
+            " Memory for a connection is what the server’s control group grew by while they came, before the load, divided by their number: with page tables and kernel stacks, and with what the kernel keeps of sockets as far as it charges that to the server. Where no control group can be made, it is the difference of peaks.")
     else
         paragraph("The slow clients are there before the load begins, each sends a byte a second, and comes back at once when it is cut off." \
             (study["request-timeout"] == "" ? "" : " All servers were told to give a request " study["request-timeout"] " s, as far as they know such a limit.") \
-            " A run ends after its requests or after " (study["duration"] == "" ? 2 : study["duration"]) " s; a request that waits at its end counts with its wait so far. A client starves when it waits for over a second.")
+            " A run ends after its requests or after " (study["duration"] == "" ? 2 : study["duration"]) " s; a request that waits at its end counts with its wait so far. A client starves when it waits for over a second. Requests that are lost or not answered are results here, and make no run invalid.")
 }

@@ -28,7 +28,7 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=collect/crowd.sh
 . "$project/collect/crowd.sh"
 
-columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held cut lost unanswered again_ms workers busiest idle_kib valid'
+columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms workers busiest idle_kib valid'
 # So many requests are enough to count context switches, in a run of its own where launch.c says why.
 probe_requests=60
 probe_works=yes
@@ -331,7 +331,7 @@ run_one() {
         command_line="${load_argv[*]}"
         started_us=${EPOCHREALTIME/./}
         memory_before
-        if crowd_begin "$idle" "$slow" "${server_url[$key]}" "$file"; then
+        if crowd_begin "$idle" "$slow" "${server_url[$key]}" "$file" "${server_read[$key]}"; then
             memory_of_idle
             if stop_asked || ! apply_load run; then return 1; fi
         fi

@@ -17,7 +17,7 @@ function collect_values(c, name, values,    b, i, n) {
 # In studies of what happens to others also what it was: smallest, middle and largest value of each, and how often a server
 # could not hold the connections, or was never served again. At most so many are held (the median) where not all can be.
 function outcome_head(    i) {
-    outcomes = study_kind() == "" ? 0 : split("rps p99_ms max_ms peak_kib held cut lost unanswered again_ms", outcome, " ")
+    outcomes = study_kind() == "" ? 0 : split("rps p99_ms max_ms peak_kib held each_kib cut lost unanswered again_ms", outcome, " ")
     for (i = 1; i <= outcomes; i++) printf "\t%s_least\t%s_middle\t%s_most", outcome[i], outcome[i], outcome[i]
     if (outcomes) printf "\tn_cannot\theld_of_cannot\tn_never"
 }
