@@ -342,5 +342,6 @@ int main(int count, char *arguments[])
     crowd_open(&crowd, words[3]);
     crowd.end += now();
     crowd_run(&crowd);
+    free(crowd.clients);
     return 0;
 }
