@@ -91,6 +91,40 @@ each_server(sub ($model) {
     is $server->get('/small.txt')->{status}, 200, 'a client that came meanwhile is served by the next one';
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
 
+    # Connections are passed to those that live; and one that was passed to a worker that dies holds up nobody.
+    if ("@{ $model->{options} }" eq '--accept pass') {
+        $server = start_server(root => $root, options => ['--workers', 2]);
+        my ($other) = (sort { $a <=> $b } workers($server))[1];
+        until_true(sub {
+            kill KILL => grep { $_ != $other } workers($server);
+            return $server->errors =~ /worker 0 .* the next try is in 1\.6 s/;
+        });
+        is $server->get('/small.txt')->{status}, 200, 'a worker that is to be replaced later is passed over';
+        is_deeply [workers($server)], [$other], 'the other one has served meanwhile';
+        $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+
+        $server = start_server(root => $root, options => ['--workers', 1]);
+        my ($stopped) = workers($server);
+        kill STOP => $stopped;
+        my $client = $server->connect;
+        $client->send(request(GET => '/small.txt'));
+        until_true(sub { 0 }, 0.3);
+        kill KILL => $stopped;
+        is $client->reply->{status}, 200, 'a connection that was on its way to a worker that died is served by the next one';
+        $client->close;
+        ($stopped) = workers($server);
+        kill STOP => $stopped;
+        $client = $server->connect;
+        until_true(sub { 0 }, 0.3);
+        $server->signal('TERM');
+        until_true(sub { !$server->pending_signals });
+        my $from = now();
+        kill KILL => $stopped;
+        $server->ended(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+        cmp_ok now() - $from, '<', 4, 'at a stop nobody waits for one';
+        $client->close;
+    }
+
     # Nothing outlives the first process.
     $server = start_server(root => $root, options => ['--workers', 3]);
     kill KILL => $server->pid;
