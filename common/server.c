@@ -480,8 +480,11 @@ static bool is_over(const struct server *server, int64_t margin)
 
 static void note_peak(struct scoreboard *board, int64_t active)
 {
-    if (active > (int64_t)atomic_load_explicit(&board->peak, memory_order_relaxed))
-        atomic_store_explicit(&board->peak, (uint64_t)active, memory_order_relaxed);
+    uint64_t peak = atomic_load_explicit(&board->peak, memory_order_relaxed);
+
+    while (active > (int64_t)peak &&
+           !atomic_compare_exchange_weak(&board->peak, &peak, (uint64_t)active))
+        ;
 }
 
 static void count_connection(struct server *server)
@@ -668,10 +671,22 @@ bool server_assign(struct server *server, int number)
     return !atomic_exchange(&server->board->posts[number].given, true);
 }
 
+/* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
+ * is taken off the server's then, is never less than what it added there. */
+static void claim(struct worker *worker)
+{
+    atomic_fetch_add(&worker->post->active, 1);
+}
+
+static void disclaim(struct worker *worker)
+{
+    atomic_fetch_sub(&worker->post->active, 1);
+}
+
 void worker_take(struct worker *worker)
 {
     atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->post->active, 1, memory_order_relaxed);
+    claim(worker);
 }
 
 /* What is waited for at a stop, others that wait at the same listener need not wait for again. */
@@ -696,8 +711,8 @@ int worker_accept(struct worker *worker)
             listener_await(worker->listener, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
-            note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             worker_take(worker);
+            note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
         if (is_over(server, 0))
@@ -716,19 +731,22 @@ int worker_try(struct worker *worker)
 {
     struct server *server = worker->server;
     struct scoreboard *board = server->board;
-    int64_t active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
+    int64_t active;
     int socket = -1;
 
+    claim(worker);
+    active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
     if (active > (int64_t)server->limit)
         errno = EBUSY;
     else
         socket = listener_accept(worker->listener);
     if (socket >= 0) {
         note_peak(board, active);
-        worker_take(worker);
+        atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
         return socket;
     }
     atomic_fetch_sub(&board->active, 1);
+    disclaim(worker);
     if (errno != EAGAIN && errno != EBUSY && !is_over(server, 0))
         warn_scarce(board, "cannot accept");
     return -1;
@@ -751,9 +769,9 @@ bool worker_is_over(const struct worker *worker)
 
 void worker_left(struct worker *worker)
 {
-    atomic_fetch_sub_explicit(&worker->post->active, 1, memory_order_relaxed);
     atomic_store(&worker->post->given, false);
     server_left(worker->server);
+    disclaim(worker);
 }
 
 void worker_serve(struct worker *worker, int socket)
