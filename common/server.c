@@ -91,28 +91,50 @@ static bool open_output(const char *name, int flags, int *file)
     return *file >= 0;
 }
 
+/* Whether the workers wait for connections themselves, each for one at a time. */
+static bool workers_wait(const struct server *server)
+{
+    return server->options.workers > 0 && server->model->max_connections == 0 &&
+           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
+}
+
+/* How many descriptors of this process each connection needs; 0: none that lasts. */
+static unsigned descriptors_each(const struct server *server)
+{
+    const struct options *options = &server->options;
+    int each = server->model->descriptors;
+
+    if (each == 0)
+        return 0;
+    each += options->service->descriptors;
+    if (workers_wait(server) && options->accept == ACCEPT_REUSEPORT) /* its worker's listener */
+        each += (options->bind_count > 0 ? options->bind_count : 2) + 1;
+    return (unsigned)each;
+}
+
 static void raise_descriptors(struct server *server)
 {
     uint64_t wanted = (uint64_t)server->options.max_connections, possible;
-    int each = server->model->descriptors;
+    unsigned each = descriptors_each(server);
     struct rlimit limit;
 
     server->limit = wanted;
-    if (each > 0)
-        each += server->options.service->descriptors;
-    if (each == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
         getrlimit(RLIMIT_NOFILE, &limit);
-    possible = limit.rlim_cur > DESCRIPTORS_RESERVED
-                   ? (limit.rlim_cur - DESCRIPTORS_RESERVED) / (unsigned)each
-                   : 0;
+    if (each == 0)
+        return;
+    possible =
+        limit.rlim_cur > DESCRIPTORS_RESERVED ? (limit.rlim_cur - DESCRIPTORS_RESERVED) / each : 0;
     if (possible == 0)
         possible = 1;
     if (possible >= wanted)
         return;
     server->limit = possible;
+    if (workers_wait(server)) /* each of them takes a connection whenever there is one */
+        server->options.workers = (int)possible;
     warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
           (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
           (unsigned long long)wanted);
@@ -204,13 +226,6 @@ void server_ready(const struct server *server)
         printf(" of http://%s/", origin);
     printf(", %s%s\n", server->model->summary, crew);
     fflush(stdout);
-}
-
-/* Whether the workers wait for connections themselves, each for one at a time. */
-static bool workers_wait(const struct server *server)
-{
-    return server->options.workers > 0 && server->model->max_connections == 0 &&
-           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
 }
 
 static bool open_twin(struct server *server, struct listener *twin)
@@ -807,6 +822,7 @@ int server_close(struct server *server)
     summary_print(server);
     summary_write(server, server->stats);
     crew_free(server);
-    free(server->twins);
+    if (unused)
+        free(server->twins);
     return 0;
 }

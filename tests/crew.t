@@ -43,6 +43,18 @@ each_server(sub ($model) {
     is $stats->{requests}, 8, 'all requests are counted';
     like $summary, qr/\b4 (?:processes|threads) made/, 'the summary tells how many were made';
 
+    # A crew that needs more descriptors than there are at first takes what it may have, and is no larger than that.
+    $server = start_server(root => $root, through => [qw(prlimit --nofile=64:4096)], options => ['--workers', 60]);
+    like $server->{ready}, qr/\(60, /, 'a soft limit of 64 descriptors: 60 workers';
+    is $server->get('/small.txt')->{status}, 200, 'and they serve';
+    $server->stop(warnings => qr/ descriptors allows /);
+    $server = start_server(root => $root, through => [qw(prlimit --nofile=64)], options => ['--workers', 60], failure => 1);
+    if ($server && $server->errors =~ / allows (\d+) connections at once, not 60$/m) {
+        like $server->{ready}, qr/\($1, /, 'threads that there are no descriptors for are not made';
+        is $server->get('/small.txt')->{status}, 200, 'and the others serve';
+    }
+    $server->stop(warnings => qr/ descriptors allows /) if $server;
+
     # Threads live and die together.
     $server = start_server(root => $root, options => ['--workers', 4, '--idle-timeout', 60]);
     my @workers = workers($server);
