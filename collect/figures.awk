@@ -207,7 +207,7 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     printf "panels = %d\nrows = %d\ncolumns = %d\nservers = %d\n", panels, rows, columns, servers > path
     print "data = " quoted(figure ".dat") "\nlabels = " quoted(figure ".labels") "\nrange = " quoted(figure ".range") "\ncontext = " quoted(figure ".context") > path
     print "categorical = " categorical > path
-    pixels = columns == 1 ? 660 : columns == 2 ? 380 : panel_group[1] ? 280 : 240
+    pixels = columns == 1 ? 660 : panel_group[1] ? 300 : columns == 2 ? 380 : 240
     name_lines = 1
     if (categorical) {
         x_low = 0.4
@@ -262,7 +262,8 @@ function ratio_range(low, high, y_log,    pad, step, i, v, list, n) {
         pad = exp(0.06 * log(high / low))
         range_low = low / pad
         range_high = high * pad
-        n = split("0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50 100 200 500 1000", list, " ")
+        n = split(high / low > 1e6 ? "1e-08 1e-06 0.0001 0.01 1 100 10000 1e+06 1e+08" : high / low > 5000 ? "0.001 0.01 0.1 1 10 100 1000" : \
+            "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50 100 200 500 1000", list, " ")
         range_tics = ""
         for (i = 1; i <= n; i++)
             if (list[i] >= range_low && list[i] <= range_high)
@@ -499,7 +500,7 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     }
     # On an axis of servers there is a place for each.
     if (x_name == "") group_count = 0
-    columns = slices > 4 || group_count ? 3 : 2
+    columns = slices > 4 && !group_count ? 3 : 2
 
     figure_begin(base "requests", "requests", file, "Requests per second" of,
         "Mean and standard deviation of " plural(runs, "run", "runs") "." hollow_text, "requests/s")
