@@ -18,9 +18,62 @@ array colour[8] = [0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0
 array text_colour[8] = [0x0072b2, 0xd55e00, 0x00795a, 0xa3497a, 0x8a6000, 0x1c74a8, 0x555555, 0x222222]
 array full[4] = [7, 5, 9, 13]
 array hollow[4] = [6, 4, 8, 12]
-c(s) = colour[(s - 1) % 8 + 1]
-t(s) = text_colour[(int(s) - 1) % 8 + 1]
-shape(s) = (s - 1) % 4 + 1
+font_of(size) = output_kind eq 'svg' ? sprintf('sans-serif,%d', size) : sprintf('DejaVu Sans,%g', size * 0.75)
+bold_of(size) = output_kind eq 'svg' ? sprintf('sans-serif:Bold,%d', size) : sprintf('DejaVu Sans:Bold,%g', size * 0.75)
+larger(a, b) = a > b ? a : b
+
+# Bars: one for each server, its name before it and its value behind it.
+if (kind eq 'bars') {
+    scale = output_kind eq 'png' ? 2.0 : 1.0
+    head_lines = 1 + (part_text ne '' ? 1 : 0)
+    head = 78.0 + 20.0 * head_lines
+    left = 24.0 + 8.6 * name_width
+    width = larger(left + 640.0 + 70.0, 28 + 7.2 * strlen(subtitle_text))
+    height = head + 22.0 * bars + 58.0
+    if (output_kind eq 'svg') {
+        set terminal svg size width,height noenhanced font 'sans-serif,14' background rgb paper linewidth 1
+    } else {
+        set terminal pngcairo size scale * width,scale * height noenhanced font 'DejaVu Sans,10.5' fontscale scale \
+            background rgb paper linewidth scale pointscale scale
+    }
+    set output output_file
+    set lmargin at screen left / width
+    set rmargin at screen (width - 70.0) / width
+    set tmargin at screen 1 - head / height
+    set bmargin at screen 58.0 / height
+    unset key
+    set border 0
+    set tics nomirror scale 0 textcolor rgb ink
+    set grid xtics lt 1 lw 1 lc rgb grid_colour
+    set xrange [0:x_high]
+    set yrange [bars + 0.6:0.4]
+    eval 'set xtics ('.x_tics.')'
+    set ytics ()
+    do for [i = 1:bars] { set ytics add (name[i] i) }
+    set xlabel x_title textcolor rgb ink offset 0,0.2
+    set label 1 title_text at screen 14 / width, screen 1 - 22 / height left font bold_of(18) textcolor rgb ink
+    if (part_text ne '') { set label 2 part_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb ink }
+    set label 3 subtitle_text at screen 14 / width, screen 1 - (25.0 + 20 * head_lines) / height left font font_of(13) textcolor rgb soft
+    at_x = 20.0
+    do for [g = 1:groups] {
+        set label 10 + g group_name[g] at screen at_x / width, screen 1 - (50.0 + 20 * head_lines) / height left offset 1,0 \
+            textcolor rgb text_colour[group_tint[g]] point pt 5 ps 1.2 lc rgb colour[group_tint[g]]
+        at_x = at_x + 8.6 * strlen(group_name[g]) + 40
+    }
+    set style fill solid 1.0 noborder
+    plot data using 2:1:(0):2:($1 - 0.36):($1 + 0.36):(colour[int($5)]) with boxxyerror lc rgb variable, \
+        data using 3:1:($4 - $3):(0) with vectors nohead lw 4 lc rgb paper, \
+        data using 3:1:($4 - $3):(0) with vectors nohead lw 1.8 lc rgb soft, \
+        data using (larger($2, $4)):1:(value[int($1)]) with labels left offset 0.6,0 textcolor rgb ink, \
+        data using 2:1:6 with labels hypertext point pt 7 ps 1.6 lc rgb '#feffffff'
+    unset output
+    exit
+}
+
+# A server's colour and shape go by its place in its panel.
+c(s) = colour[(tint[int(s)] - 1) % 8 + 1]
+t(s) = text_colour[(tint[int(s)] - 1) % 8 + 1]
+shape(s) = (tint[int(s)] - 1) % 4 + 1
 
 dots = form eq 'dots'
 if (!dots && y_log) { set logscale y }
@@ -120,14 +173,13 @@ if (output_kind eq 'txt') {
 # stand at the lines of narrow panels stand in the head instead, in rows.
 scale = output_kind eq 'png' ? 2.0 : 1.0
 name_pixels(s) = 8.6 * strlen(word(names, s)) + 34
-names_in_head = columns > 1 && !categorical && label_width > 12
+names_in_head = columns > 1 && !categorical && label_width > 12 && !grouped
 margin_first = 92.0
 margin_left = 62.0
 margin_right = names_in_head ? 26.0 : 22.0 + (categorical ? 8 : 8.6 * label_width)
 panel_height = categorical ? 220.0 : rows == 1 ? 330.0 : 250.0
 cell_width = margin_left + panel_width + margin_right
 shift = margin_first - margin_left
-larger(a, b) = a > b ? a : b
 width = larger(columns * cell_width + shift, larger(28 + 11.2 * strlen(title_text), 28 + 7.2 * larger(strlen(subtitle_text), strlen(part_text))))
 array name_x[servers]
 array name_row[servers]
@@ -156,8 +208,6 @@ if (output_kind eq 'svg') {
         background rgb paper linewidth scale pointscale scale
 }
 set output output_file
-font_of(size) = output_kind eq 'svg' ? sprintf('sans-serif,%d', size) : sprintf('DejaVu Sans,%g', size * 0.75)
-bold_of(size) = output_kind eq 'svg' ? sprintf('sans-serif:Bold,%d', size) : sprintf('DejaVu Sans:Bold,%g', size * 0.75)
 
 set multiplot
 set border 1 lc rgb soft lw 1
@@ -167,6 +217,9 @@ set ytics scale 0
 unset key
 unset ylabel
 set style fill solid 1.0 noborder
+
+# Of many servers the others are thin lines behind those of a panel.
+behind = grouped ? "context index p - 1 using 1:2 with lines lw 0.8 lc rgb grid_colour notitle," : ''
 
 do for [p = 1:panels] {
     column = (p - 1) % columns
@@ -196,10 +249,11 @@ do for [p = 1:panels] {
     }
     unset arrow
     if (kind eq 'ratio') { set arrow from graph 0, first 1 to graph 1, first 1 nohead lw 1.5 lc rgb ink }
+    if (even[p] > 0) { set arrow from graph 0, first even[p] to graph 1, first even[p] nohead lw 1.5 dt 2 lc rgb soft }
     b = (p - 1) * servers
 
     # What hovering shows is drawn last, invisible, above everything; PNG knows no such thing and leaves it out.
-    plot range index p - 1 using 1:2:3 with filledcurves lc rgb '#d5777777' notitle, \
+    plot @behind range index p - 1 using 1:2:3 with filledcurves lc rgb '#d5777777' notitle, \
         for [s = 1:servers] data index b + s - 1 using 1:2 with lines lw 1.6 lc rgb c(s), \
         for [s = 1:servers] data index b + s - 1 using 1:3:(0):($4 - $3) with vectors nohead lw 2 lc rgb c(s) + 0x55000000, \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 0 ? $2 : NaN) with points pt full[shape(s)] ps 0.8 lc rgb c(s), \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # dcollect.sh: runs a study of web servers on this machine: plan -> runs -> summary -> figures -> report.
 #
-# usage:    ./dcollect.sh [OPTION]... [STUDY]      ./dcollect.sh report DIR
+# usage:    ./dcollect.sh [OPTION]... [STUDY]      ./dcollect.sh report DIR      ./dcollect.sh overview
 # example:  ./dcollect.sh --quick
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -13,6 +13,7 @@ help() {
     cat <<'END'
 Usage: ./dcollect.sh [OPTION]... [STUDY]
        ./dcollect.sh report DIR
+       ./dcollect.sh overview
 
 Measures web servers on this machine, and writes a report with figures. Without a study:
 fork-vs-thread, requests/s against concurrency, one process or one thread per connection.
@@ -26,7 +27,8 @@ fork-vs-thread, requests/s against concurrency, one process or one thread per co
 
 Factors; each takes a list or, if it is a number, ranges; they go before what the study says:
   --servers fork,thread,nginx      ours, and floor-fork floor-thread floor-one nginx lighttpd
-                                   apache-prefork apache-worker apache-event
+                                   apache-prefork apache-worker apache-event; all: every one of
+                                   these that is not named, ours with all their ways to accept
   --files small.txt,big.txt        the documents
   --concurrency 1-30               connections at once
   --requests 1000                  requests a run (httperf: connections a run)
@@ -34,7 +36,7 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --keepalive off,on               many requests on a connection
   --calls 1,2,5                    requests per connection (httperf)
   --processors all,1,2             what the server is held to; the load gets the rest
-  --scheme http,https   --protocol simple,persistent,pipelined   --service files
+  --scheme http,https   --protocol simple,persistent,pipelined   --service files,sized
   --load ab,httperf,wrk,witness    the load generator
   --idle 0,100   --slow 0,10       clients that hold a connection meanwhile: silent; a byte a second
 and for every run:
@@ -44,6 +46,8 @@ and for every run:
   --timeout S          a run that takes longer is invalid (60)
 
 report DIR builds figures and report of a results folder again, from its data alone.
+overview makes report/index.html, which leads to the published studies, and what the README
+shows of them.
 
 Exit status: 0 done, 3 done, but some runs are invalid (their rows say why), 130 interrupted,
 2 wrong usage, 1 anything else.
@@ -82,29 +86,36 @@ conclude() {
     echo "         $1/index.html"
 }
 
-# Builds what the study in file $1 needs; the rest is WANTED:PACKAGE...
+# build STUDY-FILE PLAN [PROGRAM:PACKAGE]... : what the study and its plan need.
 build() {
+    local study_file=$1 plan=$2
+    shift 2
     # shellcheck source=collect/install.sh
     . "$project/collect/install.sh"
-    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev datamash:datamash gnuplot:gnuplot-nox \
-        cmark-gfm:cmark-gfm "${@:2}" ||
+    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev \
+        datamash:datamash gnuplot:gnuplot-nox cmark-gfm:cmark-gfm "$@" ||
         exit 1
     if ! make -s -C "$project" >"$work/make" 2>&1; then
         cat "$work/make" >&2
         complain 1 'the servers do not build'
     fi
+    if [[ ! -e $project/certificate/key.pem ]] && cut -f10 "$plan" | grep -qx https; then
+        install_missing openssl:openssl || exit 1
+        make -s -C "$project" certificate >&2 || complain 1 'there is no certificate for https'
+    fi
     # Servers that die of one request, for a study with a fault.
-    if [[ $(study_key "$1" fault) ]] && ! make -s -C "$project" crash >"$work/make" 2>&1; then
+    if [[ $(study_key "$study_file" fault) ]] && ! make -s -C "$project" crash >"$work/make" 2>&1; then
         cat "$work/make" >&2
         complain 1 'the servers with a fault do not build'
     fi
 }
 
+# shellcheck source=collect/recipes.sh
+. "$project/collect/recipes.sh"
+
 # Leaves servers out that this machine does not have, with the command that installs them; stops at unknown ones.
 present_servers() {
     local label needs kept=()
-    # shellcheck source=collect/recipes.sh
-    . "$project/collect/recipes.sh"
     for label in "$@"; do
         if ! recipe_known "$label"; then
             complain 2 "there is no server '$label'; there are: $(recipe_list | tr '\n' ' ')"
@@ -214,6 +225,12 @@ if [[ ${positional[0]:-} == report ]]; then
     echo "${positional[1]%/}/report.md"
     exit
 fi
+if [[ ${positional[0]:-} == overview ]]; then
+    if ((${#positional[@]} != 1)); then complain 2 'overview takes no more words: it looks into report/'; fi
+    "$project/collect/overview.sh" || complain 1 'collect/overview.sh failed'
+    echo "$project/report/index.html"
+    exit
+fi
 if ((${#positional[@]} > 1)); then complain 2 "one study at a time, not '${positional[*]}'"; fi
 study=${positional[0]:-fork-vs-thread}
 
@@ -238,7 +255,7 @@ if [[ $resume ]]; then
     dir=${resume%/}
     if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then complain 2 "$dir holds no plan to go on with"; fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$dir/plan.tsv")")
-    build "$dir/study.txt" "${programs[@]}"
+    build "$dir/study.txt" "$dir/plan.tsv" "${programs[@]}"
     echo "Going on with $dir" >&2
 else
     # ---- a new one ----
@@ -260,6 +277,11 @@ else
     seed=${seed:-$((RANDOM * 32768 + RANDOM))}
     echo "seed: $seed" >>"$draft"
 
+    if [[ " $(study_key "$draft" servers | tr ',' ' ') " == *' all '* ]]; then
+        # shellcheck disable=SC2046 # a list
+        printf '# which all is here\nservers: %s\n' "$(recipe_expand $(study_key "$draft" servers | tr ',' ' '))" >>"$draft"
+    fi
+
     # Once without regard to what is installed, so that a wrong study is told before anything is installed or built.
     make_plan() { awk -v machine="$(nproc)" -v baseline_matters="${1:-}" -f "$project/collect/plan.awk" "$draft" >"$draft.plan" || exit 2; }
     # The baseline must be one of the servers, but for other servers than the study's the study's is not asked for; nor
@@ -277,7 +299,7 @@ else
         make_plan
     fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$draft.plan")")
-    build "$draft" "${programs[@]}"
+    build "$draft" "$draft.plan" "${programs[@]}"
 
     dir=${output:-results/$study/$(date +%Y%m%d-%H%M%S)}
     if [[ $dir != /* && ! $output ]]; then cd -- "$project"; fi

@@ -86,7 +86,7 @@ function judge(rule, low, high, a, b) {
 }
 
 function rule_text(rule, a, b, scale,    unit) {
-    unit = scale == "ratio" ? "" : " " scale
+    unit = scale == "ratio" || scale == "" ? "" : " " scale
     if (rule == "ahead") return "ratio above 1"
     if (rule == "behind") return "ratio below 1"
     if (rule == "above" || rule == "below") return (scale == "ratio" ? "ratio " : "") rule " " human(a) unit
@@ -125,7 +125,7 @@ function claim_end(    i, measured_parts, half, low, high, middle, verdict, kind
         part_high[i] = sprintf("%.6g", high)
         part_verdict[i] = judge(part_rule[i], low, high, part_a[i], part_b[i])
         if (part_scale[i] == "ratio") part_found[i] = estimate_text(middle, low, high)
-        else part_found[i] = human(middle) " " part_scale[i] " (" human(low) " to " human(high) ")"
+        else part_found[i] = human(middle) (part_scale[i] == "" ? "" : " " part_scale[i]) " (" human(low) " to " human(high) ")"
     }
     kind = "claim"
     verdict = combine(kind)
@@ -323,7 +323,7 @@ function claim_R1_5(    thread, i, label) {
     claim_end()
 }
 
-function claim_R2_1(    i, k, label, other, by, kind) {
+function claim_R2_1(    i, k, label, other, by, kind, queues) {
     claim_begin("R2.1", "CSE 4074 assignment",
         "Up to concurrency 5 performance is high; above 6 it collapses by a factor of 11 and stays there. Reading: a listen backlog of 5.")
     for (k = 1; k <= level_count["load"]; k++)
@@ -336,7 +336,12 @@ function claim_R2_1(    i, k, label, other, by, kind) {
             kind = level["load", k] == "ab" ? "claim" : "reading"
             if (collapse(label, level["load", k])) part_add(kind, label by, "ratio", "below", 0.5)
             if (collapse(other, level["load", k])) part_add(kind, other by, "ratio", "above", 0.5)
+            queues++
         }
+    # Without a server whose queue is short, the claim is put to those that there are.
+    for (i = 1; i <= level_count["server"] && !queues; i++)
+        if (collapse(level["server", i], "ab"))
+            part_add("claim", level["server", i] ": requests/s above concurrency 6 / up to 5", "ratio", "below", 0.5)
     claim_end()
 }
 
@@ -451,6 +456,84 @@ function longer(a, b, conditions,    n, i, ca, cb, block, va, vb, k, sum, values
     return 1
 }
 
+# Process control of a server over that of another, each averaged over all cells within a block, into test.
+function control_share(server, other,    n, b, v, w, values, k) {
+    n = pick("server=" other, picked)
+    k = 0
+    for (b = 1; b <= blocks; b++) {
+        v = control_cost(server, picked, n, b)
+        w = control_cost(other, picked, n, b)
+        if (v != "" && w > 0) values[++k] = v / w
+    }
+    if (k < 2) return 0
+    paired_test(values, k, test)
+    return 1
+}
+
+function claim_UNP_1(    names, n, i) {
+    claim_begin("UNP.1", "UNIX Network Programming, chapter 30",
+        "A pool of processes or of threads, made in advance, cuts the CPU time of process control at least tenfold against a fork per client.")
+    n = split("prefork pool", names, " ")
+    for (i = 1; i <= n; i++)
+        if (level_seen["server", names[i]] && level_seen["server", "fork"] && control_share(names[i], "fork"))
+            part_add("claim", names[i] " / fork, process control (server CPU per request less that of iterative), mean over all cells", "of fork’s", "below", 0.1)
+    claim_end()
+}
+
+function claim_UNP_2() {
+    claim_begin("UNP.2", "UNIX Network Programming, chapter 30",
+        "Workers that call accept themselves are faster than a main thread that accepts and hands connections over.")
+    part_servers("claim", server_named("prefork"), server_named("prefork+accept=pass"), "server_cpu_us", "", ", mean over all cells", "behind")
+    part_servers("claim", server_named("pool"), server_named("pool+accept=queue"), "server_cpu_us", "", ", mean over all cells", "behind")
+    claim_end()
+}
+
+# About 18%: from half as much to half as much again. Where the load generator is the limit nobody can lead by much, and what a request
+# costs the server says how many more it could answer.
+function claim_E07_1(    event, thread, n, i, bound) {
+    claim_begin("E07.1", "Pariag et al., EuroSys 2007", "An event-driven server answers about 18% more requests per second than one with a thread per connection.")
+    event = server_named("epoll")
+    thread = server_named("thread")
+    n = pick("", picked)
+    contrast_begin()
+    if (event != "" && thread != "") n = contrast_servers(event, thread, picked, n, "rps")
+    bound = 0
+    for (i = 1; i < contrast_size; i += 2) if (client_bound(contrast_cell[i]) || client_bound(contrast_cell[i + 1])) bound++
+    if (bound * 2 > n)
+        part_servers("claim", thread, event, "server_cpu_us", "", ", mean over all cells (in " bound " of " n " requests/s speaks of the load generator)", "within", 1.09, 1.27)
+    else part_servers("claim", event, thread, "rps", "", ", mean over all cells", "within", 1.09, 1.27)
+    claim_end()
+}
+
+# How far the share of a crew's busiest worker is from an even one (0) towards all requests (1), averaged over all cells
+# within a block, into test.
+function piling(server,    n, b, i, share, workers, sum, k, values, count) {
+    n = pick("server=" server, picked)
+    count = 0
+    for (b = 1; b <= blocks; b++) {
+        sum = k = 0
+        for (i = 1; i <= n; i++) {
+            share = measured(picked[i], b, "busiest")
+            workers = measured(picked[i], b, "workers")
+            if (share != "" && workers > 1) { sum += (share - 1 / workers) / (1 - 1 / workers); k++ }
+        }
+        if (k) values[++count] = sum / k
+    }
+    if (count < 2) return 0
+    paired_test(values, count, test)
+    return 1
+}
+
+function claim_CF_1(    names, n, i, what) {
+    claim_begin("CF.1", "Cloudflare, 2017", "Where all workers block in accept, connections spread evenly over them; where they share an epoll, most go to one worker.")
+    what = ": the busiest worker’s share of the requests, between an even one (0) and all (1), mean over all cells"
+    n = split("prefork pool", names, " ")
+    for (i = 1; i <= n; i++)
+        if (level_seen["server", names[i]] && piling(names[i])) part_add("claim", names[i] what, "", "below", 0.1)
+    if (level_seen["server", "epoll"] && piling("epoll")) part_add("claim", "epoll" what, "", "above", 0.5)
+    claim_end()
+}
+
 # A server against itself: how many of the plain tests call it different.
 function claim_same(    i, c, b, m, a, words, measures, tests, found, of, label, original, n, verdict, p, adjusted, strict) {
     claim_begin("A/A", "the design of the study", "A server against itself shows no difference: about 5% of the plain tests are below 0.05, none after adjustment.")
@@ -505,6 +588,10 @@ BEGIN {
         else if (id == "R3.1") claim_R3_1()
         else if (id == "R3.3") claim_R3_3()
         else if (id == "R3.4") claim_R3_4()
+        else if (id == "UNP.1") claim_UNP_1()
+        else if (id == "UNP.2") claim_UNP_2()
+        else if (id == "E07.1") claim_E07_1()
+        else if (id == "CF.1") claim_CF_1()
         else if (id == "A/A") claim_same()
         else if (!claim_of_others(id)) {
             claim_begin(id, "-", "-")

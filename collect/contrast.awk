@@ -90,3 +90,18 @@ function contrast_servers(a, b, cells, n, measure,    i, ca, cb, used, first, se
     }
     return used
 }
+
+# What a server spends on the control of processes or threads: its CPU time per request less that of the server `iterative`, which
+# serves in the same way and has nothing to control; the mean over the cells[1..n] of that in a block, "" without a measurement.
+function control_cost(server, cells, n, block,    i, own, reference, v, w, sum, k) {
+    sum = k = 0
+    for (i = 1; i <= n; i++) {
+        own = cell_like(cells[i], "server", server)
+        reference = cell_like(cells[i], "server", "iterative")
+        if (!own || !reference) continue
+        v = measured(own, block, "server_cpu_us")
+        w = measured(reference, block, "server_cpu_us")
+        if (v != "" && w != "") { sum += v - w; k++ }
+    }
+    return k ? sum / k : ""
+}

@@ -317,7 +317,7 @@ int main(int count, char *arguments[])
                                           {"seconds", required_argument, NULL, 's'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    struct crowd crowd = {.patience = 2, .end = 600};
+    static struct crowd crowd = {.patience = 2, .end = 600};
     for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;) {
         if (option == 'p') {
             crowd.patience = (double)number(optarg, 1, 3600, "--patience");

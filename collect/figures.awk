@@ -2,7 +2,8 @@
 #
 # Writes to the folder `out`, for each figure: NAME.gp (parameters), NAME.dat (a block for each panel and server: x y low high hollow
 # "what hovering tells"), NAME.labels (a block for each panel: x y server "text", and the
-# x y of the point it belongs to); NAME.range (a block for each panel: x low high); and list.tsv: name, kind, file, alternative text, part.
+# x y of the point it belongs to); NAME.range (a block for each panel: x low high); NAME.context (a block for each
+# panel: lines of the servers that others are about); and list.tsv: name, kind, file, alternative text, part.
 
 function quoted(text) { gsub(/'/, "’", text); return "'" text "'" }
 function double_quoted(text) { gsub(/"/, "”", text); gsub(/'/, "’", text); return "\"" text "\"" }
@@ -110,6 +111,13 @@ function x_place(v, s, servers,    shift) {
     return x_log ? v * exp(shift) : v + shift
 }
 
+function place_of(s, x) {
+    if (x_name == "") return s
+    if (only) return x_place(x, s, 1)
+    if (panel_group[panels]) return x_place(x, group_place[level["server", s]], group_size[panel_group[panels]])
+    return x_place(x, s, level_count["server"])
+}
+
 # A figure is collected with figure_begin, panel_begin and point_add, and written by figure_end.
 function figure_begin(name, kind, file, title, subtitle, y_title) {
     figure = name
@@ -123,6 +131,9 @@ function figure_begin(name, kind, file, title, subtitle, y_title) {
     split("", points)
     split("", point)
     split("", range)
+    split("", context)
+    split("", panel_group)
+    split("", panel_even)
     split("", panel_high)
     split("", panel_low)
     split("", panel_title)
@@ -133,6 +144,8 @@ function figure_begin(name, kind, file, title, subtitle, y_title) {
 function panel_begin(title) {
     panel_drop_empty()
     panel_title[++panels] = title
+    panel_group[panels] = panel_even[panels] = 0
+    context[panels] = ""
     panel_high[panels] = 0
     panel_low[panels] = 1e300
 }
@@ -165,7 +178,7 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
         if (panel_low[p] < low) low = panel_low[p]
     }
     if (how == "zero")
-        for (p = 1; p <= panels; p++) if (panel_high[p] > 0 && panel_high[p] * 8 < high) how = "own"
+        for (p = 1; p <= panels; p++) if (panel_high[p] > 0 && panel_high[p] * 8 < high && !panel_group[p]) how = "own"
     if (how == "own" && panels > 1) fig["subtitle"] = fig["subtitle"] " Each panel has its own scale."
     path = out "/" figure ".dat"
     for (p = 1; p <= panels; p++)
@@ -179,6 +192,10 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     for (p = 1; p <= panels; p++) print (range[p] == "" ? "NaN NaN NaN\n" : range[p]) "\n" > path
     close(path)
 
+    path = out "/" figure ".context"
+    for (p = 1; p <= panels; p++) print (context[p] == "" ? "NaN NaN\n" : context[p]) "\n" > path
+    close(path)
+
     path = out "/" figure ".gp"
     printf "" > path
     print "form = 'lines'\nkind = " quoted(fig["kind"]) > path
@@ -188,9 +205,9 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     print "x_title = " quoted(categorical ? "" : x_title(x_name)) > path
     print "y_title = " quoted(fig["y_title"]) > path
     printf "panels = %d\nrows = %d\ncolumns = %d\nservers = %d\n", panels, rows, columns, servers > path
-    print "data = " quoted(figure ".dat") "\nlabels = " quoted(figure ".labels") "\nrange = " quoted(figure ".range") > path
+    print "data = " quoted(figure ".dat") "\nlabels = " quoted(figure ".labels") "\nrange = " quoted(figure ".range") "\ncontext = " quoted(figure ".context") > path
     print "categorical = " categorical > path
-    pixels = columns == 1 ? 660 : columns == 2 ? 380 : 240
+    pixels = columns == 1 ? 660 : columns == 2 ? 380 : panel_group[1] ? 280 : 240
     name_lines = 1
     if (categorical) {
         x_low = 0.4
@@ -204,6 +221,10 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     for (p = 1; p <= panels; p++) if (panel_title[p] != "") titled = 1
     printf "panel_width = %d\nname_lines = %d\npanels_titled = %d\n", pixels, name_lines, titled > path
     print "names = " quoted(names_text()) > path
+    printf "grouped = %d\narray tint[%d]\n", (panel_group[1] > 0), servers > path
+    for (s = 1; s <= servers; s++) printf "tint[%d] = %d\n", s, (panel_group[1] ? group_place[level["server", s]] : s) > path
+    printf "array even[%d]\n", panels > path
+    for (p = 1; p <= panels; p++) printf "even[%d] = %.10g\n", p, panel_even[p] > path
     printf "array panel_title[%d]\narray y_low[%d]\narray y_high[%d]\narray y_tics[%d]\n", panels, panels, panels, panels > path
     y_log = how == "ratio" && low > 0 && high / low > 4
     print "y_log = " y_log > path
@@ -293,7 +314,7 @@ function labels_write(p, low, high, y_log, rows,    s, n, i, j, k, order, y, gap
     if (!n) print "NaN NaN 1 \"\" NaN NaN" > path
     for (i = 1; i <= n; i++) {
         s = order[i]
-        text = x_name == "" ? human(last_point[p, s]) : level["server", s]
+        text = x_name == "" ? human(last_point[p, s]) : panel_group[p] ? group_label[level["server", s]] : level["server", s]
         printf "%.10g %.10g %d %s %.10g %.10g\n", x_name == "" ? s + 0.06 : x_high,
             y_log ? low * exp(y[s] * log(high / low)) : low + y[s] * (high - low), s, double_quoted(text),
             last_place[p, s], last_point[p, s] > path
@@ -321,7 +342,7 @@ function add_series(s, first, value, low, high, spread, unit,    i, c, x, n, tex
         text = level["server", s] (x_name == "" ? "" : ", " factor_value(x_name, x)) ": " human(sum[c, value]) \
             (spread != "" && sum[c, spread] != "-" ? " ± " human(sum[c, spread]) : "") " " unit " (" plural(sum[c, "n"], "run", "runs") \
             (client_bound(c) ? "; limited by the load generator" : "") ")"
-        point_add(s, x, x_name == "" ? s : x_place(x, s, only ? 1 : level_count["server"]), sum[c, value], bar_low, bar_high, client_bound(c), text)
+        point_add(s, x, place_of(s, x), sum[c, value], bar_low, bar_high, client_bound(c), text)
     }
 }
 
@@ -333,30 +354,147 @@ function add_ratios(s, first,    i, c, k, x, f, key, n, base) {
         for (f = 2; f <= factor_count; f++) key = key "\t" (factor[f] == x_name ? x : cell[first, factor[f]])
         if (!(("cell", "rps", level["server", s], key) in comparison_at)) continue
         k = comparison_at["cell", "rps", level["server", s], key]
-        point_add(s, x, x_name == "" ? s : x_place(x, s, level_count["server"]), comparison[k, "ratio"], comparison[k, "low"],
+        point_add(s, x, place_of(s, x), comparison[k, "ratio"], comparison[k, "low"],
             comparison[k, "high"], comparison[k, "client_bound"] > 0,
             level["server", s] " / " baseline (x_name == "" ? "" : ", " factor_value(x_name, x)) ": " estimate_text(comparison[k, "ratio"], comparison[k, "low"], comparison[k, "high"]) ", 95% interval")
     }
 }
 
+function group_text(g, text) { return g ? group_title[g] (text == "" ? "" : ": " text) : text }
+
+# A panel for a slice; of many servers, one for each group of them, with thin lines of all others behind it.
+function server_panels(first, text, value, spread, unit,    g, s, i, c) {
+    for (g = 0; g <= group_count; g++) {
+        if (!g != !group_count) continue
+        panel_begin(group_text(g, text))
+        panel_group[panels] = g
+        for (s = 1; s <= level_count["server"]; s++) {
+            if (!g || group_of[level["server", s]] == g) { add_series(s, first, value, "", "", spread, unit); continue }
+            for (i = 1; i <= level_count[x_name]; i++) {
+                c = at_level(first, level["server", s], i)
+                if (c && sum[c, value] != "-") context[panels] = context[panels] sprintf("%s %.10g\n", level[x_name, i], sum[c, value])
+            }
+            context[panels] = context[panels] "\n"
+        }
+    }
+}
+
+# The cell like another one, of this server, at the i-th value of the x axis; 0 if there is none.
+function at_level(first, server, i,    c) {
+    c = cell_like(first, "server", server)
+    return c ? cell_like(c, x_name, level[x_name, i]) : 0
+}
+
+# The share of the busiest worker of each crew, in percent, and what it would be if all had the same.
+function busiest_figure(file, base, of, runs, slices, first, text, columns,    i, p, known) {
+    for (i = 1; i <= cell_count; i++) {
+        sum[i, "busiest_percent"] = sum[i, "busiest"] == "" || sum[i, "busiest"] == "-" ? "-" : 100 * sum[i, "busiest"]
+        if (part_of[i] == part && sum[i, "busiest_percent"] != "-") known = 1
+    }
+    if (!known) return
+    figure_begin(base "busiest", "busiest", file, "Requests that the busiest worker of a crew answered" of,
+        "Share of all, mean of " plural(runs, "run", "runs") "; dashed: where all workers do the same.", "percent")
+    for (i = 1; i <= slices; i++) {
+        server_panels(first[i], text[i], "busiest_percent", "", "%")
+        for (p = 1; p <= panels; p++) context[p] = ""
+    }
+    panel_drop_empty()
+    for (p = 1; p <= panels; p++) panel_even[p] = even_of(p)
+    figure_end("zero", columns)
+}
+
+# The even share of the crews of a panel in percent; 0 where they are not of the same size.
+function even_of(p,    s, c, workers) {
+    workers = 0
+    for (c = 1; c <= cell_count; c++) {
+        if (part_of[c] != part || sum[c, "busiest_percent"] == "-") continue
+        for (s = 1; s <= level_count["server"]; s++) {
+            if (level["server", s] != cell[c, "server"] || !points[p, s]) continue
+            if (workers && workers != sum[c, "workers"]) return 0
+            workers = sum[c, "workers"]
+        }
+    }
+    return workers ? 100 / workers : 0
+}
+
+# One bar a server, the cheapest first: server CPU per request, averaged over the x axis.
+function bars_figure(file, base, of, first, text,    s, n, i, j, key, v, order, mean, server, path, high, step, widest, blocks_of) {
+    key = average_key(first)
+    n = high = widest = 0
+    for (s = 1; s <= level_count["server"]; s++) {
+        server = level["server", s]
+        if (!(("server_cpu_us", server, key, "mean") in average)) continue
+        mean[server] = average["server_cpu_us", server, key, "mean"] + 0
+        if (average["server_cpu_us", server, key, "high"] + 0 > high) high = average["server_cpu_us", server, key, "high"] + 0
+        if (length(server) > widest) widest = length(server)
+        blocks_of = average["server_cpu_us", server, key, "blocks"]
+        order[++n] = server
+        for (j = n; j > 1 && mean[order[j - 1]] > mean[server]; j--) order[j] = order[j - 1]
+        order[j] = server
+    }
+    if (n < 2) return
+    # One whose interval is far wider than all bars are long does not set the scale.
+    if (high > 1.5 * mean[order[n]]) high = 1.5 * mean[order[n]]
+    figure = base
+    gsub(/[^A-Za-z0-9._~-]/, "_", figure)
+    path = out "/" figure ".dat"
+    for (i = 1; i <= n; i++) {
+        server = order[i]
+        v = average["server_cpu_us", server, key, "high"] + 0
+        printf "%d %.10g %.10g %.10g %d %s\n", i, mean[server], average["server_cpu_us", server, key, "low"], (v > high ? high : v),
+            group_tint(group_of[server]), double_quoted(server ": " estimate_text(mean[server], average["server_cpu_us", server, key, "low"], v) " µs/request") > path
+    }
+    close(path)
+    path = out "/" figure ".gp"
+    title = "Server CPU per request" of
+    subtitle = "Less is better. Geometric mean" (x_name == "" ? "" : " over " thousands(level_count[x_name]) " levels of " x_name) ", with its 95% interval from " plural(blocks_of, "block", "blocks") "."
+    printf "kind = 'bars'\ntitle_text = %s\nsubtitle_text = %s\npart_text = %s\n", quoted(title), quoted(subtitle), quoted(part_text[part] text) > path
+    printf "x_title = 'microseconds of CPU per request'\nbars = %d\nname_width = %d\ndata = %s\n", n, widest, quoted(figure ".dat") > path
+    step = nice_step(high, 6)
+    printf "x_high = %.10g\nx_tics = \"%s\"\n", high * 1.02, tics(0, high * 1.02, step) > path
+    printf "array name[%d]\narray value[%d]\n", n, n > path
+    for (i = 1; i <= n; i++) printf "name[%d] = %s\nvalue[%d] = %s\n", i, quoted(order[i]), i, quoted(human(mean[order[i]])) > path
+    printf "groups = %d\narray group_name[%d]\narray group_tint[%d]\n", group_count, group_count, group_count > path
+    for (i = 1; i <= group_count; i++) {
+        v = group_title[i]
+        sub(/, by .*/, "", v)
+        printf "group_name[%d] = %s\ngroup_tint[%d] = %d\n", i, quoted(v), i, group_tint(i) > path
+    }
+    close(path)
+    printf "%s\tbars\t%s\t%s\t%s\n", figure, file, title (part_text[part] == "" ? "" : ", " part_text[part]) ". " subtitle, part > (out "/list.tsv")
+}
+
+# The colour of a group: grey the bare models, dark the servers of others.
+function group_tint(g,    i, n) {
+    if (group_title[g] ~ /^bare/) return 7
+    if (group_title[g] ~ /^other/) return 8
+    for (i = 1; i <= g; i++) if (group_title[i] !~ /^(bare|other)/) n++
+    return (n - 1) % 6 + 1
+}
+
 # Of a file: all figures.
-function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count, hollow_text) {
+function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, count, hollow_text, columns) {
     slices = slices_of(file, first, text)
     of = (file == "-" || file == "" ? "" : ", " file)
     runs = 0
     for (i = 1; i <= cell_count; i++) if (part_of[i] == part && sum[i, "n"] + 0 > runs) runs = sum[i, "n"] + 0
     count = level_count["server"]
     hollow_text = any_bound ? " Hollow: limited by the load generator." : ""
+    if (group_count) {
+        averages_load(dir "/averages.tsv", part)
+        for (i = 1; i <= slices; i++) bars_figure(file, base "bars" (slices > 1 ? "-" i : ""), of, first[i], text[i])
+    }
+    # On an axis of servers there is a place for each.
+    if (x_name == "") group_count = 0
+    columns = slices > 4 || group_count ? 3 : 2
 
     figure_begin(base "requests", "requests", file, "Requests per second" of,
         "Mean and standard deviation of " plural(runs, "run", "runs") "." hollow_text, "requests/s")
-    for (i = 1; i <= slices; i++) {
-        panel_begin(text[i])
-        for (s = 1; s <= count; s++) add_series(s, first[i], "rps_mean", "", "", "rps_sd", "requests/s")
-    }
-    figure_end("zero", slices > 4 ? 3 : 2)
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "rps_mean", "rps_sd", "requests/s")
+    figure_end("zero", columns)
 
-    for (s = 1; s <= count && x_name != "" && count > 1; s++) {
+    # Of many servers each is seen in its panel, with all others behind it.
+    for (s = 1; s <= count && x_name != "" && count > 1 && !group_count; s++) {
         only = 1
         figure_begin(base "requests-" level["server", s], "alone", file, "Requests per second" of ": " level["server", s],
             "Mean and standard deviation of " plural(runs, "run", "runs") "; shaded: fastest to slowest run." hollow_text, "requests/s")
@@ -365,38 +503,49 @@ function figures_of(file, base,    slices, first, text, i, s, m, runs, of, count
             add_series(s, first[i], "rps_mean", "", "", "rps_sd", "requests/s")
             add_range(s, first[i])
         }
-        figure_end("zero", slices > 4 ? 3 : 2)
+        figure_end("zero", columns)
         only = 0
     }
 
     figure_begin(base "cpu", "cpu", file, "Server CPU per request" of,
         "Mean and standard deviation of " plural(runs, "run", "runs") ", the whole process tree. Less is better." hollow_text, "microseconds/request")
-    for (i = 1; i <= slices; i++) {
-        panel_begin(text[i])
-        for (s = 1; s <= count; s++) add_series(s, first[i], "server_cpu_us_mean", "", "", "server_cpu_us_sd", "µs/request")
-    }
-    figure_end("zero", slices > 4 ? 3 : 2)
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "server_cpu_us_mean", "server_cpu_us_sd", "µs/request")
+    figure_end("zero", columns)
 
-    time_figure(file, base, "Time of a request" of, runs, hollow_text, slices, first, text)
+    if (group_count) group_times(file, base, of, runs, hollow_text, slices, first, text, columns)
+    else time_figure(file, base, "Time of a request" of, runs, hollow_text, slices, first, text)
+    busiest_figure(file, base, of, runs, slices, first, text, columns)
 
     if (count > 1) {
         figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,
             "Ratio within blocks with its 95% interval; the line at 1 is " baseline "." hollow_text, "ratio")
         for (i = 1; i <= slices; i++) {
-            panel_begin(text[i])
-            for (s = 1; s <= count; s++) if (level["server", s] != baseline) add_ratios(s, first[i])
+            for (g = 0; g <= group_count; g++) {
+                if (!g != !group_count) continue
+                panel_begin(group_text(g, text[i]))
+                panel_group[panels] = g
+                for (s = 1; s <= count; s++)
+                    if (level["server", s] != baseline && (!g || group_of[level["server", s]] == g)) add_ratios(s, first[i])
+            }
         }
-        figure_end("ratio", slices > 4 ? 3 : 2)
+        figure_end("ratio", columns)
     }
 
     figure_begin(base "memory", "memory", file, "Peak memory of the server" of,
         "Largest of the process tree in a run, mean of " plural(runs, "run", "runs") ".", "MiB")
     for (i = 1; i <= cell_count; i++) sum[i, "peak_mib"] = sum[i, "peak_kib"] == "-" ? "-" : sum[i, "peak_kib"] / 1024
-    for (i = 1; i <= slices; i++) {
-        panel_begin(text[i])
-        for (s = 1; s <= count; s++) add_series(s, first[i], "peak_mib", "", "", "", "MiB")
-    }
-    figure_end("zero", slices > 4 ? 3 : 2)
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "peak_mib", "", "MiB")
+    figure_end("zero", columns)
+}
+
+# The same for groups: a figure each for the median and for the slowest in a hundred.
+function group_times(file, base, of, runs, hollow_text, slices, first, text, columns,    i) {
+    figure_begin(base "time-median", "time", file, "Time of a request, median" of, "Mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "p50_ms", "", "ms")
+    figure_end("zero", columns)
+    figure_begin(base "time-p99", "time", file, "Time of a request, 99th percentile" of, "Mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "p99_ms", "", "ms")
+    figure_end("zero", columns)
 }
 
 # Percentiles of the time of a request; where the load generator knows none, its mean.
@@ -436,6 +585,7 @@ BEGIN {
         any_bound = 0
         for (i = 1; i <= cell_count; i++) if (part_of[i] == p && client_bound(i)) any_bound = 1
         if (x_name != "" && study_kind() == "") x_axis()
+        groups_find()
         for (i = 1; i <= level_count["file"]; i++) {
             base = level["file", i]
             sub(/\.[a-z]+$/, "", base)

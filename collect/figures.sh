@@ -9,7 +9,7 @@
 # (FILE-cpu), percentiles of the time of a request (FILE-time), ratio to the baseline (FILE-ratio), memory (FILE-memory), each
 # as .svg and .png, and list.tsv, which names them: name, kind, file, description, part. A study in parts (study.awk says
 # when it is) has all of them for each, as FILE-partN-... The x axis is the numeric factor that
-# varies most; other factors that vary make the panels of a figure. The look is in dcollect.p beside dcollect.sh.
+# varies most. More than eight servers are drawn in groups, without those of each alone, and have FILE-bars: CPU per request of all. Other factors that vary make the panels of a figure. The look is in dcollect.p beside dcollect.sh.
 set -euo pipefail
 export LC_ALL=C
 here=$(dirname -- "${BASH_SOURCE[0]}")
@@ -48,9 +48,32 @@ draw() { # NAME KIND-OF-OUTPUT
         "$program")
 }
 
+# Bars as text: name, bar and value of each server.
+bars_text() {
+    sed -n "s/^title_text = '\(.*\)'$/\1, microseconds: less is better/p" "$1.gp"
+    echo
+    # shellcheck disable=SC2016 # these are awk's
+    "${AWK:-awk}" -v width="${COLUMNS:-80}" '
+        { value[NR] = $2; name[NR] = $6; gsub(/[":]/, "", name[NR]) }
+        $2 > most { most = $2 }
+        length(name[NR]) > longest { longest = length(name[NR]) }
+        END {
+            room = width - longest - 10
+            for (i = 1; i <= NR; i++) {
+                bar = sprintf("%" (int(value[i] / most * room) + 1) "s", "")
+                gsub(/ /, "#", bar)
+                printf "%" longest "s %s %.1f\n", name[i], bar, value[i]
+            }
+        }' "$1.dat"
+}
+
 if [[ $terminal ]]; then
     name=$(head -n 1 "$work/list.tsv" | cut -f 1)
     if [[ ! $name ]]; then exit 0; fi
+    if [[ $(head -n 1 "$work/list.tsv" | cut -f 2) == bars ]]; then
+        bars_text "$work/$name"
+        exit
+    fi
     draw "$name" txt
     tr -d '\f' <"$work/$name.txt" | sed 's/ *$//' | sed '/./,$!d'
     exit

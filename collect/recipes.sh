@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the factors of the cell come in, recipe_argv goes out
 # recipes.sh: how each server is started: ours, the floors, and the peers. A library: source it.
 #
-# usage:    recipe_known LABEL; recipe_lack LABEL; recipe_command LABEL PORT
+# usage:    recipe_known LABEL; recipe_needs LABEL; recipe_expand LABEL...; recipe_command LABEL FOLDER PORT
 # example:  recipe_list
 #
 # Our servers are found by their name, NAME_server, in the folder SERVER_FOLDER (that of the project).
@@ -23,6 +23,35 @@ recipe_list() {
     done
     echo 'floor-fork floor-thread floor-one'
     echo "$recipe_peers"
+}
+
+# The words of a list of servers, with every server that is not named in place of the word `all`: each of ours with all of its
+# ways to accept connections, as its source lists them, the floors, and the peers.
+recipe_expand() {
+    local word name way label kept=() all=()
+    for word in "$@"; do
+        if [[ $word != all ]]; then
+            kept+=("$word")
+            continue
+        fi
+        for name in $(recipe_list); do
+            all=("$name")
+            # Without a word a crew shares its listener.
+            for way in $(recipe_ways "$name"); do
+                if [[ $way != shared ]]; then all+=("$name+accept=$way"); fi
+            done
+            for label in "${all[@]}"; do
+                if [[ " $* ${kept[*]} " != *" $label "* ]]; then kept+=("$label"); fi
+            done
+        done
+    done
+    echo "${kept[*]}"
+}
+
+# The ways to accept that a model names in its source; none for what has no crew.
+recipe_ways() {
+    if [[ ! -f $project/$1_server.c ]]; then return 0; fi
+    sed -n '/\.accepts *=/,/,$/p' "$project/$1_server.c" | grep -o 'ACCEPT_[A-Z]*' | sed 's/ACCEPT_//' | tr '[:upper:]' '[:lower:]' || :
 }
 
 recipe_known() {
@@ -75,10 +104,12 @@ recipe_command() {
     *)
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
         if [[ $service != files ]]; then options+=(--service "$service"); fi
-        if [[ $scheme == https ]]; then options+=(--tls); fi
+        if [[ $scheme == https ]]; then
+            options+=(--tls --cert "$project/certificate/cert.pem" --key "$project/certificate/key.pem")
+        fi
         if [[ ${idle_timeout:-} ]]; then options+=(--idle-timeout "$idle_timeout"); fi
         if [[ ${request_timeout:-} ]]; then options+=(--request-timeout "$request_timeout"); fi
-        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" "${options[@]}" 0)
+        recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" --stats "$folder/stats" "${options[@]}" 0)
         ;;
     esac
 }

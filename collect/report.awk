@@ -97,6 +97,7 @@ function abstract(    p, text) {
     if (study_kind() != "") others_abstract()
     for (p = study_kind() == "" ? 1 : part_count + 1; p <= part_count; p++) {
         part_enter(p)
+        groups_find()
         if (part_count > 1) paragraph("**Part " p "** (" part_text[p] "):")
         abstract_part()
     }
@@ -109,6 +110,10 @@ function abstract_part(    s, k, server, list, n, best, worst, text, others) {
     if (others < 1) {
         text = one_server_text()
         paragraph(text)
+        return
+    }
+    if (group_count) {
+        abstract_many()
         return
     }
     if (others == 1) {
@@ -129,6 +134,43 @@ function abstract_part(    s, k, server, list, n, best, worst, text, others) {
     if (text ~ /^ *$/) text = "There are too few valid runs for a comparison."
     paragraph(text)
     if (others == 1 && part_count == 1) ranges()
+}
+
+# With very many servers: who is first and who last among ours, and where the best of the others is.
+function abstract_many(    c, text, over) {
+    averages_load(dir "/averages.tsv", part)
+    c = part_first()
+    over = averaged_text()
+    text = extremes("server_cpu_us", average_key(c), 1, "took the least server CPU time per request", "took the least of the other servers")
+    if (text != "") text = opened((over == "" ? "" : "averaged " over ", ") text) "."
+    c = extremes("rps", average_key(c), -1, "answered the most requests per second", "answered the most of the other servers")
+    if (c != "") text = text (text == "" ? "" : " ") opened(c) "."
+    paragraph(text == "" ? "There are too few valid runs for a comparison." : text)
+}
+
+# The first, by sign * mean, and the last of our servers, and the first of the peers.
+function extremes(measure, key, sign, most, peers_most,    s, server, v, best, worst, peer, text) {
+    best = worst = peer = ""
+    for (s = 1; s <= level_count["server"]; s++) {
+        server = level["server", s]
+        if (is_floor(server) || !((measure, server, key, "mean") in average)) continue
+        v = sign * average[measure, server, key, "mean"]
+        if (is_peer(server)) {
+            if (peer == "" || v < sign * average[measure, peer, key, "mean"]) peer = server
+            continue
+        }
+        if (best == "" || v < sign * average[measure, best, key, "mean"]) best = server
+        if (worst == "" || v >= sign * average[measure, worst, key, "mean"]) worst = server
+    }
+    if (best == "" || best == worst) return ""
+    text = "**" best "** " most " of our servers (" average_of(measure, best, key) "; 95% interval " \
+        human(average[measure, best, key, "low"]) " to " human(average[measure, best, key, "high"]) ") and **" worst "** the " \
+        (sign > 0 ? "most" : "fewest") " (" average_of(measure, worst, key) ")"
+    return text (peer == "" ? "" : "; **" peer "** " peers_most " (" average_of(measure, peer, key) ")")
+}
+
+function average_of(measure, server, key) {
+    return human(average[measure, server, key, "mean"]) (measure == "server_cpu_us" ? " µs" : "")
 }
 
 # With a capital letter, unless it opens with a name.
@@ -179,7 +221,7 @@ function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i
 }
 
 # In how many cells a server differs from the baseline, and from where to where its ratio goes; "" for a single cell.
-function range_text(server,    i, n, higher, lower, low, high, words, list) {
+function range_text(server,    i, n, higher, lower, low, high, words, list, text) {
     n = higher = lower = low = high = 0
     for (i = 1; i <= comparison_count; i++) {
         if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server || !in_part(i)) continue
@@ -193,8 +235,10 @@ function range_text(server,    i, n, higher, lower, low, high, words, list) {
     words = 0
     if (higher) list[++words] = "answers more requests per second than " baseline " in " share_text(higher, n)
     if (lower) list[++words] = (higher ? "fewer" : "answers fewer requests per second than " baseline) " in " share_text(lower, n)
-    if (n > higher + lower)
-        list[++words] = (words ? "no difference is shown" : "shows no difference from " baseline " in requests per second") " in " share_text(n - higher - lower, n)
+    if (n > higher + lower) {
+        text = (words ? "no difference is shown" : "shows no difference from " baseline " in requests per second") " in " share_text(n - higher - lower, n)
+        list[++words] = text
+    }
     return "**" server "** " join_text(list, words) "; its ratio runs from " \
         factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
 }
@@ -321,8 +365,9 @@ function method_section(    f, runs, n, i, most, tests) {
     paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
 
-function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope) {
+function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope, key) {
     scope = x_name == "" ? "cell" : "x"
+    if (group_count) averages_load(dir "/averages.tsv", part)
     slices = slices_of("", first, text)
     if (x_name != "") paragraph("Geometric means over " (x_name == "calls" ? "calls per connection" : x_name) ":")
     say("| " (slices > 1 ? "where | " : "") "server | requests/s | ratio to " baseline " (95% interval) | server CPU, µs/request | ratio to " baseline " (95% interval) | highest peak of memory, MiB |")
@@ -339,6 +384,10 @@ function overall_table(    first, text, slices, i, s, server, c, k, n, total, cp
                 if (sum[c, "server_cpu_us_mean"] > 0) { cpus++; cpu += log(sum[c, "server_cpu_us_mean"]) }
                 if (sum[c, "peak_kib_max"] != "-" && sum[c, "peak_kib_max"] + 0 > peak) { peaks = 1; peak = sum[c, "peak_kib_max"] + 0 }
             }
+            # The same averages as in the bars.
+            if (group_count) key = average_key(first[i])
+            if (group_count && ("rps", server, key, "mean") in average) { n = 1; total = log(average["rps", server, key, "mean"]) }
+            if (group_count && ("server_cpu_us", server, key, "mean") in average) { cpus = 1; cpu = log(average["server_cpu_us", server, key, "mean"]) }
             say("| " (slices > 1 ? text[i] " | " : "") server " | " (n ? human(exp(total / n)) : "–") " | " \
                 (server == baseline ? "1" : ratio_cell(find_comparison(scope, "rps", server, first[i]))) " | " (cpus ? human(exp(cpu / cpus)) : "–") " | " \
                 (server == baseline ? "1" : ratio_cell(find_comparison(scope, "server_cpu_us", server, first[i]))) " | " (peaks ? human(peak / 1024) : "–") " |")
@@ -346,10 +395,16 @@ function overall_table(    first, text, slices, i, s, server, c, k, n, total, cp
     say("")
 }
 
-# The table of every cell of a slice, folded away.
-function slice_table(first, text,    s, x, c, k, line, server, rows, columns, baseless) {
+# Requests per second of a cell, with its spread; an asterisk where the load generator is the limit.
+function speed_text(c) {
+    if (!c || sum[c, "rps_mean"] == "-") return "–"
+    return human(sum[c, "rps_mean"]) (sum[c, "rps_sd"] == "-" ? "" : " ± " human(sum[c, "rps_sd"])) (client_bound(c) ? " \\*" : "") \
+        (sum[c, "n_invalid"] > 0 ? " (n = " sum[c, "n"] ")" : "")
+}
+
+# Requests per second of every cell of a slice: a column for each server and comparison,
+function speed_columns(first,    s, x, c, k, line, rows, columns) {
     columns = level_count["server"]
-    say("<details><summary>All cells" (text == "" ? "" : ": " text) "</summary>\n")
     line = "| " (x_name == "" ? "" : x_name " | ")
     for (s = 1; s <= columns; s++) line = line level["server", s] ", requests/s | "
     for (s = 1; s <= columns; s++) if (level["server", s] != baseline) line = line level["server", s] " / " baseline " (95%) | p (Holm) | "
@@ -361,10 +416,7 @@ function slice_table(first, text,    s, x, c, k, line, server, rows, columns, ba
     rows = x_name == "" ? 1 : level_count[x_name]
     for (x = 1; x <= rows; x++) {
         line = "| " (x_name == "" ? "" : thousands(level[x_name, x]) " | ")
-        for (s = 1; s <= columns; s++) {
-            c = at_x(first, level["server", s], x)
-            line = line (c && sum[c, "rps_mean"] != "-" ? human(sum[c, "rps_mean"]) (sum[c, "rps_sd"] == "-" ? "" : " ± " human(sum[c, "rps_sd"])) (client_bound(c) ? " \\*" : "") (sum[c, "n_invalid"] > 0 ? " (n = " sum[c, "n"] ")" : "") : "–") " | "
-        }
+        for (s = 1; s <= columns; s++) line = line speed_text(at_x(first, level["server", s], x)) " | "
         for (s = 1; s <= columns; s++) {
             if (level["server", s] == baseline) continue
             c = at_x(first, level["server", s], x)
@@ -373,6 +425,29 @@ function slice_table(first, text,    s, x, c, k, line, server, rows, columns, ba
         }
         say(line)
     }
+}
+
+# or, of many servers, a row.
+function speed_rows(first,    s, x, c, k) {
+    say("| " (x_name == "" ? "" : x_name " | ") "server | requests/s | / " baseline " (95%) | p (Holm) |")
+    say("| " (x_name == "" ? "" : "---: | ") "--- | ---: | ---: | ---: |")
+    for (x = 1; x <= (x_name == "" ? 1 : level_count[x_name]); x++)
+        for (s = 1; s <= level_count["server"]; s++) {
+            c = at_x(first, level["server", s], x)
+            if (!c) continue
+            k = find_comparison("cell", "rps", level["server", s], c)
+            say("| " (x_name == "" ? "" : thousands(level[x_name, x]) " | ") level["server", s] " | " speed_text(c) " | " \
+                (level["server", s] == baseline ? "1" : ratio_cell(k)) " | " (k ? p_text(comparison[k, "p_holm"]) : "–") " |")
+        }
+}
+
+# The table of every cell of a slice, folded away.
+function slice_table(first, text,    s, x, c, line, rows, columns) {
+    columns = level_count["server"]
+    say("<details><summary>All cells" (text == "" ? "" : ": " text) "</summary>\n")
+    if (group_count) speed_rows(first)
+    else speed_columns(first)
+    rows = x_name == "" ? 1 : level_count[x_name]
     say("")
     line = "| " (x_name == "" ? "" : x_name " | ") "server | CPU, µs/request | p50, ms | p95, ms | p99, ms | switches/request, voluntary | involuntary | peak memory, MiB | load generator's CPU |"
     say(line)
@@ -398,16 +473,21 @@ function results_section(    i, j, file, first, text, slices, alone) {
     if (study_kind() != "") { others_results(); return }
     if (part_count > 1) say("### Part " part ": " part_text[part] "\n")
     overall_table()
+    if (group_count) say("<details><summary>Cell by cell</summary>\n")
     if (level_count["server"] > 2 || part_count > 1) ranges()
+    if (group_count) say("</details>\n")
     if (" " study["claims"] " " ~ /[ ,]R1\.1[ ,]/) table_of_R1()
+    if (" " study["claims"] " " ~ /[ ,]UNP\.1[ ,]/) table_of_UNP()
     for (i = 1; i <= level_count["file"]; i++) {
         file = level["file", i]
         if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file "\n")
-        if (i > 1 || part > 1) figure_for("requests", file)
+        if (i > 1 || part > 1) figure_for("bars", file)
+        if (i > 1 || part > 1 || group_count) figure_for("requests", file)
         figure_for("ratio", file)
         figure_for("cpu", file)
         figure_for("time", file)
         figure_for("memory", file)
+        figure_for("busiest", file)
         alone = 0
         for (j = 1; j <= table_rows["figures"]; j++)
             if (figure_kind[j] == "alone" && figure_file[j] == file && figure_part[j] == part) {
@@ -437,6 +517,32 @@ function table_of_R1(    n, rows, i, f, c, server) {
             say("| " f[1] " | " server " | here | " sprintf("%.3f | %.3f", 10 * 1000 / sum[c, "rps_mean"], 1000 / sum[c, "rps_mean"]) " | " ms(sum[c, "min_ms"]) " | " \
                 ms(sum[c, "mean_ms"]) " | " ms(sum[c, "sd_ms"]) " | " ms(sum[c, "p50_ms"]) " | " ms(sum[c, "max_ms"]) " |")
         }
+    }
+    say("")
+}
+
+# Process control of figure 30.1 of UNP, seconds of CPU for its client, beside this machine's.
+function table_of_UNP(    n, rows, i, f, key, server, fork, row_text) {
+    averages_load(dir "/averages.tsv", part)
+    key = average_key(part_first())
+    if (!(("control_us", "fork", key, "mean") in average)) return
+    fork = average["control_us", "fork", key, "mean"]
+    n = split("fork|a fork per client|20.90;prefork|children made in advance, each calls accept|1.80;thread|a thread per client|0.99;" \
+        "pool+accept=mutex|threads made in advance, a mutex around accept|1.93;prefork+accept=lock|children made in advance, a file lock around accept|–;" \
+        "prefork+accept=mutex|children made in advance, a mutex around accept|–;prefork+accept=pass|children made in advance, the parent passes connections|–;" \
+        "pool+accept=queue|threads made in advance, the main thread accepts|–;prefork+accept=reuseport|(not in the book) a listener for each child|–;" \
+        "pool|(not in the book) all threads block in accept|–;pool+accept=reuseport|(not in the book) a listener for each thread|–;" \
+        "epoll|(not in the book) an event loop for each processor|–;epoll+accept=reuseport|(not in the book) the same, a listener for each|–", rows, ";")
+    paragraph("The table of *UNIX Network Programming* (figure 30.1: seconds of CPU for process control, that is, less what the iterative server takes) beside this machine's. **The book's numbers are quoted at second hand and could not be checked against it**; a dash stands where none was at hand, and which of its rows the 1.93 s of \"prethreaded\" belong to is assumed. Here process control is a server's CPU time per request less that of `iterative`, in the same block at the same concurrency, averaged over " \
+        (x_name == "" ? "the blocks" : x_name) "; it can be below zero for a server that does more at a time. The machines are decades apart, so that only the ratios can be compared.")
+    say("| design | server | book, s | book, to a fork per client | here, µs/request (95% interval) | here, to a fork per client |\n| --- | --- | ---: | ---: | ---: | ---: |")
+    for (i = 1; i <= n; i++) {
+        split(rows[i], f, "|")
+        server = f[1]
+        if (!(("control_us", server, key, "mean") in average)) continue
+        row_text = "| " f[2] " | " server " | " f[3] " | " (f[3] == "–" ? "–" : sprintf("%.3f", f[3] / 20.90)) " | "
+        say(row_text human(average["control_us", server, key, "mean"]) " (" human(average["control_us", server, key, "low"]) " to " \
+            human(average["control_us", server, key, "high"]) ") | " (fork > 0 ? sprintf("%.3f", average["control_us", server, key, "mean"] / fork) : "–") " |")
     }
     say("")
 }
@@ -544,11 +650,12 @@ BEGIN {
     paragraph("Study `" name "`. " line)
     say("## Abstract\n")
     abstract()
-    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests") { figure_line(i); break }
+    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests" || figure_kind[i] == "bars") { figure_line(i); break }
     if (part_count == 1) claims_short()
     say("## Results\n")
     for (p = 1; p <= part_count; p++) {
         part_enter(p)
+        groups_find()
         ranges_said = 0
         results_section()
     }

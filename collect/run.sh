@@ -28,7 +28,7 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=collect/crowd.sh
 . "$project/collect/crowd.sh"
 
-columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms valid'
+columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms workers busiest valid'
 # So many requests are enough to count context switches, in a run of its own where launch.c says why.
 probe_requests=60
 probe_works=yes
@@ -235,6 +235,35 @@ place() {
     if ((processors < processors_here)); then load_hold=(--processors "${processor_list[*]:processors}"); fi
 }
 
+# Of a crew: what each worker had answered before the run, and in crew how many they are and which share of it the busiest had.
+declare -A counted=()
+
+crew_counts() {
+    local text=''
+    if server_workers "$key" 0; then text=${worker_requests[*]}; fi
+    counted[$key]=$text
+}
+
+crew_share() {
+    local before i sum=0 most=0 own answered=1
+    read -ra before <<<"${counted[$key]:-}"
+    if ((${#before[@]} == 0)); then return 0; fi
+    if [[ $load != wrk ]]; then answered=$((requests * calls)); fi
+    for own in "${before[@]}"; do sum=$((sum + own)); done
+    if ! server_workers "$key" $((sum + answered)); then
+        crew_counts
+        return 0
+    fi
+    sum=0
+    for i in "${!worker_requests[@]}"; do
+        own=$((worker_requests[i] - before[i]))
+        sum=$((sum + own))
+        if ((own > most)); then most=$own; fi
+    done
+    printf -v crew '%d\t%d.%04d' ${#before[@]} $((most / sum)) $((most * 10000 / sum % 10000))
+    counted[$key]=${worker_requests[*]}
+}
+
 declare -A failures=() document_bytes=()
 own_us=0
 
@@ -242,7 +271,7 @@ own_us=0
 seconds_to_us() { if [[ $1 == *.* ]]; then us=$((10#${1/./})); else us=$(($1 * 1000000)); fi; }
 
 run_one() {
-    local words='' row switches='' started_us told=() line before_us command_line=''
+    local words='' row switches='' crew=$'-\t-' started_us told=() line before_us command_line=''
     local head=$work/run.head out=$work/run.out percentiles=$work/run.percentiles result=$work/run.result
     before_us=${EPOCHREALTIME/./}
     # As many connections as come at once are all there are.
@@ -274,8 +303,9 @@ run_one() {
             words=$server_problem
             failures[$key]=$((${failures[$key]:-0} + 1))
             say "run $run: $words"
-        elif [[ -d $dir/configurations && $(recipe_needs "$server") ]]; then
-            publish
+        else
+            if [[ -d $dir/configurations && $(recipe_needs "$server") ]]; then publish; fi
+            crew_counts
         fi
     fi
     if stop_asked; then return 1; fi
@@ -291,6 +321,7 @@ run_one() {
         if stop_asked; then return 1; fi
         { read -ra told <"$work/run.result"; } 2>/dev/null || :
         seconds_to_us "${told[0]:-0}"
+        if [[ ${told[2]:-} == 0 && ! $fault ]]; then crew_share; fi
         if [[ $fault ]]; then
             # A crew whose worker has died once would take the next death for a habit.
             server_stop "$key"
@@ -302,10 +333,12 @@ run_one() {
         elif [[ ${told[2]:-} == 0 && ${told[4]:-} == - && $load != wrk && $load != witness && $idle == 0 && $slow == 0 ]]; then
             probe || :
             if stop_asked; then return 1; fi
+            crew_counts
         fi
     fi
     started_us=$((started_us - epoch_us))
     row=$(load_row "$out" "$percentiles" "$result" "$words" "$switches" "${crowd_told:-}") || return 1
+    row=${row%$'\t'*}$'\t'$crew$'\t'${row##*$'\t'}
     read -ra told <"$result"
     printf '# run %s %s %s %s %s: %s\n# launch: %s\n' "$run" "$server" "$file" "$concurrency" "$requests" "$command_line" "${told[*]}" >"$head"
     cat "$head" "$out" "$percentiles" | gzip >>"$dir/raw.gz" ||

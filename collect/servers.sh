@@ -7,7 +7,7 @@
 #
 # Needs `project` (the folder of the project) and `work` (a folder for the servers' files).
 
-declare -A server_pid=() server_url=() server_read=() server_group=() server_error=()
+declare -A server_pid=() server_url=() server_read=() server_group=() server_error=() server_stats=()
 server_number=0
 server_problem=''
 server_patience=10
@@ -96,6 +96,7 @@ server_start() {
         cost_group "$server_number"
         server_read[$key]=${cost_read[*]}
         server_error[$key]=$folder/stderr
+        server_stats[$key]=$folder/stats
         "$project/collect/launch" server "${cost_join[@]}" "${hold[@]}" -- "${recipe_argv[@]}" \
             >"$folder/stdout" 2>"$folder/stderr" </dev/null &
         server_pid[$key]=$!
@@ -125,4 +126,29 @@ servers_stop() {
     local key
     for key in "${!server_pid[@]}"; do kill -TERM "${server_pid[$key]}" 2>/dev/null || :; done
     for key in "${!server_pid[@]}"; do server_stop "$key"; done
+}
+
+# Asks a server how many requests each of its workers has answered so far, into worker_requests, until they are `least` in all: a
+# connection is counted when it has ended, and its client may know that sooner. Fails where a server has no workers or does not
+# tell: only who understands --stats has made the file, and may be sent the signal.
+server_workers() {
+    local key=$1 least=$2 text='' sum
+    for _ in {1..60}; do
+        worker_requests=() sum=0
+        if [[ ! -e ${server_stats[$key]:-} ]] || ! kill -USR1 "${server_pid[$key]}" 2>/dev/null; then return 1; fi
+        pause 0.002
+        if ! read -r text <"${server_stats[$key]}"; then continue; fi
+        if [[ $text != *'"workers": ['* ]]; then
+            server_stats[$key]=''
+            return 1
+        fi
+        text=${text#*'"workers": ['}
+        while [[ $text =~ \"requests\":\ ([0-9]+) ]]; do
+            worker_requests+=("${BASH_REMATCH[1]}")
+            sum=$((sum + BASH_REMATCH[1]))
+            text=${text#*"${BASH_REMATCH[0]}"}
+        done
+        if ((sum >= least)); then return 0; fi
+    done
+    return 1
 }

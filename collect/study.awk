@@ -197,7 +197,7 @@ function client_bound(c,    b, v, n, sum) {
 #
 # A study need not be a full factorial: a server with an option may belong to another than the baseline, and a factor may vary for
 # some servers alone. Such a study falls into parts, each of which is a full factorial (or cannot be split any more) with a
-# baseline of its own. An ordinary study has one part.
+# baseline of its own. An ordinary study has one part, and so has one that says `parts: one`.
 
 # The server that a server is compared with: `fork` for fork~2 and fork+option, where the study has that; a server that others
 # are compared with in this way stands for itself; the rest are compared with the study's baseline.
@@ -217,7 +217,16 @@ function parts_find(    i, c, list) {
     for (i = 1; i <= all_servers; i++) all_server[i] = level["server", i]
     part_count = 0
     root_known[baseline] = baseline
-    for (c = 1; c <= cell_count; c++) { cell[c, "root"] = study_kind() == "" ? root_of(cell[c, "server"]) : baseline; list[c] = c }
+    if (study["parts"] == "one") {
+        part_count = 1
+        part_text[1] = ""
+        for (c = 1; c <= cell_count; c++) { cell[c, "root"] = baseline; part_of[c] = 1 }
+        return
+    }
+    for (c = 1; c <= cell_count; c++) {
+        cell[c, "root"] = study_kind() == "" ? root_of(cell[c, "server"]) : baseline
+        list[c] = c
+    }
     part_split(list, cell_count, 0)
 }
 
@@ -301,5 +310,52 @@ function part_leave(    f, i) {
     for (f = 1; f <= factor_count; f++) {
         level_count[factor[f]] = all_level_count[factor[f]]
         for (i = 1; i <= all_level_count[factor[f]]; i++) level[factor[f], i] = all_level[factor[f], i]
+    }
+}
+
+# --- the groups of many servers ---
+#
+# More than eight servers are too many for one panel: they are drawn in groups. A server with its options makes a group, and so do the
+# bare models, the peers, and all others.
+
+function is_floor(server) { return server ~ /^floor-/ }
+function is_peer(server) { return server ~ /^(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?$/ }
+
+# The name of a server without its options.
+function plain_name(server) {
+    sub(/~[0-9]+$/, "", server)
+    sub(/\+.*$/, "", server)
+    return server
+}
+
+# Of the servers of the part: group_count, 0 where they are few; group_title[g], group_size[g], group_member[g, i],
+# group_of[server], group_place[server], and group_label[server], its name beside the title of the group.
+function groups_find(    i, n, server, name, with_options, ways, key, group) {
+    group_count = 0
+    n = level_count["server"]
+    if (n <= 8) return
+    for (i = 1; i <= n; i++) {
+        server = level["server", i]
+        name = plain_name(server)
+        if (server != name) with_options[name]++
+        if (server ~ /\+accept=/) ways[name]++
+    }
+    for (i = 1; i <= n; i++) {
+        server = level["server", i]
+        name = plain_name(server)
+        key = is_floor(server) ? "bare models" : is_peer(server) ? "other servers" : with_options[name] ? name : "without a crew"
+        if (!(key in group)) {
+            group[key] = ++group_count
+            group_size[group_count] = 0
+            group_title[group_count] = key (ways[key] ? ", by way to accept" : "")
+        }
+        group_of[server] = group[key]
+        group_place[server] = ++group_size[group[key]]
+        group_member[group[key], group_place[server]] = server
+        group_label[server] = server
+        if (key == name && ways[name] && ways[name] == with_options[name]) {
+            # Without a word all wait at one listener.
+            group_label[server] = server == name ? "shared" : substr(server, index(server, "=") + 1)
+        }
     }
 }

@@ -56,7 +56,8 @@ BEGIN {
     study_load(dir "/study.txt")
     runs_load("-")
     full_count = split("rps server_cpu_us", full, " ")
-    means_count = split("mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms seconds kbytes_s voluntary involuntary peak_kib load_cpu", means, " ")
+    means_count = split("mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms seconds kbytes_s voluntary involuntary peak_kib load_cpu" \
+        ("busiest" in column ? " workers busiest" : ""), means, " ")
     split("n mean sd median low high min max", parts, " ")
 
     for (f = 1; f <= factor_count; f++) printf "%s\t", factor[f]

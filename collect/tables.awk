@@ -42,6 +42,29 @@ function comparisons_load(path,    line, names, fields, columns, i, f, key) {
     close(path)
 }
 
+# Reads averages.tsv: average[measure, server, slice, column] with the slice the factors but the server, joined by tabs, of part p.
+function averages_load(path, p,    line, names, fields, columns, i, f, key, at) {
+    split("", average)
+    if ((getline line < path) <= 0) fail("cannot read " path)
+    columns = split(line, names, "\t")
+    for (i = 1; i <= columns; i++) at[names[i]] = i
+    while ((getline line < path) > 0) {
+        split(line, fields, "\t")
+        if (fields[at["part"]] != p) continue
+        key = ""
+        for (f = 2; f <= factor_count; f++) key = key "\t" fields[at[factor[f]]]
+        for (i = 1; i <= columns; i++) average[fields[at["measure"]], fields[at["server"]], key, names[i]] = fields[i]
+    }
+    close(path)
+}
+
+# The slice of averages.tsv that a cell belongs to.
+function average_key(c,    f, key) {
+    key = ""
+    for (f = 2; f <= factor_count; f++) key = key "\t" (factor[f] == x_name ? "*" : cell[c, factor[f]])
+    return key
+}
+
 # The slices of the part: combinations of the factors that vary beside the server, the x axis and, if `each_file`, those of one file.
 # Into slice_first[1..n] a cell of each, slice_text its name; returns n.
 function slices_of(file, slice_first, slice_text,    c, f, name, key, text, seen, n) {

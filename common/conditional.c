@@ -7,15 +7,17 @@ static bool is_weak(struct text tag)
     return tag.length >= 2 && tag.data[0] == 'W' && tag.data[1] == '/';
 }
 
+/* Without what marks it as weak. */
+static struct text opaque(struct text tag)
+{
+    return is_weak(tag) ? (struct text){tag.data + 2, tag.length - 2} : tag;
+}
+
 static bool tag_matches(struct text tag, struct text etag, bool weakly)
 {
-    if (is_weak(tag)) {
-        if (!weakly)
-            return false;
-        tag.data += 2;
-        tag.length -= 2;
-    }
-    return etag.length > 0 && text_equal(tag, etag);
+    if (!weakly && (is_weak(tag) || is_weak(etag)))
+        return false;
+    return etag.length > 0 && text_equal(opaque(tag), opaque(etag));
 }
 
 /* Whether any field of that name lists the tag, or is "*". */

@@ -6,7 +6,7 @@
 
 /* What a representation can be compared by. */
 struct validators {
-    struct text etag; /* with its quotes; strong; empty if there is none */
+    struct text etag; /* with its quotes, perhaps weak; empty if there is none */
     int64_t modified; /* seconds since 1970 */
 };
 

@@ -54,6 +54,13 @@ static enum outcome cut_off(struct connection *connection)
     return go_to(connection, CONNECTION_ENDED);
 }
 
+static void note_progress(struct connection *connection, uint64_t count)
+{
+    connection->tally.bytes += count;
+    connection->turn += count;
+    connection->sent += count;
+}
+
 /* Nothing could be moved now: what to wait for. */
 static enum outcome wait_for(struct connection *connection, enum transfer transfer)
 {
@@ -62,6 +69,9 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
         return OUTCOME_READ;
     case TRANSFER_WRITE:
         return OUTCOME_WRITE;
+    case TRANSFER_REFUSED: /* what was said is lost if the rest is not read */
+        connection->client_closes = false;
+        return go_to(connection, CONNECTION_FINISHING);
     default:
         return go_to(connection, CONNECTION_ENDED);
     }
@@ -214,6 +224,24 @@ static enum outcome begin_body(struct connection *connection)
     return flush_then(connection, CONNECTION_DISCARDING);
 }
 
+static enum outcome begin_errand(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+
+    exchange->body_start = exchange->input_start;
+    exchange->errand = (struct errand){
+        .site = connection->site,
+        .request = &exchange->request,
+        .client = &connection->transport,
+        .response = &exchange->response,
+        .stays = true,
+    };
+    response_start(&exchange->response);
+    connection->on_errand = true;
+    connection->taken = connection->sent;
+    return go_to(connection, CONNECTION_RELAYING);
+}
+
 static enum outcome begin_answer(struct connection *connection, size_t head)
 {
     struct exchange *exchange = connection->exchange;
@@ -230,6 +258,8 @@ static enum outcome begin_answer(struct connection *connection, size_t head)
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
     connection->answered = false;
+    if (connection->site->service->step != NULL)
+        return begin_errand(connection);
     if (request->framing != FRAMING_NONE)
         return begin_body(connection);
     return go_to(connection, CONNECTION_ANSWERING);
@@ -259,6 +289,8 @@ static enum outcome read_head(struct connection *connection)
         if (exchange->input_end == exchange->input_size && !move_input(exchange, 1))
             return refuse(connection, 503, "The server has no memory for this request.");
         transfer = receive(connection);
+        if (transfer == TRANSFER_PLAIN)
+            return refuse(connection, 400, "This port speaks HTTPS, and you speak HTTP.");
         if (transfer != TRANSFER_DONE)
             return wait_for(connection, transfer);
     }
@@ -286,6 +318,86 @@ static enum outcome discard_body(struct connection *connection)
         if (transfer != TRANSFER_DONE)
             return wait_for(connection, transfer);
     }
+}
+
+/* ---- a service that works in steps ---- */
+
+static void end_errand(struct connection *connection)
+{
+    struct errand *errand = &connection->exchange->errand;
+
+    if (errand->work != NULL)
+        connection->site->service->end(errand);
+    connection->on_errand = false;
+    if (!errand->stays) {
+        connection->closing = true;
+        connection->client_closes = false;
+    }
+}
+
+/* Goes on as the service says. */
+static enum outcome follow(struct connection *connection, enum progress progress)
+{
+    struct exchange *exchange = connection->exchange;
+    struct errand *errand = &exchange->errand;
+
+    switch (progress) {
+    case ERRAND_WAITS:
+        connection->descriptor = errand->descriptor;
+        connection->deadline = errand->deadline;
+        return errand->to_write ? OUTCOME_WRITE : OUTCOME_READ;
+    case ERRAND_BEHIND:
+        return flush_then(connection, CONNECTION_RELAYING);
+    case ERRAND_FAILED:
+    case ERRAND_GOES_ON:
+        break;
+    case ERRAND_ANSWERED:
+        connection->answered = true;
+        end_errand(connection);
+        return go_to(connection, CONNECTION_ANSWERING);
+    case ERRAND_DONE:
+        exchange->body_bytes = errand->body_bytes;
+        end_errand(connection);
+        connection->closing |=
+            connection->client_closes || connection->site->protocol == PROTOCOL_SIMPLE;
+        return go_to(connection, CONNECTION_ANSWERED);
+    }
+    return cut_off(connection);
+}
+
+/* What the client has sent behind the head is the service's to take; what it leaves is read as the
+ * next request. */
+static void lend_input(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct errand *errand = &exchange->errand;
+
+    errand->now = connection->now;
+    errand->received = received(exchange);
+    errand->room = exchange->input + exchange->body_start;
+    errand->room_size = exchange->input_size - exchange->body_start;
+    errand->behind = has_output(exchange);
+    errand->sent = 0;
+}
+
+static void reclaim_input(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    const struct text *rest = &exchange->errand.received;
+
+    exchange->input_start = (size_t)(rest->data - exchange->input);
+    exchange->input_end = exchange->input_start + rest->length;
+    note_progress(connection, exchange->errand.sent);
+}
+
+static enum outcome relay(struct connection *connection)
+{
+    enum progress progress;
+
+    lend_input(connection);
+    progress = connection->site->service->step(&connection->exchange->errand);
+    reclaim_input(connection);
+    return follow(connection, progress);
 }
 
 /* ---- writing the reply ---- */
@@ -379,13 +491,30 @@ static bool put_small_body(struct exchange *exchange)
         if (body->kind == BODY_MEMORY)
             memcpy(output->data + output->length, body->memory + exchange->offset, size);
         else
-            count = pread(body->file, output->data + output->length, size, (off_t)exchange->offset);
+            count = pread(body->file, output->data + output->length, size,
+                          (off_t)(body->start + exchange->offset));
         if (count <= 0)
             return false; /* the file has shrunk */
         output->length += (size_t)count;
         take_portion(exchange, (size_t)count);
     }
     return true;
+}
+
+/* A target may name its scheme. With the other one it means another server, which encrypts; or does
+ * not. */
+static void ask_service(const struct site *site, struct exchange *exchange, struct moment now)
+{
+    const struct request *request = &exchange->request;
+    struct response *response = &exchange->response;
+
+    response_start(response);
+    if (request->scheme != SCHEME_UNSAID && request->scheme != site->scheme) {
+        response_refuse(response, 421, "This server answers for the other of http and https.");
+        return;
+    }
+    site->service->answer(site, request, now, response);
+    response_settle(response, request, now);
 }
 
 static enum outcome answer(struct connection *connection)
@@ -395,9 +524,7 @@ static enum outcome answer(struct connection *connection)
     size_t before = exchange->output.length;
 
     if (!connection->answered) {
-        response_start(&exchange->response);
-        site->service->answer(site, &exchange->request, connection->now, &exchange->response);
-        response_settle(&exchange->response, &exchange->request, connection->now);
+        ask_service(site, exchange, connection->now);
         connection->answered = true;
     }
     /* At a stop the last reply says so: behind it nothing is waiting. */
@@ -453,13 +580,6 @@ static enum outcome conclude(struct connection *connection)
 
 /* ---- sending ---- */
 
-static void note_progress(struct connection *connection, size_t count)
-{
-    connection->tally.bytes += count;
-    connection->turn += count;
-    connection->sent += count;
-}
-
 /* Whether something follows at once: more of the reply, or the end of the connection, which then
  * goes in the same packet. */
 static bool is_followed(const struct connection *connection)
@@ -493,7 +613,7 @@ static enum transfer send_portion(struct connection *connection)
     size_t count;
 
     if (body->kind == BODY_FILE) {
-        transfer = transport->kind->send_file(transport, body->file, exchange->offset,
+        transfer = transport->kind->send_file(transport, body->file, body->start + exchange->offset,
                                               exchange->portion, &count);
     } else {
         struct text rest = {body->memory + exchange->offset, (size_t)exchange->portion};
@@ -577,7 +697,7 @@ void connection_open(struct connection *connection, const struct site *site, int
                      struct moment now)
 {
     *connection = (struct connection){
-        .transport = {.kind = &transport_plain, .socket = socket},
+        .transport = {.kind = site->transport, .socket = socket, .tls = site->tls},
         .site = site,
         .state = CONNECTION_READING,
         .now = now,
@@ -617,10 +737,11 @@ enum need connection_step(struct connection *connection)
         [CONNECTION_READING] = read_head,  [CONNECTION_DISCARDING] = discard_body,
         [CONNECTION_ANSWERING] = answer,   [CONNECTION_ANSWERED] = conclude,
         [CONNECTION_SENDING] = send_reply, [CONNECTION_FINISHING] = finish,
-        [CONNECTION_LINGERING] = linger,
+        [CONNECTION_LINGERING] = linger,   [CONNECTION_RELAYING] = relay,
     };
 
     connection->turn = 0;
+    connection->descriptor = connection->transport.socket;
     while (connection->state != CONNECTION_ENDED) {
         switch (steps[connection->state](connection)) {
         case OUTCOME_GO_ON:
@@ -657,11 +778,41 @@ static void expire_sending(struct connection *connection)
     cut_off(connection);
 }
 
+/* A client that takes the reply slowly is judged as one that takes a file; all else is the
+ * service's. */
+static void expire_relaying(struct connection *connection)
+{
+    struct errand *errand = &connection->exchange->errand;
+    int64_t now = connection->now.milliseconds;
+    enum progress progress;
+
+    if (now < errand->deadline) {
+        connection->transport.kind->abandon(&connection->transport); /* a stop */
+        cut_off(connection);
+        return;
+    }
+    if (errand->client_deadline != 0 && now >= errand->client_deadline) {
+        if (reader_goes_on(connection)) {
+            errand->client_deadline = now + connection->site->write_timeout;
+            return;
+        }
+        connection->transport.kind->abandon(&connection->transport);
+        errand->client_gone = true;
+        return;
+    }
+    lend_input(connection);
+    progress = connection->site->service->expire(errand);
+    reclaim_input(connection);
+    follow(connection, progress);
+}
+
 void connection_expire(struct connection *connection)
 {
     bool in_request = received(connection->exchange).length > 0;
 
-    if (connection->state == CONNECTION_DISCARDING)
+    if (connection->state == CONNECTION_RELAYING)
+        expire_relaying(connection);
+    else if (connection->state == CONNECTION_DISCARDING)
         refuse(connection, 408, "The body of the request did not come in time.");
     else if (connection->state == CONNECTION_READING && in_request)
         refuse(connection, 408, "The head of the request did not come in time.");
@@ -674,6 +825,8 @@ void connection_expire(struct connection *connection)
 void connection_close(struct connection *connection)
 {
     if (connection->exchange != NULL) {
+        if (connection->on_errand)
+            end_errand(connection);
         response_end(&connection->exchange->response);
         free_input(connection->exchange);
         free_output(connection->exchange);

@@ -32,11 +32,13 @@ struct exchange {
     size_t output_sent;
     char input_space[1024];
     char output_space[1536];
+    struct errand errand; /* at the end: not touched unless a service works in steps */
 };
 
 enum connection_state {
     CONNECTION_READING,    /* the head of a request */
     CONNECTION_DISCARDING, /* its body */
+    CONNECTION_RELAYING,   /* a service works on it that waits for others */
     CONNECTION_ANSWERING,  /* the service is asked, and the reply's head written to the output */
     CONNECTION_ANSWERED,   /* the reply is gone, or whole in the output */
     CONNECTION_SENDING,    /* the output, and then the body */
@@ -54,6 +56,7 @@ struct connection {
     bool idle;                  /* between two requests */
     bool drained;               /* the last read took all there was */
     bool answered;              /* the service has said what the reply is */
+    bool on_errand;             /* a service works in steps, and has to be let go of */
     bool closing;               /* no further request will be read */
     bool client_closes;         /* the client asked for that, and will not send more */
     uint64_t sent;              /* bytes, in all */

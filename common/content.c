@@ -1,6 +1,8 @@
 #include "common/content.h"
 
 #define OVERHEAD_LIMIT 16384
+/* Enough for chunks of a single byte, which some origins send. */
+#define ALLOWANCE_ANY 8
 
 static enum content_progress refuse(struct content *content, int status, const char *problem)
 {
@@ -9,19 +11,29 @@ static enum content_progress refuse(struct content *content, int status, const c
     return CONTENT_REFUSED;
 }
 
-void content_start(struct content *content, const struct request *request)
+void content_begin(struct content *content, enum framing framing, uint64_t length, uint64_t limit)
 {
     *content = (struct content){
-        .chunked = request->framing == FRAMING_CHUNKED,
-        .state = request->framing == FRAMING_CHUNKED ? CONTENT_SIZE_FIRST : CONTENT_DATA,
-        .remaining = request->framing == FRAMING_LENGTH ? request->content_length : 0,
+        .chunked = framing == FRAMING_CHUNKED,
+        .state = framing == FRAMING_CHUNKED ? CONTENT_SIZE_FIRST : CONTENT_DATA,
+        .remaining = framing == FRAMING_LENGTH ? length : 0,
+        .allowance = ALLOWANCE_ANY,
+        .limit = limit < CONTENT_LIMIT_ANY ? limit : CONTENT_LIMIT_ANY,
     };
 }
 
-static enum content_progress skip_data(struct content *content, struct text *bytes)
+void content_start(struct content *content, const struct request *request)
+{
+    content_begin(content, request->framing, request->content_length, CONTENT_LIMIT);
+    content->allowance = 1;
+}
+
+static enum content_progress take_data(struct content *content, struct text *bytes,
+                                       struct text *data)
 {
     size_t skip = bytes->length < content->remaining ? bytes->length : (size_t)content->remaining;
 
+    *data = (struct text){bytes->data, skip};
     bytes->data += skip;
     bytes->length -= skip;
     content->remaining -= skip;
@@ -40,8 +52,8 @@ static enum content_progress add_digit(struct content *content, char character)
     if (digit < 0)
         return refuse(content, 400, "The size of a chunk is no hexadecimal number.");
     content->remaining = content->remaining << 4 | (unsigned)digit;
-    if (content->total + content->remaining > CONTENT_LIMIT)
-        return refuse(content, 413, "The body of the request is longer than 1 MiB.");
+    if (content->total + content->remaining > content->limit)
+        return refuse(content, 413, "The body of the request is longer than is allowed here.");
     content->state = CONTENT_SIZE;
     return CONTENT_PARTIAL;
 }
@@ -157,24 +169,34 @@ static enum content_progress read_character(struct content *content, char charac
     return CONTENT_PARTIAL;
 }
 
-enum content_progress content_read(struct content *content, struct text *bytes)
+enum content_progress content_take(struct content *content, struct text *bytes, struct text *data)
 {
     enum content_progress progress = CONTENT_PARTIAL;
 
-    if (!content->chunked && content->remaining > CONTENT_LIMIT)
-        return refuse(content, 413, "The body of the request is longer than 1 MiB.");
+    *data = (struct text){0};
+    if (!content->chunked && content->remaining > content->limit)
+        return refuse(content, 413, "The body of the request is longer than is allowed here.");
     if (!content->chunked)
-        return skip_data(content, bytes);
+        return take_data(content, bytes, data);
     while (progress == CONTENT_PARTIAL && bytes->length > 0) {
-        if (content->state == CONTENT_DATA) {
-            progress = skip_data(content, bytes);
-            continue;
-        }
-        if (++content->overhead > OVERHEAD_LIMIT + content->total)
+        if (content->state == CONTENT_DATA)
+            return take_data(content, bytes, data);
+        if (++content->overhead > OVERHEAD_LIMIT + content->total * content->allowance)
             return refuse(content, 431, "The chunks of the body are mostly overhead.");
         progress = read_character(content, bytes->data[0]);
         bytes->data++;
         bytes->length--;
     }
+    return progress;
+}
+
+enum content_progress content_read(struct content *content, struct text *bytes)
+{
+    enum content_progress progress;
+    struct text data;
+
+    do
+        progress = content_take(content, bytes, &data);
+    while (progress == CONTENT_PARTIAL && data.length > 0);
     return progress;
 }

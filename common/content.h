@@ -1,10 +1,13 @@
-/* The body of a request, read off the connection and discarded. */
+/* A body, read off a connection: of a request, or of an origin's reply. */
 #ifndef COMMON_CONTENT_H
 #define COMMON_CONTENT_H
 
 #include "common/request.h"
 
+/* Of a body that is thrown away. */
 #define CONTENT_LIMIT (1024 * 1024)
+/* Of any body. */
+#define CONTENT_LIMIT_ANY (UINT64_C(1) << 56)
 
 enum content_state {
     CONTENT_DATA,       /* bytes of a body by Content-Length, or of a chunk */
@@ -28,7 +31,9 @@ struct content {
     bool chunked;
     uint64_t remaining; /* of the body or chunk */
     uint64_t total;     /* of all chunks */
-    size_t overhead;    /* bytes of chunk extensions and trailers */
+    uint64_t limit;     /* of the whole body */
+    uint64_t overhead;  /* bytes that are not data */
+    unsigned allowance; /* such bytes for each of data */
     int status;
     const char *problem;
 };
@@ -40,7 +45,12 @@ enum content_progress {
 };
 
 void content_start(struct content *content, const struct request *request);
+/* The same for a body that need not be of a request. */
+void content_begin(struct content *content, enum framing framing, uint64_t length, uint64_t limit);
 /* Takes what belongs to the body off the head of `bytes`. */
 enum content_progress content_read(struct content *content, struct text *bytes);
+/* The same, but goes no further than to the end of the next piece of data, which `*data` is then:
+ * nothing once all bytes are taken. */
+enum content_progress content_take(struct content *content, struct text *bytes, struct text *data);
 
 #endif

@@ -160,6 +160,12 @@ int crew_collect(struct server *server, bool all)
     return scoreboard_stopping(server->board) ? -1 : revive(server);
 }
 
+void crew_free(struct server *server)
+{
+    free(server->crew);
+    server->crew = NULL;
+}
+
 double crew_seconds(const struct server *server)
 {
     double seconds = 0;

@@ -12,6 +12,9 @@ bool crew_start(struct server *server, void (*work)(struct worker *worker));
  * after a while that grows. */
 int crew_collect(struct server *server, bool all);
 
+/* Once all have ended. */
+void crew_free(struct server *server);
+
 /* The CPU time that the living have used, in seconds. */
 double crew_seconds(const struct server *server);
 

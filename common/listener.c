@@ -269,7 +269,7 @@ void listener_close(struct listener *listener)
     listener->count = 0;
 }
 
-void listener_url(const struct listener *listener, char *url, int size)
+void listener_url(const struct listener *listener, const char *scheme, char *url, int size)
 {
     union address address = {0};
     socklen_t length = sizeof address;
@@ -278,9 +278,9 @@ void listener_url(const struct listener *listener, char *url, int size)
     getsockname(listener->sockets[0], &address.any, &length);
     if (address.any.sa_family == AF_INET) {
         inet_ntop(AF_INET, &address.v4.sin_addr, name, sizeof name);
-        snprintf(url, (size_t)size, "http://%s:%u/", name, listener->port);
+        snprintf(url, (size_t)size, "%s://%s:%u/", scheme, name, listener->port);
     } else {
         inet_ntop(AF_INET6, &address.v6.sin6_addr, name, sizeof name);
-        snprintf(url, (size_t)size, "http://[%s]:%u/", name, listener->port);
+        snprintf(url, (size_t)size, "%s://[%s]:%u/", scheme, name, listener->port);
     }
 }

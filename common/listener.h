@@ -45,7 +45,7 @@ int listener_await(struct listener *listener, int milliseconds);
 bool listener_refuse(struct listener *listener);
 void listener_close(struct listener *listener);
 
-/* Writes "http://ADDRESS:PORT/" of the first socket. */
-void listener_url(const struct listener *listener, char *url, int size);
+/* Writes "SCHEME://ADDRESS:PORT/" of the first socket. */
+void listener_url(const struct listener *listener, const char *scheme, char *url, int size);
 
 #endif

@@ -9,8 +9,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* So many connections are accepted before those that are there have their turn again. */
-#define ACCEPT_TURN 16
 #define EVENTS_TURN 64
 /* Where a place or a descriptor is missing, the listeners are left alone for so long. */
 #define REST_MILLISECONDS 100
@@ -150,18 +148,16 @@ static void welcome(struct loop *loop, int socket)
     step(loop, client, false);
 }
 
-static void accept_some(struct loop *loop)
+/* One at a time: to ask for another one that is mostly not there costs more than to be told of it,
+ * and where there are several workers it may be theirs. */
+static void accept_one(struct loop *loop)
 {
-    int socket;
+    int socket = worker_try(loop->worker);
 
-    for (int i = 0; i < ACCEPT_TURN; i++) {
-        socket = worker_try(loop->worker);
-        if (socket < 0)
-            break;
+    if (socket >= 0) {
         welcome(loop, socket);
         loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
-    }
-    if (socket < 0 && errno != EAGAIN) {
+    } else if (errno != EAGAIN) {
         listen_to(loop, false);
         loop->listen_from = errno == EBUSY ? 0 : loop->now.milliseconds + REST_MILLISECONDS;
     }
@@ -201,7 +197,7 @@ static void wait_for_events(struct loop *loop)
         if (events[i].data.u64 >= EVENT_STOP)
             continue;
         loop->worker->listener->turn = (int)events[i].data.u64;
-        accept_some(loop);
+        accept_one(loop);
     }
 }
 

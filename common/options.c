@@ -19,6 +19,9 @@ enum kind {
     KIND_PROTOCOL,
     KIND_WORKERS,
     KIND_ACCEPT,
+    KIND_ORIGIN,
+    KIND_ALLOW,
+    KIND_SIZE,
     KIND_HELP,
     KIND_VERSION,
 };
@@ -38,7 +41,18 @@ static const struct row rows[] = {
     {"root", "DIR", KIND_TEXT, AT(root), "the documents (data)", 0},
     {"bind", "ADDRESS", KIND_ADDRESS, 0, "listen there; may be repeated (loopback, IPv4 and IPv6)",
      0},
-    {"service", "WHAT", KIND_SERVICE, AT(service), "what is answered: files (files)", 0},
+    {"service", "WHAT", KIND_SERVICE, AT(service),
+     "what is answered: files; sized: /N is a document of N bytes, 100 to 20000; or proxy: what "
+     "others have (files)",
+     0},
+    {"max-age", "S", KIND_COUNT, AT(max_age),
+     "how long caches may keep the odd ones of sized, in seconds; even ones are new each time (60)",
+     0},
+    {"tls", NULL, KIND_FLAG, AT(tls), "HTTPS: TLS 1.2 and 1.3. SIGHUP reads the certificate again",
+     0},
+    {"cert", "FILE", KIND_TEXT, AT(certificate),
+     "its certificate and chain, in PEM form (certificate/cert.pem)", 0},
+    {"key", "FILE", KIND_TEXT, AT(key), "its private key (certificate/key.pem)", 0},
     {"protocol", "HOW", KIND_PROTOCOL, AT(protocol),
      "simple: one HTTP/1.0 reply per connection; persistent: keep-alive, one reply per write; "
      "pipelined: all requests that have arrived are answered together (pipelined)",
@@ -62,13 +76,30 @@ static const struct row rows[] = {
     {"no-sandbox", NULL, KIND_FLAG, AT(no_sandbox), "do without the sandbox", 0},
     {"no-shelf", NULL, KIND_FLAG, AT(no_shelf),
      "open every document anew, also where connections could share it in memory", 0},
+    {"origin", "URL", KIND_ORIGIN, AT(origin),
+     "proxy: stand before this one origin, http://HOST:PORT, instead of asking whatever host the "
+     "client names. HOST is numeric, localhost, or a name in /etc/hosts: no other is looked up",
+     0},
+    {"allow", "HOST:PORT", KIND_ALLOW, 0,
+     "proxy: connect there, too; may be repeated (loopback addresses alone)", 0},
+    {"cache", "DIR", KIND_TEXT, AT(cache),
+     "proxy: where replies are stored; made if it is not there (cache)", 0},
+    {"cache-size", "SIZE", KIND_SIZE, AT(cache_size),
+     "proxy: of all that is stored; what was not used for longest goes first (256M)", 0},
+    {"no-cache", NULL, KIND_FLAG, AT(no_cache), "proxy: store nothing", 0},
+    {"origin-timeout", "S", KIND_SECONDS, AT(origin_timeout),
+     "proxy: for an origin that does not connect, answer, or go on (15)", 0},
+    {"max-body", "SIZE", KIND_SIZE, AT(max_body),
+     "proxy: of a request's body, in bytes or with K, M or G (1G)", 0},
+    {"classroom", NULL, KIND_FLAG, AT(classroom),
+     "proxy: /N with N above 9999 is 414, and an origin that does not run 404", 0},
     {"help", NULL, KIND_HELP, 0, "print this", 0},
     {"version", NULL, KIND_VERSION, 0, "print the version", 0},
 };
 
 #define ROWS ((int)(sizeof rows / sizeof rows[0]))
 
-static const struct service *const services[] = {&service_files};
+static const struct service *const services[] = {&service_files, &service_sized, &service_proxy};
 static const char *const protocols[] = {
     [PROTOCOL_SIMPLE] = "simple",
     [PROTOCOL_PERSISTENT] = "persistent",
@@ -269,6 +300,44 @@ static bool read_accept(const struct row *row, const struct model *model, const 
     return complain(row, value, "a way that this model knows");
 }
 
+/* The scheme may be left out; a path cannot be mapped to. */
+static bool read_origin(const struct row *row, const char *value, const char **origin)
+{
+    static char authority[256]; /* the command line is read once, before there are threads */
+    const char *start = strncasecmp(value, "http://", 7) == 0 ? value + 7 : value;
+    size_t length = strcspn(start, "/");
+
+    if (length == 0 || length >= sizeof authority || (start[length] != '\0' && start[length + 1]))
+        return complain(row, value, "http://HOST:PORT");
+    memcpy(authority, start, length);
+    authority[length] = '\0';
+    *origin = authority;
+    return true;
+}
+
+static bool read_allow(struct options *options, const char *value)
+{
+    if (options->allow_count == OPTIONS_ALLOW_LIMIT) {
+        warnx("--allow can be given at most %d times", OPTIONS_ALLOW_LIMIT);
+        return false;
+    }
+    options->allow[options->allow_count++] = value;
+    return true;
+}
+
+static bool read_size(const char *text, uint64_t *size)
+{
+    static const char units[] = "KMG";
+    size_t digits = strspn(text, "0123456789");
+    const char *unit = text[digits] != '\0' ? strchr(units, text[digits]) : NULL;
+
+    if (!text_number((struct text){text, digits}, size) || *size == 0 || *size > UINT64_C(1) << 40)
+        return false;
+    if (unit != NULL)
+        *size <<= 10 * (unit - units + 1);
+    return text[digits] == '\0' || (unit != NULL && text[digits + 1] == '\0');
+}
+
 static bool read_row(struct options *options, const struct row *row, const struct model *model,
                      const char *value)
 {
@@ -283,7 +352,9 @@ static bool read_row(struct options *options, const struct row *row, const struc
         return value[0] != '\0' || complain(row, value, "a name");
     case KIND_COUNT:
         return read_count(value, row->least, 1000000, member) ||
-               complain(row, value, "a whole number from 1 to 1000000");
+               complain(row, value,
+                        row->least == 0 ? "a whole number from 0 to 1000000"
+                                        : "a whole number from 1 to 1000000");
     case KIND_SECONDS:
         return read_seconds(value, member) ||
                complain(row, value, "a number of seconds from 0.001 to 86400");
@@ -298,6 +369,13 @@ static bool read_row(struct options *options, const struct row *row, const struc
                complain(row, value, "a whole number from 1 to 1024");
     case KIND_ACCEPT:
         return read_accept(row, model, value, member);
+    case KIND_ORIGIN:
+        return read_origin(row, value, member);
+    case KIND_ALLOW:
+        return read_allow(options, value);
+    case KIND_SIZE:
+        return read_size(value, member) ||
+               complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");
     case KIND_HELP:
     case KIND_VERSION:
         break;
@@ -379,6 +457,10 @@ static enum options_verdict read_all(struct options *options, const struct model
                              : "one port is wanted, and nothing else (see --help)");
         return OPTIONS_BAD;
     }
+    if (!options->tls && (options->certificate != NULL || options->key != NULL)) {
+        warnx("--cert and --key are of use with --tls alone (see --help)");
+        return OPTIONS_BAD;
+    }
     return read_port(options, argv[optind]) ? OPTIONS_GOOD : OPTIONS_BAD;
 }
 
@@ -406,6 +488,7 @@ enum options_verdict options_read(struct options *options, const struct model *m
     *options = (struct options){
         .root = "data",
         .service = &service_files,
+        .max_age = 60,
         .protocol = PROTOCOL_PIPELINED,
         .max_connections = model->max_connections,
         .workers = model->crew > 0 ? crew_size(model) : 0,
@@ -413,8 +496,16 @@ enum options_verdict options_read(struct options *options, const struct model *m
         .idle_timeout = 5000,
         .write_timeout = 30000,
         .backlog = 4096,
+        .origin_timeout = 15000,
+        .max_body = UINT64_C(1) << 30,
+        .cache = "cache",
+        .cache_size = UINT64_C(256) << 20,
     };
     verdict = read_all(options, model, argc, argv);
+    if (options->certificate == NULL)
+        options->certificate = "certificate/cert.pem";
+    if (options->key == NULL)
+        options->key = "certificate/key.pem";
     settle_crew(options, model);
     return verdict;
 }

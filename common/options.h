@@ -9,6 +9,9 @@
 
 struct server;
 
+/* How often --allow can be given. */
+#define OPTIONS_ALLOW_LIMIT 16
+
 /* How the workers of a crew come by connections. */
 enum accept {
     ACCEPT_SHARED,
@@ -46,10 +49,13 @@ struct options {
     int bind_count;
     uint16_t port;
     const struct service *service;
+    int max_age; /* seconds */
     enum protocol protocol;
     int max_connections;
     int workers; /* of a crew; or 0 */
     enum accept accept;
+    bool tls;
+    const char *certificate, *key;
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     int backlog;
     bool list;
@@ -58,6 +64,16 @@ struct options {
     const char *user;
     bool no_sandbox;
     bool no_shelf;
+    /* Of the proxy. */
+    const char *origin; /* "HOST:PORT", without "http://" */
+    const char *allow[OPTIONS_ALLOW_LIMIT];
+    int allow_count;
+    int origin_timeout; /* milliseconds */
+    uint64_t max_body;  /* bytes */
+    const char *cache;
+    uint64_t cache_size; /* bytes */
+    bool no_cache;
+    bool classroom;
 };
 
 enum options_verdict {

@@ -1,5 +1,7 @@
 #include "common/request.h"
 
+#include "common/fields.h"
+
 #include <string.h>
 
 static const struct text methods[METHOD_UNKNOWN] = {
@@ -158,20 +160,35 @@ static bool is_host(struct text host)
     return end == host.length || is_port((struct text){host.data + end + 1, host.length - end - 1});
 }
 
-/* Not of https: whoever asks for that means another server, which encrypts. */
-static bool has_scheme(struct text target)
+static bool begins_with(struct text text, struct text start)
 {
-    return target.length >= 7 && text_same((struct text){target.data, 7}, TEXT("http://"));
+    return text.length >= start.length && text_same((struct text){text.data, start.length}, start);
 }
 
-/* Takes scheme and authority off an absolute target. */
+/* Takes the scheme off an absolute target; false if it has none that is known here. */
+static bool take_scheme(struct request *request, struct text *target)
+{
+    static const struct text schemes[] = {
+        [SCHEME_HTTP] = TEXT_IS("http://"),
+        [SCHEME_HTTPS] = TEXT_IS("https://"),
+    };
+
+    for (enum scheme scheme = SCHEME_HTTP; scheme <= SCHEME_HTTPS; scheme++) {
+        if (begins_with(*target, schemes[scheme])) {
+            target->data += schemes[scheme].length;
+            target->length -= schemes[scheme].length;
+            request->scheme = scheme;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes the authority off a target. */
 static bool read_authority(struct request *request, struct text *target)
 {
-    const size_t skip = 7; /* http:// */
     size_t end;
 
-    target->data += skip;
-    target->length -= skip;
     for (end = 0; end < target->length; end++)
         if (target->data[end] == '/' || target->data[end] == '?')
             break;
@@ -197,7 +214,7 @@ static bool read_target(struct request *request, struct text target)
     }
     if (text_equal(target, TEXT("*")) && request->method == METHOD_OPTIONS)
         return true;
-    if (has_scheme(target)) {
+    if (take_scheme(request, &target)) {
         if (!read_authority(request, &target)) {
             refuse(request, 400, "The request target has no valid host.");
             return false;
@@ -209,7 +226,7 @@ static bool read_target(struct request *request, struct text target)
         }
     }
     if (target.data[0] != '/') {
-        refuse(request, 400, "The request target is neither a path nor an http URI.");
+        refuse(request, 400, "The request target is neither a path nor a URI of http or https.");
         return false;
     }
     request->path = (struct text){target.data, text_find(target, '?')};
@@ -444,15 +461,7 @@ enum request_progress request_read(struct request *request, struct text bytes, s
 bool request_next(const struct request *request, size_t *from, struct text *name,
                   struct text *value)
 {
-    struct text rest = {request->fields.data + *from, request->fields.length - *from};
-    struct text line;
-
-    if (!take_until(&rest, '\n', &line) || !take_until(&line, ':', name))
-        return false; /* the empty line at the end */
-    line.length--;    /* the CR */
-    *value = text_trim(line);
-    *from = request->fields.length - rest.length;
-    return true;
+    return fields_next(request->fields, from, name, value);
 }
 
 bool request_field(const struct request *request, enum field_name known, size_t *from,

@@ -39,6 +39,13 @@ enum field_name {
     FIELD_OTHER,
 };
 
+/* Of an absolute target. */
+enum scheme {
+    SCHEME_UNSAID,
+    SCHEME_HTTP,
+    SCHEME_HTTPS,
+};
+
 enum framing {
     FRAMING_NONE,
     FRAMING_LENGTH,
@@ -57,7 +64,8 @@ struct request {
     bool expects_continue;
     enum framing framing;
     uint64_t content_length;
-    struct text line;  /* the request line, without its line end */
+    struct text line; /* the request line, without its line end */
+    enum scheme scheme;
     struct text path;  /* of the target: begins with '/'; empty for "*" and CONNECT */
     struct text query; /* with its question mark, or empty */
     struct text host;  /* of the target if it names one, else of Host */

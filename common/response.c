@@ -26,11 +26,15 @@ static const struct {
     {414, TEXT_IS("URI Too Long")},
     {416, TEXT_IS("Range Not Satisfiable")},
     {417, TEXT_IS("Expectation Failed")},
+    {421, TEXT_IS("Misdirected Request")},
     {431, TEXT_IS("Request Header Fields Too Large")},
     {500, TEXT_IS("Internal Server Error")},
     {501, TEXT_IS("Not Implemented")},
+    {502, TEXT_IS("Bad Gateway")},
     {503, TEXT_IS("Service Unavailable")},
+    {504, TEXT_IS("Gateway Timeout")},
     {505, TEXT_IS("HTTP Version Not Supported")},
+    {508, TEXT_IS("Loop Detected")},
 };
 
 struct text response_reason(int status)
@@ -49,7 +53,7 @@ void response_start(struct response *response)
     response->body.file = -1;
 }
 
-void response_end(struct response *response)
+static void drop_body(struct response *response)
 {
     if (response->body.file >= 0)
         close(response->body.file);
@@ -58,6 +62,15 @@ void response_end(struct response *response)
     if (response->body.shelved != NULL)
         shelf_release(response->body.shelved);
     response->body = (struct body){.file = -1};
+}
+
+void response_end(struct response *response)
+{
+    drop_body(response);
+    if (response->fields != NULL)
+        free(response->fields);
+    response->fields = NULL;
+    response->reason = (struct text){0};
 }
 
 struct body response_page(const struct buffer *page)
@@ -92,6 +105,7 @@ void response_refuse(struct response *response, int status, const char *problem)
     response->status = status;
     response->type = TEXT("text/html; charset=utf-8");
     response->has_validators = false;
+    response->caching = CACHING_UNSAID;
     response->range_count = 0;
     if (page.data == NULL)
         return; /* without a page, but with its status */
@@ -114,6 +128,7 @@ static void settle_ranges(struct response *response, const struct request *reque
         response_refuse(response, 416, "The document has no byte in the range asked for.");
     } else if (count > 0) {
         response->status = 206;
+        response->reason = (struct text){0};
         response->range_count = count;
     }
     if (count > 1 && getrandom(&response->boundary, sizeof response->boundary, 0) < 0)
@@ -129,8 +144,9 @@ void response_settle(struct response *response, const struct request *request, s
         return;
     switch (conditional_judge(request, &validators, now.seconds)) {
     case VERDICT_NOT_MODIFIED:
-        response_end(response);
+        drop_body(response);
         response->status = 304;
+        response->reason = (struct text){0};
         break;
     case VERDICT_FAILED:
         response_refuse(response, 412, "The document is not in the state that was asked for.");
@@ -224,12 +240,21 @@ static void write_validators(const struct response *response, struct moment now,
     buffer_add(output, TEXT("\r\nAccept-Ranges: bytes\r\n"));
 }
 
-static void write_status_line(int status, bool simple, struct buffer *output)
+static void write_caching(const struct response *response, struct buffer *output)
+{
+    if (response->caching == CACHING_VALIDATED)
+        write_field(output, TEXT("Cache-Control: "), TEXT("no-cache"));
+    else if (response->caching == CACHING_FOR)
+        write_number_field(output, TEXT("Cache-Control: max-age="), (uint64_t)response->max_age);
+}
+
+static void write_status_line(const struct response *response, bool simple, struct buffer *output)
 {
     buffer_add(output, simple ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
-    buffer_number(output, (uint64_t)status);
+    buffer_number(output, (uint64_t)response->status);
     buffer_character(output, ' ');
-    write_field(output, TEXT(""), response_reason(status));
+    write_field(output, TEXT(""),
+                response->reason.length > 0 ? response->reason : response_reason(response->status));
 }
 
 /* One slash alone begins the address: after two there would stand a host of the client's choice. */
@@ -252,8 +277,9 @@ static void write_location(const struct request *request, struct buffer *output)
 static void write_description(const struct response *response, struct moment now,
                               struct buffer *output)
 {
-    if (response->has_validators)
+    if (response->has_validators && response->fields == NULL)
         write_validators(response, now, output);
+    write_caching(response, output);
     if (response->status == 304 || response->status == 204)
         return;
     if (response->type.length > 0)
@@ -282,10 +308,14 @@ static void write_persistence(enum persistence persistence, struct buffer *outpu
 void response_write_head(const struct response *response, enum persistence persistence, bool simple,
                          struct moment now, struct buffer *output)
 {
-    write_status_line(response->status, simple, output);
-    buffer_add(output, TEXT("Date: "));
-    date_write(output, now.seconds);
-    buffer_add(output, TEXT("\r\nServer: fork-vs-thread\r\n"));
+    write_status_line(response, simple, output);
+    if (response->fields != NULL) {
+        buffer_add(output, (struct text){response->fields, response->fields_length});
+    } else {
+        buffer_add(output, TEXT("Date: "));
+        date_write(output, now.seconds);
+        buffer_add(output, TEXT("\r\nServer: fork-vs-thread\r\n"));
+    }
     write_description(response, now, output);
     if (response->allow.length > 0)
         write_field(output, TEXT("Allow: "), response->allow);

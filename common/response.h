@@ -23,15 +23,29 @@ struct body {
     char *owned;             /* from malloc, and freed with the reply; or NULL */
     struct shelved *shelved; /* let go of with the reply; or NULL */
     int file;                /* closed with the reply; or -1 */
+    uint64_t start;          /* of the body in the file */
+};
+
+/* What is said to those who keep replies. */
+enum caching {
+    CACHING_UNSAID,
+    CACHING_VALIDATED, /* no-cache: asked again each time */
+    CACHING_FOR,       /* max_age */
 };
 
 struct response {
     int status;
+    struct text reason; /* or empty, for the usual one */
+    char *fields;       /* instead of those that the server writes: lines, from malloc, freed with
+                         * the reply; or NULL */
+    size_t fields_length;
     struct text type; /* media type */
     struct text allow;
     const struct request *moved_to; /* whose target wants a slash behind its path; or NULL */
     bool has_validators;
     int64_t modified;
+    enum caching caching;
+    int max_age; /* seconds */
     struct buffer etag;
     char etag_space[RESPONSE_ETAG_SIZE];
     struct body body;
@@ -43,7 +57,7 @@ struct response {
 
 /* Empties it, for a new reply. */
 void response_start(struct response *response);
-/* Lets go of the body. */
+/* Lets go of all that it holds. */
 void response_end(struct response *response);
 
 /* A body of text from malloc, which is freed with the reply. */

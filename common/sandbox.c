@@ -16,8 +16,9 @@
 #define FS_REFER     (UINT64_C(1) << 13) /* 2 */
 #define FS_TRUNCATE  (UINT64_C(1) << 14) /* 3 */
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* 5 */
-#define NET_TCP_ALL  UINT64_C(3)         /* 4: bind and connect */
-#define SCOPE_ALL    UINT64_C(3)         /* 6: abstract Unix sockets, and signals */
+#define NET_BIND     UINT64_C(1)         /* 4 */
+#define NET_CONNECT  UINT64_C(2)
+#define SCOPE_ALL    UINT64_C(3) /* 6: abstract Unix sockets, and signals */
 
 struct ruleset {
     uint64_t files;
@@ -59,7 +60,14 @@ bool sandbox_become(const char *name)
     return true;
 }
 
-static struct ruleset rules_for(long version)
+/* A rule for one port, as the kernel reads it. */
+#define RULE_NET_PORT 2
+struct net_port {
+    uint64_t allowed;
+    uint64_t port;
+};
+
+static struct ruleset rules_for(long version, const struct sandbox *sandbox)
 {
     struct ruleset rules = {.files = FS_REFER - 1}; /* all that version 1 knows */
 
@@ -67,8 +75,8 @@ static struct ruleset rules_for(long version)
         rules.files |= FS_REFER;
     if (version >= 3)
         rules.files |= FS_TRUNCATE;
-    if (version >= 4)
-        rules.net = NET_TCP_ALL;
+    if (version >= 4) /* what no rule is about is not forbidden */
+        rules.net = NET_BIND | (sandbox->connects && sandbox->port == 0 ? 0 : NET_CONNECT);
     if (version >= 5)
         rules.files |= FS_IOCTL_DEV;
     if (version >= 6)
@@ -76,20 +84,38 @@ static struct ruleset rules_for(long version)
     return rules;
 }
 
-static bool allow_reading(int ruleset, int root)
+static bool allow_files(int ruleset, int directory, uint64_t rights)
 {
-    struct landlock_path_beneath_attr beneath = {
-        .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
-        .parent_fd = root,
-    };
+    struct landlock_path_beneath_attr beneath = {.allowed_access = rights, .parent_fd = directory};
 
-    return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0;
+    return directory < 0 ||
+           syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0;
 }
 
-void sandbox_enter(int root)
+static bool allow_connecting(int ruleset, uint16_t port)
+{
+    struct net_port rule = {.allowed = NET_CONNECT, .port = port};
+
+    return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) == 0;
+}
+
+static bool allow_all(int ruleset, const struct ruleset *rules, const struct sandbox *sandbox)
+{
+    uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+    uint64_t writing = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+                       LANDLOCK_ACCESS_FS_REMOVE_FILE | (rules->files & FS_TRUNCATE);
+
+    if (sandbox->connects && sandbox->port != 0 && (rules->net & NET_CONNECT) &&
+        !allow_connecting(ruleset, sandbox->port))
+        return false;
+    return allow_files(ruleset, sandbox->root, reading) &&
+           allow_files(ruleset, sandbox->cache, reading | writing);
+}
+
+void sandbox_enter(const struct sandbox *sandbox)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    struct ruleset rules = rules_for(version);
+    struct ruleset rules = rules_for(version, sandbox);
     size_t size = version >= 6 ? sizeof rules : version >= 4 ? 16 : 8;
     long ruleset;
 
@@ -101,7 +127,7 @@ void sandbox_enter(int root)
         return;
     }
     ruleset = syscall(SYS_landlock_create_ruleset, &rules, size, 0);
-    if (ruleset < 0 || !allow_reading((int)ruleset, root) ||
+    if (ruleset < 0 || !allow_all((int)ruleset, &rules, sandbox) ||
         syscall(SYS_landlock_restrict_self, (int)ruleset, 0) < 0)
         warn("cannot enter the sandbox");
     if (ruleset >= 0)

@@ -3,12 +3,21 @@
 #define COMMON_SANDBOX_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Takes on the user's identity for good. Says why not, and returns false. */
 bool sandbox_become(const char *user);
 
-/* Leaves this process, and those it will make, nothing but reading the files below `root`: files
- * that are open already stay so. Where the kernel cannot do that, a warning. */
-void sandbox_enter(int root);
+/* What a server needs. */
+struct sandbox {
+    int root;      /* files below it are read; -1: none */
+    int cache;     /* files in it are made, read, written and removed; -1: none */
+    bool connects; /* by TCP: to wherever; */
+    uint16_t port; /* unless it is to one port; or 0 */
+};
+
+/* Leaves this process, and those it will make, nothing but that: files that are open already stay
+ * so. Where the kernel cannot do that, a warning. */
+void sandbox_enter(const struct sandbox *sandbox);
 
 #endif

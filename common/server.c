@@ -1,8 +1,10 @@
 #include "common/server.h"
 
 #include "common/connection.h"
+#include "common/crew.h"
 #include "common/sandbox.h"
 #include "common/summary.h"
+#include "common/tls.h"
 
 #include <err.h>
 #include <errno.h>
@@ -48,6 +50,9 @@ static bool open_root(struct server *server)
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
     const char *root = server->options.root;
 
+    server->site.root = -1;
+    if (server->options.service->serves != NULL)
+        return true;
     server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
     if (server->site.root >= 0)
         return true;
@@ -57,6 +62,20 @@ static bool open_root(struct server *server)
     else
         warn("cannot open the root '%s'", root);
     return false;
+}
+
+static bool open_tls(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    server->site.transport = options->tls ? &transport_tls : &transport_plain;
+    server->site.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
+    if (!options->tls) {
+        tls_forgo();
+        return true;
+    }
+    server->site.tls = tls_open(options->certificate, options->key);
+    return server->site.tls != NULL;
 }
 
 /* Opens a file to write to; "-" is standard output, no name none. */
@@ -79,6 +98,8 @@ static void raise_descriptors(struct server *server)
     struct rlimit limit;
 
     server->limit = wanted;
+    if (each > 0)
+        each += server->options.service->descriptors;
     if (each == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     limit.rlim_cur = limit.rlim_max;
@@ -107,6 +128,10 @@ static bool open_signals(struct server *server)
     sigaddset(&set, SIGUSR1);
     if (server->model->supervises)
         sigaddset(&set, SIGCHLD);
+    if (server->options.tls) {
+        sigaddset(&set, SIGHUP);
+        signal(SIGHUP, SIG_DFL); /* whoever started this may ignore it */
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
     signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
@@ -152,26 +177,32 @@ static void fill_site(struct server *server)
     server->site.service = options->service;
     server->site.protocol = options->protocol;
     server->site.list = options->list;
+    server->site.max_age = options->max_age;
     server->site.request_timeout = options->request_timeout;
     server->site.idle_timeout = options->idle_timeout;
     server->site.write_timeout = options->write_timeout;
     server->site.board = server->board;
+    server->site.proxy = server->proxy;
     if (server->model->lasting && !options->no_shelf)
         server->site.shelf = shelf_make();
 }
 
 void server_ready(const struct server *server)
 {
-    const char *root = server->options.root;
-    size_t length = strlen(root);
+    const char *what = server->options.service->serves, *root = server->options.root;
+    const char *origin = server->options.origin;
+    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
     char url[80], crew[80] = "";
 
-    listener_url(&server->listener, url, sizeof url);
+    listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
                  options_way(server->options.accept));
-    printf("%s: %s serves %s%s, %s%s\n", server->model->name, url, root,
-           root[length - 1] == '/' ? "" : "/", server->model->summary, crew);
+    printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
+           adds_slash ? "/" : "");
+    if (server->options.service->connects && origin != NULL)
+        printf(" of http://%s/", origin);
+    printf(", %s%s\n", server->model->summary, crew);
     fflush(stdout);
 }
 
@@ -203,12 +234,26 @@ static bool open_twins(struct server *server)
     return good;
 }
 
+static void close_sandbox(const struct server *server)
+{
+    struct sandbox sandbox = {.root = server->site.root, .cache = -1};
+
+    if (server->proxy != NULL) {
+        sandbox.connects = true;
+        sandbox.port = server->proxy->origin_port;
+        if (server->proxy->cache.shared != NULL)
+            sandbox.cache = server->proxy->cache.directory;
+    }
+    sandbox_enter(&sandbox);
+}
+
 static bool make_ready(struct server *server)
 {
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!open_root(server) || !open_output(options->log, O_APPEND, &server->site.log) ||
+    if (!open_root(server) || !open_tls(server) ||
+        !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
                        options->backlog, options->accept == ACCEPT_REUSEPORT) ||
@@ -216,9 +261,12 @@ static bool make_ready(struct server *server)
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
+    if (options->service->connects &&
+        (server->proxy = proxy_open(options, &server->listener)) == NULL)
+        return false;
     server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (!options->no_sandbox)
-        sandbox_enter(server->site.root);
+        close_sandbox(server);
     fill_site(server);
     return true;
 }
@@ -306,6 +354,8 @@ static void heed_signals(struct server *server)
             summary_write(server, server->stats);
         else if (signal.ssi_signo == SIGCHLD)
             collect(server);
+        else if (signal.ssi_signo == SIGHUP)
+            tls_renew(server->site.tls);
     }
 }
 
@@ -718,6 +768,7 @@ int server_close(struct server *server)
 {
     struct scoreboard *board = server->board;
     bool all; /* have ended by themselves */
+    bool unused;
 
     listener_close(&server->listener);
     for (int i = 0; i < server->twin_count; i++)
@@ -728,9 +779,16 @@ int server_close(struct server *server)
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     if (server->model->collect != NULL)
         server->model->collect(server, all);
-    if (server->site.shelf != NULL && all)
+    unused = all || server->model->supervises; /* by threads of this process */
+    if (server->site.shelf != NULL && unused)
         shelf_free(server->site.shelf);
+    if (server->proxy != NULL && unused)
+        proxy_close(server->proxy);
+    if (server->site.tls != NULL && unused)
+        tls_close(server->site.tls);
     summary_print(server);
     summary_write(server, server->stats);
+    crew_free(server);
+    free(server->twins);
     return 0;
 }

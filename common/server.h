@@ -6,6 +6,7 @@
 
 #include "common/listener.h"
 #include "common/options.h"
+#include "common/proxy.h"
 #include "common/scoreboard.h"
 #include "common/site.h"
 
@@ -17,6 +18,7 @@ struct server {
     const struct model *model;
     struct options options;
     struct site site;
+    struct proxy *proxy; /* or NULL */
     struct scoreboard *board;
     struct listener listener;
     struct listener *twins; /* where each worker has a listener: those of all but the first */

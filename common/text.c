@@ -76,6 +76,20 @@ bool text_next(struct text *list, struct text *element)
     return false;
 }
 
+bool text_line(struct text *text, struct text *line)
+{
+    size_t length = text_find(*text, '\n');
+
+    if (length == text->length)
+        return false;
+    *line = (struct text){text->data, length};
+    if (length > 0 && text->data[length - 1] == '\r')
+        line->length--;
+    text->data += length + 1;
+    text->length -= length + 1;
+    return true;
+}
+
 bool text_number(struct text digits, uint64_t *number)
 {
     uint64_t value = 0;

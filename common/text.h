@@ -26,6 +26,8 @@ bool text_same(struct text a, struct text b);
 struct text text_trim(struct text text);
 /* Takes the next element off a comma-separated list, honouring quoted strings; false at its end. */
 bool text_next(struct text *list, struct text *element);
+/* Takes a line off the head of the text, which has no line end then; false if there is none. */
+bool text_line(struct text *text, struct text *line);
 /* Reads digits alone, at least one; false if there is anything else or the number is over
  * UINT64_MAX. */
 bool text_number(struct text digits, uint64_t *number);

@@ -13,14 +13,21 @@ enum transfer {
     TRANSFER_READ,  /* nothing went: try again when the socket can be read */
     TRANSFER_WRITE, /* nothing went: try again when it can be written */
     TRANSFER_FAILED,
+    TRANSFER_PLAIN,   /* reading: the peer does not encrypt; from now on the transport is plain */
+    TRANSFER_REFUSED, /* reading: it does so badly, and was told; likewise */
 };
+
+struct tls;
+struct session;
 
 struct transport {
     const struct transport_kind *kind;
     int socket;
-    bool patient;     /* the next read may wait for a moment: one call instead of three */
-    bool tired;       /* it did, in vain */
-    bool nonblocking; /* the socket was made so, for calls that cannot be told */
+    bool patient;            /* the next read may wait for a moment: one call instead of three */
+    bool tired;              /* it did, in vain */
+    bool nonblocking;        /* the socket was made so, for calls that cannot be told */
+    struct tls *tls;         /* of those that encrypt; or NULL */
+    struct session *session; /* once it has begun */
 };
 
 struct transport_kind {
@@ -39,5 +46,9 @@ struct transport_kind {
 };
 
 extern const struct transport_kind transport_plain;
+extern const struct transport_kind transport_tls;
+
+/* How sessions of OpenSSL reach the socket of a transport that encrypts; NULL: no memory. */
+struct bio_method_st *transport_tls_wire(void);
 
 #endif

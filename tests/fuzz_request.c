@@ -1,4 +1,5 @@
-/* Fuzzes all that reads what a client sends: heads, bodies, paths, ranges, dates, preconditions.
+/* Fuzzes all that reads what a client or an origin sends: heads, bodies, paths, ranges, dates,
+ * preconditions, and what a cache and a proxy make of them.
  * Whatever the bytes are, nothing may be read or written out of bounds, and how the bytes are cut
  * must not change what is read.
  *
@@ -8,8 +9,13 @@
 #include "common/conditional.h"
 #include "common/content.h"
 #include "common/date.h"
+#include "common/destination.h"
+#include "common/fields.h"
+#include "common/forward.h"
 #include "common/path.h"
+#include "common/policy.h"
 #include "common/range.h"
+#include "common/reply.h"
 #include "common/request.h"
 
 #include <stdint.h>
@@ -86,6 +92,97 @@ static void try_fields(const struct request *request)
     }
 }
 
+/* What goes on to others has as many lines as it has fields, and no other bytes. */
+static void try_lines(struct text lines)
+{
+    struct text line, name, value;
+
+    while (text_line(&lines, &line)) {
+        size_t from = 0;
+        require(fields_next((struct text){line.data, line.length + 2}, &from, &name, &value) &&
+                    memchr(line.data, '\r', line.length) == NULL,
+                "what is passed on is made of fields");
+    }
+    require(lines.length == 0, "a line ends");
+}
+
+static void try_forward(const struct request *request)
+{
+    size_t room = 2 * (request->fields.length + request->line.length) + 1024;
+    struct buffer output = {.data = malloc(room), .capacity = room};
+    const struct forward forward = {.request = request, .authority = TEXT("a"), .via = TEXT("me")};
+    struct destination destination;
+    struct text host;
+    uint16_t port;
+
+    require(output.data != NULL, "there is memory");
+    forward_has_looped(request, TEXT("me"));
+    if (request->method != METHOD_CONNECT) {
+        forward_request(&forward, &output);
+        require(!output.overflow, "a request that is passed on is not much longer");
+    }
+    free(output.data);
+    if (destination_split(request->host, 80, &host, &port))
+        destination_find(&destination, TEXT("127.0.0.1 a\n"), host, port);
+}
+
+/* All that a cache makes of the fields of a reply. */
+static void try_policy(const struct reply *reply)
+{
+    size_t room = 4 * reply->fields.length + 16;
+    struct buffer kept = {.data = malloc(room), .capacity = room};
+    struct buffer merged = {.data = malloc(2 * room), .capacity = 2 * room};
+    struct policy_reply read;
+    struct directives asked;
+
+    require(kept.data != NULL && merged.data != NULL, "there is memory");
+    policy_read(&read, reply->status, reply->fields, 1699999990, 1700000000);
+    policy_directives(reply->fields, true, &asked);
+    policy_may_store(&read, reply->fields, reply->fields);
+    require(policy_lifetime(&read) >= 0 && policy_lifetime(&read) <= POLICY_FOREVER,
+            "a lifetime has its limits");
+    require(policy_age(&read, 1700000005) >= 0 && policy_age(&read, 1700000005) <= POLICY_FOREVER,
+            "an age has its limits");
+    policy_judge(&read, &asked, 1700000005);
+    policy_bridges_error(&read, &asked, 1700000005);
+    policy_keep(reply->fields, &kept);
+    policy_merge((struct text){kept.data, kept.length}, reply->fields, &merged);
+    require(!kept.overflow && !merged.overflow, "fields that are kept do not grow");
+    kept.length = merged.length = 0;
+    policy_vary_list(reply->fields, &kept);
+    policy_select((struct text){kept.data, kept.length}, reply->fields, &merged);
+    free(kept.data);
+    free(merged.data);
+}
+
+/* Reads the head of a reply in steps; each step from memory of its own. Returns how much of the
+ * bytes it is; 0 if it is none. */
+static size_t read_reply(const char *bytes, size_t size, size_t step)
+{
+    static char space[REPLY_HEAD_LIMIT + 1024];
+    struct buffer fields = {.data = space, .capacity = sizeof space};
+    enum reply_progress progress = REPLY_PARTIAL;
+    struct reply reply;
+    size_t taken = 0;
+
+    reply_start(&reply);
+    for (size_t known = 0; known < size && progress == REPLY_PARTIAL;) {
+        char *copy;
+        known = size - known > step ? known + step : size;
+        copy = copy_of(bytes, known);
+        progress = reply_read(&reply, METHOD_GET, (struct text){copy, known}, &fields, &taken);
+        require(progress != REPLY_WHOLE || (taken > 0 && taken <= known),
+                "the head of a reply ends within its bytes");
+        require(progress != REPLY_REFUSED || reply.problem != NULL, "a refusal says why");
+        free(copy);
+    }
+    if (progress != REPLY_WHOLE)
+        return 0;
+    try_lines(reply.fields);
+    try_policy(&reply);
+    return taken;
+}
+
 struct result {
     enum request_progress progress;
     int status;
@@ -110,6 +207,7 @@ static struct result read_head(const char *bytes, size_t size, size_t step)
             result.fields = request.field_count;
             try_path(request.path);
             try_fields(&request);
+            try_forward(&request);
         }
         free(copy);
     }
@@ -164,6 +262,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct body_result body = read_body(bytes, size, size), parts = read_body(bytes, size, 3);
     int64_t seconds;
 
+    require(read_reply(bytes, size, size) == read_reply(bytes, size, 1 + size / 3),
+            "the head of a reply is the same however it is cut");
     require(whole.progress == cut.progress && whole.taken == cut.taken &&
                 whole.fields == cut.fields,
             "a head is the same however it is cut");
@@ -193,6 +293,12 @@ static const char *const seeds[] = {
     "bytes=0-0,5-5,-1,99-,3-4",
     "/a/./b/../c//%2e%2E/d%2fe/.f/%00%zz",
     "Sun, 06 Nov 1994 08:49:37 GMT",
+    "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nCache-Control: max-age=60, "
+    "private=\"a, b\", s-maxage=\"9\"\r\nVary: Accept, *\r\nETag: W/\"a\"\r\nAge: 5\r\n"
+    "Connection: x, y\r\nContent-Length: 3\r\n\r\nabc",
+    "HTTP/1.0 404\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\nExpires: 0\nX : y\n\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store, "
+    "stale-if-error=5, x=\"\\\"\", no-cache=\"c\"\r\n\r\n",
 };
 
 /* What mutations like to put in. */
@@ -228,6 +334,11 @@ static const char *const words[] = {
     "HTTP/1.1",
     "*",
     "W/",
+    "Cache-Control: ",
+    "max-age=",
+    "Vary: ",
+    "Connection: ",
+    "HTTP/1.1 200 OK\r\n",
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -311,7 +422,8 @@ int main(int argc, char **argv)
         LLVMFuzzerTestOneInput((const uint8_t *)input, size);
     }
     free(input);
-    printf("1..1\nok 1 - %ld mutations of requests, bodies, paths, ranges and dates\n", rounds);
+    printf("1..1\nok 1 - %ld mutations of requests, replies, bodies, paths, ranges and dates\n",
+           rounds);
     return 0;
 }
 #endif

@@ -115,7 +115,7 @@ my $lie = <<'END';
 END
 my @pages = (['the page', $page]);
 if ($folder =~ /\A\Q$scratch/) {
-    for my $kind (qw(mistakes processors table1)) {
+    for my $kind (qw(mistakes processors table1 designs)) {
         run_command("$FindBin::Bin/synthetic.pl", '--kind', $kind, '--blocks', 3, "$scratch/$kind");
         for my $stage (qw(summary compare figures report)) {
             my $stages = run_command("$top/collect/$stage.sh", "$scratch/$kind");

@@ -4,7 +4,7 @@
 # usage:    tests/synthetic.pl [--kind KIND] [--seed N] [--blocks N] [--concurrency N] [--slow F] [--invalid N] DIR
 # example:  tests/synthetic.pl --kind same-server --slow 0.97 /tmp/folder
 #
-# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes: the factors of the study of
+# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes, designs: the factors of the study of
 # that name. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
 # follow from simple models with log-normal noise; the same seed makes the same folder.
 use strict;
@@ -43,6 +43,15 @@ my %studies = (
             return $cell->{load} eq 'ab' ? $cell->{calls} == 1 : $cell->{concurrency} == 1;
         }},
 );
+$studies{designs} = {title => 'Every design', source => 'UNP', claims => 'UNP.1 UNP.2 E07.1 CF.1', file => ['small.txt'], parts => 'one',
+    server => [qw(iterative fork thread), (map { ("epoll$_") } '', '+accept=reuseport'),
+        (map { ("pool$_") } '', map { "+accept=$_" } qw(mutex queue reuseport)), (map { ("prefork$_") } '', map { "+accept=$_" } qw(lock mutex pass reuseport)),
+        qw(floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker apache-event)], baseline => 'fork'};
+# Server CPU per request, requests/s at most, and of a crew its workers and the share of the busiest.
+my @designs = ([qr/^iterative/ => 12, 30000], [qr/^fork/ => 110, 13000], [qr/^floor-fork/ => 100, 14000], [qr/^thread/ => 25, 25000], [qr/^floor-thread/ => 22, 26000],
+    [qr/^floor-one/ => 9, 31000], [qr/pass|queue/ => 20, 24000, 8, 0.3], [qr/^epoll.+reuse/ => 13, 29000, 2, 0.51], [qr/^epoll/ => 12.5, 29500, 2, 0.9],
+    [qr/^(pool|prefork)/ => 14, 28000, 8, 0.14], [qr/^nginx/ => 20, 27000], [qr/^lighttpd/ => 17, 28000], [qr/^apache/ => 50, 20000]);
+
 my $study = $studies{$kind} or die "$0: unknown kind $kind\n";
 my %factor = (server => ['fork', 'thread'], file => ['small.txt', 'big.txt'], concurrency => [1 .. $top], requests => [1000],
     calls => [1], keepalive => ['off'], scheme => ['http'], protocol => ['pipelined'], service => ['files'],
@@ -62,7 +71,7 @@ my $servers = $study->{list} // join ' ', @{$factor{server}};
 open my $out, '>', "$folder/study.txt" or die "$folder/study.txt: $!\n";
 print $out "# invented data\nname: $kind\ntitle: $study->{title}\nquestion: ", $study->{question} // 'What is faster?', "\nsource: $study->{source}\nservers: $servers\n",
     "files: @{$factor{file}}\nconcurrency: @{$factor{concurrency}}\nrequests: @{$factor{requests}}\nrepetitions: $blocks\n",
-    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n";
+    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n", $study->{parts} ? "parts: $study->{parts}\n" : '';
 close $out;
 open $out, '>', "$folder/machine.tsv" or die "$folder/machine.tsv: $!\n";
 print $out "kernel\tLinux invented\nprocessors\t2\nmodel\tinvented | processor\nseed\t$seed\ncommand\t./dcollect.sh $kind\nstarted\t2026-01-01 12:00:00\n";
@@ -71,8 +80,8 @@ close $out;
 open my $plan, '>', "$folder/plan.tsv" or die "$folder/plan.tsv: $!\n";
 open my $runs, '>', "$folder/runs.tsv" or die "$folder/runs.tsv: $!\n";
 my @planned = (qw(run block order), @factors);
-my @measured = qw(started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms
-    kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib valid);
+my @measured = (qw(started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms
+    kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib), $kind eq 'designs' ? qw(workers busiest) : (), 'valid');
 print $plan join("\t", @planned), "\n";
 print $runs join("\t", @planned, @measured), "\n";
 my ($run, $clock) = (0, 0);
@@ -94,13 +103,16 @@ for my $block (1 .. $blocks) {
         $rps *= 1 - 0.2 * $order / @order if $server =~ /joinable/;
         $rps *= $cell->{requests} / ($cell->{requests} + 5) * noise(0.05) if $kind eq 'requests';
         $rps *= 0.02 if $kind eq 'persistent' && $cell->{protocol} eq 'persistent' && $cell->{calls} == 5 && $server !~ /apache/;
+        my ($design) = $kind eq 'designs' ? grep { $server =~ $_->[0] } @designs : ();
+        $rps = $design->[2] * $x / ($x + 0.8) if $design;
         $rps *= $slow if $server eq $factor{server}[-1];
         $rps *= $weather * noise(0.03);
         my $length = $cell->{file} eq 'big.txt' ? 10000 : 1000;
         my $cpu = ($server =~ /fork/ ? 100 : 24) * ($length > 1000 ? 1.06 : 1) * noise(0.02);
+        $cpu = $design->[1] * noise(0.02) if $design;
         my $mean = 1000 * $x / $rps;
         my $peak = ($server =~ /joinable/ ? 2000 + 90 * $order : $server =~ /fork/ ? 3000 + 150 * $x : 2200 + 20 * $x) * noise(0.01);
-        my $load = $rps / 31000 * noise(0.01);
+        my $load = $rps / ($design ? 40000 : 31000) * noise(0.01);
         my $seconds = $cell->{requests} / $rps;
         $clock += $seconds + 0.04;
         my $spoil = $invalid > 0 && $run % int(@cells * $blocks / $invalid) == 0;
@@ -109,6 +121,6 @@ for my $block (1 .. $blocks) {
             $spoil ? $cell->{requests} - 3 : $cell->{requests}, $spoil ? 3 : 0, 0, $length, sprintf('%.2f', $rps),
             (map { sprintf '%.3f', $mean * $_ } 1, 0.2, 0.3, 0.97, 1.2, 1.4, 1.9, 3.1), sprintf('%.2f', $rps * $length / 1000),
             sprintf('%.3f', $load > 1 ? 1 : $load), sprintf('%.2f', $cpu), sprintf('%.3f', 1.5 * noise(0.05)), sprintf('%.3f', 0.2 * noise(0.2)),
-            int $peak, $spoil ? '3 failed requests' : 'yes'), "\n";
+            int $peak, ($design ? $design->[3] ? ($design->[3], sprintf '%.4f', $design->[4] * noise(0.01)) : ('-', '-') : ()), $spoil ? '3 failed requests' : 'yes'), "\n";
     }
 }

@@ -23,6 +23,8 @@ static const struct request_case cases[] = {
     {"GET http://x/ HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"GET http://x:443/?q HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"GET http://[::1]:80/ HTTP/1.1\r\n" HOST "\r\n", WHOLE},
+    {"GET https://x/ HTTP/1.1\r\n" HOST "\r\n", WHOLE},
+    {"GET HTTPS://x:443/?q HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"OPTIONS * HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"CONNECT x:80 HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"BREW / HTTP/1.1\r\n" HOST "\r\n", WHOLE}, /* 501 is the service's word */
@@ -131,6 +133,10 @@ static const struct request_case cases[] = {
     {"GET ?x HTTP/1.1\r\n" HOST "\r\n", 400},
     {"GET * HTTP/1.1\r\n" HOST "\r\n", 400},
     {"GET http:// HTTP/1.1\r\n" HOST "\r\n", 400},
+    {"GET https:// HTTP/1.1\r\n" HOST "\r\n", 400},
+    {"GET https:///x HTTP/1.1\r\n" HOST "\r\n", 400},
+    {"GET httpss://x/ HTTP/1.1\r\n" HOST "\r\n", 400},
+    {"GET ftp://x/ HTTP/1.1\r\n" HOST "\r\n", 400},
     {"GET http:///x HTTP/1.1\r\n" HOST "\r\n", 400},
     {"GET http://a@b/ HTTP/1.1\r\n" HOST "\r\n", 400},
     {"GET http://a:b/ HTTP/1.1\r\n" HOST "\r\n", 400},
@@ -243,6 +249,30 @@ static void check_parts(void **state)
     assert_true(request_field(&request, FIELD_CONNECTION, &from, &value));
     assert_true(text_equal(value, TEXT("CLOSE")));
     assert_false(request_field(&request, FIELD_CONNECTION, &from, &value));
+}
+
+struct scheme_case {
+    const char *name;
+    enum scheme scheme;
+};
+
+static const struct scheme_case scheme_cases[] = {
+    {"GET / HTTP/1.1\r\n" HOST "\r\n", SCHEME_UNSAID},
+    {"GET http://x/ HTTP/1.1\r\n" HOST "\r\n", SCHEME_HTTP},
+    {"GET hTTp://x/ HTTP/1.1\r\n" HOST "\r\n", SCHEME_HTTP},
+    {"GET https://x/ HTTP/1.1\r\n" HOST "\r\n", SCHEME_HTTPS},
+    {"GET /http://x/ HTTP/1.1\r\n" HOST "\r\n", SCHEME_UNSAID},
+};
+
+static void test_scheme(void **state)
+{
+    const struct scheme_case *row = *state;
+    struct request request;
+    size_t taken;
+
+    request_start(&request);
+    assert_int_equal(request_read(&request, text_of(row->name), &taken), REQUEST_WHOLE);
+    assert_int_equal(request.scheme, row->scheme);
 }
 
 struct keep_case {
@@ -419,6 +449,7 @@ int main(void)
 {
     UNIT_TABLE(cases, check_whole);
     UNIT_TABLE(cases, check_bytes);
+    UNIT_TABLE(scheme_cases, test_scheme);
     UNIT_TABLE(keep_cases, check_keep_alive);
     unit_add("all parts of a head", check_parts, NULL);
     unit_add("methods", check_methods, NULL);

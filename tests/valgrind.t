@@ -4,10 +4,23 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Origin;
 
 my $place = scratch();
 my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/openat2.c');
 is $compiled->{status}, 0, 'the library for valgrind is built' or diag($compiled->{err});
+
+my $made = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout),
+    "$place/key.pem", '-out', "$place/cert.pem");
+is $made->{status}, 0, 'a certificate is made' or diag($made->{err});
+
+# What valgrind has to say in a folder of its logs.
+sub judge_reports ($logs, $name) {
+    my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
+    ok scalar(@reports), "$name: valgrind has reported";
+    my $said = join "\n", map { $_->[1] } grep { $_->[1] =~ /\S/ } @reports;
+    is $said, '', "$name: valgrind has found no error and no leak";
+}
 
 my $root = tree('file.txt' => 'f' x 5000, 'site/index.html' => 'index', 'odd & name/' => 1);
 
@@ -37,10 +50,41 @@ each_server(sub ($model) {
     ok until_true(sub { -s "$logs/stats.json" }), 'under valgrind statistics';
     $server->stop;
 
-    my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
-    ok scalar(@reports), 'valgrind has reported';
-    my $said = join "\n", map { $_->[1] } grep { $_->[1] =~ /\S/ } @reports;
-    is $said, '', 'valgrind has found no error and no leak';
+    my $origin = Origin->new;
+    $origin->play('/kept', reply(200, 'kept', 'Cache-Control' => 'max-age=60', Age => 50, ETag => '"1"', Vary => 'Accept'));
+    $origin->play('/stale', reply(200, 'stale', 'Cache-Control' => 'max-age=60, stale-while-revalidate=900', Age => 100, ETag => '"1"'),
+        reply(304, undef, ETag => '"1"'));
+    $origin->play('/bad', ["HTTP/1.1 200 OK\r\nA\r\n\r\n"]);
+    my $proxy = start_server(path => $model->{path},
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=all', '--errors-for-leak-kinds=definite,indirect,possible',
+            '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
+        environment => { LD_PRELOAD => "$place/openat2.so" },
+        options => ['--no-sandbox', '--service', 'proxy', '--cache', "$logs/cache"]);
+    @replies = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
+        ['/kept', Range => 'bytes=0-1'], ['/stale'], ['/stale'], ['/stale'], ['/bad'], ['/none', 'Cache-Control' => 'only-if-cached'];
+    is_deeply [map { $_->{status} } @replies], [200, 200, 200, 206, 200, 200, 200, 502, 504], 'under valgrind the proxy';
+    is $proxy->exchange(request(POST => $origin->url('/kept'), 'Content-Length' => 3, body => 'abc', Connection => 'close'))->{status}, 200,
+        'under valgrind a body for the origin';
+    $proxy->stop(warnings => qr/limit of \d+ descriptors/);
+
+    judge_reports($logs, 'HTTP');
+
+    # What OpenSSL keeps for the process stays reachable until the end, and is left out.
+    my $tls_logs = scratch();
+    $server = start_server(root => $root, path => $model->{path},
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible',
+            '--errors-for-leak-kinds=definite,indirect,possible', '--error-exitcode=99', "--log-file=$tls_logs/%p"],
+        environment => { LD_PRELOAD => "$place/openat2.so" },
+        options => ['--no-sandbox', '--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
+    my @curl = (qw(curl --silent --max-time 60 --insecure -o /dev/null -w %{http_code}));
+    is run_command(@curl, $server->url . 'file.txt')->{out}, 200, 'under valgrind a file by HTTPS';
+    is $server->get('/file.txt')->{status}, 400, 'under valgrind HTTP on the port of HTTPS';
+    { my $gone = $server->connect; $gone->send("\x16\x03\x01\x02\x00\x01\x00\x01\xfc"); }
+    $server->signal('HUP');
+    ok until_true(sub { $server->errors =~ /was read again/ }), 'under valgrind a new certificate';
+    is run_command(@curl, '--tls-max', '1.2', $server->url . 'file.txt')->{out}, 200, 'under valgrind TLS 1.2';
+    $server->stop(warnings => qr/certificate/);
+    judge_reports($tls_logs, 'HTTPS');
 });
 
 done_testing;

@@ -86,7 +86,7 @@ sub until_true ($condition, $patience = $PATIENCE) {
     while (1) {
         my $value = $condition->();
         return $value if $value;
-        return        if now() > $end;
+        return undef  if now() > $end;    # also in a list, where nothing would move the arguments behind it
         select undef, undef, undef, 0.01;
     }
 }
@@ -232,7 +232,7 @@ END {
 # --- Models --------------------------------------------------------------------------------------------------------
 
 # A crew that is large enough for all that a test does at once, where each worker serves one connection.
-my $CREW = 40;
+my $CREW = 56;
 
 # What there is to test of a server, by its own help:
 #   name, path; label, for the lines of the test; options that make it this variant

@@ -1,0 +1,111 @@
+#!/bin/bash
+# overview.sh: makes the pages that lead to the published studies, and what the README shows of the study designs.
+#
+# usage:    collect/overview.sh [REPORTS [README]]        or: ./dcollect.sh overview
+# example:  collect/overview.sh report README.md
+#
+# Reads REPORTS/*/report.md; writes REPORTS/README.md and REPORTS/index.html, the same for two kinds of readers. In the README what
+# stands between `<!-- made: NAME -->` and `<!-- /made -->` is made anew, once there is a REPORTS/designs: `figure`, the main figure
+# with the answer beside it, and `models`, the table of the models with what they cost. Without changes in the reports all of it
+# comes out as it was, byte for byte.
+set -euo pipefail
+export LC_ALL=C
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+project=$(dirname -- "$here")
+# shellcheck source=collect/stage.sh
+. "$here/stage.sh"
+
+if (($# > 2)) || [[ ${1:-} == -* ]]; then
+    echo 'usage: overview.sh [REPORTS [README]]' >&2
+    exit 2
+fi
+reports=${1:-$project/report} readme=${2:-}
+if (($# == 0)); then readme=$project/README.md; fi
+shopt -s nullglob
+pages=("$reports"/*/report.md)
+if ((${#pages[@]} == 0)); then
+    echo "overview.sh: $reports holds no report" >&2
+    exit 1
+fi
+if ! command -v cmark-gfm >/dev/null; then
+    echo 'overview.sh: cmark-gfm is missing: apt-get install cmark-gfm' >&2
+    exit 1
+fi
+
+overview() { "${AWK:-awk}" -v page="$1" -f "$here/overview.awk" "${pages[@]}"; }
+page() {
+    overview index.html | cmark-gfm --unsafe -e table |
+        "${AWK:-awk}" -v dir="$reports" -v template="$here/page.html" -v title='What was measured' -f "$here/page.awk"
+}
+stage_write "$reports/README.md" overview report.md
+stage_write "$reports/index.html" page
+
+# ---- the README ----
+
+# What a model says of itself in its source: name, summary, when to take it, when not.
+models() {
+    local source
+    for source in "$project"/*_server.c; do
+        # shellcheck disable=SC2016 # these are awk's
+        "${AWK:-awk}" -v name="$(basename "$source" _server.c)" '
+            /^ *\.(summary|advice) =/ { key = $1; on = 1 }
+            on {
+                line = $0
+                while (match(line, /"[^"]*"/)) {
+                    text[key] = text[key] substr(line, RSTART + 1, RLENGTH - 2)
+                    line = substr(line, RSTART + RLENGTH)
+                }
+                if ($0 ~ /,$/) on = 0
+            }
+            END {
+                take = text[".advice"]
+                at = index(take, " Do not take it ")
+                leave = at ? substr(take, at + 16) : ""
+                take = at ? substr(take, 1, at - 1) : take
+                sub(/^Take it /, "", take)
+                sub(/\.$/, "", take)
+                sub(/\.$/, "", leave)
+                print name "\t" text[".summary"] "\t" take "\t" leave
+            }' "$source"
+    done
+}
+
+# The table of the models: a row each, the cheapest first.
+models_table() {
+    models | "${AWK:-awk}" -F '\t' -v averages="$reports/designs/averages.tsv" -f "$here/text.awk" -f "$here/models.awk"
+}
+
+# The main figure and the answer of designs, as the overview has them, with paths from where the README is.
+main_figure() {
+    # shellcheck disable=SC2016 # these are awk's
+    "${AWK:-awk}" -v page=report.md -f "$here/overview.awk" "$reports/designs/report.md" | "${AWK:-awk}" '
+        /^> / { asked = 1; next }
+        asked && !answer && NF && !/^\[/ { answer = $0 }
+        /^\[!\[/ && match($0, /\]\(designs\/[^)]*\.svg\)/) {
+            figure = substr($0, 2, RSTART - 2) "](report/" substr($0, RSTART + 2, RLENGTH - 7) ".png)"
+        }
+        END { print figure "\n\n" answer " [The whole report](report/designs/report.md), and [all that was measured](report/README.md)." }'
+}
+
+# Puts what a command prints in place of the block of that name.
+block_write() {
+    local name=$1
+    shift
+    "$@" >"$readme.part"
+    # shellcheck disable=SC2016 # these are awk's
+    "${AWK:-awk}" -v name="$name" -v part="$readme.part" '
+        $0 == "<!-- made: " name " -->" {
+            print
+            while ((getline line < part) > 0) print line
+            inside = 1
+        }
+        inside && $0 == "<!-- /made -->" { inside = 0 }
+        !inside && $0 != "<!-- made: " name " -->" { print }' "$readme" >"$readme.new"
+    rm -f -- "$readme.part"
+    if cmp -s "$readme.new" "$readme"; then rm -f -- "$readme.new"; else mv -- "$readme.new" "$readme"; fi
+}
+
+if [[ $readme && -f $reports/designs/averages.tsv ]]; then
+    block_write figure main_figure
+    block_write models models_table
+fi

@@ -1,0 +1,179 @@
+package Origin;
+
+# An origin that plays what a test has written for it, so that a proxy can be asked about every kind of reply. It
+# answers each connection in a process of its own, and keeps each request as it came.
+#
+# (what it plays anew begins anew: its requests are forgotten, and its gates are closed)
+#
+#   my $origin = Origin->new;
+#   $origin->play('/a', reply(200, "one\n", 'Cache-Control' => 'max-age=60'), reply(304, undef, ETag => '"x"'));
+#   ... $origin->url('/a') is asked twice: each reply has its turn, and the last one stays ...
+#   $origin->count('/a');               how often
+#   ($origin->requests('/a'))[0];       the first request, as it came
+#
+# A reply is a list of steps: bytes to be sent, or a reference: \'name' waits until open_gate('name'), \'' resets the
+# connection. At the end the connection is closed.
+
+use v5.36;
+use Exporter qw(import);
+use Fcntl    qw(LOCK_EX SEEK_SET);
+use IO::Select       ();
+use IO::Socket::IP   ();
+use POSIX            ();
+use Socket           qw(SOL_SOCKET SO_LINGER);
+use Storable         qw(nstore retrieve);
+use Harness          ();
+
+our @EXPORT = qw(reply head_of);
+
+my %origins;    # process => 1
+my $owner = $$;
+
+# A whole reply as bytes. Date and Server are added unless they are given, Content-Length unless there is no body or a
+# Transfer-Encoding; a field that is undef is left out.
+sub reply ($status, $body, @fields) {
+    my $text  = "HTTP/1.1 $status Whatever\r\n";
+    my %given = map { lc $fields[2 * $_] => 1 } 0 .. @fields / 2 - 1;
+    unshift @fields, Date => Harness::http_date(time) if !$given{date};
+    unshift @fields, Server => 'script' if !$given{server};
+    push @fields, 'Content-Length' => length $body
+        if defined $body && !$given{'content-length'} && !$given{'transfer-encoding'};
+    while (my ($name, $value) = splice @fields, 0, 2) { $text .= "$name: $value\r\n" if defined $value }
+    return [$text . "\r\n" . ($body // '')];
+}
+
+# The head of a request as a hash: line, and fields by their names in small letters, several joined by a comma.
+sub head_of ($request) {
+    my ($line, @lines) = split /\r\n/, $request =~ s/\r\n\r\n.*//sr;
+    my %head = (line => $line);
+    for (@lines) {
+        my ($name, $value) = /^([^:]+): ?(.*)\z/ or die "request line '$_'\n";
+        $head{ lc $name } = exists $head{ lc $name } ? $head{ lc $name } . ", $value" : $value;
+    }
+    return \%head;
+}
+
+sub new ($class, %how) {
+    my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $how{port} // 0, Listen => 128, ReuseAddr => 1)
+        or die "origin: $@\n";
+    my $self = bless { scratch => Harness::scratch(), port => $listener->sockport }, $class;
+    $self->{pid} = fork // die "fork: $!\n";
+    if ($self->{pid} == 0) {
+        setpgrp 0, 0;
+        $SIG{CHLD} = 'IGNORE';
+        $self->{parent} = $owner;
+        $self->serve($listener);
+        POSIX::_exit(0);
+    }
+    setpgrp $self->{pid}, $self->{pid};
+    $origins{ $self->{pid} } = 1;
+    return $self;
+}
+
+sub port ($self) { return $self->{port} }
+sub url ($self, $path) { return "http://127.0.0.1:$self->{port}$path" }
+
+sub file ($self, $kind, $name = '') { return "$self->{scratch}/$kind-" . unpack 'H*', $name }
+
+sub play ($self, $path, @replies) {
+    unlink $self->file(log => $path), map { $self->file(gate => $$_) } grep { ref } map { @$_ } @replies;
+    my $file = $self->file(play => $path);
+    nstore([@replies], "$file.new");
+    rename "$file.new", $file or die "$file: $!\n";
+}
+
+sub open_gate ($self, $name) { Harness::spit($self->file(gate => $name), '') }
+
+sub requests ($self, $path) {
+    my $file = $self->file(log => $path);
+    return if !-e $file;
+    return map { pack 'H*', $_ } split /\n/, Harness::slurp($file);
+}
+
+sub count ($self, $path) { return scalar(() = $self->requests($path)) }
+
+sub stop ($self) {
+    kill KILL => -$self->{pid};
+    waitpid $self->{pid}, 0;
+    delete $origins{ $self->{pid} };
+}
+
+END {
+    if ($$ == $owner) {
+        my $status = $?;
+        for (keys %origins) { kill KILL => -$_; waitpid $_, 0 }
+        $? = $status;
+    }
+}
+
+# --- In the origin's process ----------------------------------------------------------------------------------------
+
+sub serve ($self, $listener) {
+    my $select = IO::Select->new($listener);
+    while (kill 0 => $self->{parent}) {
+        $select->can_read(0.5) or next;
+        my $client = $listener->accept or next;
+        my $child = fork // die "fork: $!\n";
+        if ($child == 0) {
+            close $listener;
+            eval { $self->answer($client); 1 } or print STDERR "origin: $@";
+            POSIX::_exit(0);
+        }
+        close $client;
+    }
+}
+
+sub is_whole ($bytes) {
+    $bytes =~ /\r\n\r\n/g or return 0;
+    my $head = substr $bytes, 0, pos $bytes;
+    my $body = substr $bytes, pos $bytes;
+    return $body =~ /(?:^|\r\n)0\r\n(?:[^\r\n]+\r\n)*\r\n\z/ if $head =~ /^Transfer-Encoding:/mi;
+    return length $body >= ($head =~ /^Content-Length: (\d+)/mi ? $1 : 0);
+}
+
+sub answer ($self, $client) {
+    my $bytes = '';
+    my $early = 0;
+    until ($early || is_whole($bytes)) {
+        my $count = sysread $client, $bytes, 65536, length $bytes;
+        last if !$count;
+        # An origin that was told to answer before the body has come.
+        $early = $bytes =~ /\r\n\r\n/ && $bytes =~ m{^\S+ /early};
+    }
+    my ($path) = $bytes =~ /^\S+ (\S+)/ or return;
+    my @steps = @{ $self->next_reply($path, $bytes) };
+    for my $step (@steps) {
+        if (!ref $step) {
+            while (length $step) {
+                my $count = syswrite $client, $step;
+                return if !defined $count;
+                substr $step, 0, $count, '';
+            }
+        } elsif ($$step eq '') {
+            setsockopt $client, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
+            close $client;
+            return;
+        } else {
+            Harness::until_true(sub { -e $self->file(gate => $$step) || !kill 0 => $self->{parent} });
+        }
+    }
+    shutdown $client, 1;
+    1 while sysread $client, $bytes, 65536;
+}
+
+# Notes the request, and returns the reply whose turn it is.
+sub next_reply ($self, $path, $bytes) {
+    open my $log, '+>>', $self->file(log => $path) or die "log: $!\n";
+    flock $log, LOCK_EX;
+    seek $log, 0, SEEK_SET;
+    my $before = () = <$log>;
+    $log->autoflush(1);
+    print {$log} unpack('H*', $bytes), "\n";
+    close $log;
+    my $play = $self->file(play => $path);
+    return reply(404, "not in the script\n", 'Cache-Control' => 'no-store') if !-e $play;
+    my $replies = retrieve($play);
+    return $replies->[$before < @$replies ? $before : -1];
+}
+
+1;

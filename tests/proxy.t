@@ -1,0 +1,299 @@
+#!/usr/bin/perl
+# The proxy as a messenger: what it passes on and what it does not, to whom, and what it says when an origin fails.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use Origin;
+
+my $origin = Origin->new;
+my $here   = '127.0.0.1:' . $origin->port;
+
+# A proxy that keeps nothing; it may say that descriptors are few.
+sub start_proxy (@options) { return start_server(options => ['--service', 'proxy', '--no-cache', @options]) }
+my %few = (warnings => qr/limit of \d+ descriptors/);
+
+sub get ($proxy, $path, @fields) { return $proxy->get($origin->url($path), @fields) }
+
+sub chunked (@parts) { return join('', map { sprintf "%x\r\n%s\r\n", length, $_ } @parts) . "0\r\n\r\n" }
+
+each_server(sub ($model) {
+    my $proxy = start_proxy();
+    my $big   = join '', map { chr($_ * 7 % 251) } 1 .. 300_000;
+
+    # --- heads ---
+    $origin->play('/plain?x=1', reply(200, "hello\n", 'X-Thing' => 'y', Connection => 'X-Hop, close', 'X-Hop' => '1',
+        'Keep-Alive' => 'timeout=5', 'Proxy-Connection' => 'close', Trailer => 'X'));
+    my $reply = get($proxy, '/plain?x=1', 'X-Mine' => 'a', 'Connection' => 'X-Drop', 'X-Drop' => '1', TE => 'trailers',
+        'Proxy-Connection' => 'keep-alive', 'Keep-Alive' => '1', 'Proxy-Authorization' => 'Basic eA==', Upgrade => 'h2c',
+        Cookie => 'c=d');
+    is $reply->{status}, 200, 'a reply is passed on';
+    is $reply->{body}, "hello\n", 'its body';
+    is $reply->field('X-Thing'), 'y', 'its fields';
+    ok !$reply->has($_), "its $_ is not: it is about one connection" for qw(X-Hop Keep-Alive Proxy-Connection Trailer);
+    like $reply->field('Via'), qr/^1\.1 fork-vs-thread-[0-9a-f]{8}\z/, 'a reply has Via';
+    my $head = head_of(($origin->requests('/plain?x=1'))[0]);
+    is $head->{line}, 'GET /plain?x=1 HTTP/1.1', 'the origin gets the path alone';
+    is $head->{host}, $here, 'and the Host that the target names';
+    is $head->{'x-mine'}, 'a', 'and the fields of the request';
+    is $head->{cookie}, 'c=d', 'cookies, too';
+    ok !exists $head->{$_}, "$_ is not passed on"
+        for qw(x-drop te proxy-connection keep-alive proxy-authorization upgrade);
+    like $head->{via}, qr/^1\.1 fork-vs-thread-[0-9a-f]{8}\z/, 'a request has Via';
+
+    $origin->play('/host', reply(200, ''));
+    $proxy->get("http://localhost:" . $origin->port . '/host', Host => 'other.example');
+    is head_of(($origin->requests('/host'))[0])->{host}, 'localhost:' . $origin->port, 'Host is that of the target, not the given one';
+    $origin->play('/via', [@{ reply(200, '', Via => '1.0 before') }]);
+    is join(', ', @{ get($proxy, '/via', Via => '1.0 first')->{fields}{via} }) =~ s/-[0-9a-f]{8}\z//r, '1.0 before, 1.1 fork-vs-thread',
+        'Via grows at its end';
+    like head_of(($origin->requests('/via'))[0])->{via}, qr/^1\.0 first, 1\.1 fork-vs-thread-/, 'in requests, too';
+    $origin->play('/nodate', reply(200, 'x', Date => undef));
+    ok get($proxy, '/nodate')->has('Date'), 'a reply without Date gets one';
+    $origin->play('/old', ["HTTP/1.0 200 OK\r\nServer: s\r\n\r\nold"]);
+    $reply = get($proxy, '/old');
+    is $reply->{body}, 'old', 'a body that ends with the connection';
+    is $reply->{version}, 'HTTP/1.1', 'the version is that of the proxy';
+    like $reply->field('Via'), qr/^1\.0 /, 'Via says what the origin spoke';
+
+    # --- bodies from the origin ---
+    $origin->play('/big', reply(200, $big));
+    is get($proxy, '/big')->{body}, $big, 'a large body';
+    $origin->play('/chunked', reply(200, chunked('a', 'bc', $big, 'd'), 'Transfer-Encoding' => 'chunked'));
+    $reply = get($proxy, '/chunked');
+    is $reply->{body}, "abc${big}d", 'a chunked body';
+    is $reply->field('Transfer-Encoding'), 'chunked', 'is chunked for the client';
+    $origin->play('/trailer', reply(200, "1\r\na\r\n0\r\nX-Trailer: y\r\n\r\n", 'Transfer-Encoding' => 'chunked'));
+    is get($proxy, '/trailer')->{body}, 'a', 'trailers are dropped';
+    my $old = $proxy->exchange(request(GET => $origin->url('/chunked'), version => 'HTTP/1.0'));
+    is $old->{body}, "abc${big}d", 'a chunked body for a client of HTTP/1.0';
+    ok !$old->has('Transfer-Encoding'), 'is not chunked for it';
+    for my $status (204, 304) {
+        $origin->play("/$status", reply($status, undef, ETag => '"e"'));
+        $reply = get($proxy, "/$status");
+        is "$reply->{status} $reply->{body}", "$status ", "$status has no body";
+    }
+    $origin->play('/head', reply(200, undef, 'Content-Length' => 12345));
+    $reply = $proxy->head($origin->url('/head'));
+    is $reply->field('Content-Length'), 12345, 'HEAD: the length is passed on';
+    $origin->play('/reason', ["HTTP/1.1 299 Strange things\r\nServer: s\r\nContent-Length: 0\r\n\r\n"]);
+    is get($proxy, '/reason')->{reason}, 'Strange things', 'a status that is not known is passed on';
+
+    # --- persistence and pipelines ---
+    $origin->play("/p$_", reply(200, "page $_")) for 1 .. 3;
+    my $client = $proxy->connect;
+    for (1 .. 3) {
+        $reply = $client->ask(request(GET => $origin->url("/p$_")));
+        is $reply->{body}, "page $_", "request $_ of a connection";
+    }
+    ok $client->open, 'the connection stays';
+    $client->close;
+    my @replies = $proxy->exchange(join '', map { request(GET => $origin->url("/p$_"), $_ == 3 ? (Connection => 'close') : ()) } 1 .. 3);
+    is join(',', map { $_->{body} } @replies), 'page 1,page 2,page 3', 'a pipeline is answered in order';
+    @replies = $proxy->exchange(request(POST => $origin->url('/p1'), 'Content-Length' => 3, body => 'abc')
+        . request(POST => $origin->url('/p2'), 'Transfer-Encoding' => 'chunked', body => chunked('abc', 'd'))
+        . request(GET => $origin->url('/p3'), Connection => 'close'));
+    is join(',', map { $_->{body} } @replies), 'page 1,page 2,page 3', 'a pipeline with bodies, too';
+
+    # --- bodies to the origin ---
+    $origin->play('/upload', reply(201, "made\n"));
+    is scalar($proxy->exchange(request(POST => $origin->url('/upload'), 'Content-Length' => length $big, Connection => 'close', body => $big)))->{status},
+        201, 'a large body goes to the origin';
+    like +($origin->requests('/upload'))[-1], qr/\r\n\r\n\Q$big\E\z/, 'as it is';
+    $proxy->exchange(request(PUT => $origin->url('/upload'), 'Transfer-Encoding' => 'chunked', Connection => 'close', body => chunked('abc', $big)));
+    my $sent = ($origin->requests('/upload'))[-1];
+    is head_of($sent)->{'transfer-encoding'}, 'chunked', 'a chunked body goes there chunked';
+    my $body = $sent =~ s/.*?\r\n\r\n//sr;
+    my $whole = '';
+    while ($body =~ s/^([0-9a-f]+)\r\n//) { $whole .= substr $body, 0, hex $1, ''; $body =~ s/^\r\n// or last }
+    ok $whole eq "abc$big", 'and whole';
+    $origin->play('/early', reply(403, "no\n"));
+    $client = $proxy->connect;
+    $client->send(request(POST => $origin->url('/early'), 'Content-Length' => 100_000_000, body => 'x' x 1000));
+    is $client->reply->{status}, 403, 'an origin that answers early is heard';
+    $client->close;
+    $origin->play('/expect', ["HTTP/1.1 100 Continue\r\n\r\n", reply(200, "thanks\n")->[0]]);
+    $client = $proxy->connect;
+    $client->send(request(POST => $origin->url('/expect'), 'Content-Length' => 4, Expect => '100-continue', body => 'data'));
+    is $client->reply->{status}, 100, 'what an origin says in between is passed on';
+    is $client->reply->{body}, "thanks\n", 'and then the reply';
+    is head_of(($origin->requests('/expect'))[0])->{expect}, '100-continue', 'Expect goes to the origin';
+    $client->close;
+    $origin->play('/hints', ["HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n", reply(200, 'x')->[0]]);
+    @replies = $proxy->exchange(request(GET => $origin->url('/hints'), Connection => 'close'));
+    is join(',', map { $_->{status} } @replies), '103,200', '103, too';
+    @replies = $proxy->exchange(request(GET => $origin->url('/hints'), version => 'HTTP/1.0'));
+    is join(',', map { $_->{status} } @replies), '200', 'but not to a client of HTTP/1.0';
+
+    # --- methods ---
+    $origin->play('/method', reply(200, 'ok'));
+    is scalar($proxy->exchange(request($_ => $origin->url('/method'), Connection => 'close')))->{status}, 200, "$_ is passed on"
+        for qw(PUT DELETE PATCH OPTIONS PROPFIND);
+    like +($origin->requests('/method'))[-1], qr/^PROPFIND /, 'a method that is not known keeps its name';
+    $origin->play('*', reply(200, ''));
+    $proxy->exchange(request(OPTIONS => $origin->url(''), Connection => 'close', 'Max-Forwards' => 3));
+    is head_of(($origin->requests('*'))[0])->{line}, 'OPTIONS * HTTP/1.1', 'OPTIONS of a whole server';
+    is head_of(($origin->requests('*'))[0])->{'max-forwards'}, 2, 'Max-Forwards counts down';
+    is scalar($proxy->exchange(request(OPTIONS => $origin->url('/none'), Connection => 'close', 'Max-Forwards' => 0)))->{status}, 204,
+        'Max-Forwards: 0 is answered here';
+    is scalar($proxy->exchange(request(TRACE => $origin->url('/none'), Connection => 'close')))->{status}, 405, 'TRACE: 405';
+    is $origin->count('/none'), 0, 'neither reaches the origin';
+
+    # --- who is connected to ---
+    is $proxy->get("http://$here/plain?x=1")->{status}, 200, 'loopback is allowed';
+    is $proxy->get("http://[::ffff:127.0.0.1]:" . $origin->port . '/plain?x=1')->{status}, 200, 'in whatever form';
+    is $proxy->get("http://$_/")->{status}, 403, "$_ is not: 403"
+        for qw(192.0.2.1 192.0.2.1:80 [2001:db8::1] 0.0.0.0 [::] 10.0.0.1 169.254.169.254 224.0.0.1 [::ffff:10.0.0.1]);
+    is $proxy->get('http://no.such.name.example/')->{status}, 502, 'a name that is not known: 502';
+    is $proxy->get("http://$_/")->{status}, 502, "$_ is no address" for qw(2130706433 0x7f.1 127.1);
+    is scalar($proxy->exchange(request(GET => $_, Connection => 'close')))->{status}, 400, "$_: 400"
+        for '/path', "http://127.0.0.1:0/", 'http://127.0.0.1:99999/', 'http:///x', 'ftp://127.0.0.1/', 'https://127.0.0.1/', 'http://u@127.0.0.1/';
+    is $proxy->get("http://127.0.0.1:" . $proxy->port . '/')->{status}, 508, 'itself: 508';
+    is $proxy->get("http://localhost:" . $proxy->port . '/')->{status}, 508, 'by any name';
+    my ($via) = get($proxy, '/plain?x=1')->field('Via') =~ /(\S+)\z/;
+    is get($proxy, '/plain?x=1', Via => "1.0 a, 1.1 $via (x)")->{status}, 508, 'what has come through it before: 508';
+
+    # --- origins that fail ---
+    my $closed = Origin->new;
+    my $nobody = $closed->port;
+    $closed->stop;
+    is $proxy->get("http://127.0.0.1:$nobody/")->{status}, 502, 'nobody listens: 502';
+    my %hostile = (
+        'nothing'                  => [''],
+        'no HTTP'                  => ["SSH-2.0-x\r\n\r\n"],
+        'half a head'              => ["HTTP/1.1 200 OK\r\nA: b"],
+        'a reset'                  => [\''],
+        'a folded field'           => ["HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"],
+        'two lengths'              => ["HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"],
+        'length and chunks'        => ["HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+        'a coding'                 => ["HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"],
+        'a bare CR'                => ["HTTP/1.1 200 OK\r\nA: b\rSet-Cookie: c=d\r\n\r\n"],
+        'a NUL'                    => ["HTTP/1.1 200 OK\r\nA: \0\r\n\r\n"],
+        'a head that never ends'   => ["HTTP/1.1 200 OK\r\n", ("A: " . 'b' x 1000 . "\r\n") x 100],
+        'a protocol of its choice' => ["HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"],
+    );
+    for my $name (sort keys %hostile) {
+        $origin->play('/hostile', $hostile{$name});
+        is get($proxy, '/hostile')->{status}, 502, "the origin sends $name: 502";
+    }
+    my %broken = (
+        'less than its length' => reply(200, 'abc', 'Content-Length' => 10),
+        'half a chunk'         => reply(200, "5\r\nab", 'Transfer-Encoding' => 'chunked'),
+        'no last chunk'        => reply(200, "2\r\nab\r\n", 'Transfer-Encoding' => 'chunked'),
+        'a bad chunk'          => reply(200, "2\r\nab\r\nxyz\r\n", 'Transfer-Encoding' => 'chunked'),
+    );
+    for my $name (sort keys %broken) {
+        $origin->play('/broken', $broken{$name});
+        $client = $proxy->connect;
+        my $bytes = $client->converse(request(GET => $origin->url('/broken')));
+        like $bytes, qr{^HTTP/1\.1 200 }, "the origin sends $name: the reply begins";
+        unlike $bytes, qr/\r\n0\r\n\r\n\z/, "and does not end as a whole one ($name)";
+        $client->close;
+    }
+    $origin->play('/unended', [@{ reply(200, undef) }, 'abc', \'']);
+    $client = $proxy->connect;
+    $client->converse(request(GET => $origin->url('/unended'), version => 'HTTP/1.0'));
+    ok $client->{failure}, 'a body without length that is reset: the client sees that, too';
+    $client->close;
+    $proxy->stop(%few);
+
+    # --- timeouts and limits ---
+    $proxy = start_proxy('--origin-timeout', 0.3, '--request-timeout', 0.5, '--max-body', 1000);
+    $origin->play('/never', [\'never']);
+    is get($proxy, '/never')->{status}, 504, 'an origin that does not answer: 504';
+    $origin->play('/stuck', [@{ reply(200, 'abc', 'Content-Length' => 10) }, \'never']);
+    $client = $proxy->connect;
+    like $client->converse(request(GET => $origin->url('/stuck'))), qr/\r\n\r\nabc\z/, 'one that does not go on is left';
+    $client->close;
+    my $limited = sub (@fields) { scalar($proxy->exchange(request(POST => $origin->url('/upload'), Connection => 'close', @fields)))->{status} };
+    is $limited->('Content-Length' => 1000, body => 'x' x 1000), 201, 'a body of just the allowed length';
+    is $limited->('Content-Length' => 1001, body => 'x' x 1001), 413, 'one byte more: 413';
+    is $limited->('Transfer-Encoding' => 'chunked', body => chunked('x' x 600, 'x' x 600)), 413, 'in chunks, too';
+    $client = $proxy->connect;
+    $client->send(request(POST => $origin->url('/upload'), 'Content-Length' => 100, body => 'abc'));
+    is $client->reply->{status}, 408, 'a client that does not send its body: 408';
+    $client->close;
+    $proxy->stop(%few);
+    $proxy = start_proxy('--origin-timeout', 20, '--request-timeout', 0.3);
+    $client = $proxy->connect;
+    $client->send(request(POST => $origin->url('/upload'), 'Content-Length' => 100, body => 'abc'));
+    is $client->reply->{status}, 408, 'whatever time the origin has';
+    $client->close;
+    $origin->play('/talks', [("HTTP/1.1 103 Hints\r\n\r\n") x 1000, reply(200, 'x')->[0]]);
+    my @said = $proxy->exchange(request(GET => $origin->url('/talks'), Connection => 'close'));
+    is $said[-1]{status}, 502, 'an origin that talks without end: 502';
+    $proxy->stop(%few);
+
+    # --- tunnels ---
+    $proxy = start_proxy();
+    $origin->play('/tunnel', reply(200, $big));
+    $client = $proxy->connect;
+    $client->send("CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\n");
+    ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n\z/ }), 'CONNECT is answered';
+    like $client->pending, qr{^HTTP/1\.1 200 }, 'with 200';
+    $client->{buffer} = '';
+    $reply = $client->ask("GET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");
+    is $reply->{body}, $big, 'bytes go both ways';
+    ok !$reply->has('Via'), 'untouched';
+    ok $client->ends, 'and the end of the origin is the end of the tunnel';
+    $client->close;
+    $client = $proxy->connect;
+    my $bytes = $client->converse("CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\nGET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");
+    like $bytes, qr/\r\n\r\nHTTP.*\Q$big\E\z/s, 'what was sent at once with CONNECT goes through';
+    $client->close;
+    my $connect = sub ($target) { scalar($proxy->exchange("CONNECT $target HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))->{status} };
+    is $connect->('192.0.2.1:443'), 403, 'a tunnel to anywhere else: 403';
+    is $connect->('127.0.0.1:' . $proxy->port), 508, 'to the proxy itself: 508';
+    is $connect->("127.0.0.1:$nobody"), 502, 'to nobody: 502';
+    is $connect->('127.0.0.1'), 400, 'without a port: 400';
+    my ($direct) = run_command('curl', '-s', '-p', '-x', $proxy->url, '-o', '/dev/null', '-w', '%{http_code} %{size_download}', $origin->url('/tunnel'));
+    is $direct->{out}, '200 ' . length $big, 'curl through a tunnel';
+    ($direct) = run_command('curl', '-s', '-x', $proxy->url, '-d', 'a=b', '-o', '/dev/null', '-w', '%{http_code}', $origin->url('/method'));
+    is $direct->{out}, '200', 'curl through the proxy';
+    my ($chromium) = grep { command_exists($_) } qw(chromium chromium-browser google-chrome);
+    if (!$chromium || sanitized() || $model->{single}) {
+        skip_case('a browser: none here, or too slow, or it wants several connections');
+    } else {
+        $origin->play('/page.html', reply(200, '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>', 'Content-Type' => 'text/html'));
+        $origin->play('/page.js', reply(200, 'document.getElementById("p").textContent = "by " + "proxy"', 'Content-Type' => 'text/javascript'));
+        my $profile = scratch();
+        my $page = run_command($chromium, qw(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking),
+            "--user-data-dir=$profile", '--proxy-server=' . ($proxy->url =~ s{/\z}{}r), '--proxy-bypass-list=<-loopback>', '--dump-dom', $origin->url('/page.html'));
+        like $page->{out}, qr{<p id="p">by proxy</p>}, 'a browser that is set to use it shows a page with its script';
+        like +($origin->requests('/page.js'))[0] // '', qr/^Via: 1\.1 fork-vs-thread/m, 'which came through the proxy';
+    }
+    $proxy->stop(%few);
+
+    # --- before one origin ---
+    $proxy = start_proxy('--origin', "http://$here/");
+    like $proxy->{ready}, qr{serves what others have of http://\Q$here\E/}, 'the ready line names the origin';
+    is $proxy->get('/plain?x=1')->{body}, "hello\n", 'a reverse proxy takes paths';
+    is head_of(($origin->requests('/plain?x=1'))[-1])->{host}, $here, 'Host is the origin';
+    is $proxy->get('http://anything.example/plain?x=1')->{body}, "hello\n", 'whatever host is named';
+    is scalar($proxy->exchange("CONNECT $here HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))->{status}, 405, 'it makes no tunnels';
+    $proxy->stop(%few);
+
+    # --- the classroom's rules ---
+    $proxy = start_proxy('--classroom');
+    $origin->play($_, reply(200, $_)) for qw(/9999 /10000 /x10000);
+    is get($proxy, '/9999')->{status}, 200, '--classroom: /9999';
+    is get($proxy, '/10000')->{status}, 414, '--classroom: /10000 is 414';
+    is $origin->count('/10000'), 0, 'and the origin is not asked';
+    is get($proxy, '/x10000')->{status}, 200, 'a path that is no number';
+    is $proxy->get("http://127.0.0.1:$nobody/1")->{status}, 404, '--classroom: nobody listens: 404';
+    $proxy->stop(%few);
+
+    # --- the command line ---
+    for my $bad (['--origin', 'http://'], ['--origin', 'http://127.0.0.1:1/path'], ['--max-body', 'x'], ['--max-body', '0'],
+        ['--cache-size', '5Z'], ['--origin-timeout', '-1']) {
+        my $run = run_server('--service', 'proxy', '--no-cache', @$bad, 0);
+        is $run->{status}, 2, "@$bad: status 2";
+    }
+    for my $bad (['--origin', 'http://no.such.name.example'], ['--allow', '10.0.0.1'], ['--cache', '/dev/null/x']) {
+        my $run = run_server('--service', 'proxy', $bad->[0] eq '--cache' ? () : '--no-cache', @$bad, 0);
+        is $run->{status}, 1, "@$bad: status 1";
+        like $run->{err} =~ s/^.*limit of \d+ descriptors.*\n//mr, qr/\A[^\n]+\n\z/, 'one line says why';
+    }
+});
+
+done_testing;

@@ -1,0 +1,469 @@
+/* The store of replies: what is written is found again, whole or not at all, whatever happens to
+ * the files and whoever writes at the same time. */
+#include "common/cache.h"
+
+#include "tests/unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define URI TEXT("http://a.example:80/b")
+#define NO_NAME                                                                                    \
+    (char[CACHE_NAME_SIZE])                                                                        \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define MIB (1024 * 1024)
+
+static char path[64];
+static struct cache cache;
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(path, "/tmp/unit_cache.XXXXXX");
+    assert_non_null(mkdtemp(path));
+    assert_true(cache_open(&cache, path, MIB));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[96];
+
+    (void)state;
+    cache_close(&cache);
+    snprintf(command, sizeof command, "rm -r %s", path);
+    return system(command);
+}
+
+static struct cache_record record_of(struct text uri)
+{
+    return (struct cache_record){.uri = uri,
+                                 .reason = TEXT("Fine"),
+                                 .fields = TEXT("A: b\r\n"),
+                                 .status = 200,
+                                 .minor = 1,
+                                 .requested = 10,
+                                 .received = 20};
+}
+
+static bool store(const struct cache_record *record, const char *request, struct text body)
+{
+    struct cache_writer writer;
+    bool stored = cache_begin(&cache, &writer, record, text_of(request)) &&
+                  cache_write(&cache, &writer, body) && cache_commit(&cache, &writer);
+
+    cache_end(&cache, &writer);
+    return stored;
+}
+
+static bool store_plain(struct text uri, struct text body)
+{
+    struct cache_record record = record_of(uri);
+
+    return store(&record, "", body);
+}
+
+static bool holds(struct text uri, const char *request, struct text body)
+{
+    struct cache_entry entry;
+    bool same;
+
+    if (cache_find(&cache, uri, text_of(request), &entry, NO_NAME) != CACHE_FOUND)
+        return false;
+    same = cache_verify(&cache, &entry) && entry.record.length == body.length &&
+           (entry.body.data == NULL || text_equal(entry.body, body));
+    cache_leave(&entry);
+    return same;
+}
+
+static int count_files(char kind)
+{
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    int count = 0;
+
+    while ((entry = readdir(directory)) != NULL)
+        count += entry->d_name[0] == kind;
+    closedir(directory);
+    return count;
+}
+
+static void check_again(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+
+    (void)state;
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_NOTHING);
+    assert_true(store(&record, "", TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    assert_true(cache_verify(&cache, &entry));
+    assert_true(text_equal(entry.record.uri, URI));
+    assert_true(text_equal(entry.record.reason, TEXT("Fine")));
+    assert_true(text_equal(entry.record.fields, TEXT("A: b\r\n")));
+    assert_int_equal(entry.record.status, 200);
+    assert_int_equal(entry.record.minor, 1);
+    assert_int_equal(entry.record.requested, 10);
+    assert_int_equal(entry.record.received, 20);
+    assert_true(text_equal(entry.body, TEXT("body")));
+    cache_leave(&entry);
+    assert_int_equal(cache_find(&cache, TEXT("http://a.example:80/"), TEXT(""), &entry, NO_NAME),
+                     CACHE_NOTHING);
+    assert_true(store_plain(URI, TEXT("")));
+    assert_true(holds(URI, "", TEXT("")));
+    cache_remove(&cache, URI);
+    assert_false(holds(URI, "", TEXT("")));
+    assert_int_equal(count_files('t'), 0);
+}
+
+/* A server that starts again finds what the last one stored. */
+static void check_restart(void **state)
+{
+    uint64_t size;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("body")));
+    size = cache_size(&cache);
+    assert_int_equal(size, 4096);
+    cache_close(&cache);
+    assert_true(cache_open(&cache, path, MIB));
+    assert_int_equal(cache_size(&cache), size);
+    assert_true(holds(URI, "", TEXT("body")));
+}
+
+static void check_unfinished(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("old")));
+    assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
+    assert_true(cache_write(&cache, &writer, TEXT("new")));
+    assert_true(holds(URI, "", TEXT("old")));
+    cache_end(&cache, &writer);
+    assert_true(holds(URI, "", TEXT("old")));
+    assert_int_equal(count_files('t'), 0);
+}
+
+static void check_vary(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+
+    (void)state;
+    record.list = TEXT("accept");
+    assert_true(store(&record, "Accept: a\r\n", TEXT("for a")));
+    assert_true(store(&record, "Accept: b\r\n", TEXT("for b")));
+    assert_true(store(&record, "", TEXT("for none")));
+    assert_true(holds(URI, "Accept: a\r\nX: y\r\n", TEXT("for a")));
+    assert_true(holds(URI, "accept:  b\r\n", TEXT("for b")));
+    assert_true(holds(URI, "X: y\r\n", TEXT("for none")));
+    assert_int_equal(cache_find(&cache, URI, TEXT("Accept: c\r\n"), &entry, NO_NAME), CACHE_OTHER);
+    record.list = TEXT("accept,x"); /* with another list the old replies are gone */
+    assert_true(store(&record, "Accept: a\r\nX: y\r\n", TEXT("for a and y")));
+    assert_true(holds(URI, "Accept: a\r\nX: y\r\n", TEXT("for a and y")));
+    assert_false(holds(URI, "Accept: b\r\n", TEXT("for b")));
+    cache_remove(&cache, URI);
+    record.list = TEXT("accept"); /* and do not come back */
+    assert_true(store(&record, "Accept: c\r\n", TEXT("for c")));
+    assert_false(holds(URI, "Accept: a\r\n", TEXT("for a")));
+}
+
+static void check_renewal(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+
+    (void)state;
+    assert_true(store(&record, "", TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    record.fields = TEXT("A: c\r\nB: d\r\n");
+    record.received = 30;
+    assert_true(cache_renew(&cache, &entry, &record, TEXT("")));
+    assert_true(text_equal(entry.record.fields, TEXT("A: b\r\n"))); /* what is open stays */
+    cache_leave(&entry);
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    assert_true(text_equal(entry.record.fields, TEXT("A: c\r\nB: d\r\n")));
+    assert_int_equal(entry.record.received, 30);
+    assert_true(text_equal(entry.body, TEXT("body")));
+    cache_leave(&entry);
+}
+
+/* Any byte of an entry may be wrong, and its end may be missing: then it is no entry. */
+static void check_damage(void **state)
+{
+    char name[CACHE_NAME_SIZE], file[160];
+    struct cache_entry entry;
+    struct stat status;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_FOUND);
+    assert_int_equal(fstat(entry.file, &status), 0);
+    cache_leave(&entry);
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    for (off_t i = 0; i < status.st_size; i++) {
+        char byte;
+        int damaged;
+        assert_true(store_plain(URI, TEXT("body")));
+        damaged = open(file, O_RDWR);
+        assert_int_equal(pread(damaged, &byte, 1, i), 1);
+        byte ^= 0x10;
+        assert_int_equal(pwrite(damaged, &byte, 1, i), 1);
+        close(damaged);
+        assert_false(holds(URI, "", TEXT("body")));
+        assert_int_not_equal(access(file, F_OK), 0);
+    }
+    for (off_t i = 0; i < status.st_size; i++) {
+        assert_true(store_plain(URI, TEXT("body")));
+        assert_int_equal(truncate(file, i), 0);
+        assert_false(holds(URI, "", TEXT("body")));
+    }
+    assert_true(store_plain(URI, TEXT("body")));
+    assert_true(holds(URI, "", TEXT("body")));
+}
+
+/* A link in place of an entry leads nowhere. */
+static void check_link(void **state)
+{
+    char name[CACHE_NAME_SIZE], file[160], other[170];
+    struct cache_entry entry;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_FOUND);
+    cache_leave(&entry);
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    snprintf(other, sizeof other, "%s/other", path);
+    assert_int_equal(rename(file, other), 0);
+    assert_int_equal(symlink(other, file), 0);
+    assert_false(holds(URI, "", TEXT("body")));
+}
+
+static void check_large(void **state)
+{
+    size_t size = 400 * 1024;
+    char *body = malloc(size);
+
+    (void)state;
+    for (size_t i = 0; i < size; i++)
+        body[i] = (char)(i * 7 ^ i >> 9);
+    assert_true(store_plain(URI, (struct text){body, size}));
+    assert_true(holds(URI, "", (struct text){body, size}));
+    free(body);
+}
+
+/* Half of all room is too much for one. */
+static void check_too_large(void **state)
+{
+    size_t size = MIB / 2 + 1;
+    char *body = calloc(1, size);
+
+    (void)state;
+    assert_false(store_plain(URI, (struct text){body, size}));
+    assert_int_equal(count_files('t'), 0);
+    free(body);
+}
+
+static void check_eviction(void **state)
+{
+    static char body[60 * 1024];
+    struct cache_entry entry;
+    char uri[40];
+
+    (void)state;
+    for (int i = 0; i < 16; i++) { /* each takes 64 KiB: the limit is reached */
+        snprintf(uri, sizeof uri, "http://a/%d", i);
+        assert_true(store_plain(text_of(uri), (struct text){body, sizeof body}));
+    }
+    assert_int_equal(count_files('e'), 16);
+    assert_int_equal(cache_find(&cache, TEXT("http://a/0"), TEXT(""), &entry, NO_NAME),
+                     CACHE_FOUND);
+    cache_touch(&entry);
+    cache_leave(&entry);
+    assert_true(store_plain(TEXT("http://a/16"), (struct text){body, sizeof body}));
+    assert_true(cache_size(&cache) <= MIB);
+    assert_true(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
+    assert_false(holds(TEXT("http://a/1"), "", (struct text){body, sizeof body}));
+    assert_true(holds(TEXT("http://a/16"), "", (struct text){body, sizeof body}));
+}
+
+/* Writes and reads the same entry in turns; false if it ever sees one that is not whole. */
+static bool struggle(int number)
+{
+    static char bodies[4][20000];
+    bool good = true;
+
+    memset(bodies[number], 'a' + number, sizeof bodies[number]);
+    for (int i = 0; good && i < 200; i++) {
+        struct cache_entry entry;
+        good = store_plain(URI, (struct text){bodies[number], sizeof bodies[number]}) &&
+               cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND;
+        if (good) {
+            good = cache_verify(&cache, &entry) && entry.record.length == 20000;
+            cache_leave(&entry);
+        }
+    }
+    return good;
+}
+
+static void *struggle_in_thread(void *number)
+{
+    return struggle((int)(intptr_t)number) ? NULL : number;
+}
+
+static void check_writers(void **state)
+{
+    pthread_t threads[2];
+    void *result;
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        if (fork() == 0)
+            _exit(struggle(i) ? 0 : 1);
+    for (intptr_t i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, struggle_in_thread, (void *)(i + 2));
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], &result);
+        assert_null(result);
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(count_files('t'), 0);
+    assert_int_equal(count_files('e'), 1);
+}
+
+/* Who is killed while it writes leaves no entry behind, and no lock. */
+static void check_crash(void **state)
+{
+    struct cache_record record = record_of(URI);
+    char name[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+    int status, lock;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    if (fork() == 0) {
+        struct cache_writer writer;
+        if (cache_lock(&cache, name) < 0 || !cache_begin(&cache, &writer, &record, TEXT("")) ||
+            !cache_write(&cache, &writer, TEXT("half")))
+            _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    assert_true(wait(&status) > 0);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_NOTHING);
+    lock = cache_lock(&cache, name);
+    assert_true(lock >= 0);
+    cache_unlock(lock);
+}
+
+static void check_lock(void **state)
+{
+    char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+    int status, lock, second;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
+    lock = cache_lock(&cache, name);
+    assert_true(lock >= 0);
+    assert_int_equal(cache_lock(&cache, name), -1); /* also for the same process */
+    second = cache_lock(&cache, other);
+    assert_true(second >= 0);
+    if (fork() == 0)
+        _exit(cache_lock(&cache, name) >= 0);
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+    cache_unlock(lock);
+    lock = cache_lock(&cache, name);
+    assert_true(lock >= 0);
+    cache_unlock(lock);
+    cache_unlock(second);
+}
+
+static void check_pass(void **state)
+{
+    char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
+    assert_false(cache_passes(&cache, name, 1000));
+    cache_pass(&cache, name, 1000);
+    assert_true(cache_passes(&cache, name, 1000));
+    assert_true(cache_passes(&cache, name, 1000 + CACHE_PASS_SECONDS - 1));
+    assert_false(cache_passes(&cache, name, 1000 + CACHE_PASS_SECONDS));
+    assert_false(cache_passes(&cache, other, 1000));
+}
+
+/* A disk that is full, as a limit of the size of files feels like one. */
+static void check_full(void **state)
+{
+    static char body[100000];
+    struct rlimit old, tight = {.rlim_cur = 50000, .rlim_max = RLIM_INFINITY};
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    tight.rlim_max = old.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    assert_false(store_plain(URI, (struct text){body, sizeof body}));
+    assert_true(store_plain(URI, TEXT("small")));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_true(holds(URI, "", TEXT("small")));
+    assert_int_equal(count_files('t'), 0);
+}
+
+/* Others could read, or put replies there. */
+static void check_directory(void **state)
+{
+    struct cache other;
+
+    (void)state;
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_false(cache_open(&other, path, MIB));
+    cache_close(&other);
+    assert_int_equal(chmod(path, 0700), 0);
+    assert_false(cache_open(&other, "/dev/null/cache", MIB));
+    cache_close(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        {"what is stored is found again", check_again, set_up, tear_down, NULL},
+        {"a restart", check_restart, set_up, tear_down, NULL},
+        {"what is not finished is not found", check_unfinished, set_up, tear_down, NULL},
+        {"replies that vary", check_vary, set_up, tear_down, NULL},
+        {"a renewed record", check_renewal, set_up, tear_down, NULL},
+        {"damage", check_damage, set_up, tear_down, NULL},
+        {"a symbolic link", check_link, set_up, tear_down, NULL},
+        {"a large body", check_large, set_up, tear_down, NULL},
+        {"a body too large", check_too_large, set_up, tear_down, NULL},
+        {"the least recently used goes", check_eviction, set_up, tear_down, NULL},
+        {"processes and threads that write at the same time", check_writers, set_up, tear_down,
+         NULL},
+        {"a crash", check_crash, set_up, tear_down, NULL},
+        {"locks", check_lock, set_up, tear_down, NULL},
+        {"replies that are not waited for", check_pass, set_up, tear_down, NULL},
+        {"a full disk", check_full, set_up, tear_down, NULL},
+        {"a directory of others", check_directory, set_up, tear_down, NULL},
+    };
+
+    return cmocka_run_group_tests_name("cache", cases, NULL, NULL);
+}
