@@ -70,7 +70,11 @@ if (kind eq 'bars') {
     exit
 }
 
-# A server's colour and shape go by its place in its panel.
+# A server's colour and shape go by its place in its panel; those of dots by their number.
+if (!exists("tint")) {
+    array tint[64]
+    do for [i = 1:64] { tint[i] = i }
+}
 c(s) = colour[(tint[int(s)] - 1) % 8 + 1]
 t(s) = text_colour[(tint[int(s)] - 1) % 8 + 1]
 shape(s) = (tint[int(s)] - 1) % 4 + 1
@@ -115,8 +119,6 @@ if (dots) {
             background rgb paper linewidth scale pointscale scale
     }
     set output output_file
-    font_of(size) = output_kind eq 'svg' ? sprintf('sans-serif,%d', size) : sprintf('DejaVu Sans,%g', size * 0.75)
-    bold_of(size) = output_kind eq 'svg' ? sprintf('sans-serif:Bold,%d', size) : sprintf('DejaVu Sans:Bold,%g', size * 0.75)
     set lmargin at screen text_pixels / width
     set rmargin at screen (text_pixels + wide) / width
     set tmargin at screen 1 - head / height

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 
     if (!server_open(&server, &model, argc, argv))
         return server.exit_status;
-    if (!crew_start(&server, loop_run))
+    if (!crew_start(&server, loop_run, NULL))
         return server.exit_status;
     server_watch(&server);
     return server_close(&server);

@@ -49,14 +49,26 @@ static bool open_channels(void)
     return channels != NULL;
 }
 
-/* There are never more connections than workers, so one is free. */
-static void hand_over(int socket)
+/* A worker that has no connection; if `living`, only one that could take it now. None: the number
+ * of workers. */
+static int find_free(bool living)
 {
     int number = 0;
 
-    while (!server_assign(server, number))
-        number = (number + 1) % server->options.workers;
-    channel_give(&channels[number], socket);
+    while (number < server->options.workers &&
+           ((living && !crew_lives(server, number)) || !server_assign(server, number)))
+        number++;
+    return number;
+}
+
+/* There are never more connections than workers, so one is free; it may be about to be replaced. */
+static void hand_over(int socket)
+{
+    int number = find_free(true);
+
+    if (number == server->options.workers)
+        number = find_free(false);
+    channel_give(&channels[number % server->options.workers], socket);
 }
 
 static void hand_out(void)
@@ -67,6 +79,11 @@ static void hand_out(void)
         hand_over(socket);
     for (int i = 0; i < server->options.workers; i++)
         channel_end(&channels[i]);
+}
+
+static bool waits(int number)
+{
+    return channel_holds(&channels[number]);
 }
 
 static int take_passed(struct worker *worker)
@@ -120,7 +137,7 @@ int main(int argc, char **argv)
         return server->exit_status;
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
         err(1, "cannot make ready for --accept %s", options_way(server->options.accept));
-    if (!crew_start(server, work))
+    if (!crew_start(server, work, server->options.accept == ACCEPT_PASS ? waits : NULL))
         return server->exit_status;
     if (server->options.accept == ACCEPT_PASS)
         hand_out();

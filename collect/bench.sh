@@ -2,6 +2,7 @@
 # bench.sh: what a request costs each server, against its floor (the same model with no handler) and against peers.
 #
 # usage:    collect/bench.sh [--rounds N] [--subjects A,B] [--requests N] [--concurrency N] [--keep-rounds N] [--growth-rounds N]
+#           [--growth 1,10,100,1000] [--idle 100,1000]
 # example:  collect/bench.sh --rounds 7 --subjects thread,floor-thread,nginx        (or: make bench)
 #
 # Each round starts every subject once, in shuffled order, puts `ab -n 4000 -c 10` on small.txt with one connection per
@@ -28,16 +29,17 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=collect/crowd.sh
 . "$project/collect/crowd.sh"
 
-rounds=7 subjects='' requests=4000 concurrency=10 keep_rounds=5 growth_rounds=3
+rounds=7 subjects='' requests=4000 concurrency=10 keep_rounds=5 growth_rounds=3 growth='1 10 100 1000' idle='100 1000 10000'
 usage() {
     echo 'usage: collect/bench.sh [--rounds N] [--subjects A,B] [--requests N] [--concurrency N] [--keep-rounds N] [--growth-rounds N]'
+    echo '                        [--growth LIST] [--idle LIST]'
 }
 while (($#)); do
     if [[ $1 == --help ]]; then
         usage
         exit
     fi
-    if [[ $1 != --subjects && ! ${2:-} =~ ^[0-9]{1,7}$ ]]; then
+    if [[ $1 != --subjects && ! ${2:-} =~ ^[0-9]{1,7}$ && ! ($1 =~ ^--(growth|idle)$ && ${2:-} =~ ^[1-9][0-9]{0,4}(,[1-9][0-9]{0,4})*$) ]]; then
         usage >&2
         exit 2
     fi
@@ -48,6 +50,8 @@ while (($#)); do
     --concurrency) concurrency=$2 ;;
     --keep-rounds) keep_rounds=$2 ;;
     --growth-rounds) growth_rounds=$2 ;;
+    --growth) growth=${2//,/ } ;;
+    --idle) idle=${2//,/ } ;;
     *)
         usage >&2
         exit 2
@@ -227,6 +231,7 @@ each_round close "$rounds" "${chosen[@]}"
 echo "One connection per request: ab -n $requests -c $concurrency, small.txt, $rounds rounds; $cost_method"
 table close 4
 
+requests_usual=$requests
 requests=1000 concurrency=1 keepalive=on keep=yes
 if ((keep_rounds > 0)); then
     each_round keep "$keep_rounds" "${chosen[@]}"
@@ -251,13 +256,14 @@ if ((keep_rounds > 0)) && ! lacks "$(load_needs httperf)"; then
 fi
 if ((growth_rounds > 0)); then
     load=ab calls=1 keepalive=off keep=no
-    for concurrency in 1 10 100 1000; do
-        requests=$((concurrency < 1000 ? 2000 : 4000))
+    for concurrency in $growth; do
+        requests=$((concurrency < 1000 ? requests_usual / 2 : requests_usual))
+        if ((requests < concurrency)); then requests=$concurrency; fi
         each_round "grow$concurrency" "$growth_rounds" "${chosen[@]}"
     done
     echo
-    echo "How cost grows: CPU us/request at concurrency 1 to 1,000, one connection per request, $growth_rounds rounds"
-    growth_table grow '1 10 100 1000'
+    echo "How cost grows: CPU us/request by concurrency, one connection per request, $growth_rounds rounds"
+    growth_table grow "$growth"
     # Nobody is sent away while the others come; the floors keep no connection.
     idle_timeout=600 concurrency=1 requests=1 holders=() loops=()
     for subject in "${chosen[@]}"; do
@@ -265,10 +271,16 @@ if ((growth_rounds > 0)); then
         if [[ $subject == epoll* ]]; then loops+=("$subject"); fi
     done
     if ((${#holders[@]})); then
-        for count in 100 1000; do each_round "idle$count" "$growth_rounds" "${holders[@]}"; done
-        if ((${#loops[@]})); then each_round idle10000 "$growth_rounds" "${loops[@]}"; fi
+        for count in $idle; do
+            # More than some thousand are for event loops alone.
+            if ((count < 5000)); then
+                each_round "idle$count" "$growth_rounds" "${holders[@]}"
+            elif ((${#loops[@]})); then
+                each_round "idle$count" "$growth_rounds" "${loops[@]}"
+            fi
+        done
         echo
         echo "How cost grows: KiB of memory (PSS) an idle connection, where so many are held, $growth_rounds rounds"
-        growth_table idle '100 1000 10000'
+        growth_table idle "$idle"
     fi
 fi

@@ -334,7 +334,7 @@ function add_series(s, first, value, low, high, spread, unit,    i, c, x, n, tex
             key_cell = c
             c = cell_like(key_cell, x_name, level[x_name, i])
         }
-        if (!c || sum[c, value] == "-") continue
+        if (!c || sum[c, value] == "-" || sum[c, value] == "") continue
         x = x_name == "" ? s : level[x_name, i]
         bar_low = bar_high = sum[c, value]
         if (spread != "" && sum[c, spread] != "-") { bar_low = sum[c, value] - sum[c, spread]; bar_high = sum[c, value] + sum[c, spread] }
@@ -401,6 +401,19 @@ function busiest_figure(file, base, of, runs, slices, first, text, columns,    i
     panel_drop_empty()
     for (p = 1; p <= panels; p++) panel_even[p] = even_of(p)
     figure_end("zero", columns)
+}
+
+# The memory of an idle connection, where it was measured; over a wide range, so that its axis may be logarithmic.
+function idle_figure(file, base, of, runs, slices, first, text, columns,    i, known) {
+    for (i = 1; i <= cell_count; i++) {
+        if (!(sum[i, "idle_kib"] > 0)) sum[i, "idle_kib"] = "-"
+        else if (part_of[i] == part) known = 1
+    }
+    if (!known) return
+    figure_begin(base "idle-memory", "idle", file, "Memory of an idle connection",
+        "Proportional set size of the server, mean of " plural(runs, "run", "runs") ". Less is better.", "KiB")
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "idle_kib", "", "KiB")
+    figure_end("ratio", columns)
 }
 
 # The even share of the crews of a panel in percent; 0 where they are not of the same size.
@@ -515,6 +528,7 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     if (group_count) group_times(file, base, of, runs, hollow_text, slices, first, text, columns)
     else time_figure(file, base, "Time of a request" of, runs, hollow_text, slices, first, text)
     busiest_figure(file, base, of, runs, slices, first, text, columns)
+    idle_figure(file, base, of, runs, slices, first, text, columns)
 
     if (count > 1) {
         figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,

@@ -68,9 +68,10 @@ bars_text() {
 }
 
 if [[ $terminal ]]; then
-    name=$(head -n 1 "$work/list.tsv" | cut -f 1)
-    if [[ ! $name ]]; then exit 0; fi
-    if [[ $(head -n 1 "$work/list.tsv" | cut -f 2) == bars ]]; then
+    # The main figure: of the kind that the study says, or else the first.
+    wanted=$(sed -n 's/^[ \t]*figure:[ \t]*//p' "$dir/study.txt" | tail -n 1)
+    IFS=$'\t' read -r name kind _ < <(awk -F '\t' -v kind="$wanted" '$2 == kind { print; exit }' "$work/list.tsv"; cat "$work/list.tsv") || exit 0
+    if [[ $kind == bars ]]; then
         bars_text "$work/$name"
         exit
     fi

@@ -106,6 +106,7 @@ function abstract(    p, text) {
 }
 
 function abstract_part(    s, k, server, list, n, best, worst, text, others) {
+    if (study["figure"] == "idle" && (text = idle_text()) != "") paragraph(text)
     others = level_count["server"] - 1
     if (others < 1) {
         text = one_server_text()
@@ -134,6 +135,22 @@ function abstract_part(    s, k, server, list, n, best, worst, text, others) {
     if (text ~ /^ *$/) text = "There are too few valid runs for a comparison."
     paragraph(text)
     if (others == 1 && part_count == 1) ranges()
+}
+
+# What an idle connection takes in each server, where it holds the most of them; the least first.
+function idle_text(    s, c, i, j, n, most, order, v, text) {
+    for (s = 1; s <= level_count["server"]; s++) {
+        most[s] = 0
+        for (c = 1; c <= cell_count; c++)
+            if (part_of[c] == part && cell[c, "server"] == level["server", s] && sum[c, "idle_kib"] > 0 && (!most[s] || cell[c, "idle"] + 0 > cell[most[s], "idle"] + 0)) most[s] = c
+        if (!most[s]) continue
+        order[++n] = most[s]
+        v = most[s]
+        for (j = n; j > 1 && sum[order[j - 1], "idle_kib"] + 0 > sum[v, "idle_kib"] + 0; j--) order[j] = order[j - 1]
+        order[j] = v
+    }
+    for (i = 1; i <= n; i++) text = text (i > 1 ? ", " : "") "**" cell[order[i], "server"] "** " human(sum[order[i], "idle_kib"]) " KiB (" thousands(cell[order[i], "idle"]) " held)"
+    return n ? "An idle connection takes this much memory, where the most of them were held: " text "." : ""
 }
 
 # With very many servers: who is first and who last among ours, and where the best of the others is.
@@ -284,7 +301,13 @@ function bound_text(    bound, of) {
 
 function figure_for(kind, file,    i) {
     for (i = 1; i <= table_rows["figures"]; i++)
-        if (figure_kind[i] == kind && figure_file[i] == file && figure_part[i] == part) figure_line(i)
+        if (figure_kind[i] == kind && figure_file[i] == file && figure_part[i] == part && i != main_figure) figure_line(i)
+}
+
+# The first figure of a kind; 0 if there is none.
+function main_figure_of(kind,    i) {
+    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == kind) return i
+    return 0
 }
 
 function figure_line(i) { paragraph("![" figure_alt[i] "](figures/" figure_name[i] ".svg)") }
@@ -481,13 +504,14 @@ function results_section(    i, j, file, first, text, slices, alone) {
     for (i = 1; i <= level_count["file"]; i++) {
         file = level["file", i]
         if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file "\n")
-        if (i > 1 || part > 1) figure_for("bars", file)
-        if (i > 1 || part > 1 || group_count) figure_for("requests", file)
+        figure_for("bars", file)
+        figure_for("requests", file)
         figure_for("ratio", file)
         figure_for("cpu", file)
         figure_for("time", file)
         figure_for("memory", file)
         figure_for("busiest", file)
+        figure_for("idle", file)
         alone = 0
         for (j = 1; j <= table_rows["figures"]; j++)
             if (figure_kind[j] == "alone" && figure_file[j] == file && figure_part[j] == part) {
@@ -650,7 +674,7 @@ BEGIN {
     paragraph("Study `" name "`. " line)
     say("## Abstract\n")
     abstract()
-    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests" || figure_kind[i] == "bars") { figure_line(i); break }
+    if ((main_figure = main_figure_of(study["figure"])) || (main_figure = main_figure_of("bars")) || (main_figure = main_figure_of("requests"))) figure_line(main_figure)
     if (part_count == 1) claims_short()
     say("## Results\n")
     for (p = 1; p <= part_count; p++) {
@@ -659,11 +683,18 @@ BEGIN {
         ranges_said = 0
         results_section()
     }
+    if (study["see"] != "") see_also()
     claims_section()
     threats_section()
     method_section()
     machine_section()
     reproduce_section()
+}
+
+function see_also(    list, n, i) {
+    n = study_list("see", list)
+    for (i = 1; i <= n; i++) list[i] = "`" list[i] "`"
+    paragraph((n > 1 ? "Studies that go" : "A study that goes") " on from here: " join_text(list, n) ".")
 }
 
 # One line of verdicts.

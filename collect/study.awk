@@ -270,10 +270,10 @@ function is_factorial(list, n,    i, f, seen, product, count) {
 }
 
 # A study of what happens to others: of clients that hold connections ("held"), or of a server that dies ("fault"); "" otherwise.
-# There each server is compared with itself, and what fails is a result.
+# There each server is compared with itself, and what fails is a result. With a fresh server for each run it is the server that is asked.
 function study_kind() {
     if ("fault" in study) return "fault"
-    return x_name == "idle" || x_name == "slow" ? "held" : ""
+    return (x_name == "idle" || x_name == "slow") && study["fresh"] != "yes" ? "held" : ""
 }
 
 # Whether a run that does not count shows what its server cannot do.

@@ -64,6 +64,13 @@ int channel_take(struct channel *channel)
     return descriptor;
 }
 
+bool channel_holds(const struct channel *channel)
+{
+    char byte;
+
+    return recv(channel->taker, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 void channel_end(struct channel *channel)
 {
     shutdown(channel->giver, SHUT_WR);

@@ -15,6 +15,8 @@ bool channel_open(struct channel *channel);
 void channel_give(struct channel *channel, int descriptor);
 /* Waits for the next one; -1 when there will be none. */
 int channel_take(struct channel *channel);
+/* Whether there is one that was not taken yet. */
+bool channel_holds(const struct channel *channel);
 /* Says that there will be none, whoever else holds the giver's end. */
 void channel_end(struct channel *channel);
 

@@ -22,6 +22,7 @@ struct member {
 
 struct crew {
     void (*work)(struct worker *worker);
+    bool (*waits)(int number);
     struct member members[];
 };
 
@@ -50,7 +51,8 @@ static bool begin(struct server *server, int number)
     return true;
 }
 
-bool crew_start(struct server *server, void (*work)(struct worker *worker))
+bool crew_start(struct server *server, void (*work)(struct worker *worker),
+                bool (*waits)(int number))
 {
     int workers = server->options.workers;
     struct crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
@@ -58,6 +60,7 @@ bool crew_start(struct server *server, void (*work)(struct worker *worker))
     server->crew = crew;
     for (int i = 0; crew != NULL && i < workers; i++) {
         crew->work = work;
+        crew->waits = waits;
         if (begin(server, i))
             continue;
         warn("cannot make %d processes", workers);
@@ -82,6 +85,7 @@ static int delay_after(int failures)
     return delay < MOST_DELAY_MILLISECONDS ? delay : MOST_DELAY_MILLISECONDS;
 }
 
+/* The next life begins after the delay; -1: there is none. */
 static void report_death(int number, pid_t process, int status, int delay)
 {
     char how[40], when[60];
@@ -90,7 +94,9 @@ static void report_death(int number, pid_t process, int status, int delay)
         snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
-    if (delay == 0)
+    if (delay < 0)
+        snprintf(when, sizeof when, "the server is stopping");
+    else if (delay == 0)
         snprintf(when, sizeof when, "another one takes its place");
     else
         snprintf(when, sizeof when, "it keeps dying: the next try is in %.1f s", delay / 1000.0);
@@ -98,24 +104,41 @@ static void report_death(int number, pid_t process, int status, int delay)
 }
 
 /* The connections that a worker had end with it. One that was passed to it and not yet taken waits
- * for the next one. */
+ * for the next life, if there is one; else it ends as well, be it that the worker died with it in
+ * its hands and had not said so yet. */
+static void bury_connections(struct server *server, int number, bool stopping)
+{
+    const struct crew *crew = server->crew;
+    struct post *post = &server->board->posts[number];
+    int64_t lost = atomic_exchange(&post->active, 0);
+    bool waits = atomic_load(&post->given) && crew->waits != NULL && crew->waits(number);
+
+    if (lost == 0 && atomic_load(&post->given) && (stopping || !waits))
+        lost = 1;
+    for (int64_t i = 0; i < lost; i++)
+        server_left(server);
+    if (!waits || stopping)
+        atomic_store(&post->given, false);
+}
+
 static void bury(struct server *server, int number, int status)
 {
     struct member *member = &server->crew->members[number];
-    struct post *post = &server->board->posts[number];
-    int64_t now = date_now().milliseconds, active = atomic_exchange(&post->active, 0);
+    int64_t now = date_now().milliseconds;
     bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
 
     server_worker_ended(server);
-    for (int64_t i = 0; i < active; i++)
-        server_left(server);
-    if (active > 0)
-        atomic_store(&post->given, false);
+    bury_connections(server, number, stopping);
     member->failures = now - member->born < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
     if (!regular)
-        report_death(number, member->process, status, (int)(member->due - now));
+        report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
     member->process = 0;
+}
+
+bool crew_lives(const struct server *server, int number)
+{
+    return server->crew->members[number].process != 0;
 }
 
 static int number_of(const struct server *server, pid_t process)

@@ -5,8 +5,13 @@
 #include "common/server.h"
 
 /* Makes the processes. Each does its work, and ends when work() returns. If false, all has been
- * said: main returns the exit status of the server. */
-bool crew_start(struct server *server, void (*work)(struct worker *worker));
+ * said: main returns the exit status of the server. Where connections are passed to workers,
+ * waits() says whether one that was is still on its way; otherwise it is NULL. */
+bool crew_start(struct server *server, void (*work)(struct worker *worker),
+                bool (*waits)(int number));
+
+/* Whether the worker lives, as far as is known. */
+bool crew_lives(const struct server *server, int number);
 
 /* For the collect of struct model: those that died are replaced at once; one that keeps dying,
  * after a while that grows. */

@@ -224,13 +224,18 @@ bool listener_share(struct listener *listener)
 int listener_await(struct listener *listener, int milliseconds)
 {
     struct epoll_event event = {.data.u32 = 0};
+    int fd;
 
-    if ((listener->count > 1 || milliseconds == 0) &&
-        epoll_wait(listener->events, &event, 1, milliseconds) < 1) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return accept_at(listener->sockets[event.data.u32]);
+    do {
+        if ((listener->count > 1 || milliseconds == 0) &&
+            epoll_wait(listener->events, &event, 1, milliseconds) < 1) {
+            errno = EAGAIN;
+            return -1;
+        }
+        fd = accept_at(listener->sockets[event.data.u32]);
+        /* That another worker was faster does not say that none comes. */
+    } while (fd < 0 && errno == EAGAIN && listener->count > 1);
+    return fd;
 }
 
 /* ---- the end ---- */

@@ -35,7 +35,7 @@ int listener_accept(struct listener *listener);
 
 /* For a crew: any number of its workers may call listener_await() then. */
 bool listener_share(struct listener *listener);
-/* The next connection; -1 with errno, after so many milliseconds at the most with EAGAIN. Where
+/* The next connection; -1 with errno: EAGAIN when none has come for so many milliseconds. Where
  * there is one socket alone, workers block in accept() itself, in the order in which they came;
  * that never takes longer than LISTENER_PATIENCE. */
 int listener_await(struct listener *listener, int milliseconds);

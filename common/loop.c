@@ -3,6 +3,7 @@
 #include "common/connection.h"
 #include "common/timers.h"
 
+#include <err.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -29,8 +30,9 @@ struct loop {
     int64_t clients;
     bool listening;
     bool stopping;
+    bool deaf;            /* it will not listen again */
     int64_t listen_from;  /* when listening is tried again */
-    int64_t listen_until; /* once it is to stop */
+    int64_t listen_until; /* once it is to stop: behind this, if no client comes before */
 };
 
 /* What events are told apart by, beside the listeners' numbers and the clients' addresses. */
@@ -183,8 +185,10 @@ static void wait_for_events(struct loop *loop)
     int patience = timers_wait(&loop->timers, loop->now.milliseconds);
     int count;
 
-    if (loop->stopping || !loop->listening)
-        patience = shorter(patience, worker_quiet(loop->worker));
+    if (loop->stopping && loop->listening)
+        patience = shorter(patience, worker_quiet(loop->worker) + 1);
+    else if (loop->stopping || !loop->listening)
+        patience = shorter(patience, REST_MILLISECONDS);
     count = epoll_wait(loop->events, events, EVENTS_TURN, patience);
     loop->now = date_now();
     for (int i = 0; i < count; i++) {
@@ -213,11 +217,16 @@ static void look_after(struct loop *loop)
 
     while ((timer = timers_take(&loop->timers, now)) != NULL)
         step(loop, client_of(timer), true);
-    if (!loop->stopping && !loop->listening && now >= loop->listen_from &&
-        worker_has_place(loop->worker))
+    /* Also at a stop: whoever came before it and found no place is still waiting. */
+    if (!loop->deaf && !loop->listening && now >= loop->listen_from &&
+        worker_has_place(loop->worker)) {
         listen_to(loop, true);
-    if (loop->stopping && loop->listening && now >= loop->listen_until)
+        loop->listen_until = now + worker_quiet(loop->worker);
+    }
+    if (loop->stopping && loop->listening && now > loop->listen_until) {
         listen_to(loop, false);
+        loop->deaf = true;
+    }
 }
 
 void loop_run(struct worker *worker)
@@ -226,10 +235,14 @@ void loop_run(struct worker *worker)
     struct loop loop = {.worker = worker, .now = date_now(), .events = epoll_create1(0)};
     struct timer *timer;
 
+    if (loop.events < 0) {
+        warn("cannot make an event loop");
+        return;
+    }
     timers_open(&loop.timers, loop.now.milliseconds);
     epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->stop, &event);
     listen_to(&loop, true);
-    while (!loop.stopping || loop.listening || loop.clients > 0) {
+    while (!loop.deaf || loop.clients > 0) {
         if (worker_is_over(worker))
             break;
         wait_for_events(&loop);

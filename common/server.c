@@ -91,28 +91,50 @@ static bool open_output(const char *name, int flags, int *file)
     return *file >= 0;
 }
 
+/* Whether the workers wait for connections themselves, each for one at a time. */
+static bool workers_wait(const struct server *server)
+{
+    return server->options.workers > 0 && server->model->max_connections == 0 &&
+           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
+}
+
+/* How many descriptors of this process each connection needs; 0: none that lasts. */
+static unsigned descriptors_each(const struct server *server)
+{
+    const struct options *options = &server->options;
+    int each = server->model->descriptors;
+
+    if (each == 0)
+        return 0;
+    each += options->service->descriptors;
+    if (workers_wait(server) && options->accept == ACCEPT_REUSEPORT) /* its worker's listener */
+        each += (options->bind_count > 0 ? options->bind_count : 2) + 1;
+    return (unsigned)each;
+}
+
 static void raise_descriptors(struct server *server)
 {
     uint64_t wanted = (uint64_t)server->options.max_connections, possible;
-    int each = server->model->descriptors;
+    unsigned each = descriptors_each(server);
     struct rlimit limit;
 
     server->limit = wanted;
-    if (each > 0)
-        each += server->options.service->descriptors;
-    if (each == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
         getrlimit(RLIMIT_NOFILE, &limit);
-    possible = limit.rlim_cur > DESCRIPTORS_RESERVED
-                   ? (limit.rlim_cur - DESCRIPTORS_RESERVED) / (unsigned)each
-                   : 0;
+    if (each == 0)
+        return;
+    possible =
+        limit.rlim_cur > DESCRIPTORS_RESERVED ? (limit.rlim_cur - DESCRIPTORS_RESERVED) / each : 0;
     if (possible == 0)
         possible = 1;
     if (possible >= wanted)
         return;
     server->limit = possible;
+    if (workers_wait(server)) /* each of them takes a connection whenever there is one */
+        server->options.workers = (int)possible;
     warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
           (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
           (unsigned long long)wanted);
@@ -204,13 +226,6 @@ void server_ready(const struct server *server)
         printf(" of http://%s/", origin);
     printf(", %s%s\n", server->model->summary, crew);
     fflush(stdout);
-}
-
-/* Whether the workers wait for connections themselves, each for one at a time. */
-static bool workers_wait(const struct server *server)
-{
-    return server->options.workers > 0 && server->model->max_connections == 0 &&
-           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
 }
 
 static bool open_twin(struct server *server, struct listener *twin)
@@ -480,8 +495,11 @@ static bool is_over(const struct server *server, int64_t margin)
 
 static void note_peak(struct scoreboard *board, int64_t active)
 {
-    if (active > (int64_t)atomic_load_explicit(&board->peak, memory_order_relaxed))
-        atomic_store_explicit(&board->peak, (uint64_t)active, memory_order_relaxed);
+    uint64_t peak = atomic_load_explicit(&board->peak, memory_order_relaxed);
+
+    while (active > (int64_t)peak &&
+           !atomic_compare_exchange_weak(&board->peak, &peak, (uint64_t)active))
+        ;
 }
 
 static void count_connection(struct server *server)
@@ -668,10 +686,22 @@ bool server_assign(struct server *server, int number)
     return !atomic_exchange(&server->board->posts[number].given, true);
 }
 
+/* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
+ * is taken off the server's then, is never less than what it added there. */
+static void claim(struct worker *worker)
+{
+    atomic_fetch_add(&worker->post->active, 1);
+}
+
+static void disclaim(struct worker *worker)
+{
+    atomic_fetch_sub(&worker->post->active, 1);
+}
+
 void worker_take(struct worker *worker)
 {
     atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&worker->post->active, 1, memory_order_relaxed);
+    claim(worker);
 }
 
 /* What is waited for at a stop, others that wait at the same listener need not wait for again. */
@@ -696,8 +726,8 @@ int worker_accept(struct worker *worker)
             listener_await(worker->listener, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
-            note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             worker_take(worker);
+            note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
         if (is_over(server, 0))
@@ -716,19 +746,22 @@ int worker_try(struct worker *worker)
 {
     struct server *server = worker->server;
     struct scoreboard *board = server->board;
-    int64_t active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
+    int64_t active;
     int socket = -1;
 
+    claim(worker);
+    active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
     if (active > (int64_t)server->limit)
         errno = EBUSY;
     else
         socket = listener_accept(worker->listener);
     if (socket >= 0) {
         note_peak(board, active);
-        worker_take(worker);
+        atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
         return socket;
     }
     atomic_fetch_sub(&board->active, 1);
+    disclaim(worker);
     if (errno != EAGAIN && errno != EBUSY && !is_over(server, 0))
         warn_scarce(board, "cannot accept");
     return -1;
@@ -751,9 +784,9 @@ bool worker_is_over(const struct worker *worker)
 
 void worker_left(struct worker *worker)
 {
-    atomic_fetch_sub_explicit(&worker->post->active, 1, memory_order_relaxed);
     atomic_store(&worker->post->given, false);
     server_left(worker->server);
+    disclaim(worker);
 }
 
 void worker_serve(struct worker *worker, int socket)
@@ -789,6 +822,7 @@ int server_close(struct server *server)
     summary_print(server);
     summary_write(server, server->stats);
     crew_free(server);
-    free(server->twins);
+    if (unused)
+        free(server->twins);
     return 0;
 }

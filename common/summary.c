@@ -105,6 +105,7 @@ static void add_totals(struct buffer *json, const struct server *server)
     const struct scoreboard *board = server->board;
     struct total total = scoreboard_total(board);
     struct cost cost = measure(server);
+    int64_t active = atomic_load(&board->active);
     char text[512];
 
     snprintf(text, sizeof text,
@@ -112,7 +113,7 @@ static void add_totals(struct buffer *json, const struct server *server)
              "\"requests\": %llu, \"errors\": %llu, \"bytes\": %llu, \"cpu_seconds\": %.6f, "
              "\"microseconds_per_request\": %.3f, \"peak_memory_kib\": %ld, \"made\": %llu",
              server->model->name, (unsigned long long)total.connections,
-             (unsigned long long)board->active, (unsigned long long)board->peak,
+             (unsigned long long)(active > 0 ? active : 0), (unsigned long long)board->peak,
              (unsigned long long)total.requests, (unsigned long long)total.errors,
              (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
              (unsigned long long)board->made);

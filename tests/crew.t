@@ -43,6 +43,18 @@ each_server(sub ($model) {
     is $stats->{requests}, 8, 'all requests are counted';
     like $summary, qr/\b4 (?:processes|threads) made/, 'the summary tells how many were made';
 
+    # A crew that needs more descriptors than there are at first takes what it may have, and is no larger than that.
+    $server = start_server(root => $root, through => [qw(prlimit --nofile=64:4096)], options => ['--workers', 60]);
+    like $server->{ready}, qr/\(60, /, 'a soft limit of 64 descriptors: 60 workers';
+    is $server->get('/small.txt')->{status}, 200, 'and they serve';
+    $server->stop(warnings => qr/ descriptors allows /);
+    $server = start_server(root => $root, through => [qw(prlimit --nofile=64)], options => ['--workers', 60], failure => 1);
+    if ($server && $server->errors =~ / allows (\d+) connections at once, not 60$/m) {
+        like $server->{ready}, qr/\($1, /, 'threads that there are no descriptors for are not made';
+        is $server->get('/small.txt')->{status}, 200, 'and the others serve';
+    }
+    $server->stop(warnings => qr/ descriptors allows /) if $server;
+
     # Threads live and die together.
     $server = start_server(root => $root, options => ['--workers', 4, '--idle-timeout', 60]);
     my @workers = workers($server);
@@ -90,6 +102,40 @@ each_server(sub ($model) {
     cmp_ok $deaths, '<', 50, 'it did not die very often before that';
     is $server->get('/small.txt')->{status}, 200, 'a client that came meanwhile is served by the next one';
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+
+    # Connections are passed to those that live; and one that was passed to a worker that dies holds up nobody.
+    if ("@{ $model->{options} }" eq '--accept pass') {
+        $server = start_server(root => $root, options => ['--workers', 2]);
+        my ($other) = (sort { $a <=> $b } workers($server))[1];
+        until_true(sub {
+            kill KILL => grep { $_ != $other } workers($server);
+            return $server->errors =~ /worker 0 .* the next try is in 1\.6 s/;
+        });
+        is $server->get('/small.txt')->{status}, 200, 'a worker that is to be replaced later is passed over';
+        is_deeply [workers($server)], [$other], 'the other one has served meanwhile';
+        $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+
+        $server = start_server(root => $root, options => ['--workers', 1]);
+        my ($stopped) = workers($server);
+        kill STOP => $stopped;
+        my $client = $server->connect;
+        $client->send(request(GET => '/small.txt'));
+        until_true(sub { 0 }, 0.3);
+        kill KILL => $stopped;
+        is $client->reply->{status}, 200, 'a connection that was on its way to a worker that died is served by the next one';
+        $client->close;
+        ($stopped) = workers($server);
+        kill STOP => $stopped;
+        $client = $server->connect;
+        until_true(sub { 0 }, 0.3);
+        $server->signal('TERM');
+        until_true(sub { !$server->pending_signals });
+        my $from = now();
+        kill KILL => $stopped;
+        $server->ended(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+        cmp_ok now() - $from, '<', 4, 'at a stop nobody waits for one';
+        $client->close;
+    }
 
     # Nothing outlives the first process.
     $server = start_server(root => $root, options => ['--workers', 3]);

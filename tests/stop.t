@@ -187,6 +187,21 @@ each_server(sub ($model) {
     $half->close;
     $server->ended;
 
+    # Those that found no place before the signal get theirs when one is free.
+    $server = start_server(root => $root,
+        options => [qw(--max-connections 1 --idle-timeout 60), $model->{limited} ? qw(--workers 1) : ()]);
+    my $held = $server->connect;
+    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection has the only place';
+    my @queued = map { $server->connect } 1 .. 3;
+    $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
+    ok !$queued[0]->fill(0.3), 'three more wait for it';
+    $server->signal('TERM');
+    until_true(sub { !$server->pending_signals });
+    ok !$queued[0]->fill(0.3), 'also when the signal has come';
+    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'the one is served to its end';
+    is scalar(grep { $_->reply->{status} == 200 } @queued), 3, 'and then those three';
+    $server->ended;
+
     # SIGINT, with nothing to do
     $server = start_server(root => $root);
     $server->get('/small.txt');
