@@ -302,7 +302,7 @@ static void crowd_open(struct crowd *crowd, const char *path)
         errx(2, "the path is too long");
     crowd->head_bytes = (size_t)length;
     descriptors_raise(crowd->count);
-    crowd->clients = calloc((size_t)crowd->count, sizeof(*crowd->clients));
+    crowd->clients = calloc((size_t)crowd->count + 1, sizeof(*crowd->clients));
     crowd->events = epoll_create1(EPOLL_CLOEXEC);
     if (!crowd->clients || crowd->events < 0)
         err(1, "cannot make %d clients", crowd->count);

@@ -97,8 +97,8 @@ function dots_end(how,    j, path, s, text, step, n, list, i, tics_text) {
         text = text (s > 1 ? ", " : "") sprintf("\"%s\" %d", level["server", s], level_count["server"] - s + 1)
         if (length(level["server", s]) > n) n = length(level["server", s])
     }
-    print "set ytics (" text ")\nlabel_width = " n "\narray level_text[" dots_levels "]" > path
-    for (j = 1; j <= dots_levels; j++) print "level_text[" j "] = " quoted(dots[j] == "" && notes[j] == "" ? "" : dots_level_text(j)) > path
+    print "set ytics (" text ")\nlabel_width = " n "\narray level_text[" dots_levels "]\narray tint[" dots_levels "]" > path
+    for (j = 1; j <= dots_levels; j++) print "level_text[" j "] = " quoted(dots[j] == "" && notes[j] == "" ? "" : dots_level_text(j)) "\ntint[" j "] = " j > path
     close(path)
     printf "%s\t%s\t%s\t%s\t%s\n", figure, fig["kind"], fig["file"], fig["title"] ". " fig["subtitle"], part > (out "/list.tsv")
 }

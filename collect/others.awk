@@ -121,7 +121,7 @@ function table_of_held(first,    s, j, c, k) {
 function runs_text(c,    text) {
     text = sum[c, "n"] > 0 ? sum[c, "n"] "" : ""
     if (sum[c, "n_cannot"] > 0)
-        text = text (text == "" ? "" : ", ") sum[c, "n_cannot"] " × cannot hold" (sum[c, "held_of_cannot"] == "-" ? "" : ": holds " thousands(sum[c, "held_of_cannot"]))
+        text = text (text == "" ? "" : ", ") sum[c, "n_cannot"] "\302\240×\302\240cannot\302\240hold" (sum[c, "held_of_cannot"] == "-" ? "" : ":\302\240holds\302\240" thousands(sum[c, "held_of_cannot"]))
     if (sum[c, "n_invalid"] > 0) text = text (text == "" ? "" : ", ") sum[c, "n_invalid"] " invalid"
     return text
 }
