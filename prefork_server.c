@@ -68,7 +68,7 @@ static void hand_over(int socket)
 
     if (number == server->options.workers)
         number = find_free(false);
-    channel_give(&channels[number % server->options.workers], socket);
+    channel_give(&channels[number < server->options.workers ? number : 0], socket);
 }
 
 static void hand_out(void)
