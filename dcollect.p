@@ -70,14 +70,87 @@ if (kind eq 'bars') {
     exit
 }
 
-# A server's colour and shape go by its place in its panel.
+# A server's colour and shape go by its place in its panel; those of dots by their number.
+if (!exists("tint")) {
+    array tint[64]
+    do for [i = 1:64] { tint[i] = i }
+}
 c(s) = colour[(tint[int(s)] - 1) % 8 + 1]
 t(s) = text_colour[(tint[int(s)] - 1) % 8 + 1]
 shape(s) = (tint[int(s)] - 1) % 4 + 1
 
-if (y_log) { set logscale y }
+dots = form eq 'dots'
+if (!dots && y_log) { set logscale y }
 if (x_log) { set logscale x }
 set xrange [x_low:x_high]
+
+# Rows of dots, where every server stands for itself: a name, and a dot for each number of clients, with its range.
+if (dots) {
+    row_pixels = levels > 1 ? 17.0 * levels : 26.0
+    text_pixels = 8.4 * label_width + 24
+    head = 74.0 + (levels > 1 ? 24.0 : 0)
+    foot = 58.0
+    wide = 620.0
+    width = text_pixels + wide + 40
+    if (width < 28 + 11.2 * strlen(title_text)) { width = 28 + 11.2 * strlen(title_text) }
+    if (width < 28 + 7.2 * strlen(subtitle_text)) { width = 28 + 7.2 * strlen(subtitle_text) }
+    height = head + row_pixels * servers + foot
+    set yrange [0.45:servers + 0.55]
+    set output
+    if (output_kind eq 'txt') {
+        set terminal dumb noenhanced size (columns_of_terminal < 60 ? 60 : columns_of_terminal > 110 ? 110 : columns_of_terminal), 6 + 2 * servers
+        set output output_file
+        set title title_text
+        set xlabel x_title
+        set key outside below horizontal reverse Left samplen 1
+        set tics nomirror
+        set border 3
+        letter(j) = substr('ABCDEFGHIJKLMNOPQRSTUVWXYZ', j, j)
+        plot for [j=1:levels] data index j - 1 using 1:2 with points pt letter(j) title level_text[j], \
+            for [j=1:levels] labels index j - 1 using 1:2:3 with labels left offset 1,0 notitle
+        unset output
+        exit
+    }
+    scale = output_kind eq 'png' ? 2.0 : 1.0
+    if (output_kind eq 'svg') {
+        set terminal svg size width,height noenhanced font 'sans-serif,14' background rgb paper linewidth 1
+    } else {
+        set terminal pngcairo size scale * width,scale * height noenhanced font 'DejaVu Sans,10.5' fontscale scale \
+            background rgb paper linewidth scale pointscale scale
+    }
+    set output output_file
+    set lmargin at screen text_pixels / width
+    set rmargin at screen (text_pixels + wide) / width
+    set tmargin at screen 1 - head / height
+    set bmargin at screen foot / height
+    set border 1 lc rgb soft lw 1
+    set tics nomirror scale 0.4 textcolor rgb ink
+    set ytics scale 0
+    set grid xtics lt 1 lw 1 lc rgb grid_colour
+    unset key
+    set xlabel x_title textcolor rgb ink offset 0,0.2
+    set label 1 title_text at screen 14 / width, screen 1 - 22 / height left font bold_of(18) textcolor rgb ink
+    set label 2 subtitle_text at screen 14 / width, screen 1 - 45 / height left font font_of(13) textcolor rgb soft
+    at_x = 20.0
+    do for [j = 1:levels] {
+        if (level_text[j] ne '') {
+            set label 10 + j level_text[j] at screen at_x / width, screen 1 - 70 / height left offset 1,0 textcolor rgb t(j) \
+                point pt full[shape(j)] ps 0.8 lc rgb c(j)
+            at_x = at_x + 8.6 * strlen(level_text[j]) + 40
+        }
+    }
+    do for [s = 1:servers - 1] {
+        set arrow from graph 0, first s + 0.5 to graph 1, first s + 0.5 nohead lw 0.6 lc rgb grid_colour
+    }
+    plot for [j = 1:levels] data index j - 1 using 3:2:($4 - $3):(0) with vectors nohead lw 2 lc rgb c(j) + 0x55000000, \
+        for [j = 1:levels] data index j - 1 using ($5 == 0 ? $1 : NaN):2 with points pt full[shape(j)] ps 0.8 lc rgb c(j), \
+        for [j = 1:levels] data index j - 1 using ($5 == 1 ? $1 : NaN):2 with points pt full[shape(j)] ps 0.85 lc rgb paper, \
+        for [j = 1:levels] data index j - 1 using ($5 == 1 ? $1 : NaN):2 with points pt hollow[shape(j)] ps 0.85 lc rgb c(j), \
+        for [j = 1:levels] labels index j - 1 using 1:2:3 with labels left offset 1,0 font font_of(12) textcolor rgb t(j), \
+        for [j = 1:levels] data index j - 1 using 1:2:6 with labels hypertext point pt 7 ps 1.6 lc rgb '#feffffff'
+    unset output
+    exit
+}
 
 # The terminal: letters instead of shapes, one panel.
 if (output_kind eq 'txt') {

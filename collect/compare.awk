@@ -34,6 +34,22 @@ function compare_scope(scope,    m, s, c, i, server, key, slices, slice, members
         }
 }
 
+# Each server against itself without the clients that hold connections, in every slice.
+function compare_held(    m, s, c, base, i) {
+    for (m = 1; m <= measure_count; m++)
+        for (c = 1; c <= cell_count; c++) {
+            if (part_of[c] != part || cell[c, x_name] == level[x_name, 1]) continue
+            base = cell_like(c, x_name, level[x_name, 1])
+            if (!base || !has_data(c, measure[m]) || !has_data(base, measure[m])) continue
+            contrast_begin()
+            contrast_add(c, 1)
+            contrast_add(base, -1)
+            baseline = cell[c, "server"]
+            if (contrast_test(measure[m], test))
+                add_row("cell", measure[m], cell[c, "server"], slice_key(c, "cell"), 1, client_bound(c) || client_bound(base))
+        }
+}
+
 function add_row(scope, measure, server, key, used, bound) {
     rows++
     row_head[rows] = scope "\t" measure "\t" server "\t" baseline key
@@ -75,6 +91,12 @@ BEGIN {
     print "\tcells\tclient_bound\tblocks\tratio\tlow\thigh\tt\tp\tp_holm\tall_low\tall_high\tdifference"
     for (p = 1; p <= part_count; p++) {
         part_enter(p)
+        if (study_kind() == "held") {
+            measure_count = split("rps server_cpu_us p99_ms peak_kib", measure, " ")
+            compare_held()
+            continue
+        }
+        if (study_kind() == "fault") continue
         compare_scope("cell")
         if (x_name != "") compare_scope("x")
         compare_scope("all")

@@ -36,8 +36,9 @@
 
 enum {
     COUNT_MOST = 100000,
-    /* So many are on their way at once, so that the listen queue is not what is measured. */
-    OPENING_MOST = 64,
+    /* So many are on their way at once: Apache sends those away that wait when all of its threads
+       are busy. */
+    OPENING_MOST = 16,
     EVENTS = 256,
     READ_BYTES = 16384,
     SPARE_DESCRIPTORS = 16,
@@ -301,7 +302,7 @@ static void crowd_open(struct crowd *crowd, const char *path)
         errx(2, "the path is too long");
     crowd->head_bytes = (size_t)length;
     descriptors_raise(crowd->count);
-    crowd->clients = calloc((size_t)crowd->count, sizeof(*crowd->clients));
+    crowd->clients = calloc((size_t)crowd->count + 1, sizeof(*crowd->clients));
     crowd->events = epoll_create1(EPOLL_CLOEXEC);
     if (!crowd->clients || crowd->events < 0)
         err(1, "cannot make %d clients", crowd->count);
@@ -316,7 +317,7 @@ int main(int count, char *arguments[])
                                           {"seconds", required_argument, NULL, 's'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    struct crowd crowd = {.patience = 2, .end = 600};
+    static struct crowd crowd = {.patience = 2, .end = 600};
     for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;) {
         if (option == 'p') {
             crowd.patience = (double)number(optarg, 1, 3600, "--patience");
@@ -341,5 +342,6 @@ int main(int count, char *arguments[])
     crowd_open(&crowd, words[3]);
     crowd.end += now();
     crowd_run(&crowd);
+    free(crowd.clients);
     return 0;
 }

@@ -198,7 +198,7 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
 
     path = out "/" figure ".gp"
     printf "" > path
-    print "kind = " quoted(fig["kind"]) > path
+    print "form = 'lines'\nkind = " quoted(fig["kind"]) > path
     print "title_text = " quoted(fig["title"]) > path
     print "subtitle_text = " quoted(fig["subtitle"]) > path
     print "part_text = " quoted(part_text[part]) > path
@@ -207,7 +207,7 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     printf "panels = %d\nrows = %d\ncolumns = %d\nservers = %d\n", panels, rows, columns, servers > path
     print "data = " quoted(figure ".dat") "\nlabels = " quoted(figure ".labels") "\nrange = " quoted(figure ".range") "\ncontext = " quoted(figure ".context") > path
     print "categorical = " categorical > path
-    pixels = columns == 1 ? 660 : columns == 2 ? 380 : panel_group[1] ? 280 : 240
+    pixels = columns == 1 ? 660 : panel_group[1] ? 300 : columns == 2 ? 380 : 240
     name_lines = 1
     if (categorical) {
         x_low = 0.4
@@ -262,7 +262,8 @@ function ratio_range(low, high, y_log,    pad, step, i, v, list, n) {
         pad = exp(0.06 * log(high / low))
         range_low = low / pad
         range_high = high * pad
-        n = split("0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50 100 200 500 1000", list, " ")
+        n = split(high / low > 1e6 ? "1e-08 1e-06 0.0001 0.01 1 100 10000 1e+06 1e+08" : high / low > 5000 ? "0.001 0.01 0.1 1 10 100 1000" : \
+            "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50 100 200 500 1000", list, " ")
         range_tics = ""
         for (i = 1; i <= n; i++)
             if (list[i] >= range_low && list[i] <= range_high)
@@ -334,7 +335,7 @@ function add_series(s, first, value, low, high, spread, unit,    i, c, x, n, tex
             key_cell = c
             c = cell_like(key_cell, x_name, level[x_name, i])
         }
-        if (!c || sum[c, value] == "-") continue
+        if (!c || sum[c, value] == "-" || sum[c, value] == "") continue
         x = x_name == "" ? s : level[x_name, i]
         bar_low = bar_high = sum[c, value]
         if (spread != "" && sum[c, spread] != "-") { bar_low = sum[c, value] - sum[c, spread]; bar_high = sum[c, value] + sum[c, spread] }
@@ -401,6 +402,19 @@ function busiest_figure(file, base, of, runs, slices, first, text, columns,    i
     panel_drop_empty()
     for (p = 1; p <= panels; p++) panel_even[p] = even_of(p)
     figure_end("zero", columns)
+}
+
+# The memory of an idle connection, where it was measured; over a wide range, so that its axis may be logarithmic.
+function idle_figure(file, base, of, runs, slices, first, text, columns,    i, known) {
+    for (i = 1; i <= cell_count; i++) {
+        if (!(sum[i, "idle_kib"] > 0)) sum[i, "idle_kib"] = "-"
+        else if (part_of[i] == part) known = 1
+    }
+    if (!known) return
+    figure_begin(base "idle-memory", "idle", file, "Memory of an idle connection",
+        "Proportional set size of the server, mean of " plural(runs, "run", "runs") ". Less is better.", "KiB")
+    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "idle_kib", "", "KiB")
+    figure_end("ratio", columns)
 }
 
 # The even share of the crews of a panel in percent; 0 where they are not of the same size.
@@ -486,7 +500,7 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     }
     # On an axis of servers there is a place for each.
     if (x_name == "") group_count = 0
-    columns = slices > 4 || group_count ? 3 : 2
+    columns = slices > 4 && !group_count ? 3 : 2
 
     figure_begin(base "requests", "requests", file, "Requests per second" of,
         "Mean and standard deviation of " plural(runs, "run", "runs") "." hollow_text, "requests/s")
@@ -515,6 +529,7 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     if (group_count) group_times(file, base, of, runs, hollow_text, slices, first, text, columns)
     else time_figure(file, base, "Time of a request" of, runs, hollow_text, slices, first, text)
     busiest_figure(file, base, of, runs, slices, first, text, columns)
+    idle_figure(file, base, of, runs, slices, first, text, columns)
 
     if (count > 1) {
         figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,
@@ -584,11 +599,12 @@ BEGIN {
         part_enter(p)
         any_bound = 0
         for (i = 1; i <= cell_count; i++) if (part_of[i] == p && client_bound(i)) any_bound = 1
-        if (x_name != "") x_axis()
+        if (x_name != "" && study_kind() == "") x_axis()
         groups_find()
         for (i = 1; i <= level_count["file"]; i++) {
             base = level["file", i]
             sub(/\.[a-z]+$/, "", base)
+            if (study_kind() != "") { dots_of(level["file", i], base == "-" ? "" : base "-"); continue }
             figures_of(level["file", i], (base == "-" ? "" : base "-") (part_count > 1 ? "part" p "-" : ""))
         }
     }

@@ -41,7 +41,7 @@ dir=$(cd -- "$dir" && pwd)
 trap scratch_end EXIT
 scratch_begin
 "${AWK:-awk}" -v dir="$dir" -v out="$work" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
-    -f "$here/tables.awk" -f "$here/figures.awk"
+    -f "$here/tables.awk" -f "$here/dots.awk" -f "$here/figures.awk"
 
 draw() { # NAME KIND-OF-OUTPUT
     (cd -- "$work" && LC_ALL=C.UTF-8 gnuplot -e "parameters='$1.gp'; output_kind='$2'; output_file='$1.$2'; columns_of_terminal=${COLUMNS:-80}" \
@@ -68,9 +68,10 @@ bars_text() {
 }
 
 if [[ $terminal ]]; then
-    name=$(head -n 1 "$work/list.tsv" | cut -f 1)
-    if [[ ! $name ]]; then exit 0; fi
-    if [[ $(head -n 1 "$work/list.tsv" | cut -f 2) == bars ]]; then
+    # The main figure: of the kind that the study says, or else the first.
+    wanted=$(sed -n 's/^[ \t]*figure:[ \t]*//p' "$dir/study.txt" | tail -n 1)
+    IFS=$'\t' read -r name kind _ < <(awk -F '\t' -v kind="$wanted" '$2 == kind { print; exit }' "$work/list.tsv"; cat "$work/list.tsv") || exit 0
+    if [[ $kind == bars ]]; then
         bars_text "$work/$name"
         exit
     fi

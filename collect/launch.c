@@ -4,6 +4,7 @@
  * usage:
  *   launch server [--join FILE]... [--processors LIST] -- COMMAND...
  *   launch load --server PID [OPTION]... -- COMMAND...
+ *   launch memory --server PID
  * examples:
  *   launch server --join /sys/fs/cgroup/cpuacct/x/cgroup.procs --processors 0 -- ./fork_server 0
  *   launch load --server 4711 --cpu /sys/fs/cgroup/cpuacct/x/cpuacct.usage -- ab -n 9 URL
@@ -15,6 +16,8 @@
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary peak_kib alive
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
+ *
+ * `memory` prints the proportional set size of the server's tree now, in KiB.
  *
  * How each number comes about, best way first; the same way for every server, ours or not:
  *
@@ -642,6 +645,14 @@ static int run_load(const struct options *options, char *command[])
     return ending.stopped ? 130 : 0;
 }
 
+static int run_memory(const struct options *options)
+{
+    struct tree tree = {.count = 0};
+    tree_add(&tree, options->server);
+    printf("%.0f\n", tree_memory(&tree) / 1024);
+    return 0;
+}
+
 static bool take_option(struct options *options, int option)
 {
     switch (option) {
@@ -707,8 +718,11 @@ int main(int count, char *arguments[])
         run_server(&options, command);
     if (count > 1 && *command && !strcmp(role, "load") && options.server > 0)
         return run_load(&options, command);
+    if (count > 1 && !strcmp(role, "memory") && options.server > 0)
+        return run_memory(&options);
     fputs("usage: launch server [--join FILE]... [--processors LIST] -- COMMAND...\n"
-          "       launch load --server PID [OPTION]... -- COMMAND...\n",
+          "       launch load --server PID [OPTION]... -- COMMAND...\n"
+          "       launch memory --server PID\n",
           stderr);
     return 2;
 }

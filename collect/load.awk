@@ -2,8 +2,8 @@
 #
 # usage:  awk -v generator=ab -v want=1000 -v calls=1 -v bytes=1000 -v out=FILE -v percentiles=FILE -v result=FILE -f load.awk
 # Columns: seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu
-#          server_cpu_us voluntary involuntary peak_kib held cut lost unanswered again_ms valid
-# crowd: what the clients said at their end that hold connections, "held lost cut refused"; see crowd.c. lost, unanswered and
+#          server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms valid
+# crowd: what the clients said at their end that hold connections, "held lost cut refused", and KiB for each; see crowd.sh. lost, unanswered and
 # again_ms are the witness's; see witness.c.
 
 function after(text, label,    at) {
@@ -156,10 +156,10 @@ BEGIN {
     }
     valid = verdict()
     gsub(/[\t\r\n]+/, " ", valid)
-    if (split(crowd, held, " ") < 4) held[1] = held[3] = "-"
+    if (split(crowd, held, " ") < 5) held[1] = held[3] = held[5] = "-"
     OFS = "\t"
     print show(seconds, 6), complete, bad, non2xx, size, show(rps, 2), show(mean, 3), show(sd, 3), show(least, 3), show(p50, 3), \
         show(p90, 3), show(p95, 3), show(p99, 3), show(most, 3), show(rate, 2), show(share, 3), show(cost, 3), \
         show(voluntary, 4), show(involuntary, 4), own[7], \
-        held[1], held[3], lost, unanswered, again, substr(valid, 1, 300)
+        held[1], held[5], held[3], lost, unanswered, again, substr(valid, 1, 300)
 }

@@ -124,7 +124,7 @@ BEGIN {
     n = split("name title question source servers files repetitions baseline claims quick rate duration timeout idle-timeout request-timeout fault seed", words, " ")
     for (i = 1; i <= n; i++) key_known[words[i]] = 1
     for (i = 3; i <= factors; i++) key_known[factor[i]] = 1
-    key_known["parts"] = 1
+    key_known["parts"] = key_known["fresh"] = key_known["see"] = key_known["figure"] = 1
 }
 
 {
@@ -150,6 +150,7 @@ END {
     if ("duration" in study) positive("duration", study["duration"])
     if ("rate" in study) positive("rate", study["rate"])
     if ("parts" in study && study["parts"] != "one") fail("parts: `" study["parts"] "` is not one")
+    if ("fresh" in study && study["fresh"] != "yes") fail("fresh: `" study["fresh"] "` is not yes")
     if ("idle-timeout" in study) positive("idle-timeout", study["idle-timeout"])
     if ("request-timeout" in study) positive("request-timeout", study["request-timeout"])
     if ("fault" in study && count["load"] == 1 && level["load", 1] != "witness") fail("fault: only the witness survives a server that dies")

@@ -93,7 +93,9 @@ function part_first(    c) {
 function abstract(    p, text) {
     if (study["question"] != "") paragraph("> " study["question"])
     if (part_count > 1) claims_short()
-    for (p = 1; p <= part_count; p++) {
+    part_enter(1)
+    if (study_kind() != "") others_abstract()
+    for (p = study_kind() == "" ? 1 : part_count + 1; p <= part_count; p++) {
         part_enter(p)
         groups_find()
         if (part_count > 1) paragraph("**Part " p "** (" part_text[p] "):")
@@ -104,6 +106,7 @@ function abstract(    p, text) {
 }
 
 function abstract_part(    s, k, server, list, n, best, worst, text, others) {
+    if (study["figure"] == "idle" && (text = idle_text()) != "") paragraph(text)
     others = level_count["server"] - 1
     if (others < 1) {
         text = one_server_text()
@@ -132,6 +135,22 @@ function abstract_part(    s, k, server, list, n, best, worst, text, others) {
     if (text ~ /^ *$/) text = "There are too few valid runs for a comparison."
     paragraph(text)
     if (others == 1 && part_count == 1) ranges()
+}
+
+# What an idle connection takes in each server, where it holds the most of them; the least first.
+function idle_text(    s, c, i, j, n, most, order, v, text) {
+    for (s = 1; s <= level_count["server"]; s++) {
+        most[s] = 0
+        for (c = 1; c <= cell_count; c++)
+            if (part_of[c] == part && cell[c, "server"] == level["server", s] && sum[c, "idle_kib"] > 0 && (!most[s] || cell[c, "idle"] + 0 > cell[most[s], "idle"] + 0)) most[s] = c
+        if (!most[s]) continue
+        order[++n] = most[s]
+        v = most[s]
+        for (j = n; j > 1 && sum[order[j - 1], "idle_kib"] + 0 > sum[v, "idle_kib"] + 0; j--) order[j] = order[j - 1]
+        order[j] = v
+    }
+    for (i = 1; i <= n; i++) text = text (i > 1 ? ", " : "") "**" cell[order[i], "server"] "** " human(sum[order[i], "idle_kib"]) " KiB (" thousands(cell[order[i], "idle"]) " held)"
+    return n ? "An idle connection takes this much memory, where the most of them were held: " text "." : ""
 }
 
 # With very many servers: who is first and who last among ours, and where the best of the others is.
@@ -282,7 +301,13 @@ function bound_text(    bound, of) {
 
 function figure_for(kind, file,    i) {
     for (i = 1; i <= table_rows["figures"]; i++)
-        if (figure_kind[i] == kind && figure_file[i] == file && figure_part[i] == part) figure_line(i)
+        if (figure_kind[i] == kind && figure_file[i] == file && figure_part[i] == part && i != main_figure) figure_line(i)
+}
+
+# The first figure of a kind; 0 if there is none.
+function main_figure_of(kind,    i) {
+    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == kind) return i
+    return 0
 }
 
 function figure_line(i) { paragraph("![" figure_alt[i] "](figures/" figure_name[i] ".svg)") }
@@ -345,17 +370,21 @@ function method_section(    f, runs, n, i, most, tests) {
     runs = threat("planned", "value") + 0
     say("| factor | values |\n| --- | --- |")
     part_leave()
-    for (f = 1; f <= factor_count; f++) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
+    for (f = 1; f <= factor_count; f++)
+        if (factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
     paragraph((part_count > 1 ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
         plural(most, "start is", "starts are") " sampled. Client and server share this machine, over its loopback interface.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
+    part_enter(1)
+    if (study_kind() != "") others_method()
     tests = 0
     for (i = 1; i <= comparison_count; i++) if (comparison[i, "scope"] == "cell") tests++
     if (tests)
-        paragraph("Servers are compared with " (part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
-            thousands(tests) " comparisons of cells (requests per second and server CPU time per request together), is below 0.05. Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals.")
+        paragraph("Servers are compared with " (study_kind() != "" ? "themselves without such clients" : part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
+            thousands(tests) " comparisons of cells (" (study_kind() != "" ? "requests per second, server CPU time, 99th percentile and peak memory" : "requests per second and server CPU time per request") " together), is below 0.05. " \
+            (study_kind() != "" ? "" : "Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals."))
     paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
 
@@ -464,6 +493,7 @@ function at_x(first, server, x,    c) {
 }
 
 function results_section(    i, j, file, first, text, slices, alone) {
+    if (study_kind() != "") { others_results(); return }
     if (part_count > 1) say("### Part " part ": " part_text[part] "\n")
     overall_table()
     if (group_count) say("<details><summary>Cell by cell</summary>\n")
@@ -474,13 +504,14 @@ function results_section(    i, j, file, first, text, slices, alone) {
     for (i = 1; i <= level_count["file"]; i++) {
         file = level["file", i]
         if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file "\n")
-        if (i > 1 || part > 1) figure_for("bars", file)
-        if (i > 1 || part > 1 || group_count) figure_for("requests", file)
+        figure_for("bars", file)
+        figure_for("requests", file)
         figure_for("ratio", file)
         figure_for("cpu", file)
         figure_for("time", file)
         figure_for("memory", file)
         figure_for("busiest", file)
+        figure_for("idle", file)
         alone = 0
         for (j = 1; j <= table_rows["figures"]; j++)
             if (figure_kind[j] == "alone" && figure_file[j] == file && figure_part[j] == part) {
@@ -643,7 +674,7 @@ BEGIN {
     paragraph("Study `" name "`. " line)
     say("## Abstract\n")
     abstract()
-    for (i = 1; i <= table_rows["figures"]; i++) if (figure_kind[i] == "requests" || figure_kind[i] == "bars") { figure_line(i); break }
+    if ((main_figure = main_figure_of(study["figure"])) || (main_figure = main_figure_of("bars")) || (main_figure = main_figure_of("requests"))) figure_line(main_figure)
     if (part_count == 1) claims_short()
     say("## Results\n")
     for (p = 1; p <= part_count; p++) {
@@ -652,11 +683,18 @@ BEGIN {
         ranges_said = 0
         results_section()
     }
+    if (study["see"] != "") see_also()
     claims_section()
     threats_section()
     method_section()
     machine_section()
     reproduce_section()
+}
+
+function see_also(    list, n, i) {
+    n = study_list("see", list)
+    for (i = 1; i <= n; i++) list[i] = "`" list[i] "`"
+    paragraph((n > 1 ? "Studies that go" : "A study that goes") " on from here: " join_text(list, n) ".")
 }
 
 # One line of verdicts.

@@ -28,7 +28,7 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=collect/crowd.sh
 . "$project/collect/crowd.sh"
 
-columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held cut lost unanswered again_ms workers busiest valid'
+columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms workers busiest idle_kib valid'
 # So many requests are enough to count context switches, in a run of its own where launch.c says why.
 probe_requests=60
 probe_works=yes
@@ -116,6 +116,7 @@ fi
 printf 'cost_method\t%s\n' "$cost_method" >>"$dir/machine.tsv"
 
 timeout=$(setting timeout) timeout=${timeout:-60}
+fresh=$(setting fresh)
 idle_timeout=$(setting idle-timeout) request_timeout=$(setting request-timeout) fault=$(setting fault)
 # Servers that die of one request are built for this study alone.
 if [[ $fault ]]; then SERVER_FOLDER=${SERVER_FOLDER:-$project/build/crash}; fi
@@ -264,6 +265,22 @@ crew_share() {
     counted[$key]=${worker_requests[*]}
 }
 
+# The memory of an idle connection, idle_kib: what the server's tree has with them beyond what it had before. Known only of a server
+# that nobody else had before, since freed memory is used again.
+memory_before() {
+    idle_kib=- memory_then=''
+    if [[ $fresh && $idle -gt 0 ]]; then memory_then=$("$project/collect/launch" memory --server "${server_pid[$key]}"); fi
+}
+
+memory_of_idle() {
+    local gained sign=''
+    if [[ ! $memory_then ]]; then return 0; fi
+    gained=$(($("$project/collect/launch" memory --server "${server_pid[$key]}") - memory_then))
+    # Few connections may weigh less than what a server gives back meanwhile. That counts, too, or else the mean would be too high.
+    if ((gained < 0)); then sign=- gained=$((-gained)); fi
+    printf -v idle_kib '%s%d.%03d' "$sign" $((gained / idle)) $((gained * 1000 / idle % 1000))
+}
+
 declare -A failures=() document_bytes=()
 own_us=0
 
@@ -271,7 +288,7 @@ own_us=0
 seconds_to_us() { if [[ $1 == *.* ]]; then us=$((10#${1/./})); else us=$(($1 * 1000000)); fi; }
 
 run_one() {
-    local words='' row switches='' crew=$'-\t-' started_us told=() line before_us command_line=''
+    local words='' row switches='' crew=$'-\t-' idle_kib=- memory_then='' started_us told=() line before_us command_line=''
     local head=$work/run.head out=$work/run.out percentiles=$work/run.percentiles result=$work/run.result
     before_us=${EPOCHREALTIME/./}
     # As many connections as come at once are all there are.
@@ -313,7 +330,9 @@ run_one() {
         load_command "${server_url[$key]}" "$work/run.percentiles"
         command_line="${load_argv[*]}"
         started_us=${EPOCHREALTIME/./}
-        if crowd_begin "$idle" "$slow" "${server_url[$key]}" "$file"; then
+        memory_before
+        if crowd_begin "$idle" "$slow" "${server_url[$key]}" "$file" "${server_read[$key]}"; then
+            memory_of_idle
             if stop_asked || ! apply_load run; then return 1; fi
         fi
         crowd_end
@@ -321,7 +340,7 @@ run_one() {
         if stop_asked; then return 1; fi
         { read -ra told <"$work/run.result"; } 2>/dev/null || :
         seconds_to_us "${told[0]:-0}"
-        if [[ ${told[2]:-} == 0 && ! $fault ]]; then crew_share; fi
+        if [[ ${told[2]:-} == 0 && ! $fault && $idle == 0 && $slow == 0 ]]; then crew_share; fi
         if [[ $fault ]]; then
             # A crew whose worker has died once would take the next death for a habit.
             server_stop "$key"
@@ -336,9 +355,10 @@ run_one() {
             crew_counts
         fi
     fi
+    if [[ $fresh ]]; then server_stop "$key"; fi
     started_us=$((started_us - epoch_us))
     row=$(load_row "$out" "$percentiles" "$result" "$words" "$switches" "${crowd_told:-}") || return 1
-    row=${row%$'\t'*}$'\t'$crew$'\t'${row##*$'\t'}
+    row=${row%$'\t'*}$'\t'$crew$'\t'$idle_kib$'\t'${row##*$'\t'}
     read -ra told <"$result"
     printf '# run %s %s %s %s %s: %s\n# launch: %s\n' "$run" "$server" "$file" "$concurrency" "$requests" "$command_line" "${told[*]}" >"$head"
     cat "$head" "$out" "$percentiles" | gzip >>"$dir/raw.gz" ||

@@ -21,7 +21,8 @@ server_ask() {
     local url=$1 path=$2 address port line
     address=${url#*://} address=${address%%/*} port=${address##*:}
     (
-        exec 3<>"/dev/tcp/127.0.0.1/$port"
+        # A shell goes on after this has failed, and would then talk to whatever descriptor 3 was before.
+        exec 3<>"/dev/tcp/127.0.0.1/$port" || exit
         printf 'GET /%s HTTP/1.0\r\nHost: localhost\r\n\r\n' "$path" >&3
         while read -rt 5 line <&3; do
             line=${line%$'\r'}

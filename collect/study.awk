@@ -223,7 +223,10 @@ function parts_find(    i, c, list) {
         for (c = 1; c <= cell_count; c++) { cell[c, "root"] = baseline; part_of[c] = 1 }
         return
     }
-    for (c = 1; c <= cell_count; c++) { cell[c, "root"] = root_of(cell[c, "server"]); list[c] = c }
+    for (c = 1; c <= cell_count; c++) {
+        cell[c, "root"] = study_kind() == "" ? root_of(cell[c, "server"]) : baseline
+        list[c] = c
+    }
     part_split(list, cell_count, 0)
 }
 
@@ -265,6 +268,16 @@ function is_factorial(list, n,    i, f, seen, product, count) {
     }
     return product == n
 }
+
+# A study of what happens to others: of clients that hold connections ("held"), or of a server that dies ("fault"); "" otherwise.
+# There each server is compared with itself, and what fails is a result. With a fresh server for each run it is the server that is asked.
+function study_kind() {
+    if ("fault" in study) return "fault"
+    return (x_name == "idle" || x_name == "slow") && study["fresh"] != "yes" ? "held" : ""
+}
+
+# Whether a run that does not count shows what its server cannot do.
+function cannot_hold(verdict) { return verdict ~ /^cannot hold: / }
 
 # Narrows the levels, the x axis and the baseline to those of part p, which is `part` from then on.
 function part_enter(p,    f, i, c, name, n, seen) {

@@ -8,7 +8,8 @@
 # CPU time per request in microseconds (server_cpu_us_): mean, sd (standard deviation of the sample), median, low and high
 # (95% t-interval of the mean), min, max; the means over the runs of their times (mean, sd, min, percentiles, max; in
 # milliseconds), seconds, transfer rate, context switches per request, peak memory, share of a processor that the load generator
-# used; of a crew, its workers and which share of the requests the busiest had; the largest peak memory; and client_bound: that share is over 0.90 on average, so that requests/s speaks of the client.
+# used; of a crew, its workers and which share of the requests the busiest had; the memory of an
+# idle connection; the largest peak memory; and client_bound: that share is over 0.90 on average, so that requests/s speaks of the client.
 set -euo pipefail
 export LC_ALL=C
 here=$(dirname -- "${BASH_SOURCE[0]}")

@@ -86,3 +86,12 @@ function slices_of(file, slice_first, slice_text,    c, f, name, key, text, seen
     }
     return n
 }
+
+# Memory for each connection that is held in cell c, in KiB; "-" if unknown: what it grew by while they came; else the
+# peak beyond that of the cell without them.
+function memory_each(c,    base) {
+    if (sum[c, "each_kib_middle"] ~ /^[0-9.]+$/ && sum[c, "each_kib_middle"] > 0) return sum[c, "each_kib_middle"]
+    base = cell_like(c, x_name, level[x_name, 1])
+    if (!base || base == c || sum[c, "peak_kib"] == "-" || sum[base, "peak_kib"] == "-") return "-"
+    return (sum[c, "peak_kib"] - sum[base, "peak_kib"]) / (cell[c, x_name] - cell[base, x_name])
+}

@@ -80,7 +80,7 @@ BEGIN {
     row("client_bound", "-", bound, "-", "-", cell_count)
     invalid = 0
     for (i = 1; i <= run_count; i++)
-        if (run[i, "valid"] != "yes" && run[i, "valid"] !~ /^cannot hold: /) {
+        if (run[i, "valid"] != "yes" && !cannot_hold(run[i, "valid"])) {
             invalid++
             if (!reason_count[run[i, "server"] "\t" run[i, "valid"]]++) reasons[++reason_total] = run[i, "server"] "\t" run[i, "valid"]
         }

@@ -403,6 +403,8 @@ int main(int count, char *arguments[])
     witness_run(&witness);
     qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);
     witness_tell(&witness);
+    free(witness.times);
+    free(witness.clients);
     if (witness.answered_fault)
         errx(3, "the fatal request was answered: this server has no such fault");
     return 0;

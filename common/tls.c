@@ -1,7 +1,11 @@
+/* The one function of before 3.0 that is used here has no successor. */
+#define OPENSSL_API_COMPAT 10101
+
 #include "common/tls.h"
 
 #include "common/date.h"
 #include "common/keeper.h"
+#include "common/rehearsal.h"
 #include "common/tickets.h"
 #include "common/transport.h"
 
@@ -16,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 
 /* Of TLS 1.2: forward secrecy and authenticated encryption alone. TLS 1.3 knows nothing else. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -174,6 +179,18 @@ static SSL_CTX *make_context(struct tls *tls, const struct kept *files)
     return NULL;
 }
 
+/* As make_context(); it has served somebody. */
+static SSL_CTX *make_tried_context(struct tls *tls, const struct kept *files)
+{
+    SSL_CTX *context = make_context(tls, files);
+
+    if (context == NULL || rehearsal_run(context))
+        return context;
+    warnx("the certificate '%s' serves nobody: %s", tls->names[CERTIFICATE], reason());
+    SSL_CTX_free(context);
+    return NULL;
+}
+
 /* ---- the memory of the library ---- */
 
 /* What the linker puts into sections of their own, where the Makefile has given them names: tables
@@ -263,6 +280,34 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
     return age == TICKET_FRESH ? 1 : 2;
 }
 
+/* ---- chance ---- */
+
+/* The kernel's own, without a generator between: OpenSSL would make three of them in each thread,
+ * and seed them anew in each process. */
+static int get_random(unsigned char *data, int size)
+{
+    size_t done = 0;
+
+    while (done < (size_t)size) {
+        ssize_t count = getrandom(data + done, (size_t)size - done, 0);
+        if (count < 0 && errno != EINTR)
+            return 0;
+        done += count > 0 ? (size_t)count : 0;
+    }
+    return 1;
+}
+
+static int is_random(void)
+{
+    return 1;
+}
+
+static const RAND_METHOD chance = {
+    .bytes = get_random,
+    .pseudorand = get_random,
+    .status = is_random,
+};
+
 /* ---- opening ---- */
 
 static struct shared *open_shared(void)
@@ -287,7 +332,8 @@ static bool open_all(struct tls *tls)
 
     protect_tables();
     tls->shared = open_shared();
-    if (tls->shared == NULL || OPENSSL_init_ssl(settings, NULL) != 1) {
+    if (tls->shared == NULL || OPENSSL_init_ssl(settings, NULL) != 1 ||
+        RAND_set_rand_method(&chance) != 1) {
         warnx("cannot make TLS ready: there is no memory");
         return false;
     }
@@ -337,7 +383,7 @@ static bool read_first(struct tls *tls)
     for (int i = 0; i < KEEPER_FILES; i++)
         keeper_look(tls->names[i], &files[i]);
     if (have_all(files, tls->names))
-        tls->context = make_context(tls, files);
+        tls->context = make_tried_context(tls, files);
     forget(files);
     return tls->context != NULL;
 }
@@ -396,7 +442,7 @@ void tls_renew(struct tls *tls)
     if (files == NULL || !keeper_ask(&tls->keeper, files))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
     else if (have_all(files, tls->names))
-        context = make_context(tls, files);
+        context = make_tried_context(tls, files);
     if (context != NULL) {
         lock_take(&shared->lock);
         memcpy(shared->files, files, sizeof shared->files);

@@ -145,6 +145,23 @@ for my $row (table("$counted/runs.tsv")) {
     }
 }
 
+# --- how cost grows -----------------------------------------------------------------------------------------------------
+
+my $held = "$scratch/held";
+$run = run_command("$top/dcollect.sh", '--output', $held, '--servers', 'thread,epoll', '--idle', '20,60', qw(--requests 20 --repetitions 2 --seed 4 growth-memory));
+is $run->{status}, 0, 'a study of idle connections' or diag($run->{err});
+is scalar(grep { $_->{idle_kib} =~ /\A-?\d+\.\d{3}\z/ } table("$held/runs.tsv")), 8, 'each run tells the memory of an idle connection';
+my @threads = grep { $_->{server} eq 'thread' } table("$held/summary.tsv");
+is scalar(grep { $_->{idle_kib} > 4 && $_->{idle_kib} < 200 } @threads), 2, 'a thread takes some pages' or diag(map { "$_->{idle_kib} " } @threads);
+like slurp("$held/report.md"), qr/^An idle connection takes this much memory, where the most of them were held: .*\*\*thread\*\* [\d.]+ KiB \(60 held\)/m, 'the abstract says so';
+like slurp("$held/report.md"), qr/\A.*?^!\[Memory of an idle connection/ms, 'and shows it';
+like $run->{out}, qr/^ *Memory of an idle connection$/m, 'as the terminal does';
+
+$run = run_command("$top/collect/bench.sh", '--subjects', 'epoll,pool,floor-one', '--growth', '1,5', qw(--rounds 1 --requests 50 --keep-rounds 0 --growth-rounds 1 --idle 20));
+is $run->{status}, 0, 'make bench' or diag($run->{err});
+like $run->{out}, qr/How cost grows: CPU.*\n +1 +5\n(?:(?:epoll|pool|floor-one) +[\d.]+ \([\d.]+ to [\d.]+\) +[\d.]+ \([\d.]+ to [\d.]+\)\n){3}/, 'bench: CPU time at each concurrency';
+like $run->{out}, qr/How cost grows: KiB.*\n +20\nepoll +-?[\d.]+ \([^)]*\)\npool +[\d.]+ \([^)]*\)\n\z/, 'bench: memory of an idle connection, also of a crew made large enough';
+
 # --- the overview -------------------------------------------------------------------------------------------------------
 
 my $reports = "$scratch/report";

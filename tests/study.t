@@ -349,7 +349,7 @@ sub measured ($generator, $output, %variables) {
     my $got = run_command('awk', (map { ('-v', "$_=$all{$_}") } sort keys %all), '-f', "$top/collect/load.awk");
     my %row;
     @row{qw(seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu
-        server_cpu_us voluntary involuntary peak_kib valid)} = split /\t/, $got->{out} =~ s/\n\z//r;
+        server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms valid)} = split /\t/, $got->{out} =~ s/\n\z//r;
     return \%row;
 }
 

@@ -1,0 +1,152 @@
+#!/usr/bin/perl
+# What happens to others: clients that hold connections, clients that count what they lose, servers that die of one request,
+# and the studies made of them. It waits a lot.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use File::Path qw(make_path);
+
+my $top     = "$FindBin::Bin/..";
+my $scratch = scratch();
+$ENV{TMPDIR} = "$scratch/tmp";
+make_path($ENV{TMPDIR});
+
+# A server of this project; its port is taken from its ready line.
+my @started;
+sub started ($path, @options) {
+    my $out = "$scratch/ready." . @started;
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        open STDOUT, '>', $out or die $!;
+        open STDERR, '>', "$out.errors" or die $!;
+        exec "$top/$path", @options, '--root', "$top/data", 0 or exit 127;
+    }
+    push @started, $pid;
+    until_true(sub { -e $out && slurp($out) =~ /\n/ }) or die "$path does not get ready\n";
+    return (slurp($out) =~ /:(\d+)\//)[0];
+}
+END { if (@started) { local $?; kill KILL => @started; waitpid $_, 0 for @started } }
+
+sub table ($path) {
+    my ($head, @lines) = split /\n/, slurp($path);
+    my @names = split /\t/, $head;
+    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
+}
+
+# --- The crowd -----------------------------------------------------------------------------------------------------
+
+# A crowd that lives a second: what it said.
+sub crowd (@arguments) { return run_command("$top/collect/crowd", '--patience', 1, '--seconds', 2, @arguments) }
+
+my $port = started('epoll_server', '--idle-timeout', 60);
+is crowd('idle', 300, $port, '/small.txt')->{out}, "ready 300 300\nend 300 0 0 0\n", 'crowd: a server that can hold 300 does';
+is crowd('slow', 20,  $port, '/small.txt')->{out}, "ready 20 20\nend 20 0 0 0\n",    'crowd: slow clients are there, too';
+is crowd('idle', 5, started('iterative_server', '--idle-timeout', 60), '/small.txt')->{out}, "ready 1 5\nend 1 0 0 0\n",
+    'crowd: one connection at a time';
+like crowd('idle', 5, started('epoll_server', '--idle-timeout', 1), '/small.txt')->{out}, qr/\Aready 5 5\nend 0 5 0 0\n\z/,
+    'crowd: what the server closed is lost';
+like crowd('slow', 3, started('thread_server', '--request-timeout', 1), '/small.txt')->{out}, qr/\Aready 3 3\nend \d 0 [1-9]\d* 0\n\z/,
+    'crowd: slow clients that are cut off are counted';
+like crowd('idle', 5, 1, '/small.txt')->{out}, qr/\Aready 0 5\nend 0 0 0 5\n\z/, 'crowd: nobody listens';
+is crowd('idle')->{status}, 2, 'crowd: wrong usage';
+is crowd('many', 5, $port, '/')->{status}, 2, 'crowd: an unknown kind';
+
+# --- The witness ---------------------------------------------------------------------------------------------------
+
+my @names = qw(seconds complete lost refused unanswered non2xx length again_ms mean sd min p50 p90 p95 p99 max bytes);
+sub witness (@arguments) {
+    my $run = run_command("$top/collect/witness", @arguments);
+    my %said;
+    @said{@names} = (split ' ', $run->{out})[1 .. @names];
+    return { %$run, %said };
+}
+
+my $seen = witness('--requests', 50, '--concurrency', 5, $port, '/small.txt');
+is_deeply [@$seen{qw(status complete lost refused unanswered non2xx length again_ms)}], [0, 50, 0, 0, 0, 0, 1000, '-'], 'witness: all is well';
+is witness('--requests', 5, $port, '/absent.txt')->{non2xx}, 5, 'witness: error pages are told';
+$seen = witness('--requests', 5, '--concurrency', 2, '--seconds', 1, 1, '/small.txt');
+is_deeply [@$seen{qw(status complete lost unanswered)}], [0, 0, 2, 2], 'witness: nobody is there, and it ends';
+cmp_ok $seen->{max}, '>=', 900, 'witness: who still waits has waited so long';
+$seen = witness('--requests', 20, '--fault', '/crash', $port, '/small.txt');
+is $seen->{status}, 3, 'witness: a normal server has no fault, and it says so';
+
+# --- Servers with a fault --------------------------------------------------------------------------------------------
+
+my $made = run_command('make', '-s', '-C', $top, 'crash');
+is $made->{status}, 0, 'make crash' or diag($made->{err});
+for my $server (map { s{.*/}{}r } glob "$top/build/crash/*_server") {
+    unlike slurp("$top/$server"), qr{/crash\0}, "$server: the normal build has no fault";
+    like slurp("$top/build/crash/$server"), qr{/crash\0}, "$server: the other one has";
+}
+my %outcome;
+for my $model (qw(fork prefork epoll thread pool iterative)) {
+    my $outcome = witness('--requests', 300, '--concurrency', 4, '--fault', '/crash', '--patience', 300,
+        started("build/crash/${model}_server"), '/small.txt');
+    is $outcome->{status}, 0, "$model: the fault happens" or diag($outcome->{err});
+    if ($model =~ /fork|epoll/) {
+        like $outcome->{again_ms}, qr/\A\d+\.\d+\z/, "$model: all are served again";
+        cmp_ok $outcome->{complete}, '>=', 300, "$model: all requests are answered in the end";
+        is $outcome->{lost}, 0, "$model: nobody else loses a request" if $model =~ /fork/;
+    }
+    else {
+        is $outcome->{again_ms}, 'never', "$model: nobody is served again";
+        cmp_ok $outcome->{lost}, '>', 0, "$model: others lose requests";
+    }
+}
+
+# --- The studies -----------------------------------------------------------------------------------------------------
+
+if (grep { !command_exists($_) } qw(ab gnuplot datamash cmark-gfm)) {
+    skip_case('ab, gnuplot, datamash or cmark-gfm is not installed');
+    done_testing;
+    exit;
+}
+
+sub measure ($name, @options) {
+    my $folder = "$scratch/$name";
+    my $run = run_command("$top/dcollect.sh", '--output', $folder, '--seed', 3, '--repetitions', 2, @options, $name);
+    is $run->{status}, 0, "$name: status" or diag($run->{err});
+    return ($folder, slurp("$folder/report.md"), table("$folder/runs.tsv"));
+}
+
+my ($folder, $report, @rows) = measure('idle', '--servers', 'epoll,iterative', '--idle', '0,20', '--requests', 60);
+for my $row (@rows) {
+    my $expected = $row->{server} eq 'iterative' && $row->{idle} ? 'cannot hold: 1 of 20' : 'yes';
+    is $row->{valid}, $expected, "idle: $row->{server} with $row->{idle}";
+    is $row->{held}, $expected eq 'yes' ? 20 : 1, "idle: how many $row->{server} holds" if $row->{idle};
+}
+like $report, qr/Not all can hold 20 idle connections: \*\*iterative\*\* \(it holds 1\) cannot/, 'idle: the abstract says who cannot';
+like $report, qr/Invalid runs\*\*: none of 8/, 'idle: which is no invalid run';
+like slurp("$folder/figures/small-requests.svg"), qr/cannot hold 20: holds 1/, 'idle: the figure says so, too';
+is scalar(grep { $_->{baseline} ne $_->{server} } table("$folder/comparisons.tsv")), 0, 'idle: servers are compared with themselves';
+
+($folder, $report, @rows) = measure('slow-clients', '--servers', 'epoll,iterative', '--slow', '0,2', '--requests', 60, '--duration', 2);
+for my $row (grep { $_->{slow} } @rows) {
+    is $row->{valid}, 'yes', "slow: a run with $row->{server} is a result";
+    is_deeply [@$row{qw(complete unanswered)}], $row->{server} eq 'epoll' ? [60, 0] : [0, 10], "slow: what $row->{server} answers";
+}
+like $report, qr/nobody else is answered by \*\*iterative\*\*/, 'slow: the abstract says who starves';
+like $report, qr/nobody starves with \*\*epoll\*\*/, 'slow: and who does not';
+like $report, qr/\*\*R1\.6\*\* does not hold/, 'slow: the claim is judged';
+
+($folder, $report, @rows) = measure('crash', '--servers', 'fork,thread', '--concurrency', '3', '--requests', 40);
+is $_->{valid}, 'yes', "crash: a run with $_->{server} is a result" for @rows;
+is join(' ', sort map { $_->{again_ms} eq 'never' ? $_->{server} : () } @rows), 'thread thread', 'crash: who is not served again';
+like $report, qr/ends \*\*thread\*\* for good/, 'crash: the abstract says who ends';
+like $report, qr/nobody else a request with \*\*fork\*\*/, 'crash: and who does not';
+
+# A report is built again to the same bytes.
+my %before = map { $_ => slurp("$folder/$_") } qw(summary.tsv comparisons.tsv claims.tsv report.md index.html figures/small-lost.svg);
+is run_command("$top/dcollect.sh", 'report', $folder)->{status}, 0, 'built again: status';
+is join(' ', grep { slurp("$folder/$_") ne $before{$_} } sort keys %before), '', 'built again: the same bytes';
+
+# --- Wrong usage -----------------------------------------------------------------------------------------------------
+
+for my $case ([['--idle', '5', '--slow', '5'], qr/not held at the same time/], [['--idle', 'many'], qr/idle: many is no number/],
+    [['--load', 'witness', '--calls', 2], qr/calls/]) {
+    my $run = run_command("$top/dcollect.sh", '--output', "$scratch/refused", @{ $case->[0] });
+    ok $run->{status} == 2 && $run->{err} =~ $case->[1] && !-e "$scratch/refused" && ($run->{err} =~ tr/\n//) == 1, "refused: @{ $case->[0] }"
+        or diag($run->{err});
+}
+done_testing;
