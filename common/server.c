@@ -810,8 +810,6 @@ int server_close(struct server *server)
            !is_over(server, GRACE_MARGIN))
         wait_for_means(server);
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
-    if (server->model->collect != NULL)
-        server->model->collect(server, all);
     unused = all || server->model->supervises; /* by threads of this process */
     if (server->site.shelf != NULL && unused)
         shelf_free(server->site.shelf);
@@ -819,6 +817,9 @@ int server_close(struct server *server)
         proxy_close(server->proxy);
     if (server->site.tls != NULL && unused)
         tls_close(server->site.tls);
+    /* After that: the first process of a container has the keeper for a child, too. */
+    if (server->model->collect != NULL)
+        server->model->collect(server, all);
     summary_print(server);
     summary_write(server, server->stats);
     crew_free(server);

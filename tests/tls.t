@@ -209,11 +209,23 @@ each_server(sub ($model) {
     $server->stop(name => 'it stops while a client is idle');
     like $waiting->{ask}(), qr/^closed$/m, 'the idle client is told of it by a close_notify';
     $server = start_server(root => $root, options => [tls_options('first'), @crew]);
-    my @keepers = grep { slurp("/proc/$_->[0]/comm") eq "keeper\n" } group_processes($server->pid);
+    my @keepers;
+    until_true(sub { @keepers = grep { slurp("/proc/$_->[0]/comm") eq "keeper\n" } group_processes($server->pid) });
     is scalar @keepers, 1, 'one process can read the certificate again';
     kill KILL => $server->pid;
     ok until_true(sub { !-e "/proc/$keepers[0][0]" || slurp("/proc/$keepers[0][0]/stat") =~ / Z / }), 'it ends with a server that is killed';
     $server->discard;
+
+    # The first process of a container has all processes that nobody else waits for: the one that reads certificates, too.
+    my @container = qw(unshare --pid --fork --kill-child);
+    if (run_command(@container, 'true')->{status} == 0) {
+        $server = start_server(root => $root, through => \@container, options => [tls_options('first'), @crew]);
+        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'first process of a container: a document';
+        kill TERM => grep { slurp("/proc/$_/status") =~ /^NSpid:.*\t1$/m } map { $_->[0] } group_processes($server->pid);
+        $server->ended(name => 'first process of a container: it stops');
+    } else {
+        skip_case('this user can make no container');
+    }
 
     # A server that encrypts nothing
     $server = start_server(root => $root);
