@@ -136,8 +136,13 @@ help:
 	@echo 'make clean      remove what was built'
 	@echo
 	@echo 'Models:'
-	@for model in $(MODELS); do printf '  %-18s %s\n' $$model \
-	    "$$(sed -n '1s|^/\* *||; 1s| *\*/$$||; 1p' $$model.c)"; done
+	@for model in $(MODELS); do printf '\n  %s\n' $$model; \
+	    awk 'NR == 1 { gsub(/^\/\* *| *\*\/$$/, ""); print; next } \
+	        /\.advice = / { on = 1 } \
+	        on { rest = $$0; while (match(rest, /"[^"]*"/)) { \
+	                advice = advice substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } \
+	            on = rest !~ /^,/ } \
+	        END { print advice }' $$model.c | fmt -w 90 | sed 's/^/    /'; done
 
 .PHONY: all units check certificate bench lint clean help collect crash
 .DELETE_ON_ERROR:
