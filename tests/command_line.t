@@ -1,6 +1,8 @@
 #!/usr/bin/perl
 # Command lines, good and bad: exit status 2 for usage and 1 otherwise, one clear line, --help, --version, the ready line,
 # which addresses are listened on.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,7 @@
 #!/usr/bin/perl
 # Which connections stay open: HTTP/1.0 and 1.1, Connection in its many spellings, half-closed clients, --protocol simple.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,6 +1,8 @@
 #!/usr/bin/perl
 # Crews: a worker that dies is replaced and takes only its own connection with it, whatever it held; nothing is left of
 # a crew whose first process dies; workers share the work.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

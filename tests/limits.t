@@ -2,6 +2,8 @@
 # Limits: sizes of a request, deadlines that a trickle of bytes does not move, how many connections at once.
 #
 # It waits a lot, so tests/run starts it first.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

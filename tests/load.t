@@ -1,5 +1,7 @@
 #!/usr/bin/perl
 # Real clients and much work: ab, httperf, curl, wget; no failed request, no zombie, no growth.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,7 @@
 #!/usr/bin/perl
 # What a server tells: the access log in the combined format, the statistics in JSON.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -3,6 +3,8 @@
 # refused after the stop are no loss.
 #
 # It waits a lot, so tests/run starts it first.
+#
+# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -16,7 +16,8 @@ package Harness;
 #
 # Environment: TEST_SERVERS    paths of the servers, separated by spaces (default: every *_server beside the Makefile)
 #              TEST_PASS       normal, asan or tsan: how the servers were built
-#              TEST_VARIANTS   first: of the ways to accept that a server knows, the first alone (default: all)
+#              TEST_WAYS       of the ways to accept that a server knows, the tests run against: all; first, the first one
+#                              alone; or marked, the first one, but all where the test says "All ways to accept." (default)
 #              TEST_WRAPPER    a command that the servers are started through (setarch -R)
 #
 # Waiting is always asking until a condition holds. $PATIENCE only ends a test that would hang for ever.
@@ -234,6 +235,11 @@ END {
 # A crew that is large enough for all that a test does at once, where each worker serves one connection.
 my $CREW = 56;
 
+sub all_ways () {
+    my $wanted = $ENV{TEST_WAYS} // 'marked';
+    return $wanted eq 'all' || $wanted eq 'marked' && slurp($0) =~ /^# All ways to accept\.$/m;
+}
+
 # What there is to test of a server, by its own help:
 #   name, path; label, for the lines of the test; options that make it this variant
 #   single    it serves one connection at a time, or may
@@ -251,7 +257,7 @@ sub variants ($path) {
     $model->{each}    = !$model->{single} && !$model->{crew};
     my ($ways) = $help =~ / --accept HOW .*?: (.*?) \(shared\)/ or return $model;
     my @ways = map { /^(\w+):/ } split /; /, $ways;
-    @ways = $ways[0] if ($ENV{TEST_VARIANTS} // 'all') eq 'first';
+    @ways = $ways[0] if !all_ways();
     return map { {
         %$model,
         options => ['--accept', $_],
