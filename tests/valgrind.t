@@ -27,7 +27,7 @@ my $root = tree('file.txt' => 'f' x 5000, 'site/index.html' => 'index', 'odd & n
 each_server(sub ($model) {
     my $logs = scratch();
     my $server = start_server(root => $root, path => $model->{path},
-        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=all', '--errors-for-leak-kinds=definite,indirect,possible',
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible', '--errors-for-leak-kinds=definite,indirect,possible',
             '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
@@ -56,7 +56,7 @@ each_server(sub ($model) {
         reply(304, undef, ETag => '"1"'));
     $origin->play('/bad', ["HTTP/1.1 200 OK\r\nA\r\n\r\n"]);
     my $proxy = start_server(path => $model->{path},
-        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=all', '--errors-for-leak-kinds=definite,indirect,possible',
+        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible', '--errors-for-leak-kinds=definite,indirect,possible',
             '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--service', 'proxy', '--cache', "$logs/cache"]);
