@@ -277,7 +277,8 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
     OPENSSL_cleanse(&key, sizeof key);
     if (!good)
         return -1;
-    return age == TICKET_FRESH ? 1 : 2;
+    /* By TLS 1.3 a client uses a ticket once, and can come back again if it gets another. */
+    return age == TICKET_FRESH && SSL_version(session) < TLS1_3_VERSION ? 1 : 2;
 }
 
 /* ---- chance ---- */

@@ -112,6 +112,8 @@ each_server(sub ($model) {
         for (1 .. 5) { $reused++ if client($server, $last, $version, '-sess_in', "$place/session") =~ /^Reused, .*^HTTP\/1\.1 200/ms }
         is $reused, 5, "$version: the session goes on in 5 other connections, whoever serves them";
     }
+    like client($server, $last, '-tls1_3', '-sess_in', "$place/session"), qr/^Reused, .*^Post-Handshake New Session Ticket arrived/ms,
+        'TLS 1.3: a session that goes on has a ticket for the next time';
     unlike client($server, "R\n$last", '-tls1_2', '-no_ign_eof'), qr/^HTTP\/1\.1 200/m, 'renegotiation is not done';
 
     # What is no TLS
