@@ -87,7 +87,9 @@ $(BUILD)/%.o: %.c
 COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/*.c)))
 collect: $(COLLECT)
 $(COLLECT): collect/%: collect/%.c $(wildcard collect/*.h)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm $(LDLIBS)
+collect/witness: LDFLAGS += -Wl,--no-warnings
+collect/witness: LDLIBS = -lssl -lcrypto
 
 # Servers that die of one request, for the study `crash`: see common/fault.h.
 crash:

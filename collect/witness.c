@@ -8,24 +8,33 @@
  * off (the client asks again, a millisecond later), and ends after --seconds, also when nobody
  * answers.
  *
+ * With --tls it speaks HTTPS, each time by a new session, or by one that is resumed; with --udp a
+ * request is a datagram, and so is its reply. A datagram that is not answered within --timeout is
+ * lost, and the client asks again, by another socket, so that no late reply is taken for another.
+ *
  * With --fault PATH one client asks for that path after half of the replies (or --after): the
  * request that a server made for this study dies of. From then on it watches how long it takes
  * until every client was served again. When none is for --patience, none will be.
  *
  * It prints one line: `witness`, and
  *   seconds complete lost refused unanswered non2xx length again_ms
- *   mean sd min p50 p90 p95 p99 max bytes
+ *   mean sd min p50 p90 p95 p99 max bytes wrong resumed protocol
  * complete    replies that are whole
- * lost        requests whose first try was refused or cut off, without the fatal one
+ * lost        requests whose first try was refused, cut off or (UDP) not answered in time, without
+ *             the fatal one
  * refused     tries that found nobody
  * unanswered  requests that still waited when the time was over; they count among the times (in
  *             milliseconds, from the first try on) with their wait so far
  * length      of the last whole reply
  * again_ms    from the fatal request until every client had a reply to a request that it made after
  *             the server broke that connection; `never`, or `-` without a fault
+ * wrong       replies that are not as long as they say, or not as long as the first, and datagrams
+ *             that are no reply
+ * resumed     handshakes of a resumed session; protocol: the version of TLS; `-` without it
  * The status is 3 when the fatal request was answered.
  */
 #include "reply.h"
+#include "wire.h"
 
 #include <arpa/inet.h>
 #include <err.h>
@@ -43,11 +52,13 @@
 
 enum { CLIENTS_MOST = 4096, REQUESTS_MOST = 10000000, READ_BYTES = 65536, EVENTS = 256 };
 static const double RETRY_SECONDS = 0.001;
+/* After as long the kernel sends a lost TCP segment again, at the earliest. */
+static const double TIMEOUT_SECONDS = 0.2;
 
-enum state { RESTING, CONNECTING, ASKED };
+enum state { RESTING, GREETING, ASKED };
 
 struct client {
-    int socket;
+    struct wire wire;
     enum state state;
     bool fatal, asking, failed, served_again;
     double first; /* when its request was first tried, */
@@ -57,13 +68,13 @@ struct client {
 };
 
 struct witness {
-    long requests, after, begun, complete, lost, refused, unanswered, non2xx;
+    long requests, after, begun, complete, lost, refused, unanswered, non2xx, wrong, resumed;
     int concurrency, again_count;
     long long length, bytes;
-    double seconds, patience, start, last_reply, fatal_sent, broken, again;
+    double seconds, patience, timeout, start, last_reply, fatal_sent, broken, again;
     bool fault_done, answered_fault, never;
-    const char *path, *fault;
-    struct sockaddr_in server;
+    const char *path, *fault, *protocol;
+    struct wires wires;
     int events;
     struct client *clients;
     double *times;
@@ -76,6 +87,9 @@ static const char usage[] =
     "  --requests N      so many replies (1000)\n"
     "  --concurrency N   clients at once (1)\n"
     "  --seconds S       not longer than this (10)\n"
+    "  --tls HOW         by TLS, each session `new`, or `resumed` by a ticket\n"
+    "  --udp             a datagram for each request, and one for its reply\n"
+    "  --timeout MS      a datagram that is not answered by then is lost (200)\n"
     "  --fault PATH      one client asks for PATH, which the server dies of,\n"
     "  --after N         after so many replies (half of them)\n"
     "  --patience MS     how long nobody may be answered after that (1000)\n";
@@ -92,15 +106,13 @@ static double now(void)
 static void client_watch(struct witness *witness, struct client *client, uint32_t events, int how)
 {
     struct epoll_event event = {.events = events, .data.ptr = client};
-    if (epoll_ctl(witness->events, how, client->socket, &event) < 0)
+    if (epoll_ctl(witness->events, how, client->wire.socket, &event) < 0)
         err(1, "epoll");
 }
 
 static void client_rest(struct client *client)
 {
-    if (client->socket >= 0)
-        close(client->socket);
-    client->socket = -1;
+    wire_close(&client->wire);
     client->state = RESTING;
 }
 
@@ -129,34 +141,56 @@ static void client_refused(struct witness *witness, struct client *client)
 static void client_ask(struct witness *witness, struct client *client)
 {
     char request[512];
-    int error = 0, length;
-    socklen_t size = sizeof(error);
-    getsockopt(client->socket, SOL_SOCKET, SO_ERROR, &error, &size);
-    length = snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n",
-                      client->fatal ? witness->fault : witness->path);
+    const char *path = client->fatal ? witness->fault : witness->path;
+    int version = witness->wires.kind == WIRE_UDP; /* a datagram is never a connection that stays */
+    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
+                          path, version);
     if (client->fatal)
         witness->fatal_sent = now();
-    if (error || send(client->socket, request, (size_t)length, MSG_NOSIGNAL) != length) {
-        client_refused(witness, client);
-        return;
-    }
     client->state = ASKED;
-    client_watch(witness, client, EPOLLIN, EPOLL_CTL_MOD);
+    if (!wire_send(&client->wire, request, length))
+        client_refused(witness, client);
+}
+
+/* Goes on with connecting, and asks when that is done. */
+static void client_greet(struct witness *witness, struct client *client)
+{
+    switch (wire_greet(&client->wire)) {
+    case WIRE_WANTS_READ:
+        client_watch(witness, client, EPOLLIN, EPOLL_CTL_MOD);
+        break;
+    case WIRE_WANTS_WRITE:
+        client_watch(witness, client, EPOLLOUT, EPOLL_CTL_MOD);
+        break;
+    case WIRE_FAILED:
+        client_refused(witness, client);
+        break;
+    case WIRE_READY:
+        if (client->wire.tls)
+            witness->protocol = SSL_get_version(client->wire.tls);
+        witness->resumed += wire_resumed(&client->wire);
+        client_watch(witness, client, EPOLLIN, EPOLL_CTL_MOD);
+        client_ask(witness, client);
+    }
 }
 
 static void client_try(struct witness *witness, struct client *client)
 {
+    bool fresh = client->wire.socket < 0;
     client->tried = now();
     reply_begin(&client->reply);
-    client->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (client->socket < 0)
-        err(1, "cannot make a socket");
-    client->state = CONNECTING;
-    if (connect(client->socket, (struct sockaddr *)&witness->server, sizeof(witness->server)) < 0 &&
-        errno != EINPROGRESS)
+    if (fresh && !wire_open(&witness->wires, &client->wire)) {
         client_refused(witness, client);
-    else
+        return;
+    }
+    client->state = GREETING;
+    if (witness->wires.kind != WIRE_UDP) {
         client_watch(witness, client, EPOLLOUT, EPOLL_CTL_ADD);
+        return;
+    }
+    if (fresh)
+        client_watch(witness, client, EPOLLIN, EPOLL_CTL_ADD);
+    client_ask(witness, client);
 }
 
 /* Notes that a client was served again after the server broke the fatal connection. */
@@ -171,27 +205,52 @@ static void client_served_again(struct witness *witness, struct client *client)
 
 static void client_answered(struct witness *witness, struct client *client)
 {
+    const struct reply *reply = &client->reply;
+    if (reply->body != reply->length ||
+        (witness->complete > 0 && !client->fatal && reply->body != witness->length))
+        witness->wrong++;
     witness->complete++;
-    witness->length = client->reply.body;
-    witness->bytes += client->reply.body + (long long)client->reply.head_bytes;
+    witness->length = reply->body;
+    witness->bytes += reply->body + (long long)reply->head_bytes;
     witness->last_reply = now();
-    if (client->reply.status < 200 || client->reply.status > 299)
+    if (reply->status < 200 || reply->status > 299)
         witness->non2xx++;
     if (client->fatal)
         witness->answered_fault = true;
     if (witness->time_count < witness->requests)
         witness->times[witness->time_count++] = (now() - client->first) * 1000;
     client_served_again(witness, client);
-    client_rest(client);
+    if (witness->wires.kind == WIRE_UDP)
+        client->state = RESTING;
+    else
+        client_rest(client);
     client->asking = client->fatal = false;
+}
+
+/* All of a reply, or nothing of it. */
+static void client_take_datagram(struct witness *witness, struct client *client, const char *bytes,
+                                 ssize_t count)
+{
+    if (count < 0)
+        client_refused(witness, client);
+    else if (reply_take(&client->reply, bytes, (size_t)count) && reply_whole(&client->reply))
+        client_answered(witness, client);
+    else {
+        witness->wrong++;
+        client_failed(witness, client);
+    }
 }
 
 static void client_read(struct witness *witness, struct client *client)
 {
     static char bytes[READ_BYTES];
-    ssize_t count = recv(client->socket, bytes, sizeof(bytes), 0);
+    ssize_t count = wire_receive(&client->wire, bytes, sizeof(bytes));
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (witness->wires.kind == WIRE_UDP) {
+        client_take_datagram(witness, client, bytes, count);
+        return;
+    }
     if (count > 0 && reply_take(&client->reply, bytes, (size_t)count))
         return;
     if (count == 0 && reply_whole(&client->reply))
@@ -226,11 +285,32 @@ static void client_begin(struct witness *witness, struct client *client)
     client_try(witness, client);
 }
 
+/* Gives up a datagram that is not answered in time. Returns the milliseconds that the others have.
+ */
+static int clients_forget(struct witness *witness)
+{
+    int wait = 100;
+    double time = now();
+    if (witness->wires.kind != WIRE_UDP)
+        return wait;
+    for (int i = 0; i < witness->concurrency; i++) {
+        struct client *client = &witness->clients[i];
+        double left = client->tried + witness->timeout - time;
+        if (client->state != ASKED)
+            continue;
+        if (left <= 0)
+            client_failed(witness, client);
+        else if (left * 1000 < wait)
+            wait = (int)(left * 1000) + 1;
+    }
+    return wait;
+}
+
 /* Whoever rests begins a new request, or tries the old one again. Returns the milliseconds until
  * somebody wants to. */
 static int clients_wake(struct witness *witness)
 {
-    int wait = 100;
+    int wait = clients_forget(witness);
     double time = now();
     for (int i = 0; i < witness->concurrency; i++) {
         struct client *client = &witness->clients[i];
@@ -268,8 +348,8 @@ static void witness_run(struct witness *witness)
         int count = epoll_wait(witness->events, events, EVENTS, wait);
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;
-            if (client->state == CONNECTING)
-                client_ask(witness, client);
+            if (client->state == GREETING)
+                client_greet(witness, client);
             else if (client->state == ASKED)
                 client_read(witness, client);
         }
@@ -322,7 +402,8 @@ static void witness_tell(const struct witness *witness)
     static const double shares[] = {0, 0.5, 0.9, 0.95, 0.99, 1};
     for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
         printf(" %.3f", percentile(witness, shares[i]));
-    printf(" %lld\n", witness->bytes);
+    printf(" %lld %ld %ld %s\n", witness->bytes, witness->wrong, witness->resumed,
+           witness->protocol);
 }
 
 /* ---- begin ---- */
@@ -337,43 +418,82 @@ static long number(const char *text, long least, long most, const char *what)
     return value;
 }
 
+static void take_tls(struct wires *wires, const char *how)
+{
+    if (strcmp(how, "new") != 0 && strcmp(how, "resumed") != 0)
+        errx(2, "--tls is new or resumed, not '%s'", how);
+    wires->kind = WIRE_TLS;
+    wires->resume = strcmp(how, "resumed") == 0;
+}
+
+static void option_take(struct witness *witness, int option, const char *text)
+{
+    switch (option) {
+    case 'n':
+        witness->requests = number(text, 1, REQUESTS_MOST, "--requests");
+        break;
+    case 'c':
+        witness->concurrency = (int)number(text, 1, CLIENTS_MOST, "--concurrency");
+        break;
+    case 's':
+        witness->seconds = (double)number(text, 1, 86400, "--seconds");
+        break;
+    case 'f':
+        witness->fault = text;
+        break;
+    case 'a':
+        witness->after = number(text, 0, REQUESTS_MOST, "--after");
+        break;
+    case 'p':
+        witness->patience = (double)number(text, 1, 3600000, "--patience") / 1000;
+        break;
+    case 'u':
+        witness->wires.kind = WIRE_UDP;
+        break;
+    case 't':
+        witness->timeout = (double)number(text, 1, 60000, "--timeout") / 1000;
+        break;
+    case 'e':
+        take_tls(&witness->wires, text);
+        break;
+    default:
+        fputs(usage, option == 'h' ? stdout : stderr);
+        exit(option == 'h' ? 0 : 2);
+    }
+}
+
 static void options_take(struct witness *witness, int count, char *arguments[])
 {
-    static const struct option table[] = {
-        {"requests", required_argument, NULL, 'n'}, {"concurrency", required_argument, NULL, 'c'},
-        {"seconds", required_argument, NULL, 's'},  {"fault", required_argument, NULL, 'f'},
-        {"after", required_argument, NULL, 'a'},    {"patience", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"requests", required_argument, NULL, 'n'},
+                                          {"concurrency", required_argument, NULL, 'c'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"fault", required_argument, NULL, 'f'},
+                                          {"after", required_argument, NULL, 'a'},
+                                          {"patience", required_argument, NULL, 'p'},
+                                          {"udp", no_argument, NULL, 'u'},
+                                          {"timeout", required_argument, NULL, 't'},
+                                          {"tls", required_argument, NULL, 'e'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    bool udp = false, tls = false;
     for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;) {
-        switch (option) {
-        case 'n':
-            witness->requests = number(optarg, 1, REQUESTS_MOST, "--requests");
-            break;
-        case 'c':
-            witness->concurrency = (int)number(optarg, 1, CLIENTS_MOST, "--concurrency");
-            break;
-        case 's':
-            witness->seconds = (double)number(optarg, 1, 86400, "--seconds");
-            break;
-        case 'f':
-            witness->fault = optarg;
-            break;
-        case 'a':
-            witness->after = number(optarg, 0, REQUESTS_MOST, "--after");
-            break;
-        case 'p':
-            witness->patience = (double)number(optarg, 1, 3600000, "--patience") / 1000;
-            break;
-        default:
-            fputs(usage, option == 'h' ? stdout : stderr);
-            exit(option == 'h' ? 0 : 2);
-        }
+        udp = udp || option == 'u';
+        tls = tls || option == 'e';
+        option_take(witness, option, optarg);
     }
+    if (udp && tls)
+        errx(2, "--udp and --tls do not go together");
+    if (witness->timeout > 0 && !udp)
+        errx(2, "--timeout is for --udp: a connection ends by itself");
+    if (witness->timeout <= 0)
+        witness->timeout = TIMEOUT_SECONDS;
 }
 
 static void witness_open(struct witness *witness)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_IGN); /* of a TLS connection that was cut off */
+    wires_open(&witness->wires);
     if (witness->after < 0)
         witness->after = witness->requests / 2;
     witness->events = epoll_create1(EPOLL_CLOEXEC);
@@ -382,19 +502,24 @@ static void witness_open(struct witness *witness)
     if (witness->events < 0 || !witness->clients || !witness->times)
         err(1, "cannot make %d clients", witness->concurrency);
     for (int i = 0; i < witness->concurrency; i++)
-        witness->clients[i].socket = -1;
+        witness->clients[i].wire.socket = -1;
 }
 
 int main(int count, char *arguments[])
 {
-    struct witness witness = {
-        .requests = 1000, .concurrency = 1, .seconds = 10, .patience = 1, .after = -1, .again = -1};
+    struct witness witness = {.requests = 1000,
+                              .concurrency = 1,
+                              .seconds = 10,
+                              .patience = 1,
+                              .after = -1,
+                              .again = -1,
+                              .protocol = "-"};
     options_take(&witness, count, arguments);
     if (count - optind != 2) {
         fputs(usage, stderr);
         return 2;
     }
-    witness.server = (struct sockaddr_in){
+    witness.wires.server = (struct sockaddr_in){
         .sin_family = AF_INET,
         .sin_port = htons((in_port_t)number(arguments[optind], 1, 65535, "PORT")),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -403,6 +528,9 @@ int main(int count, char *arguments[])
     witness_run(&witness);
     qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);
     witness_tell(&witness);
+    for (int i = 0; i < witness.concurrency; i++)
+        wire_end(&witness.clients[i].wire);
+    wires_close(&witness.wires);
     free(witness.times);
     free(witness.clients);
     if (witness.answered_fault)
