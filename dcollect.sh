@@ -36,7 +36,8 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --keepalive off,on               many requests on a connection
   --calls 1,2,5                    requests per connection (httperf)
   --processors all,1,2             what the server is held to; the load gets the rest
-  --scheme http,https   --protocol simple,persistent,pipelined   --service files,sized
+  --scheme http,https,udp   --protocol simple,persistent,pipelined   --service files,sized
+  --certificate p256,rsa2048   --sessions new,resumed      of https (resumed: witness)
   --load ab,httperf,wrk,witness    the load generator
   --idle 0,100   --slow 0,10       clients that hold a connection meanwhile: silent; a byte a second
 and for every run:
@@ -99,10 +100,8 @@ build() {
         cat "$work/make" >&2
         complain 1 'the servers do not build'
     fi
-    if [[ ! -e $project/certificate/key.pem ]] && cut -f10 "$plan" | grep -qx https; then
-        install_missing openssl:openssl || exit 1
-        make -s -C "$project" certificate >&2 || complain 1 'there is no certificate for https'
-    fi
+    # For the certificates, which each study makes anew.
+    if cut -f10 "$plan" | grep -qx https; then install_missing openssl:openssl || exit 1; fi
     # Servers that die of one request, for a study with a fault.
     if [[ $(study_key "$study_file" fault) ]] && ! make -s -C "$project" crash >"$work/make" 2>&1; then
         cat "$work/make" >&2
@@ -186,10 +185,10 @@ while (($#)); do
         fi
         ;;
     --resume=*) resume=${argument#*=} ;;
-    --servers | --files | --concurrency | --requests | --repetitions | --keepalive | --calls | --processors | --scheme | --protocol | \
+    --servers | --files | --concurrency | --requests | --repetitions | --keepalive | --calls | --processors | --scheme | --certificate | --sessions | --protocol | \
         --service | --load | --idle | --slow | --baseline | --rate | --duration | --timeout | --seed | --output | \
         --servers=* | --files=* | --concurrency=* | --requests=* | --repetitions=* | --keepalive=* | --calls=* | --processors=* | \
-        --scheme=* | --protocol=* | --service=* | --load=* | --idle=* | --slow=* | --baseline=* | --rate=* | --duration=* | --timeout=* | --seed=* | --output=*)
+        --scheme=* | --certificate=* | --sessions=* | --protocol=* | --service=* | --load=* | --idle=* | --slow=* | --baseline=* | --rate=* | --duration=* | --timeout=* | --seed=* | --output=*)
         name=${argument%%=*} name=${name#--}
         if [[ $argument == *=* ]]; then
             value=${argument#*=}

@@ -56,6 +56,7 @@ BEGIN {
             }
             for (i = 1; i <= slices; i++) {
                 split("", cells)
+                if (lacks_levels(level["server", s], members[slice[i], 1])) continue
                 for (c = 1; c <= size[slice[i]]; c++) cells[c] = members[slice[i], c]
                 for (m = 1; m <= measure_count; m++) add_mean(measure[m], level["server", s], slice[i], cells, size[slice[i]])
                 add_control(level["server", s], slice[i], cells, size[slice[i]])

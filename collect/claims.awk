@@ -391,71 +391,6 @@ function fixed_cost(server,    n, b, i, v, points, px, py, line, values, k) {
     return 1
 }
 
-# Our servers against Apache at so many calls per connection: a part for each.
-function against_apache(calls, protocols, more, rule, a, b,    apache, i, server, p, words, n, protocol, only) {
-    apache = server_named("apache-prefork")
-    if (apache == "" || !level_seen["calls", calls]) return
-    protocol = ""
-    n = split(protocols, words, " ")
-    for (p = 1; p <= n && protocol == ""; p++) if (level_seen["protocol", words[p]]) protocol = words[p]
-    only = server_named("iterative")
-    for (i = 1; i <= level_count["server"]; i++) {
-        server = level["server", i]
-        if (server ~ /^(apache|nginx|lighttpd|floor)/ || (rule == "ahead" && only != "" && server != only)) continue
-        part_servers("claim", server, apache, "rps", "calls=" calls (protocol == "" ? "" : " protocol=" protocol) more,
-            ", " factor_value("calls", calls) (protocol == "" ? "" : ", " factor_value("protocol", protocol)), rule, a, b)
-    }
-}
-
-function claim_R3_1() {
-    claim_begin("R3.1", "performance testing report", "The simple server is faster than Apache at one call per connection.")
-    against_apache(1, "simple persistent pipelined", "", "ahead")
-    claim_end()
-}
-
-function claim_R3_3() {
-    claim_begin("R3.3", "performance testing report", "At two calls per connection persistent is well ahead of Apache.")
-    against_apache(2, "persistent pipelined", "", "above", 1.1)
-    claim_end()
-}
-
-function claim_R3_4(    i, label, other, calls) {
-    claim_begin("R3.4", "performance testing report",
-        "At five calls and 1,000 connections persistent needs about 132 s, Apache 0.2 s. Reading: head and body in two writes, with Nagle’s algorithm waiting for a delayed acknowledgement, some 40 ms a time.")
-    against_apache(5, "persistent pipelined", level_seen["requests", 1000] ? " requests=1000" : "", "below", 0.1)
-    calls = highest("calls")
-    for (i = 1; i <= level_count["server"]; i++) {
-        label = level["server", i]
-        if (label !~ /\+split/) continue
-        other = without_mistake(label)
-        part_servers("reading", label, other, "rps", "calls=" calls, (level_count["calls"] > 1 ? ", " factor_value("calls", calls) : ""), "below", 0.5)
-        if (longer(label, other, "calls=" calls))
-            part_add("reading", label " - " other ", mean time of a request" (level_count["calls"] > 1 ? ", " factor_value("calls", calls) : ""), "ms", "within", 20, 60)
-        part_servers("reading", label, other, "server_cpu_us", "calls=" calls, ", so that it waits and does not work", "below", 10)
-    }
-    claim_end()
-}
-
-# How much longer a request to server a takes than one to b, in milliseconds, over the picked cells, into test.
-function longer(a, b, conditions,    n, i, ca, cb, block, va, vb, k, sum, values, count) {
-    n = pick(conditions " server=" a, picked)
-    count = 0
-    for (block = 1; block <= blocks; block++) {
-        k = sum = 0
-        for (i = 1; i <= n; i++) {
-            ca = picked[i]
-            cb = cell_like(ca, "server", b)
-            if (!cb || (va = measured(ca, block, "mean_ms")) == "" || (vb = measured(cb, block, "mean_ms")) == "") continue
-            sum += va - vb
-            k++
-        }
-        if (k) values[++count] = sum / k
-    }
-    if (count < 2) return 0
-    paired_test(values, count, test)
-    return 1
-}
-
 # Process control of a server over that of another, each averaged over all cells within a block, into test.
 function control_share(server, other,    n, b, v, w, values, k) {
     n = pick("server=" other, picked)
@@ -585,15 +520,12 @@ BEGIN {
         else if (id == "R1.5") claim_R1_5()
         else if (id == "R2.1") claim_R2_1()
         else if (id == "R2.2") claim_R2_2()
-        else if (id == "R3.1") claim_R3_1()
-        else if (id == "R3.3") claim_R3_3()
-        else if (id == "R3.4") claim_R3_4()
         else if (id == "UNP.1") claim_UNP_1()
         else if (id == "UNP.2") claim_UNP_2()
         else if (id == "E07.1") claim_E07_1()
         else if (id == "CF.1") claim_CF_1()
         else if (id == "A/A") claim_same()
-        else if (!claim_of_others(id)) {
+        else if (!claim_of_others(id) && !claim_of_protocols(id)) {
             claim_begin(id, "-", "-")
             parts_missing = "no test of this claim is written"
             claim_end()

@@ -330,11 +330,7 @@ function labels_write(p, low, high, y_log, rows,    s, n, i, j, k, order, y, gap
 function add_series(s, first, value, low, high, spread, unit,    i, c, x, n, text, bar_low, bar_high) {
     n = x_name == "" ? 1 : level_count[x_name]
     for (i = 1; i <= n; i++) {
-        c = cell_like(first, "server", level["server", s])
-        if (c && x_name != "") {
-            key_cell = c
-            c = cell_like(key_cell, x_name, level[x_name, i])
-        }
+        c = x_name == "" ? cell_like(first, "server", level["server", s]) : at_level(first, level["server", s], i)
         if (!c || sum[c, value] == "-" || sum[c, value] == "") continue
         x = x_name == "" ? s : level[x_name, i]
         bar_low = bar_high = sum[c, value]
@@ -381,9 +377,8 @@ function server_panels(first, text, value, spread, unit,    g, s, i, c) {
 }
 
 # The cell like another one, of this server, at the i-th value of the x axis; 0 if there is none.
-function at_level(first, server, i,    c) {
-    c = cell_like(first, "server", server)
-    return c ? cell_like(c, x_name, level[x_name, i]) : 0
+function at_level(first, server, i) {
+    return cell_of(first, server, level[x_name, i])
 }
 
 # The share of the busiest worker of each crew, in percent, and what it would be if all had the same.
@@ -431,51 +426,81 @@ function even_of(p,    s, c, workers) {
     return workers ? 100 / workers : 0
 }
 
-# One bar a server, the cheapest first: server CPU per request, averaged over the x axis.
-function bars_figure(file, base, of, first, text,    s, n, i, j, key, v, order, mean, server, path, high, step, widest, blocks_of) {
-    key = average_key(first)
-    n = high = widest = 0
-    for (s = 1; s <= level_count["server"]; s++) {
-        server = level["server", s]
-        if (!(("server_cpu_us", server, key, "mean") in average)) continue
-        mean[server] = average["server_cpu_us", server, key, "mean"] + 0
-        if (average["server_cpu_us", server, key, "high"] + 0 > high) high = average["server_cpu_us", server, key, "high"] + 0
-        if (length(server) > widest) widest = length(server)
-        blocks_of = average["server_cpu_us", server, key, "blocks"]
-        order[++n] = server
-        for (j = n; j > 1 && mean[order[j - 1]] > mean[server]; j--) order[j] = order[j - 1]
-        order[j] = server
-    }
-    if (n < 2) return
-    # One whose interval is far wider than all bars are long does not set the scale.
-    if (high > 1.5 * mean[order[n]]) high = 1.5 * mean[order[n]]
-    figure = base
+# Adds a bar to the figure of bars: the CPU time per request of a server in the slice of cell c. Returns whether there is one.
+function bar_add(server, c, name, tint,    key) {
+    key = average_key(c)
+    if (!(("server_cpu_us", server, key, "mean") in average)) return 0
+    bar[++bars, "name"] = name
+    bar[bars, "mean"] = average["server_cpu_us", server, key, "mean"] + 0
+    bar[bars, "low"] = average["server_cpu_us", server, key, "low"] + 0
+    bar[bars, "high"] = average["server_cpu_us", server, key, "high"] + 0
+    bar[bars, "tint"] = tint
+    bars_blocks = average["server_cpu_us", server, key, "blocks"]
+    return 1
+}
+
+# Puts the last bar where it belongs: the cheapest first.
+function bar_sort(    j, k, n, fields, keep) {
+    n = split("name mean low high tint", fields, " ")
+    for (j = bars; j > 1 && bar[j - 1, "mean"] > bar[j, "mean"]; j--)
+        for (k = 1; k <= n; k++) { keep = bar[j, fields[k]]; bar[j, fields[k]] = bar[j - 1, fields[k]]; bar[j - 1, fields[k]] = keep }
+}
+
+# Writes that figure, with a legend of legend_name and legend_tint.
+function bars_write(name, kind, file, of, part_words, legends,    i, high, most, widest, v, path, title, subtitle, step) {
+    if (bars < 2) return
+    figure = name
     gsub(/[^A-Za-z0-9._~-]/, "_", figure)
+    high = most = widest = 0
+    for (i = 1; i <= bars; i++) {
+        if (bar[i, "high"] > high) high = bar[i, "high"]
+        if (bar[i, "mean"] > most) most = bar[i, "mean"]
+        if (length(bar[i, "name"]) > widest) widest = length(bar[i, "name"])
+    }
+    # One whose interval is far wider than all bars are long does not set the scale.
+    if (high > 1.5 * most) high = 1.5 * most
     path = out "/" figure ".dat"
-    for (i = 1; i <= n; i++) {
-        server = order[i]
-        v = average["server_cpu_us", server, key, "high"] + 0
-        printf "%d %.10g %.10g %.10g %d %s\n", i, mean[server], average["server_cpu_us", server, key, "low"], (v > high ? high : v),
-            group_tint(group_of[server]), double_quoted(server ": " estimate_text(mean[server], average["server_cpu_us", server, key, "low"], v) " µs/request") > path
+    for (i = 1; i <= bars; i++) {
+        v = bar[i, "high"]
+        printf "%d %.10g %.10g %.10g %d %s\n", i, bar[i, "mean"], bar[i, "low"], (v > high ? high : v), bar[i, "tint"],
+            double_quoted(bar[i, "name"] ": " estimate_text(bar[i, "mean"], bar[i, "low"], v) " µs/request") > path
     }
     close(path)
     path = out "/" figure ".gp"
     title = "Server CPU per request" of
-    subtitle = "Less is better. Geometric mean" (x_name == "" ? "" : " over " thousands(level_count[x_name]) " levels of " x_name) ", with its 95% interval from " plural(blocks_of, "block", "blocks") "."
-    printf "kind = 'bars'\ntitle_text = %s\nsubtitle_text = %s\npart_text = %s\n", quoted(title), quoted(subtitle), quoted(part_text[part] text) > path
-    printf "x_title = 'microseconds of CPU per request'\nbars = %d\nname_width = %d\ndata = %s\n", n, widest, quoted(figure ".dat") > path
+    subtitle = "Less is better. Geometric mean" (x_name == "" ? "" : " over " thousands(level_count[x_name]) " levels of " x_name) ", with its 95% interval from " plural(bars_blocks, "block", "blocks") "."
+    printf "kind = 'bars'\ntitle_text = %s\nsubtitle_text = %s\npart_text = %s\n", quoted(title), quoted(subtitle), quoted(part_words) > path
+    printf "x_title = 'microseconds of CPU per request'\nbars = %d\nname_width = %d\ndata = %s\n", bars, widest, quoted(figure ".dat") > path
     step = nice_step(high, 6)
     printf "x_high = %.10g\nx_tics = \"%s\"\n", high * 1.02, tics(0, high * 1.02, step) > path
-    printf "array name[%d]\narray value[%d]\n", n, n > path
-    for (i = 1; i <= n; i++) printf "name[%d] = %s\nvalue[%d] = %s\n", i, quoted(order[i]), i, quoted(human(mean[order[i]])) > path
-    printf "groups = %d\narray group_name[%d]\narray group_tint[%d]\n", group_count, group_count, group_count > path
-    for (i = 1; i <= group_count; i++) {
-        v = group_title[i]
-        sub(/, by .*/, "", v)
-        printf "group_name[%d] = %s\ngroup_tint[%d] = %d\n", i, quoted(v), i, group_tint(i) > path
-    }
+    printf "array name[%d]\narray value[%d]\n", bars, bars > path
+    for (i = 1; i <= bars; i++) printf "name[%d] = %s\nvalue[%d] = %s\n", i, quoted(bar[i, "name"]), i, quoted(human(bar[i, "mean"])) > path
+    printf "groups = %d\narray group_name[%d]\narray group_tint[%d]\n", legends, legends, legends > path
+    for (i = 1; i <= legends; i++) printf "group_name[%d] = %s\ngroup_tint[%d] = %d\n", i, quoted(legend_name[i]), i, legend_tint[i] > path
     close(path)
-    printf "%s\tbars\t%s\t%s\t%s\n", figure, file, title (part_text[part] == "" ? "" : ", " part_text[part]) ". " subtitle, part > (out "/list.tsv")
+    printf "%s\t%s\t%s\t%s\t%s\n", figure, kind, file, title (part_text[part] == "" ? "" : ", " part_text[part]) ". " subtitle, part > (out "/list.tsv")
+}
+
+# One bar a server, the cheapest first, averaged over the x axis.
+function bars_figure(file, base, of, first, text,    s, i) {
+    bars = 0
+    for (s = 1; s <= level_count["server"]; s++)
+        if (bar_add(level["server", s], first, level["server", s], group_tint(group_of[level["server", s]]))) bar_sort()
+    for (i = 1; i <= group_count; i++) {
+        legend_name[i] = group_title[i]
+        sub(/, by .*/, "", legend_name[i])
+        legend_tint[i] = group_tint(i)
+    }
+    bars_write(base, "bars", file, of, part_text[part] text, group_count)
+}
+
+# A bar for each server in each slice, in their order, where nothing is left for an x axis: ways to speak beside each other.
+function ways_figure(file, base, of, slices, first, text,    i, s, c) {
+    bars = 0
+    for (i = 1; i <= slices; i++)
+        for (s = 1; s <= level_count["server"]; s++) bar_add(level["server", s], first[i], text[i] "  " level["server", s], s)
+    for (s = 1; s <= level_count["server"]; s++) { legend_name[s] = level["server", s]; legend_tint[s] = s }
+    bars_write(base, "ways", file, of, part_text[part], level_count["server"])
 }
 
 # The colour of a group: grey the bare models, dark the servers of others.
@@ -497,6 +522,10 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     if (group_count) {
         averages_load(dir "/averages.tsv", part)
         for (i = 1; i <= slices; i++) bars_figure(file, base "bars" (slices > 1 ? "-" i : ""), of, first[i], text[i])
+    }
+    else if (x_name == "" && slices > 1 && count <= 8 && study["figure"] == "ways") {
+        averages_load(dir "/averages.tsv", part)
+        ways_figure(file, base "ways", of, slices, first, text)
     }
     # On an axis of servers there is a place for each.
     if (x_name == "") group_count = 0
@@ -582,8 +611,7 @@ function time_figure(file, base, title, runs, hollow_text, slices, first, text, 
 function add_range(s, first,    i, c, v) {
     for (i = 1; i <= level_count[x_name]; i++) {
         v = level[x_name, i]
-        c = cell_like(first, "server", level["server", s])
-        c = c ? cell_like(c, x_name, v) : 0
+        c = at_level(first, level["server", s], i)
         if (!c || sum[c, "rps_min"] == "-") continue
         range[panels] = range[panels] sprintf("%s %.10g %.10g\n", v, sum[c, "rps_min"], sum[c, "rps_max"])
         if (sum[c, "rps_max"] > panel_high[panels]) panel_high[panels] = sum[c, "rps_max"]

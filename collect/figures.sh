@@ -54,7 +54,7 @@ bars_text() {
     echo
     # shellcheck disable=SC2016 # these are awk's
     "${AWK:-awk}" -v width="${COLUMNS:-80}" '
-        { value[NR] = $2; name[NR] = $6; gsub(/[":]/, "", name[NR]) }
+        { value[NR] = $2; name[NR] = $0; sub(/^[^"]*"/, "", name[NR]); sub(/: [^:]*$/, "", name[NR]) }
         $2 > most { most = $2 }
         length(name[NR]) > longest { longest = length(name[NR]) }
         END {
@@ -71,7 +71,7 @@ if [[ $terminal ]]; then
     # The main figure: of the kind that the study says, or else the first.
     wanted=$(sed -n 's/^[ \t]*figure:[ \t]*//p' "$dir/study.txt" | tail -n 1)
     IFS=$'\t' read -r name kind _ < <(awk -F '\t' -v kind="$wanted" '$2 == kind { print; exit }' "$work/list.tsv"; cat "$work/list.tsv") || exit 0
-    if [[ $kind == bars ]]; then
+    if [[ $kind == bars || $kind == ways ]]; then
         bars_text "$work/$name"
         exit
     fi

@@ -105,6 +105,7 @@ function read_witness(    line, f) {
         rps = complete / seconds
         mean = f[10]; sd = f[11]; least = f[12]; p50 = f[13]; p90 = f[14]; p95 = f[15]; p99 = f[16]; most = f[17]
         rate = f[18] / 1024 / seconds
+        wrong = f[19]; resumed = f[20]
     }
 }
 
@@ -115,6 +116,10 @@ function verdict() {
     if (words != "") return words
     if (witnessed()) {
         if (non2xx > 0) return non2xx " non-2xx"
+        if (wrong > 0) return wrong " wrong replies"
+        if (scheme != "http" && complete + 0 == 0) return "no request completed"
+        if (sessions == "new" && resumed > 0 || sessions == "resumed" && resumed < complete - concurrency)
+            return resumed " of " complete " sessions were resumed"
         return size != "-" && bytes != "-" && size != bytes ? "length " size " instead of " bytes : "yes"
     }
     if (own[8] == "no") return "server died"

@@ -12,8 +12,11 @@
 #          Not with --hog, which binds each connection to a port before it connects, and spins for up to a minute when ports
 #          wait out their time; the kernel, left alone, gives a port again for another server at once.
 #          httperf never sleeps, so its own CPU time says nothing and is not recorded, and it wants a processor for itself.
+#          It resumes no TLS session, or only between the calls of what it calls a session, before each of which it waits for its
+#          clock, a millisecond and more.
 # witness  our own (witness.c): as ab, but it ends after `duration` seconds, and survives refusals, resets and silence. With a
-#          `fault` it asks for /crash after so many replies. What it could not get is a result, not an invalid run.
+#          `fault` it asks for /crash after so many replies. What it could not get is a result, not an invalid run. The only one
+#          that resumes sessions, and that speaks UDP.
 # wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not apply.
 
 load_list='ab httperf wrk witness'
@@ -43,6 +46,8 @@ load_command() {
         ;;
     witness)
         load_argv=("$project/collect/witness" --requests "$requests" --concurrency "$concurrency" --seconds "${duration:-2}")
+        if [[ $scheme == https ]]; then load_argv+=(--tls "$sessions"); fi
+        if [[ $scheme == udp ]]; then load_argv+=(--udp); fi
         if [[ ${fault:-} ]]; then load_argv+=(--fault /crash --after "$fault"); fi
         load_argv+=("${address##*:}" "/$file")
         ;;
@@ -58,6 +63,7 @@ load_command() {
 # Prints the measured columns of a run, from `seconds` on. `length` is what the document must have.
 load_row() {
     "${AWK:-awk}" -v generator="$load" -v want="$requests" -v calls="$calls" -v bytes="$bytes" -v limit="${timeout:-60}" \
+        -v scheme="$scheme" -v sessions="${sessions:--}" -v concurrency="$concurrency" \
         -v in_turn="$((concurrency == 1 && ${rate:-0} == 0))" -v words="$4" -v switches="${5:-}" -v crowd="${6:-}" \
         -v out="$1" -v percentiles="$2" -v result="$3" -f "$project/collect/load.awk"
 }

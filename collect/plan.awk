@@ -89,16 +89,19 @@ function possible(    i, at) {
     if (now["load"] == "ab" && now["concurrency"] + 0 > now["requests"] + 0) { too_few++; return 0 }
     if ((now["load"] == "ab" || now["load"] == "witness") && now["calls"] + 0 > 1) { no_calls++; return 0 }
     if (now["load"] == "witness" && now["keepalive"] == "on") { no_keepalive++; return 0 }
+    if (now["scheme"] == "udp" && now["load"] != "witness") { no_datagrams++; return 0 }
+    if (now["scheme"] == "https" && now["sessions"] == "resumed" && now["load"] != "witness") { no_tickets++; return 0 }
     if (now["idle"] + 0 > 0 && now["slow"] + 0 > 0) { too_mixed++; return 0 }
     if (now["processors"] != "all" && machine && now["processors"] + 0 > machine) { too_many++; return 0 }
     return 1
 }
 
-# The value of a factor in this cell. wrk runs for a time, not for a number of requests; httperf at a concurrency above 1 opens
+# The value of a factor in this cell. A certificate and sessions are of HTTPS alone. wrk runs for a time, not for a number of requests; httperf at a concurrency above 1 opens
 # so many connections at once, and no more, whatever the number of requests (see load.sh).
 function applying(name) {
     if (name == "requests" && now["load"] == "wrk") return "-"
     if (name == "requests" && now["load"] == "httperf" && now["concurrency"] + 0 > 1) return "-"
+    if ((name == "certificate" || name == "sessions") && now["scheme"] != "https") return "-"
     return now[name]
 }
 
@@ -118,8 +121,8 @@ function expand(f,    i, line, k) {
 }
 
 BEGIN {
-    factors = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow", factor, " ")
-    split("fork thread|small.txt big.txt|1-30|1000|1|off|http|pipelined|files|all|ab|0|0", usual, "|")
+    factors = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow certificate sessions", factor, " ")
+    split("fork thread|small.txt big.txt|1-30|1000|1|off|http|pipelined|files|all|ab|0|0|p256|new", usual, "|")
     for (i = 1; i <= factors; i++) index_of[factor[i]] = i
     n = split("name title question source servers files repetitions baseline claims quick rate duration timeout idle-timeout request-timeout fault seed", words, " ")
     for (i = 1; i <= n; i++) key_known[words[i]] = 1
@@ -149,20 +152,24 @@ END {
     repetitions = positive("repetitions", "repetitions" in study ? study["repetitions"] : 32)
     if ("duration" in study) positive("duration", study["duration"])
     if ("rate" in study) positive("rate", study["rate"])
-    if ("parts" in study && study["parts"] != "one") fail("parts: `" study["parts"] "` is not one")
+    if ("parts" in study && study["parts"] != "one") parts_check(study["parts"])
     if ("fresh" in study && study["fresh"] != "yes") fail("fresh: `" study["fresh"] "` is not yes")
     if ("idle-timeout" in study) positive("idle-timeout", study["idle-timeout"])
     if ("request-timeout" in study) positive("request-timeout", study["request-timeout"])
     if ("fault" in study && count["load"] == 1 && level["load", 1] != "witness") fail("fault: only the witness survives a server that dies")
     if ("fault" in study) positive("fault", study["fault"])
     check("keepalive", "off|on")
-    check("scheme", "http|https")
+    check("scheme", "http|https|udp")
+    check("certificate", "p256|rsa2048")
+    check("sessions", "new|resumed")
     check("protocol", "simple|persistent|pipelined")
     check("load", "ab|httperf|wrk|witness")
     expand(1)
     if (too_few) left_out("ab cannot have more connections at once than requests", too_few)
     if (too_many) left_out("this machine has " machine " processors", too_many)
     if (too_mixed) left_out("idle and slow clients are not held at the same time", too_mixed)
+    if (no_datagrams) left_out("only the witness speaks UDP", no_datagrams)
+    if (no_tickets) left_out("only the witness resumes sessions", no_tickets)
     if (no_keepalive && !wheres) fail("keepalive: the witness has a connection for each request")
     if (no_calls && !wheres) fail("calls: ab and the witness have no calls per connection; take httperf")
     if (!cells) fail("no cell is left")
@@ -180,6 +187,12 @@ END {
         }
         for (i = 1; i <= cells; i++) print ++run "\t" block "\t" i "\t" cell[i]
     }
+}
+
+function parts_check(text,    n, i, words) {
+    gsub(/,/, " ", text)
+    n = split(text, words, " ")
+    for (i = 1; i <= n; i++) if (!(words[i] in index_of)) fail("parts: `" words[i] "` is not one, and no factor")
 }
 
 # Says which cells are left out, in one line also where no other cell is left.

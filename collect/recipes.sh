@@ -86,7 +86,7 @@ recipe_options() {
 }
 
 # Sets recipe_argv, the command that runs LABEL in the foreground, and for a peer writes its configuration into FOLDER.
-# Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers. Where the study sets
+# Reads the factors of the cell: file scheme certificate protocol service keep bytes workers documents; port is for peers. Where the study sets
 # idle_timeout and request_timeout, in seconds, all servers get them.
 recipe_command() {
     local label=$1 folder=$2 port=$3 name options=()
@@ -105,8 +105,9 @@ recipe_command() {
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
         if [[ $service != files ]]; then options+=(--service "$service"); fi
         if [[ $scheme == https ]]; then
-            options+=(--tls --cert "$project/certificate/cert.pem" --key "$project/certificate/key.pem")
+            options+=(--tls --cert "$work/certificates/$certificate/cert.pem" --key "$work/certificates/$certificate/key.pem")
         fi
+        if [[ $scheme == udp ]]; then options+=(--udp); fi
         if [[ ${idle_timeout:-} ]]; then options+=(--idle-timeout "$idle_timeout"); fi
         if [[ ${request_timeout:-} ]]; then options+=(--request-timeout "$request_timeout"); fi
         recipe_argv=("${SERVER_FOLDER:-$project}/${name}_server" --root "$documents" --stats "$folder/stats" "${options[@]}" 0)
@@ -120,8 +121,16 @@ recipe_user() {
 }
 
 recipe_nginx() {
-    local folder=$1 port=$2 user
+    local folder=$1 port=$2 user tls=''
     user=$(recipe_user)
+    # As ours: TLS 1.2 and 1.3, tickets and no cache of sessions, P-256 and X25519 before others.
+    if [[ $scheme == https ]]; then
+        tls=" ssl;
+        ssl_certificate $work/certificates/$certificate/cert.pem;
+        ssl_certificate_key $work/certificates/$certificate/key.pem;
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_session_tickets on"
+    fi
     cat >"$folder/nginx.conf" <<END
 daemon off;
 worker_processes $workers;
@@ -144,7 +153,7 @@ http {
     uwsgi_temp_path $folder/uwsgi;
     scgi_temp_path $folder/scgi;
     server {
-        listen 127.0.0.1:$port backlog=$recipe_backlog;
+        listen 127.0.0.1:$port backlog=$recipe_backlog$tls;
         root $documents;
     }
 }

@@ -100,9 +100,55 @@ function abstract(    p, text) {
         groups_find()
         if (part_count > 1) paragraph("**Part " p "** (" part_text[p] "):")
         abstract_part()
+        if ((text = schemes_text()) != "") paragraph(text)
     }
+    if ((text = lost_text()) != "") paragraph(text)
     text = bound_text()
     if (text != "") paragraph(text)
+}
+
+# What another scheme costs each server: its CPU time per request over that by the first scheme, in the same cells; a sentence for each
+# kind of it. And what was lost by UDP.
+function schemes_text(    c, base, server, s, k, key, kinds, kind, n, total, first, list, text, m) {
+    if (level_count["scheme"] < 2 || !has_level("scheme", "http")) return ""
+    for (c = 1; c <= cell_count; c++) {
+        if (part_of[c] != part || cell[c, "scheme"] == "http" || !(base = cell_by_http(c))) continue
+        if (!(sum[c, "server_cpu_us_mean"] > 0) || !(sum[base, "server_cpu_us_mean"] > 0)) continue
+        key = with_comma(with_comma(factor_value("scheme", cell[c, "scheme"]), factor_value("certificate", cell[c, "certificate"])), factor_value("sessions", cell[c, "sessions"]))
+        if (!(key in first)) { first[key] = 1; kind[++kinds] = key }
+        n[key, cell[c, "server"]]++
+        total[key, cell[c, "server"]] += log(sum[c, "server_cpu_us_mean"] / sum[base, "server_cpu_us_mean"])
+    }
+    for (k = 1; k <= kinds; k++) {
+        m = 0
+        for (s = 1; s <= level_count["server"]; s++) {
+            server = level["server", s]
+            if (n[kind[k], server]) list[++m] = "**" server "** " factor_text(exp(total[kind[k], server] / n[kind[k], server]))
+        }
+        text = text (k == 1 ? "Server CPU time per request, as a multiple of that by " factor_value("scheme", "http") ", geometric mean over the same cells: " : "; ") kind[k] ": " join_text(list, m)
+    }
+    return text == "" ? "" : text "."
+}
+
+# The cell like this one by plain HTTP; 0 if there is none.
+function cell_by_http(c,    f, key) {
+    key = ""
+    for (f = 1; f <= factor_count; f++)
+        key = key (f > 1 ? "\t" : "") (factor[f] == "scheme" ? "http" : factor[f] ~ /^(certificate|sessions)$/ ? "-" : cell[c, factor[f]])
+    return key in cell_at ? cell_at[key] : 0
+}
+
+# How many requests by UDP were lost at first.
+function lost_text(    c, lost, all) {
+    lost = all = 0
+    for (c = 1; c <= cell_count; c++) {
+        if (cell[c, "scheme"] != "udp" || sum[c, "lost"] == "" || sum[c, "lost"] == "-") continue
+        lost += sum[c, "lost"] * sum[c, "n"]
+        all += cell[c, "requests"] * sum[c, "n"]
+    }
+    if (!all) return ""
+    return "Of " thousands(all) " requests by UDP " (lost >= 0.5 ? thousands(lost) " (" percent_text(lost / all) ") were" : "none was") " not answered in time at the first try" \
+        (lost >= 0.5 ? "; they were asked again, and their times count from the first try on." : ".")
 }
 
 function abstract_part(    s, k, server, list, n, best, worst, text, others) {
@@ -281,7 +327,7 @@ function ranges(    s, text) {
 function where_text(i,    f, text) {
     text = ""
     for (f = 2; f <= factor_count; f++)
-        if (level_count[factor[f]] > 1) text = text (text == "" ? "" : ", ") factor_value(factor[f], comparison[i, factor[f]], comparison[i, "load"])
+        if (level_count[factor[f]] > 1) text = with_comma(text, factor_value(factor[f], comparison[i, factor[f]], comparison[i, "load"]))
     return text == "" ? "" : " (" text ")"
 }
 
@@ -371,7 +417,7 @@ function method_section(    f, runs, n, i, most, tests) {
     say("| factor | values |\n| --- | --- |")
     part_leave()
     for (f = 1; f <= factor_count; f++)
-        if (factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
+        if ((factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) && (factor[f] !~ /^(certificate|sessions)$/ || has_level("scheme", "https"))) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
     paragraph((part_count > 1 ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
@@ -388,7 +434,7 @@ function method_section(    f, runs, n, i, most, tests) {
     paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
 
-function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope, key) {
+function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope, key, lacking, asked) {
     scope = x_name == "" ? "cell" : "x"
     if (group_count) averages_load(dir "/averages.tsv", part)
     slices = slices_of("", first, text)
@@ -398,15 +444,17 @@ function overall_table(    first, text, slices, i, s, server, c, k, n, total, cp
     for (i = 1; i <= slices; i++)
         for (s = 1; s <= level_count["server"]; s++) {
             server = level["server", s]
-            n = total = cpu = cpus = peak = peaks = 0
+            n = total = cpu = cpus = peak = peaks = asked = 0
             for (x = 1; x <= (x_name == "" ? 1 : level_count[x_name]); x++) {
-                c = cell_like(first[i], "server", server)
-                if (c && x_name != "") c = cell_like(c, x_name, level[x_name, x])
+                c = at_x(first[i], server, x)
                 if (!c) continue
+                asked = 1
                 if (sum[c, "rps_mean"] > 0) { n++; total += log(sum[c, "rps_mean"]) }
                 if (sum[c, "server_cpu_us_mean"] > 0) { cpus++; cpu += log(sum[c, "server_cpu_us_mean"]) }
                 if (sum[c, "peak_kib_max"] != "-" && sum[c, "peak_kib_max"] + 0 > peak) { peaks = 1; peak = sum[c, "peak_kib_max"] + 0 }
             }
+            if (!asked) continue
+            if (x_name != "" && n && lacks_levels(server, first[i])) { n = cpus = 0; lacking = 1 }
             # The same averages as in the bars.
             if (group_count) key = average_key(first[i])
             if (group_count && ("rps", server, key, "mean") in average) { n = 1; total = log(average["rps", server, key, "mean"]) }
@@ -416,6 +464,7 @@ function overall_table(    first, text, slices, i, s, server, c, k, n, total, cp
                 (server == baseline ? "1" : ratio_cell(find_comparison(scope, "server_cpu_us", server, first[i]))) " | " (peaks ? human(peak / 1024) : "–") " |")
         }
     say("")
+    if (lacking) paragraph("A dash: not measured at all values, so that there is no average like the others'; the ratio is over those where it was.")
 }
 
 # Requests per second of a cell, with its spread; an asterisk where the load generator is the limit.
@@ -465,32 +514,30 @@ function speed_rows(first,    s, x, c, k) {
 }
 
 # The table of every cell of a slice, folded away.
-function slice_table(first, text,    s, x, c, line, rows, columns) {
+function slice_table(first, text,    s, x, c, line, rows, columns, lost) {
     columns = level_count["server"]
     say("<details><summary>All cells" (text == "" ? "" : ": " text) "</summary>\n")
     if (group_count) speed_rows(first)
     else speed_columns(first)
     rows = x_name == "" ? 1 : level_count[x_name]
     say("")
-    line = "| " (x_name == "" ? "" : x_name " | ") "server | CPU, µs/request | p50, ms | p95, ms | p99, ms | switches/request, voluntary | involuntary | peak memory, MiB | load generator's CPU |"
+    lost = cell[first, "scheme"] == "udp"
+    line = "| " (x_name == "" ? "" : x_name " | ") "server | CPU, µs/request | p50, ms | p95, ms | p99, ms | " (lost ? "lost, of a run | " : "") "switches/request, voluntary | involuntary | peak memory, MiB | load generator's CPU |"
     say(line)
-    say("| " (x_name == "" ? "" : "---: | ") "--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    say("| " (x_name == "" ? "" : "---: | ") "--- | ---: | ---: | ---: | ---: | " (lost ? "---: | " : "") "---: | ---: | ---: | ---: |")
     for (x = 1; x <= rows; x++)
         for (s = 1; s <= columns; s++) {
             c = at_x(first, level["server", s], x)
             if (!c) continue
             say("| " (x_name == "" ? "" : thousands(level[x_name, x]) " | ") level["server", s] " | " human(sum[c, "server_cpu_us_mean"]) \
                 (sum[c, "server_cpu_us_sd"] == "-" ? "" : " ± " human(sum[c, "server_cpu_us_sd"])) " | " human(sum[c, "p50_ms"]) " | " human(sum[c, "p95_ms"]) " | " human(sum[c, "p99_ms"]) \
-                " | " human(sum[c, "voluntary"]) " | " human(sum[c, "involuntary"]) " | " (sum[c, "peak_kib"] == "-" ? "–" : human(sum[c, "peak_kib"] / 1024)) \
+                (lost ? " | " human(sum[c, "lost"]) : "") " | " human(sum[c, "voluntary"]) " | " human(sum[c, "involuntary"]) " | " (sum[c, "peak_kib"] == "-" ? "–" : human(sum[c, "peak_kib"] / 1024)) \
                 " | " (sum[c, "load_cpu"] == "-" ? "–" : sprintf("%.0f%%", sum[c, "load_cpu"] * 100)) (client_bound(c) ? " \\*" : "") " |")
         }
     say("\n</details>\n")
 }
 
-function at_x(first, server, x,    c) {
-    c = cell_like(first, "server", server)
-    return c && x_name != "" ? cell_like(c, x_name, level[x_name, x]) : c
-}
+function at_x(first, server, x) { return x_name == "" ? cell_like(first, "server", server) : cell_of(first, server, level[x_name, x]) }
 
 function results_section(    i, j, file, first, text, slices, alone) {
     if (study_kind() != "") { others_results(); return }
@@ -505,6 +552,7 @@ function results_section(    i, j, file, first, text, slices, alone) {
         file = level["file", i]
         if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file "\n")
         figure_for("bars", file)
+        figure_for("ways", file)
         figure_for("requests", file)
         figure_for("ratio", file)
         figure_for("cpu", file)

@@ -281,7 +281,7 @@ memory_of_idle() {
     printf -v idle_kib '%s%d.%03d' "$sign" $((gained / idle)) $((gained * 1000 / idle % 1000))
 }
 
-declare -A failures=() document_bytes=()
+declare -A failures=() document_bytes=() certificate_kind=([p256]=RSA= [rsa2048]=RSA=2048)
 own_us=0
 
 # Sets us.
@@ -303,7 +303,7 @@ run_one() {
     if [[ $keepalive == on || $calls -gt 1 ]]; then keep=yes; fi
     place
     # A server that held many connections keeps some of the memory.
-    key="$server $scheme $protocol $service $processors $idle $slow"
+    key="$server $scheme $certificate $protocol $service $processors $idle $slow"
     if [[ $server == floor-* ]]; then
         key+=" $bytes $keep"
         if [[ $bytes == - ]]; then words="there is no document $file"; fi
@@ -316,7 +316,7 @@ run_one() {
     if [[ ! $words && ! ${server_pid[$key]:-} ]]; then
         if ((${failures[$key]:-0} >= 3)); then
             words='server does not start'
-        elif ! server_start "$key" "$server"; then
+        elif ! certificate_make || ! server_start "$key" "$server"; then
             words=$server_problem
             failures[$key]=$((${failures[$key]:-0} + 1))
             say "run $run: $words"
@@ -375,6 +375,17 @@ run_one() {
     own_us=$((own_us + ${EPOCHREALTIME/./} - before_us - us))
 }
 
+# Makes the certificate of the cell, where it needs one and there is none yet: for this study alone, nobody's own.
+certificate_make() {
+    local folder=$work/certificates/$certificate
+    if [[ $scheme != https || -e $folder/cert.pem ]]; then return 0; fi
+    mkdir -p "$work/certificates"
+    if ! make -s -C "$project" certificate CERTIFICATE="$folder" "${certificate_kind[$certificate]}" >"$work/make" 2>&1; then
+        server_problem="no certificate: $(tail -n 1 "$work/make")"
+        return 1
+    fi
+}
+
 # Keeps the configuration that a peer was started with, once.
 publish() {
     local name from=$work/server.$server_number file_from
@@ -389,8 +400,8 @@ publish() {
 mkdir -p "$dir/configurations"
 last_block=''
 for planned in "${plan[@]:1}"; do
-    IFS=$'\t' read -r run block _ server file concurrency requests calls keepalive scheme protocol service processors load idle slow <<<"$planned"
-    idle=${idle:-0} slow=${slow:-0}
+    IFS=$'\t' read -r run block _ server file concurrency requests calls keepalive scheme protocol service processors load idle slow certificate sessions <<<"$planned"
+    idle=${idle:-0} slow=${slow:-0} certificate=${certificate:--} sessions=${sessions:--}
     if [[ ${finished[$run]:-} ]]; then continue; fi
     if [[ $block != "$last_block" ]]; then
         if [[ $last_block ]]; then progress block "$last_block"; fi

@@ -61,7 +61,8 @@ server_wait() {
         if [[ ! ${server_url[$key]} ]] && read -r line <"$out" && [[ $line =~ https?://[^\ ]* ]]; then
             server_url[$key]=${BASH_REMATCH[0]}
         fi
-        if [[ ${server_url[$key]} == https:* || (${server_url[$key]} && $(server_ask "${server_url[$key]}" "$path") == HTTP/*) ]]; then
+        # Where TLS is spoken the answer is that this is none.
+        if [[ ${server_url[$key]} && $(server_ask "${server_url[$key]}" "$path") == HTTP/* ]]; then
             return 0
         fi
         if ! server_running "$pid"; then break; fi
@@ -76,8 +77,8 @@ server_start() {
     local -a hold=()
     name=$(recipe_name "$label")
     peer=$(recipe_needs "$label")
-    if [[ $peer && $scheme == https ]]; then
-        server_problem="$name is set up for http only"
+    if [[ $peer && $scheme != http && "$name $scheme" != 'nginx https' ]]; then
+        server_problem="$name is not set up for $scheme"
         return 1
     fi
     if [[ ${server_processors:-} ]]; then hold=(--processors "$server_processors"); fi
@@ -89,7 +90,7 @@ server_start() {
         server_url[$key]=''
         if [[ $peer ]]; then
             port=$(server_free_port)
-            server_url[$key]="http://127.0.0.1:$port/"
+            server_url[$key]="${scheme/udp/http}://127.0.0.1:$port/"
         fi
         recipe_command "$label" "$folder" "$port"
         server_group[$key]=$server_number

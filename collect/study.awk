@@ -22,7 +22,7 @@ function trim(text) {
 }
 
 function study_load(path,    line, at, status) {
-    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow", factor, " ")
+    factor_count = split("server file concurrency requests calls keepalive scheme protocol service processors load idle slow certificate sessions", factor, " ")
     while ((status = (getline line < path)) > 0) {
         sub(/^[ \t]*#.*/, "", line)
         sub(/[ \t]#.*/, "", line)
@@ -84,9 +84,9 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
     study_known()
 }
 
-# Results of the time before there were clients that hold connections know nothing of them.
+# Results of the time before a factor came know nothing of it: the last ones are the latest.
 function factors_drop(column) {
-    while (factor_count && (factor[factor_count] == "idle" || factor[factor_count] == "slow") && !(factor[factor_count] in column))
+    while (factor_count && factor[factor_count] ~ /^(idle|slow|certificate|sessions)$/ && !(factor[factor_count] in column))
         delete factor[factor_count--]
 }
 
@@ -177,6 +177,24 @@ function cell_like(c, name, value,    key, f) {
     return key in cell_at ? cell_at[key] : 0
 }
 
+# Whether a server was not asked at some value of the x axis where the baseline was, all else being as in cell c: an average over that
+# axis would be one of other requests.
+function lacks_levels(server, c,    i) {
+    for (i = 1; i <= level_count[x_name]; i++) {
+        if (!cell_of(c, baseline, level[x_name, i])) continue
+        if (!cell_of(c, server, level[x_name, i])) return 1
+    }
+    return 0
+}
+
+# The cell like c of this server at this value of the x axis; 0 if there is none.
+function cell_of(c, server, value,    f, key) {
+    key = ""
+    for (f = 1; f <= factor_count; f++)
+        key = key (f > 1 ? "\t" : "") (factor[f] == "server" ? server : factor[f] == x_name ? value : cell[c, factor[f]])
+    return key in cell_at ? cell_at[key] : 0
+}
+
 # The valid run of a cell in a block that has a number above zero in this column, as that number; else "".
 function measured(c, block, name,    i) {
     if (!((c, block) in run_at)) return ""
@@ -197,7 +215,8 @@ function client_bound(c,    b, v, n, sum) {
 #
 # A study need not be a full factorial: a server with an option may belong to another than the baseline, and a factor may vary for
 # some servers alone. Such a study falls into parts, each of which is a full factorial (or cannot be split any more) with a
-# baseline of its own. An ordinary study has one part, and so has one that says `parts: one`.
+# baseline of its own. An ordinary study has one part, and so has one that says `parts: one`; with `parts: load scheme` there is a
+# part for each combination of those factors, and the study's baseline is that of all of them.
 
 # The server that a server is compared with: `fork` for fork~2 and fork+option, where the study has that; a server that others
 # are compared with in this way stands for itself; the rest are compared with the study's baseline.
@@ -217,34 +236,28 @@ function parts_find(    i, c, list) {
     for (i = 1; i <= all_servers; i++) all_server[i] = level["server", i]
     part_count = 0
     root_known[baseline] = baseline
-    if (study["parts"] == "one") {
-        part_count = 1
-        part_text[1] = ""
-        for (c = 1; c <= cell_count; c++) { cell[c, "root"] = baseline; part_of[c] = 1 }
-        return
-    }
     for (c = 1; c <= cell_count; c++) {
-        cell[c, "root"] = study_kind() == "" ? root_of(cell[c, "server"]) : baseline
+        cell[c, "root"] = study_kind() == "" && study["parts"] == "" ? root_of(cell[c, "server"]) : baseline
         list[c] = c
     }
+    part_words = study["parts"] == "one" ? 0 : study["parts"] != "" ? study_list("parts", part_word) : \
+        split("root load protocol service scheme keepalive processors calls requests idle slow", part_word, " ")
     part_split(list, cell_count, 0)
 }
 
 # Makes parts of the cells list[1..n], which are alike in the first `at` of the factors that parts are split by.
-function part_split(list, n, at,    words, count, name, i, c, value, values, seen, group, size) {
-    count = split("root load protocol service scheme keepalive processors calls requests idle slow", words, " ")
-    if (at >= 1 && (at >= count || is_factorial(list, n))) {
+function part_split(list, n, at,    name, i, c, value, values, seen, group, size) {
+    if (at >= part_words || (at >= 1 && study["parts"] == "" && is_factorial(list, n))) {
         part_count++
         part_text[part_count] = ""
         for (i = 1; i <= n; i++) part_of[list[i]] = part_count
         for (i = 1; i <= at; i++) {
-            value = cell[list[1], words[i]]
-            if (part_varies[words[i]])
-                part_text[part_count] = part_text[part_count] (part_text[part_count] == "" ? "" : ", ") factor_value(words[i], value, cell[list[1], "load"])
+            name = part_word[i]
+            if (part_varies[name]) part_text[part_count] = with_comma(part_text[part_count], factor_value(name, cell[list[1], name], cell[list[1], "load"]))
         }
         return
     }
-    name = words[at + 1]
+    name = part_word[at + 1]
     values = 0
     for (i = 1; i <= n; i++) {
         c = list[i]
@@ -330,7 +343,7 @@ function plain_name(server) {
 
 # Of the servers of the part: group_count, 0 where they are few; group_title[g], group_size[g], group_member[g, i],
 # group_of[server], group_place[server], and group_label[server], its name beside the title of the group.
-function groups_find(    i, n, server, name, with_options, ways, key, group) {
+function groups_find(    i, n, server, name, with_options, ways, spoken, key, group) {
     group_count = 0
     n = level_count["server"]
     if (n <= 8) return
@@ -339,6 +352,7 @@ function groups_find(    i, n, server, name, with_options, ways, key, group) {
         name = plain_name(server)
         if (server != name) with_options[name]++
         if (server ~ /\+accept=/) ways[name]++
+        if (server ~ /\+protocol=[a-z]+$/) spoken[name]++
     }
     for (i = 1; i <= n; i++) {
         server = level["server", i]
@@ -347,12 +361,13 @@ function groups_find(    i, n, server, name, with_options, ways, key, group) {
         if (!(key in group)) {
             group[key] = ++group_count
             group_size[group_count] = 0
-            group_title[group_count] = key (ways[key] ? ", by way to accept" : "")
+            group_title[group_count] = key (ways[key] ? ", by way to accept" : spoken[key] ? ", by protocol" : "")
         }
         group_of[server] = group[key]
         group_place[server] = ++group_size[group[key]]
         group_member[group[key], group_place[server]] = server
         group_label[server] = server
+        if (key == name && spoken[name] == with_options[name]) group_label[server] = substr(server, index(server, "=") + 1)
         if (key == name && ways[name] && ways[name] == with_options[name]) {
             # Without a word all wait at one listener.
             group_label[server] = server == name ? "shared" : substr(server, index(server, "=") + 1)

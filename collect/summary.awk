@@ -57,7 +57,7 @@ BEGIN {
     runs_load("-")
     full_count = split("rps server_cpu_us", full, " ")
     means_count = split("mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms seconds kbytes_s voluntary involuntary peak_kib load_cpu" \
-        ("busiest" in column ? " workers busiest" : "") ("idle_kib" in column ? " idle_kib" : ""), means, " ")
+        (has_level("scheme", "udp") ? " lost" : "") ("busiest" in column ? " workers busiest" : "") ("idle_kib" in column ? " idle_kib" : ""), means, " ")
     split("n mean sd median low high min max", parts, " ")
 
     for (f = 1; f <= factor_count; f++) printf "%s\t", factor[f]

@@ -77,7 +77,7 @@ function slices_of(file, slice_first, slice_text,    c, f, name, key, text, seen
             name = factor[f]
             if (name == x_name || level_count[name] < 2 || (file != "" && name == "file")) continue
             key = key "\t" cell[c, name]
-            text = text (text == "" ? "" : ", ") factor_value(name, cell[c, name], cell[c, "load"])
+            text = with_comma(text, factor_value(name, cell[c, name], cell[c, "load"]))
         }
         if (key in seen) continue
         seen[key] = 1

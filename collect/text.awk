@@ -79,10 +79,15 @@ function join_text(list, n,    i, out) {
     return out
 }
 
+# Two texts with a comma between, where both say something.
+function with_comma(text, more) { return text (text == "" || more == "" ? "" : ", ") more }
+
 # A factor's value in words: requests 1000 -> "1,000 requests". A number of requests that is not set: wrk runs for a time, and
 # httperf opens as many connections as come at once, and no more.
 function factor_value(name, v, load) {
     if (v == "-" && name == "requests") return load == "wrk" ? "for a time" : load == "httperf" ? "all at once" : "any number of requests"
+    # What there is of HTTPS alone.
+    if (v == "-" && (name == "certificate" || name == "sessions")) return ""
     if (v == "-") return name " not set"
     if (name == "concurrency") return "concurrency " v
     if (name == "requests") return thousands(v) (connections_counted() ? " connection" : " request") (v == 1 ? "" : "s")
@@ -94,10 +99,14 @@ function factor_value(name, v, load) {
     if (name == "load") return "load by " v
     if (name == "idle") return v == 0 ? "no idle connections" : plural(v, "idle connection", "idle connections")
     if (name == "slow") return v == 0 ? "no slow clients" : plural(v, "slow client", "slow clients")
-    if (name == "root") return v
-    if (name == "file") return v
+    if (name == "scheme") return v == "udp" ? "UDP" : v == "https" ? "HTTPS" : has_level("scheme", "udp") ? "TCP" : "HTTP"
+    if (name == "certificate") return v == "p256" ? "P-256" : v == "rsa2048" ? "RSA-2048" : v
+    if (name == "sessions") return v " sessions"
     return v
 }
+
+# Whether a value of a factor occurs in the study.
+function has_level(name, v) { return (name, v) in level_seen }
 
 # httperf counts connections where the others count requests.
 function connections_counted() { return level_count["load"] == 1 && level["load", 1] == "httperf" }
