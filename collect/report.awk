@@ -423,6 +423,10 @@ function method_section(    f, runs, n, i, most, tests) {
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
         plural(most, "start is", "starts are") " sampled. Client and server share this machine, over its loopback interface.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
+    if (has_level("scheme", "udp"))
+        paragraph("By UDP a request is a datagram, and so is its reply. One that is not answered within 200 ms is lost, and is asked again from another port; its time counts from the first try on. What is lost is a result, and no reason not to count a run; a wrong reply is one. By TCP the same client opens a connection for each request.")
+    if (has_level("scheme", "https"))
+        paragraph("Keys and certificates were made for this study. All clients and servers may speak TLS 1.2 and 1.3, and so speak 1.3; no client checks the certificate. New sessions are whole handshakes; of resumed ones a run counts only if all but each client's first came back with a ticket." (has_level("load", "httperf") ? " httperf makes a new session for each connection; it can resume them only between the calls of what it calls a session, before each of which it waits for its clock, so it was not asked to." : ""))
     part_enter(1)
     if (study_kind() != "") others_method()
     tests = 0

@@ -113,7 +113,7 @@ function connections_counted() { return level_count["load"] == 1 && level["load"
 
 # The unit of the x axis.
 function x_title(name) {
-    if (name == "concurrency") return "concurrency (connections at once)"
+    if (name == "concurrency") return has_level("scheme", "udp") ? "concurrency (clients at once)" : "concurrency (connections at once)"
     if (name == "requests") return connections_counted() ? "connections in all" : "requests in all"
     if (name == "calls") return "calls per connection"
     if (name == "processors") return "processors of the server"

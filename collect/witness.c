@@ -285,11 +285,10 @@ static void client_begin(struct witness *witness, struct client *client)
     client_try(witness, client);
 }
 
-/* Gives up a datagram that is not answered in time. Returns the milliseconds that the others have.
- */
-static int clients_forget(struct witness *witness)
+/* Gives up datagrams that were not answered in time. Returns the milliseconds until one of the
+ * others is late, or until somebody asks again, and at most `wait`. */
+static int clients_forget(struct witness *witness, int wait)
 {
-    int wait = 100;
     double time = now();
     if (witness->wires.kind != WIRE_UDP)
         return wait;
@@ -298,9 +297,10 @@ static int clients_forget(struct witness *witness)
         double left = client->tried + witness->timeout - time;
         if (client->state != ASKED)
             continue;
-        if (left <= 0)
+        if (left <= 0) {
             client_failed(witness, client);
-        else if (left * 1000 < wait)
+            wait = 1;
+        } else if (left * 1000 < wait)
             wait = (int)(left * 1000) + 1;
     }
     return wait;
@@ -310,7 +310,7 @@ static int clients_forget(struct witness *witness)
  * somebody wants to. */
 static int clients_wake(struct witness *witness)
 {
-    int wait = clients_forget(witness);
+    int wait = 100;
     double time = now();
     for (int i = 0; i < witness->concurrency; i++) {
         struct client *client = &witness->clients[i];
@@ -344,7 +344,7 @@ static void witness_run(struct witness *witness)
     struct epoll_event events[EVENTS];
     witness->start = now();
     while (!is_over(witness)) {
-        int wait = clients_wake(witness);
+        int wait = clients_forget(witness, clients_wake(witness));
         int count = epoll_wait(witness->events, events, EVENTS, wait);
         for (int i = 0; i < count; i++) {
             struct client *client = events[i].data.ptr;

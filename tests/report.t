@@ -133,6 +133,12 @@ my @expected = (
     [['--kind', 'mistakes', '--blocks', 8], 'R3.4', 'holds', 'two writes'],
     [['--kind', 'persistent', '--blocks', 8], 'R3.4', 'holds', 'slow at five calls'],
     [['--kind', 'persistent', '--blocks', 8], 'R3.3', 'does not hold', 'fork is not ahead of apache at two calls'],
+    (map { [['--kind', 'protocols', '--blocks', 9], @$_] } ['R3.1', 'holds', 'simple ahead of apache'], ['R3.2', 'holds', 'nothing to gain with one call'],
+        ['R3.3', 'holds', 'persistent ahead of apache'], ['R3.4', 'does not hold', 'nor slow at five calls'], ['R3.5', 'holds', 'a thread for each connection']),
+    (map { [['--kind', 'https', '--blocks', 9], @$_] } ['R4.1', 'holds', '15 times'], ['R4.2', 'holds', 'as many requests as one likes'],
+        ['TLS.1', 'holds', 'the event loop takes less than nginx'], ['TLS.2', 'holds', 'the thread little more'], ['TLS.3', 'holds', 'resumed, P-256, RSA']),
+    (map { [['--kind', 'udp', '--blocks', 9], @$_] } ['U1', 'holds', 'UDP takes less'], ['U2', 'does not hold', 'some is lost']),
+    [['--kind', 'udp', '--blocks', 4, '--slow', 0.1], 'U1', 'holds', 'of two slow ways, one is less so'],
     [['--blocks', 12], 'R1.3', 'does not hold', 'thread is ahead everywhere'],
     [['--blocks', 12], 'R1.5', 'does not hold', 'nothing grows, slows down or fails'],
     [['--kind', 'same-server', '--concurrency', 10], 'A/A', 'holds', 'a server against itself'],
@@ -156,6 +162,7 @@ sub cause {
 }
 is(cause('--kind mistakes --blocks 8', 'R2.1'), 'holds', 'R2.1: its supposed cause has a verdict of its own');
 is(cause('--kind requests', 'R2.2'), 'does not hold', 'R2.2 holds, but not for its supposed cause');
+is(cause('--kind protocols --blocks 9', 'R3.5'), 'holds', 'R3.5: it is the thread, and not the protocol');
 is(cause('--kind mistakes --blocks 8', 'R3.4'), 'nothing', 'R3.4: there only the cause was tested');
 
 # The whole machine slows down within each block: that is not held against the threads.
@@ -177,7 +184,7 @@ is(verdict($unknown, 'R9.9'), 'cannot tell', 'a claim without a test: cannot tel
 
 # --- studies of other shapes draw and report without a word ---
 
-for my $kind (qw(table1 processors requests persistent mistakes)) {
+for my $kind (qw(table1 processors requests persistent mistakes protocols https udp)) {
     my $other = invented("shape-$kind", '--kind', $kind, '--blocks', 3);
     stages($other, qw(summary compare figures report));
 }

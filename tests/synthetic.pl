@@ -4,8 +4,8 @@
 # usage:    tests/synthetic.pl [--kind KIND] [--seed N] [--blocks N] [--concurrency N] [--slow F] [--invalid N] DIR
 # example:  tests/synthetic.pl --kind same-server --slow 0.97 /tmp/folder
 #
-# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes, designs: the factors of the study of
-# that name. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
+# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes, designs, protocols, https, udp: the factors
+# of the study of that name. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
 # follow from simple models with log-normal noise; the same seed makes the same folder.
 use strict;
 use warnings;
@@ -43,6 +43,22 @@ my %studies = (
             return $cell->{load} eq 'ab' ? $cell->{calls} == 1 : $cell->{concurrency} == 1;
         }},
 );
+$studies{protocols} = {title => 'Protocols', source => 'performance testing report', claims => 'R3.1 R3.2 R3.3 R3.4 R3.5', parts => 'one',
+    server => [(map { my $model = $_; map { "$model+protocol=$_" } qw(simple persistent pipelined) } qw(iterative thread fork)), 'apache-prefork', 'apache-event'],
+    baseline => 'apache-prefork', concurrency => [1], requests => [10000, 100000], calls => [1, 2, 5], load => ['httperf'], file => ['small.txt'],
+    where => sub { ($_[0]{server} !~ /simple/ || $_[0]{calls} == 1) && ($_[0]{requests} == 10000 || $_[0]{server} =~ /iterative|thread.*pipe|prefork/) }};
+$studies{https} = {title => 'TLS', source => 'IERG 4180', claims => 'R4.1 R4.2 TLS.1 TLS.2 TLS.3', parts => 'load', figure => 'ways',
+    server => [qw(fork thread epoll nginx)], concurrency => [1, 10], requests => [2000, 10000, 100000], file => ['small.txt'], load => ['httperf', 'witness'],
+    scheme => ['http', 'https'], certificate => ['-', 'p256', 'rsa2048'], sessions => ['-', 'new', 'resumed'],
+    where => sub {
+        my $cell = shift;
+        return 0 if grep { ($_ eq '-') != ($cell->{scheme} eq 'http') } @$cell{qw(certificate sessions)};
+        return $cell->{concurrency} == 10 && $cell->{requests} == 2000 if $cell->{load} eq 'witness';
+        return $cell->{server} =~ /fork|thread/ && $cell->{concurrency} == 1 && $cell->{requests} > 2000 && $cell->{sessions} ne 'resumed'
+            && ($cell->{requests} == 10000 || $cell->{scheme} eq 'http' || "$cell->{server} $cell->{certificate}" eq 'thread p256');
+    }};
+$studies{udp} = {title => 'UDP', source => 'IERG 4180', claims => 'U1 U2', parts => 'one', figure => 'cpu', concurrency => [1, 10, 30], load => ['witness'],
+    scheme => ['http', 'udp'], file => ['small.txt']};
 $studies{designs} = {title => 'Every design', source => 'UNP', claims => 'UNP.1 UNP.2 E07.1 CF.1', file => ['small.txt'], parts => 'one',
     server => [qw(iterative fork thread), (map { ("epoll$_") } '', '+accept=reuseport'),
         (map { ("pool$_") } '', map { "+accept=$_" } qw(mutex queue reuseport)), (map { ("prefork$_") } '', map { "+accept=$_" } qw(lock mutex pass reuseport)),
@@ -57,6 +73,8 @@ my %factor = (server => ['fork', 'thread'], file => ['small.txt', 'big.txt'], co
     calls => [1], keepalive => ['off'], scheme => ['http'], protocol => ['pipelined'], service => ['files'],
     processors => ['all'], load => ['ab'], map { ref $study->{$_} eq 'ARRAY' ? ($_ => $study->{$_}) : () } keys %$study);
 my @factors = qw(server file concurrency requests calls keepalive scheme protocol service processors load);
+push @factors, qw(idle slow certificate sessions) if $kind =~ /^(https|udp)$/;
+$factor{$_} //= [/idle|slow/ ? 0 : '-'] for @factors;
 
 my @cells = ({});
 for my $name (@factors) {
@@ -71,7 +89,7 @@ my $servers = $study->{list} // join ' ', @{$factor{server}};
 open my $out, '>', "$folder/study.txt" or die "$folder/study.txt: $!\n";
 print $out "# invented data\nname: $kind\ntitle: $study->{title}\nquestion: ", $study->{question} // 'What is faster?', "\nsource: $study->{source}\nservers: $servers\n",
     "files: @{$factor{file}}\nconcurrency: @{$factor{concurrency}}\nrequests: @{$factor{requests}}\nrepetitions: $blocks\n",
-    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n", $study->{parts} ? "parts: $study->{parts}\n" : '';
+    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n", map { $study->{$_} ? "$_: $study->{$_}\n" : () } qw(parts figure);
 close $out;
 open $out, '>', "$folder/machine.tsv" or die "$folder/machine.tsv: $!\n";
 print $out "kernel\tLinux invented\nprocessors\t2\nmodel\tinvented | processor\nseed\t$seed\ncommand\t./dcollect.sh $kind\nstarted\t2026-01-01 12:00:00\n";
@@ -81,7 +99,7 @@ open my $plan, '>', "$folder/plan.tsv" or die "$folder/plan.tsv: $!\n";
 open my $runs, '>', "$folder/runs.tsv" or die "$folder/runs.tsv: $!\n";
 my @planned = (qw(run block order), @factors);
 my @measured = (qw(started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms
-    kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib), $kind eq 'designs' ? qw(workers busiest) : (), 'valid');
+    kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib), $kind eq 'designs' ? qw(workers busiest) : $kind eq 'udp' ? 'lost' : (), 'valid');
 print $plan join("\t", @planned), "\n";
 print $runs join("\t", @planned, @measured), "\n";
 my ($run, $clock) = (0, 0);
@@ -105,11 +123,17 @@ for my $block (1 .. $blocks) {
         $rps *= 0.02 if $kind eq 'persistent' && $cell->{protocol} eq 'persistent' && $cell->{calls} == 5 && $server !~ /apache/;
         my ($design) = $kind eq 'designs' ? grep { $server =~ $_->[0] } @designs : ();
         $rps = $design->[2] * $x / ($x + 0.8) if $design;
+        $rps = {iterative => 9000, thread => 8000, fork => 3000, apache => 6000}->{$server =~ s/\W.*//r} * (0.5 + 0.5 * $cell->{calls})
+            if $kind eq 'protocols';
+        my $tls = $cell->{scheme} ne 'https' ? 1 : ($cell->{certificate} eq 'p256' ? 12 : 15) * ($cell->{sessions} eq 'new' ? 1 : 0.7) * ($server eq 'nginx' ? 1.1 : 1);
+        $rps /= $tls;
+        $rps *= 1.2 if $cell->{scheme} eq 'udp';
         $rps *= $slow if $server eq $factor{server}[-1];
         $rps *= $weather * noise(0.03);
         my $length = $cell->{file} eq 'big.txt' ? 10000 : 1000;
         my $cpu = ($server =~ /fork/ ? 100 : 24) * ($length > 1000 ? 1.06 : 1) * noise(0.02);
         $cpu = $design->[1] * noise(0.02) if $design;
+        $cpu *= $tls * ($cell->{scheme} eq 'udp' ? 0.8 : 1) * ($server =~ /epoll|nginx/ ? 0.85 : 1);
         my $mean = 1000 * $x / $rps;
         my $peak = ($server =~ /joinable/ ? 2000 + 90 * $order : $server =~ /fork/ ? 3000 + 150 * $x : 2200 + 20 * $x) * noise(0.01);
         my $load = $rps / ($design ? 40000 : 31000) * noise(0.01);
@@ -121,6 +145,6 @@ for my $block (1 .. $blocks) {
             $spoil ? $cell->{requests} - 3 : $cell->{requests}, $spoil ? 3 : 0, 0, $length, sprintf('%.2f', $rps),
             (map { sprintf '%.3f', $mean * $_ } 1, 0.2, 0.3, 0.97, 1.2, 1.4, 1.9, 3.1), sprintf('%.2f', $rps * $length / 1000),
             sprintf('%.3f', $load > 1 ? 1 : $load), sprintf('%.2f', $cpu), sprintf('%.3f', 1.5 * noise(0.05)), sprintf('%.3f', 0.2 * noise(0.2)),
-            int $peak, ($design ? $design->[3] ? ($design->[3], sprintf '%.4f', $design->[4] * noise(0.01)) : ('-', '-') : ()), $spoil ? '3 failed requests' : 'yes'), "\n";
+            int $peak, ($design ? $design->[3] ? ($design->[3], sprintf '%.4f', $design->[4] * noise(0.01)) : ('-', '-') : ()), ($kind eq 'udp' ? int($x / 30) : ()), $spoil ? '3 failed requests' : 'yes'), "\n";
     }
 }
