@@ -23,13 +23,13 @@ believed_runs() {
     fi
 }
 
-# Runs awk scripts of this folder, given by name, on the folder of a run.
+# Runs awk scripts of this folder, given by name, on the folder of a run (their `dir`; `here` is this folder).
 awk_with() {
     local folder=$1 name
     local -a files=()
     shift
     for name in "$@"; do files+=(-f "$here/$name.awk"); done
-    "${AWK:-awk}" -v dir="$folder" "${files[@]}"
+    "${AWK:-awk}" -v dir="$folder" -v here="$here" "${files[@]}"
 }
 
 # Writes the standard output of a command to a file, whole or, when the command fails, not at all.
