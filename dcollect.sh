@@ -46,8 +46,8 @@ and for every run:
   --timeout S          a run that takes longer is invalid (60)
 
 report DIR builds figures and report of a results folder again, from its data alone.
-overview makes report/index.html, which leads to the published studies, and what the README
-shows of them.
+overview makes report/index.html, which leads to the published studies, report/claims.html, which
+has a verdict on each claim that they test, and what the README shows of them.
 
 Exit status: 0 done, 3 done, but some runs are invalid (their rows say why), 130 interrupted,
 2 wrong usage, 1 anything else.
