@@ -33,6 +33,8 @@ static void live(struct server *server, int number)
     server_child();
     if (getppid() == server->process) /* it may have ended before this child was tied to it */
         server->crew->work(&worker);
+    crew_free(server);
+    server_child_ends(server);
     _exit(0);
 }
 

@@ -68,8 +68,10 @@ void server_left(struct server *server);
 /* What a model's collect() says while there are children: so many milliseconds. */
 #define SERVER_COLLECT_SOON 100
 
-/* To be called in a child process first: it ends with its parent. */
+/* To be called in a child process first: it ends with its parent; */
 void server_child(void);
+/* and, in one that has served many connections, last: what it remembers is given back. */
+void server_child_ends(struct server *server);
 
 /* Counts a process or thread made. */
 void server_made(struct server *server);
