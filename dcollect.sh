@@ -8,6 +8,8 @@ export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=collect/scratch.sh
 . "$project/collect/scratch.sh"
+# shellcheck source=collect/stage.sh
+. "$project/collect/stage.sh"
 
 help() {
     cat <<'END'
@@ -58,8 +60,6 @@ complain() {
     echo "dcollect: $2" >&2
     exit "$1"
 }
-
-study_key() { awk -F ': *' -v key="$2" '{ sub(/[ \t]+#.*/, "") } $1 == key { sub(/^[^:]*:[ \t]*/, ""); value = $0 } END { print value }' "$1"; }
 
 list() {
     local file

@@ -28,10 +28,7 @@ if ((${#pages[@]} == 0)); then
     echo "overview.sh: $reports holds no report" >&2
     exit 1
 fi
-if ! command -v cmark-gfm >/dev/null; then
-    echo 'overview.sh: cmark-gfm is missing: apt-get install cmark-gfm' >&2
-    exit 1
-fi
+stage_needs cmark-gfm cmark-gfm
 
 # Studies that nobody has published yet.
 unpublished=()
@@ -51,8 +48,7 @@ verdicts() { # claims.md or claims.html
 page() { # TITLE COMMAND...: what a command prints in Markdown as a page
     local title=$1
     shift
-    "$@" | cmark-gfm --unsafe -e table |
-        "${AWK:-awk}" -v dir="$reports" -v template="$here/page.html" -v title="$title" -f "$here/page.awk"
+    "$@" | page_from "$title" "$reports"
 }
 stage_write "$reports/README.md" overview report.md claims.md "${pages[@]}" "${unpublished[@]}"
 stage_write "$reports/index.html" page 'What was measured' overview index.html claims.html "${pages[@]}" "${unpublished[@]}"
