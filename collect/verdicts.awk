@@ -232,12 +232,14 @@ function glance(    r, i, id, v, text) {
 }
 
 function legend() {
-    if (for_browser()) print "<details><summary>How a verdict is reached</summary>\n"
+    if (for_browser()) {
+        paragraph("In the drawings the band is where the claim would hold, the bar our interval, and the dot our estimate; each has a scale of its own.")
+        print "<details><summary>How a verdict is reached</summary>\n"
+    }
     else print "How a verdict is reached:\n"
     print "- ✓ **holds**: the whole 95% interval is where the claim says; ✗ **does not hold**: all of it is elsewhere; ? **cannot tell**: it reaches into both."
     print "- A claim of several parts holds when all of them do, and does not when one does not, unless it says otherwise. Its intervals are widened so that all of them hold together."
     print "- Where several studies test a claim, those that can tell count; ≠ **studies differ** where they contradict one another."
-    if (for_browser()) print "- In the drawings the band is where the claim would hold, the bar our interval, and the dot our estimate; each has a scale of its own."
     print "- A supposed cause is what a report’s own figures suggest. It is tested apart from the claim, by making the mistake on purpose: where it is **confirmed**, the mistake has that effect here; what happened there nobody can measure any more.\n"
     if (for_browser()) print "</details>\n"
 }
@@ -285,24 +287,53 @@ function drawing(low, high, found,    words, n, k, a, b, middle, from, to, logar
 function scaled(v, logarithm) { return logarithm ? log(v) : v + 0 }
 function place(v, logarithm) { return 1 + (scaled(v, logarithm) - draw_from) * draw_per }
 
-# The parts of a claim (kind claim) or of its supposed cause (kind reading) in a study.
-function parts_list(id, name, kind,    i, rows, low, verdict) {
-    rows = 0
-    for (i = row_of[id, name]; i <= table_rows[name] && table[name, i, "claim"] == id; i++) {
-        if (table[name, i, "part"] !~ /^[0-9]+$/ || table[name, i, "kind"] != kind) continue
-        if (!rows++) print for_browser() ? "<ul class=\"parts\">" : "| tested | found (95% interval) | verdict |\n| --- | --- | --- |"
-        verdict = table[name, i, "verdict"]
-        if (!for_browser()) {
-            print "| " cell_text(table[name, i, "tested"]) " | " cell_text(table[name, i, "found"]) " | " sign_of(verdict) " " verdict " |"
-            continue
+# A part as an item of a list, drawn.
+function part_item(name, i,    verdict) {
+    verdict = table[name, i, "verdict"]
+    rule_split(table[name, i, "tested"])
+    return "<li><span class=\"tested\">" html(part_tested) (part_rule == "" ? "" : " <span class=\"rule\">holds if " html(part_rule) "</span>") "</span>" \
+        "<span class=\"drawn\">" drawing(table[name, i, "low"], table[name, i, "high"], table[name, i, "found"]) "</span>" \
+        "<span class=\"found\">" html(table[name, i, "found"]) "</span>" badge(verdict) "</li>"
+}
+
+function part_row(name, i) {
+    return "| " cell_text(table[name, i, "tested"]) " | " cell_text(table[name, i, "found"]) " | " sign_of(table[name, i, "verdict"]) " " table[name, i, "verdict"] " |"
+}
+
+# "2 hold, 1 does not hold and 3 cannot tell"
+function tally(of,    n, list) {
+    n = 0
+    if (of["holds"]) list[++n] = plural(of["holds"], "holds", "hold")
+    if (of["does not hold"]) list[++n] = plural(of["does not hold"], "does not hold", "do not hold")
+    if (of["cannot tell"]) list[++n] = plural(of["cannot tell"], "cannot tell", "cannot tell")
+    return join_text(list, n)
+}
+
+# The parts of a claim (kind claim) or of its supposed cause (kind reading) in a study. Of many the browser shows some that decide,
+# and unfolds the others.
+function parts_list(id, name, kind,    i, k, n, of, at, decides, shown, folded) {
+    n = shown = 0
+    for (i = row_of[id, name]; i <= table_rows[name] && table[name, i, "claim"] == id; i++)
+        if (table[name, i, "part"] ~ /^[0-9]+$/ && table[name, i, "kind"] == kind) {
+            at[++n] = i
+            of[table[name, i, "verdict"]]++
         }
-        rule_split(table[name, i, "tested"])
-        low = drawing(table[name, i, "low"], table[name, i, "high"], table[name, i, "found"])
-        print "<li><span class=\"tested\">" html(part_tested) (part_rule == "" ? "" : " <span class=\"rule\">holds if " html(part_rule) "</span>") "</span>" \
-            "<span class=\"drawn\">" low "</span><span class=\"found\">" html(table[name, i, "found"]) "</span>" badge(verdict) "</li>"
+    if (!n) { paragraph("This run has no data for it."); return }
+    if (!for_browser()) {
+        print "| tested | found (95% interval) | verdict |\n| --- | --- | --- |"
+        for (k = 1; k <= n; k++) print part_row(name, at[k])
+        print ""
+        return
     }
-    if (rows) print for_browser() ? "</ul>\n" : ""
-    else paragraph("This run has no data for it.")
+    decides = verdict_by(id, name, kind)
+    print "<ul class=\"parts\">"
+    for (k = 1; k <= n; k++) {
+        if (n <= 6 || (table[name, at[k], "verdict"] == decides && shown < 3)) { print part_item(name, at[k]); shown++ }
+        else folded = folded part_item(name, at[k]) "\n"
+    }
+    print "</ul>"
+    if (folded != "") print "<details><summary>" n - shown " other parts; of all " n ", " tally(of) "</summary>\n<ul class=\"parts\">\n" folded "</ul>\n</details>"
+    print ""
 }
 
 function study_line(name, verdict) {

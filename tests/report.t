@@ -278,6 +278,14 @@ unlike(content("$reports/README.md"), qr/^- `\.\/dcollect\.sh table1`/m, 'and no
 system("AWK=mawk '$collect/overview.sh' '$reports'") if system('command -v mawk >/dev/null') == 0;
 is(join(' ', grep { content("$reports/claims.$_") ne $views{$_} } sort keys %views), '', 'made again, also by another awk, every byte is the same');
 
+# Many parts: the browser shows those that decide, and unfolds the others.
+open my $more, '>>', "$reports/sized/claims.tsv" or die $!;
+print $more map { row('R2.1', 'a source', 'the words', $_, 'claim', "part $_: ratio below 0.5", '0.1 (0.09 to 0.7)', 0.09, 0.7, 'cannot tell') } 2 .. 9;
+close $more;
+system("'$collect/overview.sh' '$reports'");
+like(content("$reports/claims.html"), qr/<summary>8 other parts; of all 9, 1 holds and 8 cannot tell<\/summary>/, 'many parts are folded');
+is(() = content("$reports/claims.html") =~ /<svg class="strip"/g, 9 + 8, 'and none is left out');
+
 # --- studies of other shapes draw and report without a word ---
 
 for my $kind (qw(table1 processors requests persistent mistakes)) {
