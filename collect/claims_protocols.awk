@@ -90,13 +90,13 @@ function against_apache(calls, protocols, more, rule, a, b,    apache, i, p, wor
 }
 
 function claim_R3_1() {
-    claim_begin("R3.1", "performance testing report", "The simple server is faster than Apache at one call per connection.")
+    claim_begin("R3.1")
     against_apache(1, "simple persistent pipelined", "", "ahead")
     claim_end()
 }
 
 function claim_R3_2(    models, n, i, simple, persistent) {
-    claim_begin("R3.2", "performance testing report", "Persistent is no faster than simple at one call per connection.")
+    claim_begin("R3.2")
     n = speakers(models)
     for (i = 1; i <= n; i++) {
         simple = speaking(models[i], "simple")
@@ -108,14 +108,13 @@ function claim_R3_2(    models, n, i, simple, persistent) {
 }
 
 function claim_R3_3() {
-    claim_begin("R3.3", "performance testing report", "At two calls per connection persistent is well ahead of Apache.")
+    claim_begin("R3.3")
     against_apache(2, "persistent pipelined", "", "above", 1.1)
     claim_end()
 }
 
 function claim_R3_4(    i, label, other, calls) {
-    claim_begin("R3.4", "performance testing report",
-        "At five calls and 1,000 connections persistent needs about 132 s, Apache 0.2 s. Reading: head and body in two writes, with Nagle’s algorithm waiting for a delayed acknowledgement, some 40 ms a time.")
+    claim_begin("R3.4")
     against_apache(5, "persistent pipelined", has_level("requests", 1000) ? " requests=1000" : "", "below", 0.1)
     calls = highest("calls")
     for (i = 1; i <= level_count["server"]; i++) {
@@ -152,7 +151,7 @@ function longer(a, b, conditions,    n, i, ca, cb, block, va, vb, k, sum, values
 
 # Their pipelined server made a thread for each connection, their persistent one had one at a time.
 function claim_R3_5(    alone, thread, threaded) {
-    claim_begin("R3.5", "performance testing report", "Pipelined is slower than persistent, because it makes a thread for each connection.")
+    claim_begin("R3.5")
     alone = speaking("iterative", "persistent")
     thread = speaking("thread", "pipelined")
     threaded = speaking("thread", "persistent")
@@ -169,7 +168,7 @@ function claim_R3_5(    alone, thread, threaded) {
 
 # About 10 times: from 5 to 20. That report does not name its key; RSA-2048 was the usual one.
 function claim_R4_1(    i, server) {
-    claim_begin("R4.1", "IERG 4180 project 4", "HTTP is about 10 times faster than HTTPS.")
+    claim_begin("R4.1")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         if (is_peer(server) || server ~ /^epoll/) continue
@@ -180,7 +179,7 @@ function claim_R4_1(    i, server) {
 }
 
 function claim_R4_2(    i, k, server, first, last, words, n) {
-    claim_begin("R4.2", "IERG 4180 project 4", "The number of requests does not matter.")
+    claim_begin("R4.2")
     first = smallest_of_httperf()
     last = highest("requests")
     n = split("scheme=http scheme=https,certificate=p256 scheme=https,certificate=rsa2048", words, " ")
@@ -213,19 +212,19 @@ function against_nginx(server, rule, a,    i, k, kind, of) {
 }
 
 function claim_TLS_1() {
-    claim_begin("TLS.1", "a target of this project", "A connection by TLS costs the event loop no more CPU than nginx, be its session new or resumed.")
+    claim_begin("TLS.1")
     against_nginx("epoll", "behind")
     claim_end()
 }
 
 function claim_TLS_2() {
-    claim_begin("TLS.2", "a target of this project", "A thread for each connection costs at most a quarter more CPU than nginx there.")
+    claim_begin("TLS.2")
     against_nginx("thread", "below", 1.25)
     claim_end()
 }
 
 function claim_TLS_3(    i, k, server, kind, what) {
-    claim_begin("TLS.3", "the design of this study", "A session that is resumed costs the server less than a new one, and a new one less with a key of P-256 than with one of RSA-2048.")
+    claim_begin("TLS.3")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         what = server ": server CPU per connection, "
@@ -242,7 +241,7 @@ function claim_TLS_3(    i, k, server, kind, what) {
 # --- UDP ---
 
 function claim_U1(    i, server) {
-    claim_begin("U1", "the design of this study", "A request by UDP costs the server less CPU than one with a TCP connection of its own, whatever the model, and more are answered.")
+    claim_begin("U1")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         part_pairs("claim", "server=" server " scheme=udp", "scheme=http", server ": server CPU per request, UDP / TCP, mean over all cells", "server_cpu_us", "behind")
@@ -253,7 +252,7 @@ function claim_U1(    i, server) {
 
 # A request is lost that was not answered in time at its first try.
 function claim_U2(    i, k, n, lost, server, of) {
-    claim_begin("U2", "the design of this study", "Between a server and clients on one machine no datagram is lost.")
+    claim_begin("U2")
     for (k = 1; k <= level_count["server"]; k++) {
         server = level["server", k]
         n = lost = 0

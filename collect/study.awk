@@ -369,8 +369,7 @@ function groups_find(    i, n, server, name, with_options, ways, spoken, key, gr
         group_label[server] = server
         if (key == name && spoken[name] == with_options[name]) group_label[server] = substr(server, index(server, "=") + 1)
         if (key == name && ways[name] && ways[name] == with_options[name]) {
-            # Without a word all wait at one listener.
-            group_label[server] = server == name ? "shared" : substr(server, index(server, "=") + 1)
+            group_label[server] = server == name ? "as it is" : substr(server, index(server, "=") + 1)
         }
     }
 }

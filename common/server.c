@@ -140,6 +140,14 @@ static void raise_descriptors(struct server *server)
           (unsigned long long)wanted);
 }
 
+/* There is one at first. */
+static bool open_duties(struct server *server)
+{
+    server->duties = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+    atomic_store(&server->board->duties, 1);
+    return server->duties >= 0;
+}
+
 static bool open_signals(struct server *server)
 {
     sigset_t set;
@@ -161,8 +169,10 @@ static bool open_signals(struct server *server)
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->duties = -1;
     server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
-    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL)
+    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL &&
+        (server->options.accept != ACCEPT_FEW || open_duties(server)))
         return true;
     warn("cannot make ready");
     return false;

@@ -29,6 +29,7 @@ struct server {
     int signals;       /* signalfd */
     int stop;          /* eventfd: readable for good once a stop was asked for */
     int left;          /* eventfd: a connection has ended, or the end has come */
+    int duties;        /* eventfd: of event loops, those that nobody has; or -1 */
     int events;        /* epoll: of all that the acceptor waits for */
     int stats;
     int status;      /* /proc/self/status, opened before the sandbox closes */

@@ -60,7 +60,7 @@ $studies{https} = {title => 'TLS', source => 'IERG 4180', claims => 'R4.1 R4.2 T
 $studies{udp} = {title => 'UDP', source => 'IERG 4180', claims => 'U1 U2', parts => 'one', figure => 'cpu', concurrency => [1, 10, 30], load => ['witness'],
     scheme => ['http', 'udp'], file => ['small.txt']};
 $studies{designs} = {title => 'Every design', source => 'UNP', claims => 'UNP.1 UNP.2 E07.1 CF.1', file => ['small.txt'], parts => 'one',
-    server => [qw(iterative fork thread), (map { ("epoll$_") } '', '+accept=reuseport'),
+    server => [qw(iterative fork thread), (map { ("epoll$_") } '', map { "+accept=$_" } qw(shared reuseport)),
         (map { ("pool$_") } '', map { "+accept=$_" } qw(mutex queue reuseport)), (map { ("prefork$_") } '', map { "+accept=$_" } qw(lock mutex pass reuseport)),
         qw(floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker apache-event)], baseline => 'fork'};
 # Server CPU per request, requests/s at most, and of a crew its workers and the share of the busiest.

@@ -258,13 +258,13 @@ sub variants ($path) {
     $model->{limited} = ($limit // '') eq 'one for each worker';
     $model->{crew}    = $help =~ / --workers N / ? $model->{limited} ? $CREW : 2 : undef;
     $model->{each}    = !$model->{single} && !$model->{crew};
-    my ($ways) = $help =~ / --accept HOW .*?: (.*?) \(shared\)/ or return $model;
+    my ($ways, $default) = $help =~ / --accept HOW .*?: (.*?) \((\w+)\)/ or return $model;
     my @ways = map { /^(\w+):/ } split /; /, $ways;
-    @ways = $ways[0] if !all_ways();
+    @ways = $default if !all_ways();
     return map { {
         %$model,
         options => ['--accept', $_],
-        label   => $_ eq 'shared' ? $name : "$name+accept=$_",
+        label   => $_ eq $default ? $name : "$name+accept=$_",
         # The kernel may choose a worker that is busy: one at a time is all that can be relied on.
         single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
     } } @ways;
