@@ -27,9 +27,11 @@ cost_make() {
 
 # Removes the empty groups that an interrupted study left behind.
 cost_sweep() {
-    local folder
+    local folder owner
     for folder in "$1"/fork-vs-thread.*/* "$1"/fork-vs-thread.*; do
-        if [[ -d $folder && ! -d /proc/${folder##*fork-vs-thread.} ]]; then rmdir "$folder" 2>/dev/null || :; fi
+        # A group of a study that is at work may be empty, too.
+        owner=${folder##*fork-vs-thread.}
+        if [[ -d $folder && ! -d /proc/${owner%%/*} ]]; then rmdir "$folder" 2>/dev/null || :; fi
     done
 }
 
