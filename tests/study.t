@@ -459,6 +459,14 @@ else {
     refused('without ab', 1, qr/apache2-utils/);
 }
 
+# --- What another study left ---------------------------------------------------------------------------------------
+
+my $groups = "$scratch/groups";
+make_path("$groups/fork-vs-thread.$$/1", "$groups/fork-vs-thread.4194304/1");    # there is no process of so high a number
+run_command('bash', '-euc', '. "$1/collect/cost.sh"; cost_sweep "$2"; cost_sweep "$2"', 'bash', $top, $groups);
+is join(' ', map { s{.*/groups/}{}r } glob "$groups/* $groups/*/*"), "fork-vs-thread.$$ fork-vs-thread.$$/1",
+    'groups of a study that was killed are removed, those of one that runs are not';
+
 nothing_left('at the end');
 is join(' ', glob "$ENV{TMPDIR}/*"), '', 'at the end: no temporary file is left';
 done_testing;
