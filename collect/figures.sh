@@ -41,7 +41,7 @@ dir=$(cd -- "$dir" && pwd)
 trap scratch_end EXIT
 scratch_begin
 "${AWK:-awk}" -v dir="$dir" -v out="$work" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
-    -f "$here/tables.awk" -f "$here/dots.awk" -f "$here/figures.awk"
+    -f "$here/tables.awk" -f "$here/theirs.awk" -f "$here/dots.awk" -f "$here/figures.awk"
 
 draw() { # NAME KIND-OF-OUTPUT
     (cd -- "$work" && LC_ALL=C.UTF-8 gnuplot -e "parameters='$1.gp'; output_kind='$2'; output_file='$1.$2'; columns_of_terminal=${COLUMNS:-80}" \

@@ -92,7 +92,7 @@ function possible(    i, at) {
     if (now["load"] == "witness" && now["keepalive"] == "on") { no_keepalive++; return 0 }
     if (now["idle"] + 0 > 0 && now["slow"] + 0 > 0) { too_mixed++; return 0 }
     if (now["processors"] != "all" && machine && now["processors"] + 0 > machine) { too_many++; return 0 }
-    if (now["service"] ~ /^proxy-/ && now["file"] !~ (now["service"] == "proxy-miss" ? /^[0-9]*[02468]$/ : /^[0-9]*[13579]$/)) { wrong_parity++; return 0 }
+    if (now["service"] ~ /^proxy-/ && now["file"] !~ (now["service"] == "proxy-miss" ? "^[0-9]*[02468]$" : "^[0-9]*[13579]$")) { wrong_parity++; return 0 }
     if (now["service"] ~ /^proxy-/ && (now["load"] != "ab" || now["scheme"] != "http")) { not_proxied++; return 0 }
     return 1
 }

@@ -42,7 +42,7 @@ title=$(study_value title)
 
 report() {
     "${AWK:-awk}" -v dir="$dir" -v name="$name" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
-        -f "$here/tables.awk" -f "$here/others.awk" -f "$here/report.awk" </dev/null
+        -f "$here/tables.awk" -f "$here/theirs.awk" -f "$here/others.awk" -f "$here/report.awk" </dev/null
 }
 page() {
     cmark-gfm --unsafe -e table "$dir/report.md" |
