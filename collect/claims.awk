@@ -160,7 +160,8 @@ function measure_text(measure) {
 }
 
 # The change of the logarithm of a measure, fitted over the cells of a server from `low` to `high` of a factor (averaged
-# over what else varies), into test: a straight line through the logarithms, over the factor or its logarithm.
+# over what else varies), into test: a straight line through the logarithms, over the factor or its logarithm. More conditions may
+# follow the server's name.
 function trend(server, measure, name, low, high, logarithmic,    n, i, c, x, groups, group, key, members, mean, sxx, used) {
     n = pick("server=" server " " name ">=" low " " name "<=" high, picked)
     contrast_begin()
@@ -362,21 +363,25 @@ function collapse(server, load, conditions,    low, high, few, many, i, n) {
     return n && contrast_test("rps", test)
 }
 
-function claim_R2_2(    i, server) {
+function claim_R2_2(    i, k, kind, server, named) {
     claim_begin("R2.2", "CSE 4074 assignment",
         "Requests/s grow with the number of requests. Reading: about 2.05 s of fixed start-up cost, spread over more requests.")
-    for (i = 1; i <= level_count["server"]; i++) {
-        server = level["server", i]
-        if (level_count["requests"] > 2 && trend(server, "rps", "requests", lowest("requests"), highest("requests"), 1))
-            part_add("claim", server (level_count["service"] > 1 ? ", mean over services" : "") ": requests/s with " thousands(highest("requests")) " / " thousands(lowest("requests")) " requests, fitted line",
-                "ratio", "ahead")
-    }
-    for (i = 1; i <= level_count["server"]; i++)
-        if (fixed_cost(level["server", i])) part_add("reading", level["server", i] ": seconds that 0 requests would take, line through 1 to 10", "s", "within", 1.5, 2.6)
+    for (kind = 1; kind <= 2; kind++)
+        for (i = 1; i <= level_count["server"]; i++)
+            for (k = 1; k <= level_count["service"]; k++) {
+                server = level["server", i] " service=" level["service", k]
+                named = level["server", i] (level_count["service"] > 1 ? ", " factor_value("service", level["service", k]) : "")
+                if (kind == 1 && level_count["requests"] > 2 && trend(server, "rps", "requests", lowest("requests"), highest("requests"), 1))
+                    part_add("claim", named ": requests/s with " thousands(highest("requests")) " / " thousands(lowest("requests")) " requests, fitted line",
+                        "ratio", "ahead")
+                if (kind == 2 && fixed_cost(server))
+                    part_add("reading", named ": seconds that 0 requests would take, line through 1 to 10", "s", "within", 1.5, 2.6)
+            }
     claim_end()
 }
 
-# The seconds of a run of no requests: in each block the intercept of a line through the runs of at most ten, into test.
+# The seconds of a run of no requests: in each block the intercept of a line through the runs of at most ten, into test. More
+# conditions may follow the server's name.
 function fixed_cost(server,    n, b, i, v, points, px, py, line, values, k) {
     n = pick("server=" server " requests<=10", picked)
     k = 0

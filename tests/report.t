@@ -133,6 +133,14 @@ my @expected = (
     [['--kind', 'mistakes', '--blocks', 8], 'R3.4', 'holds', 'two writes'],
     [['--kind', 'persistent', '--blocks', 8], 'R3.4', 'holds', 'slow at five calls'],
     [['--kind', 'persistent', '--blocks', 8], 'R3.3', 'does not hold', 'fork is not ahead of apache at two calls'],
+    [['--kind', 'proxy', '--blocks', 8], 'R2.1', 'does not hold', 'no service collapses'],
+    [['--kind', 'classroom-proxy', '--blocks', 8], 'R2.1', 'holds', 'all services collapse'],
+    [['--kind', 'proxy', '--blocks', 8], 'R2.3', 'does not hold', 'the proxy is slower than the server behind it'],
+    [['--kind', 'classroom-proxy', '--blocks', 8], 'R2.3', 'holds', 'the proxy is faster than the server behind it'],
+    [['--kind', 'download', '--blocks', 8], 'R2.4', 'does not hold', 'five at once are no faster'],
+    [['--kind', 'classroom-download', '--blocks', 8], 'R2.4', 'holds', 'five at once are faster'],
+    [['--kind', 'download', '--blocks', 8], 'R2.5', 'does not hold', 'keep-alive is faster'],
+    [['--kind', 'classroom-download', '--blocks', 8], 'R2.5', 'holds', 'keep-alive is slower'],
     [['--blocks', 12], 'R1.3', 'does not hold', 'thread is ahead everywhere'],
     [['--blocks', 12], 'R1.5', 'does not hold', 'nothing grows, slows down or fails'],
     [['--kind', 'same-server', '--concurrency', 10], 'A/A', 'holds', 'a server against itself'],
@@ -156,6 +164,7 @@ sub cause {
 }
 is(cause('--kind mistakes --blocks 8', 'R2.1'), 'holds', 'R2.1: its supposed cause has a verdict of its own');
 is(cause('--kind requests', 'R2.2'), 'does not hold', 'R2.2 holds, but not for its supposed cause');
+is(cause('--kind proxy --blocks 8', 'R2.3'), 'holds', 'R2.3: not faster than the server, but faster for its cache');
 is(cause('--kind mistakes --blocks 8', 'R3.4'), 'nothing', 'R3.4: there only the cause was tested');
 
 # The whole machine slows down within each block: that is not held against the threads.
@@ -177,10 +186,30 @@ is(verdict($unknown, 'R9.9'), 'cannot tell', 'a claim without a test: cannot tel
 
 # --- studies of other shapes draw and report without a word ---
 
-for my $kind (qw(table1 processors requests persistent mistakes)) {
+for my $kind (qw(table1 processors requests persistent mistakes download)) {
     my $other = invented("shape-$kind", '--kind', $kind, '--blocks', 3);
     stages($other, qw(summary compare figures report));
 }
+
+# --- what a report had stands beside what is measured here ---
+
+my $proxy = invented('proxy', '--kind', 'proxy', '--blocks', 3);
+open $machine, '>>', "$proxy/machine.tsv" or die $!;
+print $machine "link\t20mbit by tbf\n";
+close $machine;
+stages($proxy, qw(summary compare figures report));
+$markdown = content("$proxy/report.md");
+like($markdown, qr/^\| where \| concurrency \| report \| fork \| thread \|$/m, 'theirs: a table');
+like($markdown, qr/^\| \/125, proxy: hit \| 7 \| 11\.7 \(0\.0442\) \| [\d,]+ \([\d.]+\) \| [\d,]+ \([\d.]+\) \|$/m, 'theirs: a row, with what it is of the first one');
+unlike($markdown, qr/^\| \/125, (?:service sized|proxy: revalidation) \| \d+ \| [\d.]+ \(/m, 'theirs: not where their conditions are not met');
+my $drawn = content("$proxy/figures/125-requests.svg");
+is(() = $drawn =~ /<title>report, concurrency \d+: [\d.]+ requests\/s/g, 3, 'theirs: a point for each, in one panel');
+like($drawn, qr/stroke-dasharray/, 'theirs: dashed');
+unlike(content("$proxy/figures/150-requests.svg"), qr/report/, 'theirs: not in the figure of another file');
+like($markdown, qr/Dashed: the report\. Logarithmic axis\./, 'theirs: the figure says so');
+like($markdown, qr/the origin was asked for none of the requests of a hit/, 'the method says what a hit is');
+like($markdown, qr/over a link between two network namespaces: 20mbit by tbf\./, 'the method says which link it was');
+unlike(content("$folder/report.md"), qr/origin|network namespace|Dashed/, 'other studies say none of that');
 
 # A load generator that knows no percentiles: the mean stands for them, and no panel is empty.
 my $bare = invented('bare', '--kind', 'mistakes', '--blocks', 3);
