@@ -386,7 +386,8 @@ function method_section(    f, runs, n, i, most, tests) {
     for (f = 1; f <= factor_count; f++)
         if (factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
-    paragraph((part_count > 1 ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
+    for (f = n = 1; f <= factor_count; f++) n *= level_count[factor[f]]
+    paragraph((cell_count < n ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
         plural(most, "start is", "starts are") " sampled. Client and server share this machine, over " (machine["link"] == "" ? "its loopback interface." : "a link between two network namespaces: " machine["link"] "."))
     if (is_proxied()) paragraph("The origin behind the proxy is a server of its own on this machine, `thread_server --service sized`; what it costs is not counted. A run counts only if it was what it is called: before and after it the proxy said so itself (Cache-Status), and meanwhile the origin was asked for none of the requests of a hit, and for each of a revalidation or a miss.")
