@@ -537,7 +537,7 @@ function claim_CF_1(    names, n, i, what) {
     n = split("prefork pool", names, " ")
     for (i = 1; i <= n; i++)
         if (level_seen["server", names[i]] && piling(names[i])) part_add("claim", names[i] what, "", "below", 0.1)
-    if (level_seen["server", "epoll"] && piling("epoll")) part_add("claim", "epoll" what, "", "above", 0.5)
+    if (level_seen["server", "epoll+accept=shared"] && piling("epoll+accept=shared")) part_add("claim", "epoll+accept=shared" what, "", "above", 0.5)
     claim_end()
 }
 

@@ -612,7 +612,8 @@ function table_of_UNP(    n, rows, i, f, key, server, fork, row_text) {
         "prefork+accept=mutex|children made in advance, a mutex around accept|–;prefork+accept=pass|children made in advance, the parent passes connections|–;" \
         "pool+accept=queue|threads made in advance, the main thread accepts|–;prefork+accept=reuseport|(not in the book) a listener for each child|–;" \
         "pool|(not in the book) all threads block in accept|–;pool+accept=reuseport|(not in the book) a listener for each thread|–;" \
-        "epoll|(not in the book) an event loop for each processor|–;epoll+accept=reuseport|(not in the book) the same, a listener for each|–", rows, ";")
+        "epoll|(not in the book) an event loop for each processor, of which as few listen as the load needs|–;" \
+        "epoll+accept=shared|(not in the book) the same, all listen|–;epoll+accept=reuseport|(not in the book) the same, a listener for each|–", rows, ";")
     paragraph("The table of *UNIX Network Programming* (figure 30.1: seconds of CPU for process control, that is, less what the iterative server takes) beside this machine's. **The book's numbers are quoted at second hand and could not be checked against it**; a dash stands where none was at hand, and which of its rows the 1.93 s of \"prethreaded\" belong to is assumed. Here process control is a server's CPU time per request less that of `iterative`, in the same block at the same concurrency, averaged over " \
         (x_name == "" ? "the blocks" : x_name) "; it can be below zero for a server that does more at a time. The machines are decades apart, so that only the ratios can be compared.")
     say("| design | server | book, s | book, to a fork per client | here, µs/request (95% interval) | here, to a fork per client |\n| --- | --- | ---: | ---: | ---: | ---: |")
