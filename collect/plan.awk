@@ -98,14 +98,18 @@ function possible(    i, at) {
 }
 
 # A line of what a report measured: `rps by concurrency, service=sized => 1=124.68 5=129.68`.
-function check_theirs(text,    at, n, i, words, pair) {
+function check_theirs(text,    at, n, i, words, pair, measures, numbers, k) {
     at = index(text, "=>")
     if (!at) fail("theirs: " text " has no =>")
     n = split(substr(text, 1, at - 1), words, /[ ,]+/)
-    if (words[2] != "by" || !(words[3] in index_of)) fail("theirs: " text " is no `MEASURE by FACTOR[, FACTOR=VALUE]... => VALUE=NUMBER...`")
+    measures = split(words[1], pair, "/")
+    if (words[2] != "by" || !(words[3] in index_of)) fail("theirs: " text " is no `MEASURE[/MEASURE]... by FACTOR[, FACTOR=VALUE]... => VALUE=NUMBER[/NUMBER]...`")
     for (i = 4; i <= n; i++) if (words[i] != "" && !(substr(words[i], 1, index(words[i], "=") - 1) in index_of)) fail("theirs: " words[i] " names no factor")
     n = split(substr(text, at + 2), words, " ")
-    for (i = 1; i <= n; i++) if (split(words[i], pair, "=") != 2 || pair[2] !~ /^[0-9]+\.?[0-9]*$/) fail("theirs: " words[i] " is no VALUE=NUMBER")
+    for (i = 1; i <= n; i++) {
+        if (split(words[i], pair, "=") != 2 || split(pair[2], numbers, "/") != measures) fail("theirs: " words[i] " is no VALUE=NUMBER" (measures > 1 ? " with a number for each measure" : ""))
+        for (k = 1; k <= measures; k++) if (numbers[k] !~ /^[0-9]+\.?[0-9]*$/) fail("theirs: " numbers[k] " is no number")
+    }
 }
 
 # The value of a factor in this cell. wrk runs for a time, not for a number of requests; httperf at a concurrency above 1 opens

@@ -211,6 +211,11 @@ like($markdown, qr/the origin was asked for none of the requests of a hit/, 'the
 like($markdown, qr/over a link between two network namespaces: 20mbit by tbf\./, 'the method says which link it was');
 unlike(content("$folder/report.md"), qr/origin|network namespace|Dashed/, 'other studies say none of that');
 
+$markdown = content("$work/shape-table1/report.md");
+like($markdown, qr/^\| small\.txt \| thread \| report \| 2\.146 \|(?:  \|){5} 7 \|$/m, 'theirs: a table of times');
+like($markdown, qr/^\| small\.txt \| thread \| here \|(?: \d+\.\d{3} \|){7}$/m, 'theirs: beside the times of this machine');
+unlike($markdown, qr/^\| big\.txt \| \w+ \| (?:report|here)/m, 'theirs: not where nothing is known');
+
 # A load generator that knows no percentiles: the mean stands for them, and no panel is empty.
 my $bare = invented('bare', '--kind', 'mistakes', '--blocks', 3);
 ($head, @runs) = split /^/, content("$bare/runs.tsv");

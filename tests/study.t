@@ -453,6 +453,10 @@ $row = measured('httperf', $httperf =~ s/replies 50/replies 48/r =~ s/total 0/to
 is $row->{valid}, '48 of 50 requests completed', 'httperf: a reply that is missing';
 $row = measured('httperf', $httperf =~ s/2xx=50/2xx=49/r, want => 10, calls => 5);
 is $row->{valid}, '1 non-2xx', 'httperf: an error page';
+my $ab = "Time taken for tests:   21.924 seconds\nComplete requests:      10\nFailed requests:        0\nDocument Length:        1000 bytes\n"
+    . "Requests per second:    0.46 [#/sec] (mean)\n";
+$row = measured('ab', $ab, want => 10);
+is_deeply [@$row{qw(complete rps seconds valid)}], [10, '0.456121', '21.924000', 'yes'], 'ab: a slow run, its requests/s not cut to two places';
 $row = measured('wrk', "dcollect 8000 1000000 1024000 0 0 0 0 0 500 50 100 400 900 950 990 2000\n");
 is_deeply [@$row{qw(complete rps mean_ms p50_ms p99_ms max_ms valid)}], [8000, '8000.00', '0.500', '0.400', '0.990', '2.000', 'yes'],
     'wrk: a row';
@@ -520,6 +524,8 @@ spit("$scratch/misspelt", "servers: fork\nconcurency: 1\n");
 refused('a study with a wrong word', 2, qr/`concurency`/, "$scratch/misspelt");
 spit("$scratch/misread", "servers: fork\ntheirs: rps of concurrency => 1=2\n");
 refused('numbers of a report that say nothing', 2, qr/theirs: rps of concurrency/, "$scratch/misread");
+spit("$scratch/misread", "servers: fork\ntheirs: rps/max_ms by concurrency => 1=2/3 5=2\n");
+refused('fewer numbers than measures', 2, qr/theirs: 5=2 is no/, "$scratch/misread");
 refused('a seed of words',        2, qr/--seed/,          '--seed', 'x');
 refused('an option with no value', 2, qr/--requests/,     '--requests');
 refused('two studies',            2, qr/one study/,       'table1', 'requests');

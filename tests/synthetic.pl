@@ -21,7 +21,7 @@ my %studies = (
     'fork-vs-thread' => {title => 'Fork against thread', source => 'DV1619 assignment 4, 2021', claims => 'R1.2 R1.3 R1.5',
         question => 'Does a process or a thread per connection answer more requests per second?'},
     'table1' => {title => 'The table of the report', source => 'DV1619 assignment 4, 2021, table 1', claims => 'R1.1',
-        concurrency => [10], requests => [10000]},
+        concurrency => [10], requests => [10000], theirs => ['time_ms/max_ms by server, file=small.txt => thread=2.146/7 fork=2.341/21']},
     'processors' => {title => 'One processor or two', source => 'DV1619 assignment 4, 2021', claims => 'R1.4',
         concurrency => [1, 2, 5, 10, 20, 30], processors => [1, 2], file => ['small.txt']},
     'same-server' => {title => 'A server against itself', source => 'the A/A test', claims => 'A/A',
