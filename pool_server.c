@@ -121,14 +121,16 @@ static const struct model model = {
 int main(int argc, char **argv)
 {
     static struct server local; /* threads may outlive this function */
+    bool queued;
 
     server = &local;
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
-    if ((server->options.accept == ACCEPT_QUEUE && !open_queue()) || !start())
+    queued = server->options.accept == ACCEPT_QUEUE;
+    if ((queued && !open_queue()) || !start())
         err(1, "cannot make %d threads", server->options.workers);
     server_ready(server);
-    if (server->options.accept == ACCEPT_QUEUE)
+    if (queued)
         fill_queue();
     else
         server_watch(server);

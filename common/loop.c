@@ -14,6 +14,8 @@
 #define EVENTS_TURN 64
 /* Where a place or a descriptor is missing, the listeners are left alone for so long. */
 #define REST_MILLISECONDS 100
+/* Who passes its duty on is awake, and would have it back before the one that is woken comes. */
+#define OFF_MILLISECONDS 10
 
 struct client {
     struct connection connection;
@@ -33,9 +35,11 @@ struct loop {
     int64_t clients;
     int64_t stays; /* clients that have kept their connection after a request */
     bool listening;
+    bool on_call; /* it waits for a duty */
     bool stopping;
     bool deaf;            /* it will not listen again */
     int64_t listen_from;  /* when listening is tried again */
+    int64_t call_from;    /* when it can have a duty again */
     int64_t listen_until; /* once it is to stop: behind this, if no client comes before */
 };
 
@@ -61,7 +65,9 @@ static void await_call(struct loop *loop, bool on)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = EVENT_CALL};
 
-    epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, duty_call(&loop->duty), &event);
+    if (loop->on_call != on)
+        epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, duty_call(&loop->duty), &event);
+    loop->on_call = on;
 }
 
 static void answer_call(struct loop *loop)
@@ -74,12 +80,14 @@ static void answer_call(struct loop *loop)
 
 static void review_duty(struct loop *loop)
 {
+    if (!loop->duty.on && !loop->deaf && loop->now.milliseconds >= loop->call_from)
+        await_call(loop, true);
     if (!loop->duty.on || loop->stopping ||
         duty_review(&loop->duty, loop->stays, loop->now.milliseconds))
         return;
     if (loop->listening)
         listen_to(loop, false);
-    await_call(loop, true);
+    loop->call_from = loop->now.milliseconds + OFF_MILLISECONDS;
 }
 
 /* ---- the clients ---- */
@@ -228,6 +236,8 @@ static void wait_for_events(struct loop *loop)
 
     if (loop->stopping && loop->listening)
         patience = shorter(patience, worker_quiet(loop->worker) + 1);
+    else if (!loop->duty.on && !loop->on_call && !loop->deaf)
+        patience = shorter(patience, OFF_MILLISECONDS);
     else if (loop->stopping || (loop->duty.on && !loop->listening))
         patience = shorter(patience, REST_MILLISECONDS);
     count = epoll_wait(loop->events, events, EVENTS_TURN, patience);
@@ -289,7 +299,7 @@ void loop_run(struct worker *worker)
     if (loop.duty.on)
         listen_to(&loop, true);
     else
-        await_call(&loop, true);
+        await_call(&loop, true); /* at once: there may be nothing else to wake it */
     while (!loop.deaf || loop.clients > 0) {
         if (worker_is_over(worker))
             break;
