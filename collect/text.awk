@@ -90,7 +90,7 @@ function factor_value(name, v, load) {
     if (name == "keepalive") return "keep-alive " v
     if (name == "processors") return v == "all" ? "all processors" : v == 1 ? "1 processor" : v " processors"
     if (name == "protocol") return v " protocol"
-    if (name == "service") return v ~ /^proxy-/ ? "proxy: " substr(v, 7) : "service " v
+    if (name == "service") return v ~ /^proxy-/ ? "proxy " substr(v, 7) : "service " v
     if (name == "load") return "load by " v
     if (name == "idle") return v == 0 ? "no idle connections" : plural(v, "idle connection", "idle connections")
     if (name == "slow") return v == 0 ? "no slow clients" : plural(v, "slow client", "slow clients")
