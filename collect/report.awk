@@ -4,36 +4,6 @@
 
 function say(text) { print text }
 function paragraph(text) { print text "\n" }
-function cell_text(text) { gsub(/\|/, "\\|", text); return text }
-
-# Reads a table with a header: table[name, i, column], table_rows[name].
-function table_load(name, path,    line, names, fields, columns, i, n) {
-    n = 0
-    if ((getline line < path) > 0) {
-        columns = split(line, names, "\t")
-        while ((getline line < path) > 0) {
-            split(line, fields, "\t")
-            n++
-            for (i = 1; i <= columns; i++) table[name, n, names[i]] = fields[i]
-        }
-    }
-    close(path)
-    table_rows[name] = n
-}
-
-function machine_load(path,    line, at, n) {
-    n = 0
-    while ((getline line < path) > 0) {
-        at = index(line, "\t")
-        if (!at) continue
-        machine_key[++n] = substr(line, 1, at - 1)
-        machine[machine_key[n]] = substr(line, at + 1)
-    }
-    close(path)
-    machine_rows = n
-    if (machine_key[1] == "key" && machine["key"] == "value") machine_first = 2
-    else machine_first = 1
-}
 
 # The row of a comparison for this slice: the factors of cell c, with `*` by scope as compare.awk has them; 0 if there is none.
 function find_comparison(scope, measure, server, c,    f, key) {
@@ -192,12 +162,6 @@ function average_of(measure, server, key) {
 
 # With a capital letter, unless it opens with a name.
 function opened(text) { return text ~ /^\*/ ? text : toupper(substr(text, 1, 1)) substr(text, 2) }
-
-function join_sentences(list, n,    i, text) {
-    text = ""
-    for (i = 1; i <= n; i++) text = text (i == 1 ? "" : "; ") list[i]
-    return text
-}
 
 # Which cell that is, by the factors that vary: " (concurrency 10, keep-alive off)".
 function cell_where(c,    f, n, list) {
