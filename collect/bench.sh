@@ -2,13 +2,15 @@
 # bench.sh: what a request costs each server, against its floor (the same model with no handler) and against peers.
 #
 # usage:    collect/bench.sh [--rounds N] [--subjects A,B] [--requests N] [--concurrency N] [--keep-rounds N] [--growth-rounds N]
-#           [--growth 1,10,100,1000] [--idle 100,1000]
+#           [--tls-rounds N] [--growth 1,10,100,1000] [--idle 100,1000]
 # example:  collect/bench.sh --rounds 7 --subjects thread,floor-thread,nginx        (or: make bench)
 #
 # Each round starts every subject once, in shuffled order, puts `ab -n 4000 -c 10` on small.txt with one connection per
 # request, and takes the CPU time of the server from outside (see launch.c). Ratios are taken within rounds, so that a machine
 # that changes its speed meanwhile does not matter; their median is shown, and the smallest and the largest.
 # Then, on one connection, `ab -k -c 1 -n 1000`, and httperf with 1,000 connections of 5 calls each.
+# Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000 connections (or --requests, if that is
+# less), ten at once (--concurrency), on ours and on nginx.
 # Then how cost grows: the same CPU time at concurrency 1, 10, 100 and 1,000, and the memory of an idle keep-alive connection where
 # 100 and 1,000 of them are held (10,000 for event loops): the proportional set size of the server's processes beyond that of the
 # same server without a client, divided by the connections. A crew that serves one connection a worker gets as many workers as
@@ -29,10 +31,10 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=collect/crowd.sh
 . "$project/collect/crowd.sh"
 
-rounds=7 subjects='' requests=4000 concurrency=10 keep_rounds=5 growth_rounds=3 growth='1 10 100 1000' idle='100 1000 10000'
+rounds=7 subjects='' requests=4000 concurrency=10 keep_rounds=5 tls_rounds=3 growth_rounds=3 growth='1 10 100 1000' idle='100 1000 10000'
 usage() {
     echo 'usage: collect/bench.sh [--rounds N] [--subjects A,B] [--requests N] [--concurrency N] [--keep-rounds N] [--growth-rounds N]'
-    echo '                        [--growth LIST] [--idle LIST]'
+    echo '                        [--tls-rounds N] [--growth LIST] [--idle LIST]'
 }
 while (($#)); do
     if [[ $1 == --help ]]; then
@@ -50,6 +52,7 @@ while (($#)); do
     --concurrency) concurrency=$2 ;;
     --keep-rounds) keep_rounds=$2 ;;
     --growth-rounds) growth_rounds=$2 ;;
+    --tls-rounds) tls_rounds=$2 ;;
     --growth) growth=${2//,/ } ;;
     --idle) idle=${2//,/ } ;;
     *)
@@ -231,7 +234,7 @@ each_round close "$rounds" "${chosen[@]}"
 echo "One connection per request: ab -n $requests -c $concurrency, small.txt, $rounds rounds; $cost_method"
 table close 4
 
-requests_usual=$requests
+requests_usual=$requests concurrency_usual=$concurrency
 requests=1000 concurrency=1 keepalive=on keep=yes
 if ((keep_rounds > 0)); then
     each_round keep "$keep_rounds" "${chosen[@]}"
@@ -253,6 +256,26 @@ if ((keep_rounds > 0)) && ! lacks "$(load_needs httperf)"; then
     echo
     echo "Five calls a connection: httperf, 1000 connections, seconds, $keep_rounds rounds"
     table calls 6
+fi
+if ((tls_rounds > 0)) && lacks openssl; then
+    echo 'bench: openssl is missing, so https is left out: apt-get install openssl' >&2
+elif ((tls_rounds > 0)); then
+    speakers=()
+    for subject in "${chosen[@]}"; do
+        if [[ $subject != floor-* && (! $(recipe_needs "$subject") || $subject == nginx*) ]]; then speakers+=("$subject"); fi
+    done
+    scheme=https load=witness calls=1 keepalive=off keep=no duration=60 concurrency=$concurrency_usual
+    requests=$((requests_usual < 1000 ? requests_usual : 1000))
+    for certificate in p256 rsa2048; do
+        for sessions in new resumed; do
+            if ((${#speakers[@]} == 0)); then continue; fi
+            each_round "$certificate-$sessions" "$tls_rounds" "${speakers[@]}"
+            echo
+            echo "HTTPS, $certificate, $sessions sessions: witness, $requests connections, $concurrency at once, $tls_rounds rounds"
+            table "$certificate-$sessions" 4
+        done
+    done
+    scheme=http
 fi
 if ((growth_rounds > 0)); then
     load=ab calls=1 keepalive=off keep=no

@@ -303,7 +303,7 @@ memory_of_idle() {
     printf -v idle_kib '%s%d.%03d' "$sign" $((gained / idle)) $((gained * 1000 / idle % 1000))
 }
 
-declare -A failures=() document_bytes=() certificate_kind=([p256]=RSA= [rsa2048]=RSA=2048)
+declare -A failures=() document_bytes=()
 own_us=0
 
 # Sets us.
@@ -338,7 +338,7 @@ run_one() {
     if [[ ! $words && ! ${server_pid[$key]:-} ]]; then
         if ((${failures[$key]:-0} >= 3)); then
             words='server does not start'
-        elif ! certificate_make || ! server_start "$key" "$server"; then
+        elif ! server_start "$key" "$server"; then
             words=$server_problem
             failures[$key]=$((${failures[$key]:-0} + 1))
             say "run $run: $words"
@@ -406,17 +406,6 @@ run_one() {
     done_now=$((done_now + 1))
     seconds_to_us "${told[0]:-0}"
     own_us=$((own_us + ${EPOCHREALTIME/./} - before_us - us))
-}
-
-# Makes the certificate of the cell, where it needs one and there is none yet: for this study alone, nobody's own.
-certificate_make() {
-    local folder=$work/certificates/$certificate
-    if [[ $scheme != https || -e $folder/cert.pem ]]; then return 0; fi
-    mkdir -p "$work/certificates"
-    if ! make -s -C "$project" certificate CERTIFICATE="$folder" "${certificate_kind[$certificate]}" >"$work/make" 2>&1; then
-        server_problem="no certificate: $(tail -n 1 "$work/make")"
-        return 1
-    fi
 }
 
 # Keeps the configuration that a peer was started with, once.

@@ -8,6 +8,7 @@
 # Needs `project` (the folder of the project) and `work` (a folder for the servers' files).
 
 declare -A server_pid=() server_url=() server_read=() server_group=() server_error=() server_stats=()
+declare -A server_certificate=([p256]=RSA= [rsa2048]=RSA=2048)
 server_number=0
 server_problem=''
 server_patience=10
@@ -72,6 +73,17 @@ server_wait() {
     return 1
 }
 
+# Makes the certificate of the cell, where it needs one and there is none yet: in the folder `work`, since nobody's own is touched.
+server_certify() {
+    local folder=$work/certificates/${certificate:-}
+    if [[ $scheme != https || -e $folder/cert.pem ]]; then return 0; fi
+    mkdir -p "$work/certificates"
+    if ! make -s -C "$project" certificate CERTIFICATE="$folder" "${server_certificate[$certificate]}" >"$work/make" 2>&1; then
+        server_problem="no certificate: $(tail -n 1 "$work/make")"
+        return 1
+    fi
+}
+
 # Starts LABEL under the name KEY; on failure says why in server_problem.
 server_start() {
     local key=$1 label=$2 name folder port='' peer
@@ -86,6 +98,7 @@ server_start() {
         server_problem="$name is set up neither as a proxy nor behind a link"
         return 1
     fi
+    if ! server_certify; then return 1; fi
     if [[ ${server_processors:-} ]]; then hold=(--processors "$server_processors"); fi
     for _ in 1 2 3 4 5; do
         server_number=$((server_number + 1))

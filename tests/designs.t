@@ -157,9 +157,11 @@ like slurp("$held/report.md"), qr/^An idle connection takes this much memory, wh
 like slurp("$held/report.md"), qr/\A.*?^!\[Memory of an idle connection/ms, 'and shows it';
 like $run->{out}, qr/^ *Memory of an idle connection$/m, 'as the terminal does';
 
-$run = run_command("$top/collect/bench.sh", '--subjects', 'epoll,pool,floor-one', '--growth', '1,5', qw(--rounds 1 --requests 50 --keep-rounds 0 --growth-rounds 1 --idle 20));
+$run = run_command("$top/collect/bench.sh", '--subjects', 'epoll,pool,floor-one', '--growth', '1,5', qw(--rounds 1 --requests 50 --keep-rounds 0 --tls-rounds 1 --growth-rounds 1 --idle 20));
 is $run->{status}, 0, 'make bench' or diag($run->{err});
 like $run->{out}, qr/How cost grows: CPU.*\n +1 +5\n(?:(?:epoll|pool|floor-one) +[\d.]+ \([\d.]+ to [\d.]+\) +[\d.]+ \([\d.]+ to [\d.]+\)\n){3}/, 'bench: CPU time at each concurrency';
+my $speakers = qr/[^\n]*\n(?:epoll|pool) +[\d. ]+\n(?:epoll|pool) +[\d. ]+\n/;
+like $run->{out}, qr/HTTPS, $_ sessions: witness, 50 connections[^\n]*\n$speakers/, "bench: HTTPS, $_" for 'p256, new', 'p256, resumed', 'rsa2048, new', 'rsa2048, resumed';
 like $run->{out}, qr/How cost grows: KiB.*\n +20\nepoll +-?[\d.]+ \([^)]*\)\npool +[\d.]+ \([^)]*\)\n\z/, 'bench: memory of an idle connection, also of a crew made large enough';
 
 # --- the overview -------------------------------------------------------------------------------------------------------
