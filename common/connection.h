@@ -77,6 +77,7 @@ enum need {
 };
 
 /* Takes a socket, and no exchange yet. */
+/* (a connection may be a datagram, if the site has them) */
 void connection_open(struct connection *connection, const struct site *site, int socket,
                      struct moment now);
 /* Lends it an exchange, which is the driver's, uninitialised. Without one it takes no step. */
