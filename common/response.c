@@ -135,8 +135,8 @@ void response_shorten(struct response *response, size_t room)
                  ", or with Range for less, where there are ranges.");
     response_refuse(response, wrong ? response->status : 403, problem);
     response->in_parts = in_parts && !wrong;
-    if (!wrong)
-        response->reason = TEXT("Too Long For One Datagram");
+    if (!wrong) /* short enough for the shortest request of HTTP/1.1, be it from far away */
+        response->reason = TEXT("Too Long For A Datagram");
 }
 
 static void settle_ranges(struct response *response, const struct request *request,
