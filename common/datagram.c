@@ -53,13 +53,13 @@ static void note_local(struct envelope *envelope, struct msghdr *message)
 }
 
 /* One that was longer than a parcel is as if it were empty: no request. */
-static bool fill_parcel(struct parcel *parcel, int socket)
+static bool receive(struct envelope *envelope, char *request, int socket)
 {
-    struct iovec data = {.iov_base = parcel->request, .iov_len = sizeof parcel->request};
+    struct iovec data = {.iov_base = request, .iov_len = DATAGRAM_REQUEST_LIMIT};
     union control control;
     struct msghdr message = {
-        .msg_name = &parcel->envelope.peer,
-        .msg_namelen = sizeof parcel->envelope.peer,
+        .msg_name = &envelope->peer,
+        .msg_namelen = sizeof envelope->peer,
         .msg_iov = &data,
         .msg_iovlen = 1,
         .msg_control = &control,
@@ -67,15 +67,14 @@ static bool fill_parcel(struct parcel *parcel, int socket)
     };
     ssize_t length;
 
-    memset(&parcel->envelope, 0, sizeof parcel->envelope);
     do
         length = recvmsg(socket, &message, MSG_DONTWAIT);
     while (length < 0 && errno == EINTR);
     if (length < 0)
         return false;
-    parcel->envelope.socket = socket;
-    parcel->envelope.length = message.msg_flags & MSG_TRUNC ? 0 : (size_t)length;
-    note_local(&parcel->envelope, &message);
+    envelope->socket = socket;
+    envelope->length = message.msg_flags & MSG_TRUNC ? 0 : (size_t)length;
+    note_local(envelope, &message);
     return true;
 }
 
@@ -85,7 +84,9 @@ int datagram_receive(int socket)
     int ends[2];
     size_t size;
 
-    if (!fill_parcel(&parcel, socket) || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    memset(&parcel.envelope, 0, sizeof parcel.envelope);
+    if (!receive(&parcel.envelope, parcel.request, socket) ||
+        pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
     size = offsetof(struct parcel, request) + parcel.envelope.length;
     /* A user that has very many pipes gets shorter ones: who serves sees that something is missing.

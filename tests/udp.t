@@ -203,6 +203,15 @@ sub test_proxy ($server) {
     is $server->ask_udp(request(GET => 'http://192.0.2.1/'))->{status}, 403, 'nor is it an open proxy';
 }
 
+# Takes a port of UDP that TCP would have: not one of those that clients are given.
+sub take_port () {
+    return until_true(sub {
+        my $port = 20_000 + int rand 10_000;
+        my $free = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $port, Listen => 1) or return;
+        return IO::Socket::IP->new(Proto => 'udp', Type => Socket::SOCK_DGRAM(), LocalHost => '127.0.0.1', LocalPort => $port);
+    });
+}
+
 each_server(sub ($model) {
     my $place  = scratch();
     my $server = start_server(root => $root, options => ['--udp', '--log', "$place/log", '--stats', "$place/stats"]);
@@ -280,7 +289,7 @@ each_server(sub ($model) {
     my $refused = run_server('--udp', '--tls', 0);
     is $refused->{status}, 2, '--udp with --tls: status 2';
     like $refused->{err}, qr/^[^\n]*--udp[^\n]*--tls[^\n]*\n\z/, 'and one line that says so';
-    my $taken = IO::Socket::IP->new(Proto => 'udp', Type => Socket::SOCK_DGRAM(), LocalHost => '127.0.0.1', LocalPort => 0);
+    my $taken = take_port();
     $refused = run_server('--udp', '--root', $root, $taken->sockport);
     is $refused->{status}, 1, 'a port that UDP has no more: status 1';
     my $port = $taken->sockport;
