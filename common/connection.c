@@ -360,7 +360,7 @@ static enum outcome answer_anew(struct connection *connection)
     struct datagram *datagram = connection->transport.datagram;
     struct response *response = &connection->exchange->response;
     int status = response->status;
-    bool long_one = datagram->overflown;
+    bool long_one = datagram->overflowed;
 
     if (connection->on_errand)
         end_errand(connection);
@@ -438,7 +438,7 @@ static enum outcome relay(struct connection *connection)
     lend_input(connection);
     progress = connection->site->service->step(&connection->exchange->errand);
     reclaim_input(connection);
-    if (is_datagram(connection) && connection->transport.datagram->overflown)
+    if (is_datagram(connection) && connection->transport.datagram->overflowed)
         progress = ERRAND_FAILED;
     return follow(connection, progress);
 }

@@ -32,27 +32,32 @@ union control {
 
 /* ---- receiving ---- */
 
-static void note_local(struct envelope *envelope, struct msghdr *message)
+/* False if it was sent to all, not to us: those who would answer are too many. */
+static bool note_local(struct envelope *envelope, struct msghdr *message)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
     struct in_pktinfo v4;
     struct in6_pktinfo v6;
 
     if (header == NULL)
-        return;
+        return true;
     if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO) {
         memcpy(&v4, CMSG_DATA(header), sizeof v4);
-        envelope->local.v4 = v4.ipi_spec_dst; /* of ours, also where many were meant */
+        envelope->local.v4 = v4.ipi_spec_dst;
         envelope->located = true;
-    } else if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_PKTINFO) {
+        return v4.ipi_addr.s_addr == v4.ipi_spec_dst.s_addr;
+    }
+    if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_PKTINFO) {
         memcpy(&v6, CMSG_DATA(header), sizeof v6);
         envelope->local.v6 = v6.ipi6_addr;
         envelope->interface = IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr) ? v6.ipi6_ifindex : 0;
-        envelope->located = !IN6_IS_ADDR_MULTICAST(&v6.ipi6_addr);
+        envelope->located = true;
+        return !IN6_IS_ADDR_MULTICAST(&v6.ipi6_addr);
     }
+    return true;
 }
 
-/* One that was longer than a parcel is as if it were empty: no request. */
+/* One that was longer than a parcel, or is not for us, is as if it were empty: no request. */
 static bool receive(struct envelope *envelope, char *request, int socket)
 {
     struct iovec data = {.iov_base = request, .iov_len = DATAGRAM_REQUEST_LIMIT};
@@ -73,8 +78,8 @@ static bool receive(struct envelope *envelope, char *request, int socket)
     if (length < 0)
         return false;
     envelope->socket = socket;
-    envelope->length = message.msg_flags & MSG_TRUNC ? 0 : (size_t)length;
-    note_local(envelope, &message);
+    if (note_local(envelope, &message) && !(message.msg_flags & MSG_TRUNC))
+        envelope->length = (size_t)length;
     return true;
 }
 
@@ -140,26 +145,27 @@ size_t datagram_room(const union address *peer, size_t request)
                                                                         : room;
 }
 
+/* Another thread's or process's stack has no page yet where a parcel would lie: so it is read in
+ * two pieces. */
 struct datagram *datagram_take(int descriptor)
 {
-    const size_t least = offsetof(struct parcel, request);
-    struct parcel parcel;
-    ssize_t size = read(descriptor, &parcel, sizeof parcel);
-    size_t length = size >= (ssize_t)least ? (size_t)size - least : 0;
+    struct envelope envelope;
     struct datagram *datagram;
 
-    if (length == 0 || length != parcel.envelope.length ||
-        !datagram_is_whole((struct text){parcel.request, length}))
+    if (read(descriptor, &envelope, sizeof envelope) != (ssize_t)sizeof envelope)
         return NULL;
-    datagram = malloc(sizeof *datagram + length);
+    datagram = malloc(sizeof *datagram + envelope.length);
     if (datagram == NULL)
         return NULL;
     *datagram = (struct datagram){
-        .envelope = parcel.envelope,
-        .room = datagram_room(&parcel.envelope.peer, length),
+        .envelope = envelope,
+        .room = datagram_room(&envelope.peer, envelope.length),
     };
-    memcpy(datagram->request, parcel.request, length);
-    return datagram;
+    if (read(descriptor, datagram->request, envelope.length) == (ssize_t)envelope.length &&
+        datagram_is_whole((struct text){datagram->request, envelope.length}))
+        return datagram;
+    free(datagram);
+    return NULL;
 }
 
 void datagram_free(struct datagram *datagram)
@@ -192,8 +198,8 @@ bool datagram_add(struct datagram *datagram, struct text data)
 {
     struct buffer *reply = &datagram->reply;
 
-    datagram->overflown |= data.length > datagram->room - reply->length;
-    if (datagram->overflown || !grow(reply, reply->length + data.length))
+    datagram->overflowed |= data.length > datagram->room - reply->length;
+    if (datagram->overflowed || !grow(reply, reply->length + data.length))
         return false;
     memcpy(reply->data + reply->length, data.data, data.length);
     reply->length += data.length;
@@ -205,7 +211,7 @@ size_t datagram_forget(struct datagram *datagram)
     size_t length = datagram->reply.length;
 
     datagram->reply.length = 0;
-    datagram->overflown = false;
+    datagram->overflowed = false;
     return length;
 }
 
@@ -240,7 +246,7 @@ void datagram_send(struct datagram *datagram)
         .msg_iovlen = 1,
     };
 
-    if (datagram->sent || datagram->overflown || data.iov_len == 0)
+    if (datagram->sent || datagram->overflowed || data.iov_len == 0)
         return;
     if (envelope->located)
         set_local(envelope, &control, &message);

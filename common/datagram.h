@@ -33,7 +33,7 @@ struct datagram {
     struct envelope envelope;
     size_t taken;   /* of the request */
     size_t room;    /* for the reply */
-    bool overflown; /* there was more of it */
+    bool overflowed; /* there was more of it */
     bool sent;      /* nothing will go any more */
     struct buffer reply;
     char request[];

@@ -9,7 +9,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 
 my @ways = (['unshare', '--net'], ['unshare', '--net', '--map-root-user']);
-my $setup = 'ip link set lo up && ip addr add 192.0.2.1/32 dev lo && ip addr add 192.0.2.2/32 dev lo && exec "$@"';
+my $setup = 'ip link set lo up && ip addr add 192.0.2.1/24 brd 192.0.2.255 dev lo && ip addr add 192.0.2.2/32 dev lo && exec "$@"';
 if (!$ENV{TEST_FAR}) {
     for my $way (@ways) {
         next if run_command(@$way, 'sh', '-c', $setup, 'sh', 'true')->{status} != 0;
@@ -70,6 +70,7 @@ each_server(sub ($model) {
 
     # 54 bytes have no room for that.
     my $silent = $server->datagram("GET / HTTP/1.0\r\n\r\n", @far);
+    my $all    = $server->datagram(padded(400, GET => '/tiny.txt'), PeerHost => '192.0.2.255', Broadcast => 1);
     my $wrong  = $server->datagram("nonsense\r\n\r\n", @far);
 
     # From the address that was asked, though the way back would begin at another one.
@@ -87,9 +88,10 @@ each_server(sub ($model) {
     like slurp("$place/log"), qr{^192\.0\.2\.1 - - .* "GET /small\.txt HTTP/1\.1" 403 0 }m, 'the log tells what was said in the end';
 
     my $summary = $server->stop;
-    like $summary, qr/, 2 datagrams dropped$/, 'what no reply is short enough for is dropped, and counted';
+    like $summary, qr/, 3 datagrams dropped$/, 'what no reply is short enough for is dropped, and counted';
     is $silent->receive(0), undef, 'it had none';
-    is $wrong->receive(0), undef, 'nor had what is malformed';
+    is $all->receive(0), undef, 'nor had what was sent to all';
+    is $wrong->receive(0), undef, 'nor what is malformed';
 });
 
 done_testing;
