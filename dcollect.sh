@@ -8,6 +8,8 @@ export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=collect/scratch.sh
 . "$project/collect/scratch.sh"
+# shellcheck source=collect/stage.sh
+. "$project/collect/stage.sh"
 
 help() {
     cat <<'END'
@@ -46,8 +48,8 @@ and for every run:
   --timeout S          a run that takes longer is invalid (60)
 
 report DIR builds figures and report of a results folder again, from its data alone.
-overview makes report/index.html, which leads to the published studies, and what the README
-shows of them.
+overview makes report/index.html, which leads to the published studies, report/claims.html, which
+has a verdict on each claim that they test, and what the README shows of them.
 
 Exit status: 0 done, 3 done, but some runs are invalid (their rows say why), 130 interrupted,
 2 wrong usage, 1 anything else.
@@ -58,8 +60,6 @@ complain() {
     echo "dcollect: $2" >&2
     exit "$1"
 }
-
-study_key() { awk -F ': *' -v key="$2" '{ sub(/[ \t]+#.*/, "") } $1 == key { sub(/^[^:]*:[ \t]*/, ""); value = $0 } END { print value }' "$1"; }
 
 list() {
     local file

@@ -13,7 +13,7 @@ static const struct model model = {
     .makes = "processes",
     .lasting = true,
     .crew = 1,
-    .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
+    .accepts = 1U << ACCEPT_FEW | 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
     .supervises = true,
     .collect = crew_collect,
 };

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 static struct server *server;
-static struct worker *workers;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- mutex: only the thread that holds it waits in accept ---- */
@@ -79,11 +78,11 @@ static int (*const ways[ACCEPT_WAYS])(struct worker *worker) = {
 
 static void *work(void *argument)
 {
-    struct worker *worker = argument;
+    struct worker worker = server_worker(server, (int)(intptr_t)argument);
     int socket;
 
-    while ((socket = ways[server->options.accept](worker)) >= 0)
-        worker_serve(worker, socket);
+    while ((socket = ways[server->options.accept](&worker)) >= 0)
+        worker_serve(&worker, socket);
     server_worker_ended(server);
     return NULL;
 }
@@ -97,9 +96,8 @@ static bool start(void)
     pthread_attr_setstacksize(&attributes, SERVER_STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     for (int i = 0; i < server->options.workers; i++) {
-        workers[i] = server_worker(server, i);
         server_worker_began(server);
-        errno = pthread_create(&thread, &attributes, work, &workers[i]);
+        errno = pthread_create(&thread, &attributes, work, (void *)(intptr_t)i);
         if (errno != 0)
             return false;
     }
@@ -123,15 +121,16 @@ static const struct model model = {
 int main(int argc, char **argv)
 {
     static struct server local; /* threads may outlive this function */
+    bool queued;
 
     server = &local;
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
-    workers = calloc((size_t)server->options.workers, sizeof *workers);
-    if (workers == NULL || (server->options.accept == ACCEPT_QUEUE && !open_queue()) || !start())
+    queued = server->options.accept == ACCEPT_QUEUE;
+    if ((queued && !open_queue()) || !start())
         err(1, "cannot make %d threads", server->options.workers);
     server_ready(server);
-    if (server->options.accept == ACCEPT_QUEUE)
+    if (queued)
         fill_queue();
     else
         server_watch(server);

@@ -44,10 +44,11 @@ function highest(name) { return level[name, level_count[name]] }
 
 # --- parts and claims ---
 
+# Begins a claim. Source and quote are those of claims.txt; one that is not there brings its own.
 function claim_begin(id, source, quote, how) {
     claim = id
-    claim_source = source
-    claim_quote = quote
+    claim_source = (id, "source") in wording ? wording[id, "source"] : source
+    claim_quote = (id, "quote") in wording ? wording_quote(id) : quote
     claim_mode = how == "" ? "all" : how
     parts = 0
 }
@@ -257,7 +258,7 @@ function without_mistake(label) {
 # --- the claims ---
 
 function claim_R1_1(    thread, fork, i) {
-    claim_begin("R1.1", "DV1619 assignment 4", "The threaded server is slightly better at concurrency 10 (8-9% on small.txt, 6% on big.txt).")
+    claim_begin("R1.1")
     thread = server_named("thread")
     fork = server_named("fork")
     for (i = 1; i <= level_count["file"]; i++)
@@ -267,7 +268,7 @@ function claim_R1_1(    thread, fork, i) {
 }
 
 function claim_R1_2(    i, from) {
-    claim_begin("R1.2", "DV1619 assignment 4", "Requests/s rise with concurrency below 5, then fluctuate without trend; both servers look alike.")
+    claim_begin("R1.2")
     if (level_count["concurrency"] > 2) {
         for (i = 1; i <= level_count["server"]; i++)
             if (trend(level["server", i], "rps", "concurrency", lowest("concurrency"), 5, 0))
@@ -284,7 +285,7 @@ function claim_R1_2(    i, from) {
 }
 
 function claim_R1_3(    top) {
-    claim_begin("R1.3", "DV1619 assignment 4", "At higher concurrency the forked server is slightly ahead; at low concurrency the threaded one.")
+    claim_begin("R1.3")
     top = highest("concurrency") >= 20 ? 20 : highest("concurrency")
     if (level_count["concurrency"] > 2) {
         part_servers("claim", server_named("thread"), server_named("fork"), "rps", "concurrency>=" top, ", concurrency " top " and more", "behind")
@@ -294,8 +295,7 @@ function claim_R1_3(    top) {
 }
 
 function claim_R1_4(    thread, fork, few, many) {
-    claim_begin("R1.4", "DV1619 assignment 4",
-        "Threads win where processors are free, processes win on one processor or when the machine is saturated.")
+    claim_begin("R1.4")
     thread = server_named("thread")
     fork = server_named("fork")
     few = lowest("processors")
@@ -312,8 +312,7 @@ function claim_R1_4(    thread, fork, few, many) {
 }
 
 function claim_R1_5(    thread, i, label) {
-    claim_begin("R1.5", "DV1619 assignment 4",
-        "The sweep against the threaded server overloads the machine, up to freezing it; against the forked one it runs smoothly.", "any")
+    claim_begin("R1.5", "", "", "any")
     thread = server_named("thread")
     if (thread != "") overload_parts("claim", thread, server_named("fork"))
     for (i = 1; i <= level_count["server"]; i++) {
@@ -324,8 +323,7 @@ function claim_R1_5(    thread, i, label) {
 }
 
 function claim_R2_1(    i, k, label, other, by, kind, queues) {
-    claim_begin("R2.1", "CSE 4074 assignment",
-        "Up to concurrency 5 performance is high; above 6 it collapses by a factor of 11 and stays there. Reading: a listen backlog of 5.")
+    claim_begin("R2.1")
     for (k = 1; k <= level_count["load"]; k++)
         for (i = 1; i <= level_count["server"]; i++) {
             label = level["server", i]
@@ -361,8 +359,7 @@ function collapse(server, load,    low, high, few, many, i, n) {
 }
 
 function claim_R2_2(    i, server) {
-    claim_begin("R2.2", "CSE 4074 assignment",
-        "Requests/s grow with the number of requests. Reading: about 2.05 s of fixed start-up cost, spread over more requests.")
+    claim_begin("R2.2")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         if (level_count["requests"] > 2 && trend(server, "rps", "requests", lowest("requests"), highest("requests"), 1))
@@ -408,20 +405,19 @@ function against_apache(calls, protocols, more, rule, a, b,    apache, i, server
 }
 
 function claim_R3_1() {
-    claim_begin("R3.1", "performance testing report", "The simple server is faster than Apache at one call per connection.")
+    claim_begin("R3.1")
     against_apache(1, "simple persistent pipelined", "", "ahead")
     claim_end()
 }
 
 function claim_R3_3() {
-    claim_begin("R3.3", "performance testing report", "At two calls per connection persistent is well ahead of Apache.")
+    claim_begin("R3.3")
     against_apache(2, "persistent pipelined", "", "above", 1.1)
     claim_end()
 }
 
 function claim_R3_4(    i, label, other, calls) {
-    claim_begin("R3.4", "performance testing report",
-        "At five calls and 1,000 connections persistent needs about 132 s, Apache 0.2 s. Reading: head and body in two writes, with Nagle’s algorithm waiting for a delayed acknowledgement, some 40 ms a time.")
+    claim_begin("R3.4")
     against_apache(5, "persistent pipelined", level_seen["requests", 1000] ? " requests=1000" : "", "below", 0.1)
     calls = highest("calls")
     for (i = 1; i <= level_count["server"]; i++) {
@@ -471,8 +467,7 @@ function control_share(server, other,    n, b, v, w, values, k) {
 }
 
 function claim_UNP_1(    names, n, i) {
-    claim_begin("UNP.1", "UNIX Network Programming, chapter 30",
-        "A pool of processes or of threads, made in advance, cuts the CPU time of process control at least tenfold against a fork per client.")
+    claim_begin("UNP.1")
     n = split("prefork pool", names, " ")
     for (i = 1; i <= n; i++)
         if (level_seen["server", names[i]] && level_seen["server", "fork"] && control_share(names[i], "fork"))
@@ -481,8 +476,7 @@ function claim_UNP_1(    names, n, i) {
 }
 
 function claim_UNP_2() {
-    claim_begin("UNP.2", "UNIX Network Programming, chapter 30",
-        "Workers that call accept themselves are faster than a main thread that accepts and hands connections over.")
+    claim_begin("UNP.2")
     part_servers("claim", server_named("prefork"), server_named("prefork+accept=pass"), "server_cpu_us", "", ", mean over all cells", "behind")
     part_servers("claim", server_named("pool"), server_named("pool+accept=queue"), "server_cpu_us", "", ", mean over all cells", "behind")
     claim_end()
@@ -491,7 +485,7 @@ function claim_UNP_2() {
 # About 18%: from half as much to half as much again. Where the load generator is the limit nobody can lead by much, and what a request
 # costs the server says how many more it could answer.
 function claim_E07_1(    event, thread, n, i, bound) {
-    claim_begin("E07.1", "Pariag et al., EuroSys 2007", "An event-driven server answers about 18% more requests per second than one with a thread per connection.")
+    claim_begin("E07.1")
     event = server_named("epoll")
     thread = server_named("thread")
     n = pick("", picked)
@@ -525,18 +519,18 @@ function piling(server,    n, b, i, share, workers, sum, k, values, count) {
 }
 
 function claim_CF_1(    names, n, i, what) {
-    claim_begin("CF.1", "Cloudflare, 2017", "Where all workers block in accept, connections spread evenly over them; where they share an epoll, most go to one worker.")
+    claim_begin("CF.1")
     what = ": the busiest worker’s share of the requests, between an even one (0) and all (1), mean over all cells"
     n = split("prefork pool", names, " ")
     for (i = 1; i <= n; i++)
         if (level_seen["server", names[i]] && piling(names[i])) part_add("claim", names[i] what, "", "below", 0.1)
-    if (level_seen["server", "epoll"] && piling("epoll")) part_add("claim", "epoll" what, "", "above", 0.5)
+    if (level_seen["server", "epoll+accept=shared"] && piling("epoll+accept=shared")) part_add("claim", "epoll+accept=shared" what, "", "above", 0.5)
     claim_end()
 }
 
 # A server against itself: how many of the plain tests call it different.
 function claim_same(    i, c, b, m, a, words, measures, tests, found, of, label, original, n, verdict, p, adjusted, strict) {
-    claim_begin("A/A", "the design of the study", "A server against itself shows no difference: about 5% of the plain tests are below 0.05, none after adjustment.")
+    claim_begin("A/A")
     tests = found = strict = 0
     measures = split("rps server_cpu_us", words, " ")
     for (i = 1; i <= level_count["server"]; i++) {
@@ -573,6 +567,7 @@ function claim_same(    i, c, b, m, a, words, measures, tests, found, of, label,
 
 BEGIN {
     study_load(dir "/study.txt")
+    wording_read(here "/claims.txt")
     runs_load("-")
     print "claim\tsource\tquote\tpart\tkind\ttested\tfound\tlow\thigh\tverdict"
     wanted_count = split_claims(wanted)

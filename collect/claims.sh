@@ -6,7 +6,7 @@
 #
 # Columns: claim, source, quote; part (`all`: the claim as a whole; `cause`: its supposed cause, where both are tested; else a number), kind (claim, or reading: the supposed cause),
 # tested, found (estimate and 95% interval in words), low and high (that interval), verdict (holds, does not hold, cannot tell).
-# The rules and what each claim is tested by stand in claims.awk.
+# The rules and what each claim is tested by stand in claims.awk, what is claimed and by whom in claims.txt.
 set -euo pipefail
 export LC_ALL=C
 here=$(dirname -- "${BASH_SOURCE[0]}")
@@ -14,5 +14,5 @@ here=$(dirname -- "${BASH_SOURCE[0]}")
 . "$here/stage.sh"
 
 stage_begin "$@"
-judge() { believed_runs "$dir" | awk_with "$dir" statistics study text contrast claims_others claims; }
+judge() { believed_runs "$dir" | awk_with "$dir" statistics study text contrast wording claims_others claims; }
 stage_write "$dir/claims.tsv" judge

@@ -27,7 +27,7 @@ function longest_wait(server,    b, i, n, v, most, values, count) {
 }
 
 function claim_R1_6(    i, server) {
-    claim_begin("R1.6", "DV1619 assignment 4, asked and not measured", "No client starves because some other client causes the server to hang.")
+    claim_begin("R1.6")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         if (server ~ /^(apache|nginx|lighttpd)/ || level_count["slow"] < 2) continue
@@ -50,7 +50,7 @@ function held_against_none(server, measure,    n, top, base) {
 }
 
 function claim_I1(    i, server) {
-    claim_begin("I1", "commonly held", "Connections that are held open and say nothing do not slow the others down.")
+    claim_begin("I1")
     for (i = 1; i <= level_count["server"] && level_count["idle"] > 1; i++) {
         server = level["server", i]
         if (held_against_none(server, "rps"))
@@ -78,7 +78,7 @@ function part_memory(a, b,    block, v, w, values, count) {
 }
 
 function claim_I2() {
-    claim_begin("I2", "commonly held", "A connection that is held costs an event loop less memory than a thread, and a thread less than a process.")
+    claim_begin("I2")
     if (level_count["idle"] > 1) {
         part_memory("thread", "epoll")
         part_memory("fork", "thread")
@@ -102,7 +102,7 @@ function part_share(server, what, tested, wanted,    i, n, k, of) {
 }
 
 function claim_C1(    i, server) {
-    claim_begin("C1", "why people fork", "Where each connection has a process, a handler that dies takes nobody else’s request with it.")
+    claim_begin("C1")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         if (server ~ /^(fork|prefork)/) part_share(server, "lost", "runs in which another client lost a request, concurrency above 1: none", "none")
@@ -111,7 +111,7 @@ function claim_C1(    i, server) {
 }
 
 function claim_C2(    i, server) {
-    claim_begin("C2", "why people fork", "Where all connections share a process, a handler that dies ends the server.")
+    claim_begin("C2")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         if (server ~ /^(thread|pool|iterative)/) part_share(server, "never", "runs in which nobody was served again: all", "all")
@@ -122,7 +122,7 @@ function claim_C2(    i, server) {
 # Most of what is under way in an event loop that dies is lost: the requests lost with one loop, over those of the others that were
 # under way.
 function claim_C3(    i, server, n, c, b, v, values, count, at) {
-    claim_begin("C3", "the price of one process for many", "An event loop that dies takes the requests of many others with it.")
+    claim_begin("C3")
     for (i = 1; i <= level_count["server"]; i++) {
         server = level["server", i]
         if (server !~ /^epoll/) continue

@@ -30,18 +30,14 @@ for table in summary comparisons; do
         exit 1
     fi
 done
-if ! command -v gnuplot >/dev/null; then
-    echo "figures.sh: gnuplot is missing: apt-get install gnuplot-nox" >&2
-    exit 1
-fi
+stage_needs gnuplot gnuplot-nox
 
 program=$(cd -- "$here/.." && pwd)/dcollect.p
 here=$(cd -- "$here" && pwd)
 dir=$(cd -- "$dir" && pwd)
 trap scratch_end EXIT
 scratch_begin
-"${AWK:-awk}" -v dir="$dir" -v out="$work" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
-    -f "$here/tables.awk" -f "$here/dots.awk" -f "$here/figures.awk"
+awk_with "$dir" out="$work" statistics study text tables dots figures
 
 draw() { # NAME KIND-OF-OUTPUT
     (cd -- "$work" && LC_ALL=C.UTF-8 gnuplot -e "parameters='$1.gp'; output_kind='$2'; output_file='$1.$2'; columns_of_terminal=${COLUMNS:-80}" \
@@ -69,7 +65,7 @@ bars_text() {
 
 if [[ $terminal ]]; then
     # The main figure: of the kind that the study says, or else the first.
-    wanted=$(sed -n 's/^[ \t]*figure:[ \t]*//p' "$dir/study.txt" | tail -n 1)
+    wanted=$(study_key "$dir/study.txt" figure)
     IFS=$'\t' read -r name kind _ < <(awk -F '\t' -v kind="$wanted" '$2 == kind { print; exit }' "$work/list.tsv"; cat "$work/list.tsv") || exit 0
     if [[ $kind == bars ]]; then
         bars_text "$work/$name"

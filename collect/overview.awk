@@ -1,6 +1,8 @@
 # overview.awk: the reports of studies -> a page in Markdown that leads to them (standard output). See overview.sh.
 #
-# usage:    awk -v page=index.html -f collect/overview.awk report/NAME/report.md...
+# usage:    awk -v page=index.html -f collect/text.awk -f collect/overview.awk report/NAME/report.md... studies/NAME...
+#
+# The studies are those without a report.
 
 # The first two sentences of a paragraph.
 function two_sentences(text,    i, from, seen) {
@@ -28,15 +30,17 @@ function study_end() {
     print "[The whole report](" name "/" page ")" (measured == "" ? "" : ", measured " measured) ".\n"
 }
 
-function html(text) {
-    gsub(/&/, "\\&amp;", text)
-    gsub(/"/, "\\&quot;", text)
-    gsub(/</, "\\&lt;", text)
-    return text
+FNR == 1 { study_end() }
+FNR == 1 && FILENAME !~ /report\.md$/ {
+    name = ""
+    missing[++missing_count] = FILENAME
+    sub(/.*\//, "", missing[missing_count])
 }
-
+FILENAME !~ /report\.md$/ {
+    if (sub(/^question:[ \t]*/, "")) asked[missing_count] = $0
+    next
+}
 FNR == 1 {
-    study_end()
     name = FILENAME
     sub(/\/[^\/]*$/, "", name)
     sub(/.*\//, "", name)
@@ -66,6 +70,12 @@ answer == "" { answer = $0 }
 
 BEGIN {
     print "# What was measured\n"
+    if (verdicts != "") print "**[What four reports claimed, and what we measured](" verdicts ")**: each claim with its verdict.\n"
     print "Each study was run on one machine, which its report describes, and each report ends with the command that repeats it. This page is made from the reports: `./dcollect.sh overview`.\n"
 }
-END { study_end() }
+END {
+    study_end()
+    if (!missing_count) exit
+    print "## Not published yet\n"
+    for (i = 1; i <= missing_count; i++) print "- `./dcollect.sh " missing[i] "`: " asked[i]
+}

@@ -4,7 +4,8 @@
 # usage:    collect/overview.sh [REPORTS [README]]        or: ./dcollect.sh overview
 # example:  collect/overview.sh report README.md
 #
-# Reads REPORTS/*/report.md; writes REPORTS/README.md and REPORTS/index.html, the same for two kinds of readers. In the README what
+# Reads REPORTS/*/ and studies/; writes REPORTS/README.md and REPORTS/index.html, what was measured, and REPORTS/claims.md and
+# REPORTS/claims.html, what was claimed and which verdict it has: each the same for two kinds of readers. In the README what
 # stands between `<!-- made: NAME -->` and `<!-- /made -->` is made anew, once there is a REPORTS/designs: `figure`, the main figure
 # with the answer beside it, and `models`, the table of the models with what they cost. Without changes in the reports all of it
 # comes out as it was, byte for byte.
@@ -27,18 +28,32 @@ if ((${#pages[@]} == 0)); then
     echo "overview.sh: $reports holds no report" >&2
     exit 1
 fi
-if ! command -v cmark-gfm >/dev/null; then
-    echo 'overview.sh: cmark-gfm is missing: apt-get install cmark-gfm' >&2
-    exit 1
-fi
+stage_needs cmark-gfm cmark-gfm
 
-overview() { "${AWK:-awk}" -v page="$1" -f "$here/overview.awk" "${pages[@]}"; }
-page() {
-    overview index.html | cmark-gfm --unsafe -e table |
-        "${AWK:-awk}" -v dir="$reports" -v template="$here/page.html" -v title='What was measured' -f "$here/page.awk"
+# Studies that nobody has published yet.
+unpublished=()
+for study in "$project"/studies/*; do
+    if [[ ! -f $reports/${study##*/}/report.md ]]; then unpublished+=("$study"); fi
+done
+
+overview() { # PAGE-OF-A-STUDY PAGE-OF-THE-CLAIMS REPORT...
+    local page=$1 verdicts=$2
+    shift 2
+    "${AWK:-awk}" -v page="$page" -v verdicts="$verdicts" -f "$here/text.awk" -f "$here/overview.awk" "$@"
 }
-stage_write "$reports/README.md" overview report.md
-stage_write "$reports/index.html" page
+verdicts() { # claims.md or claims.html
+    "${AWK:-awk}" -v page="$1" -v claims="$here/claims.txt" -f "$here/study.awk" -f "$here/text.awk" -f "$here/wording.awk" \
+        -f "$here/tsv.awk" -f "$here/verdicts.awk" "$project"/studies/* -- "${pages[@]%/report.md}"
+}
+page() { # TITLE COMMAND...: what a command prints in Markdown as a page
+    local title=$1
+    shift
+    "$@" | page_from "$title" "$reports"
+}
+stage_write "$reports/README.md" overview report.md claims.md "${pages[@]}" "${unpublished[@]}"
+stage_write "$reports/index.html" page 'What was measured' overview index.html claims.html "${pages[@]}" "${unpublished[@]}"
+stage_write "$reports/claims.md" verdicts claims.md
+stage_write "$reports/claims.html" page 'What four reports claimed, and what we measured' verdicts claims.html
 
 # ---- the README ----
 
@@ -78,7 +93,7 @@ models_table() {
 # The main figure and the answer of designs, as the overview has them, with paths from where the README is.
 main_figure() {
     # shellcheck disable=SC2016 # these are awk's
-    "${AWK:-awk}" -v page=report.md -f "$here/overview.awk" "$reports/designs/report.md" | "${AWK:-awk}" '
+    overview report.md '' "$reports/designs/report.md" | "${AWK:-awk}" '
         /^> / { asked = 1; next }
         asked && !answer && NF && !/^\[/ { answer = $0 }
         /^\[!\[/ && match($0, /\]\(designs\/[^)]*\.svg\)/) {

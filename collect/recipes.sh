@@ -36,10 +36,7 @@ recipe_expand() {
         fi
         for name in $(recipe_list); do
             all=("$name")
-            # Without a word a crew shares its listener.
-            for way in $(recipe_ways "$name"); do
-                if [[ $way != shared ]]; then all+=("$name+accept=$way"); fi
-            done
+            for way in $(recipe_ways "$name" | tail -n +2); do all+=("$name+accept=$way"); done
             for label in "${all[@]}"; do
                 if [[ " $* ${kept[*]} " != *" $label "* ]]; then kept+=("$label"); fi
             done
@@ -48,7 +45,7 @@ recipe_expand() {
     echo "${kept[*]}"
 }
 
-# The ways to accept that a model names in its source; none for what has no crew.
+# The ways to accept that a model names in its source, its default first; none for what has no crew.
 recipe_ways() {
     if [[ ! -f $project/$1_server.c ]]; then return 0; fi
     sed -n '/\.accepts *=/,/,$/p' "$project/$1_server.c" | grep -o 'ACCEPT_[A-Z]*' | sed 's/ACCEPT_//' | tr '[:upper:]' '[:lower:]' || :

@@ -4,36 +4,6 @@
 
 function say(text) { print text }
 function paragraph(text) { print text "\n" }
-function cell_text(text) { gsub(/\|/, "\\|", text); return text }
-
-# Reads a table with a header: table[name, i, column], table_rows[name].
-function table_load(name, path,    line, names, fields, columns, i, n) {
-    n = 0
-    if ((getline line < path) > 0) {
-        columns = split(line, names, "\t")
-        while ((getline line < path) > 0) {
-            split(line, fields, "\t")
-            n++
-            for (i = 1; i <= columns; i++) table[name, n, names[i]] = fields[i]
-        }
-    }
-    close(path)
-    table_rows[name] = n
-}
-
-function machine_load(path,    line, at, n) {
-    n = 0
-    while ((getline line < path) > 0) {
-        at = index(line, "\t")
-        if (!at) continue
-        machine_key[++n] = substr(line, 1, at - 1)
-        machine[machine_key[n]] = substr(line, at + 1)
-    }
-    close(path)
-    machine_rows = n
-    if (machine_key[1] == "key" && machine["key"] == "value") machine_first = 2
-    else machine_first = 1
-}
 
 # The row of a comparison for this slice: the factors of cell c, with `*` by scope as compare.awk has them; 0 if there is none.
 function find_comparison(scope, measure, server, c,    f, key) {
@@ -192,12 +162,6 @@ function average_of(measure, server, key) {
 
 # With a capital letter, unless it opens with a name.
 function opened(text) { return text ~ /^\*/ ? text : toupper(substr(text, 1, 1)) substr(text, 2) }
-
-function join_sentences(list, n,    i, text) {
-    text = ""
-    for (i = 1; i <= n; i++) text = text (i == 1 ? "" : "; ") list[i]
-    return text
-}
 
 function one_server_text(    c, low, high) {
     low = high = ""
@@ -556,7 +520,8 @@ function table_of_UNP(    n, rows, i, f, key, server, fork, row_text) {
         "prefork+accept=mutex|children made in advance, a mutex around accept|–;prefork+accept=pass|children made in advance, the parent passes connections|–;" \
         "pool+accept=queue|threads made in advance, the main thread accepts|–;prefork+accept=reuseport|(not in the book) a listener for each child|–;" \
         "pool|(not in the book) all threads block in accept|–;pool+accept=reuseport|(not in the book) a listener for each thread|–;" \
-        "epoll|(not in the book) an event loop for each processor|–;epoll+accept=reuseport|(not in the book) the same, a listener for each|–", rows, ";")
+        "epoll|(not in the book) an event loop for each processor, of which as few listen as the load needs|–;" \
+        "epoll+accept=shared|(not in the book) the same, all listen|–;epoll+accept=reuseport|(not in the book) the same, a listener for each|–", rows, ";")
     paragraph("The table of *UNIX Network Programming* (figure 30.1: seconds of CPU for process control, that is, less what the iterative server takes) beside this machine's. **The book's numbers are quoted at second hand and could not be checked against it**; a dash stands where none was at hand, and which of its rows the 1.93 s of \"prethreaded\" belong to is assumed. Here process control is a server's CPU time per request less that of `iterative`, in the same block at the same concurrency, averaged over " \
         (x_name == "" ? "the blocks" : x_name) "; it can be below zero for a server that does more at a time. The machines are decades apart, so that only the ratios can be compared.")
     say("| design | server | book, s | book, to a fork per client | here, µs/request (95% interval) | here, to a fork per client |\n| --- | --- | ---: | ---: | ---: | ---: |")

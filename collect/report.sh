@@ -19,34 +19,21 @@ for table in summary.tsv comparisons.tsv figures/list.tsv; do
         exit 1
     fi
 done
-if ! command -v cmark-gfm >/dev/null; then
-    echo "report.sh: cmark-gfm is missing: apt-get install cmark-gfm" >&2
-    exit 1
-fi
+stage_needs cmark-gfm cmark-gfm
 
 "$here/claims.sh" "$dir"
 "$here/threats.sh" "$dir"
 
-study_value() { # KEY: the last line of study.txt that has it
-    sed -n "s/^[ \t]*$1:[ \t]*//p" "$dir/study.txt" | sed 's/[ \t]#.*//; s/[ \t]*$//' | tail -n 1
-}
-
 # The study is called what its file or the record of the machine says, else what the folder above the run is.
-name=$(study_value name)
+name=$(study_key "$dir/study.txt" name)
 if [[ ! $name && -f $dir/machine.tsv ]]; then name=$(sed -n 's/^study\t//p' "$dir/machine.tsv" | tail -n 1); fi
 if [[ ! $name ]]; then
     name=$(basename -- "$(dirname -- "$(cd -- "$dir" && pwd)")")
     case $name in report | results) name=$(basename -- "$(cd -- "$dir" && pwd)") ;; esac
 fi
-title=$(study_value title)
+title=$(study_key "$dir/study.txt" title)
 
-report() {
-    "${AWK:-awk}" -v dir="$dir" -v name="$name" -f "$here/statistics.awk" -f "$here/study.awk" -f "$here/text.awk" \
-        -f "$here/tables.awk" -f "$here/others.awk" -f "$here/report.awk" </dev/null
-}
-page() {
-    cmark-gfm --unsafe -e table "$dir/report.md" |
-        "${AWK:-awk}" -v dir="$dir" -v template="$here/page.html" -v title="${title:-$name}" -f "$here/page.awk"
-}
+report() { awk_with "$dir" name="$name" statistics study text tsv tables others report </dev/null; }
+page() { page_from "${title:-$name}" "$dir" <"$dir/report.md"; }
 stage_write "$dir/report.md" report
 stage_write "$dir/index.html" page

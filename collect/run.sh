@@ -17,6 +17,8 @@ export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=collect/scratch.sh
 . "$project/collect/scratch.sh"
+# shellcheck source=collect/stage.sh
+. "$project/collect/stage.sh"
 # shellcheck source=collect/cost.sh
 . "$project/collect/cost.sh"
 # shellcheck source=collect/recipes.sh
@@ -49,7 +51,7 @@ fi
 dir=$1
 if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then fail "$dir holds no study.txt and plan.tsv"; fi
 
-setting() { awk -F ': *' -v key="$1" '{ sub(/[ \t]+#.*/, "") } $1 == key { value = $2 } END { print value }' "$dir/study.txt"; }
+setting() { study_key "$dir/study.txt" "$1"; }
 machine() { awk -F '\t' -v key="$1" '$1 == key { value = $2 } END { print value }' "$dir/machine.tsv" 2>/dev/null || :; }
 
 # ---- begin and end ----

@@ -1,5 +1,5 @@
-# shellcheck shell=bash
-# stage.sh: what the stages of the analysis share. Read in by them, with `here` set to this folder.
+# shellcheck shell=bash disable=SC2154 # `here` comes in, where it is needed
+# stage.sh: what the stages of a study share. A library: source it, with `here` set to this folder where scripts of it are run.
 
 # Takes the folder of the run from the command line into `dir`.
 stage_begin() {
@@ -23,13 +23,45 @@ believed_runs() {
     fi
 }
 
-# Runs awk scripts of this folder, given by name, on the folder of a run.
+# What a study file says of a key: its last line counts, without comments, as study_load has it in study.awk.
+study_key() { # FILE KEY
+    # shellcheck disable=SC2016 # these are awk's
+    "${AWK:-awk}" -v key="$2" '
+        {
+            sub(/^[ \t]*#.*/, "")
+            sub(/[ \t]#.*/, "")
+            at = index($0, ":")
+            name = substr($0, 1, at - 1)
+            gsub(/^[ \t]+|[ \t]+$/, "", name)
+            if (!at || name != key) next
+            value = substr($0, at + 1)
+            gsub(/^[ \t]+|[ \t\r]+$/, "", value)
+        }
+        END { print value }' "$1"
+}
+
+# Ends this stage where a program is missing.
+stage_needs() { # PROGRAM PACKAGE
+    if command -v "$1" >/dev/null; then return; fi
+    echo "${0##*/}: $1 is missing: apt-get install $2" >&2
+    exit 1
+}
+
+# Markdown (standard input) -> a page of its own, with the figures of that folder inside.
+page_from() { # TITLE FOLDER
+    cmark-gfm --unsafe -e table | "${AWK:-awk}" -v dir="$2" -v template="$here/page.html" -v title="$1" -f "$here/page.awk"
+}
+
+# Runs awk scripts of this folder on the folder of a run: their `dir`; `here` is this folder. Words with a `=` set more variables, the
+# others name the scripts.
 awk_with() {
-    local folder=$1 name
-    local -a files=()
+    local folder=$1 word
+    local -a arguments=()
     shift
-    for name in "$@"; do files+=(-f "$here/$name.awk"); done
-    "${AWK:-awk}" -v dir="$folder" "${files[@]}"
+    for word in "$@"; do
+        if [[ $word == *=* ]]; then arguments+=(-v "$word"); else arguments+=(-f "$here/$word.awk"); fi
+    done
+    "${AWK:-awk}" -v dir="$folder" -v here="$here" "${arguments[@]}"
 }
 
 # Writes the standard output of a command to a file, whole or, when the command fails, not at all.

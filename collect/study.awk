@@ -354,8 +354,7 @@ function groups_find(    i, n, server, name, with_options, ways, key, group) {
         group_member[group[key], group_place[server]] = server
         group_label[server] = server
         if (key == name && ways[name] && ways[name] == with_options[name]) {
-            # Without a word all wait at one listener.
-            group_label[server] = server == name ? "shared" : substr(server, index(server, "=") + 1)
+            group_label[server] = server == name ? "as it is" : substr(server, index(server, "=") + 1)
         }
     }
 }

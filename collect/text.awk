@@ -79,6 +79,12 @@ function join_text(list, n,    i, out) {
     return out
 }
 
+function join_sentences(list, n,    i, text) {
+    text = ""
+    for (i = 1; i <= n; i++) text = text (i == 1 ? "" : "; ") list[i]
+    return text
+}
+
 # A factor's value in words: requests 1000 -> "1,000 requests". A number of requests that is not set: wrk runs for a time, and
 # httperf opens as many connections as come at once, and no more.
 function factor_value(name, v, load) {
@@ -112,3 +118,13 @@ function x_title(name) {
     if (name == "slow") return "slow clients"
     return name
 }
+
+# As it stands in a page, and in a table of Markdown.
+function html(text) {
+    gsub(/&/, "\\&amp;", text)
+    gsub(/"/, "\\&quot;", text)
+    gsub(/</, "\\&lt;", text)
+    return text
+}
+
+function cell_text(text) { gsub(/\|/, "\\|", text); return text }

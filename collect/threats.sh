@@ -17,8 +17,5 @@ here=$(dirname -- "${BASH_SOURCE[0]}")
 stage_begin "$@"
 planned=0
 if [[ -f $dir/plan.tsv ]]; then planned=$(($(wc -l <"$dir/plan.tsv") - 1)); fi
-weigh() {
-    believed_runs "$dir" | "${AWK:-awk}" -v dir="$dir" -v planned="$planned" -f "$here/statistics.awk" -f "$here/study.awk" \
-        -f "$here/text.awk" -f "$here/threats.awk"
-}
+weigh() { believed_runs "$dir" | awk_with "$dir" planned="$planned" statistics study text threats; }
 stage_write "$dir/threats.tsv" weigh

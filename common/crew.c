@@ -1,5 +1,7 @@
 #include "common/crew.h"
 
+#include "common/duty.h"
+
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +35,8 @@ static void live(struct server *server, int number)
     server_child();
     if (getppid() == server->process) /* it may have ended before this child was tied to it */
         server->crew->work(&worker);
+    crew_free(server);
+    server_child_ends(server);
     _exit(0);
 }
 
@@ -128,6 +132,8 @@ static void bury(struct server *server, int number, int status)
     bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
 
     server_worker_ended(server);
+    if (server->options.accept == ACCEPT_FEW)
+        duty_return(server, number);
     bury_connections(server, number, stopping);
     member->failures = now - member->born < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);

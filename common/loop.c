@@ -1,6 +1,7 @@
 #include "common/loop.h"
 
 #include "common/connection.h"
+#include "common/duty.h"
 #include "common/timers.h"
 
 #include <err.h>
@@ -13,10 +14,13 @@
 #define EVENTS_TURN 64
 /* Where a place or a descriptor is missing, the listeners are left alone for so long. */
 #define REST_MILLISECONDS 100
+/* Who passes its duty on is awake, and would have it back before the one that is woken comes. */
+#define OFF_MILLISECONDS 10
 
 struct client {
     struct connection connection;
     struct timer timer; /* first of all that is set for it */
+    bool stays;         /* it has kept its connection after a request */
     int watched;        /* descriptor; -1: none */
     uint32_t events;    /* that it is watched for */
 };
@@ -27,16 +31,20 @@ struct loop {
     struct timers timers;
     struct moment now;
     struct exchange *spare; /* what idle connections do without */
+    struct duty duty;
     int64_t clients;
+    int64_t stays; /* clients that have kept their connection after a request */
     bool listening;
+    bool on_call; /* it waits for a duty */
     bool stopping;
     bool deaf;            /* it will not listen again */
     int64_t listen_from;  /* when listening is tried again */
+    int64_t call_from;    /* when it can have a duty again */
     int64_t listen_until; /* once it is to stop: behind this, if no client comes before */
 };
 
 /* What events are told apart by, beside the listeners' numbers and the clients' addresses. */
-enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_CLIENT };
+enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_CALL, EVENT_CLIENT };
 
 /* ---- the listeners ---- */
 
@@ -50,6 +58,36 @@ static void listen_to(struct loop *loop, bool on)
         epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener->sockets[i], &event);
     }
     loop->listening = on;
+}
+
+/* Waits to be called to a duty; one that is free wakes one of those who do. */
+static void await_call(struct loop *loop, bool on)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = EVENT_CALL};
+
+    if (loop->on_call != on)
+        epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, duty_call(&loop->duty), &event);
+    loop->on_call = on;
+}
+
+static void answer_call(struct loop *loop)
+{
+    if (!duty_take(&loop->duty))
+        return;
+    await_call(loop, false);
+    listen_to(loop, true);
+}
+
+static void review_duty(struct loop *loop)
+{
+    if (!loop->duty.on && !loop->deaf && loop->now.milliseconds >= loop->call_from)
+        await_call(loop, true);
+    if (!loop->duty.on || loop->stopping ||
+        duty_review(&loop->duty, loop->stays, loop->now.milliseconds))
+        return;
+    if (loop->listening)
+        listen_to(loop, false);
+    loop->call_from = loop->now.milliseconds + OFF_MILLISECONDS;
 }
 
 /* ---- the clients ---- */
@@ -105,8 +143,9 @@ static void end(struct loop *loop, struct client *client)
     connection_close(&client->connection);
     if (exchange != NULL)
         keep(loop, exchange);
-    free(client);
     loop->clients--;
+    loop->stays -= client->stays;
+    free(client);
     worker_left(loop->worker);
 }
 
@@ -130,6 +169,10 @@ static void step(struct loop *loop, struct client *client, bool expired)
         end(loop, client);
         return;
     }
+    if (connection->idle && !client->stays) {
+        client->stays = true;
+        loop->stays++;
+    }
     timers_set(&loop->timers, &client->timer, connection->deadline);
     keep(loop, connection_reclaim(connection));
 }
@@ -146,6 +189,7 @@ static void welcome(struct loop *loop, int socket)
     connection_open(&client->connection, &loop->worker->server->site, socket, loop->now);
     client->timer.link = NULL;
     client->watched = -1;
+    client->stays = false;
     loop->clients++;
     step(loop, client, false);
 }
@@ -172,6 +216,11 @@ static void begin_stop(struct loop *loop)
     epoll_ctl(loop->events, EPOLL_CTL_DEL, loop->worker->server->stop, NULL);
     loop->stopping = true;
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
+    if (!loop->duty.on)
+        answer_call(loop); /* it may come with the stop, and is for the last clients then */
+    loop->deaf = !loop->duty.on;
+    if (loop->deaf)
+        await_call(loop, false);
 }
 
 static int shorter(int a, int b)
@@ -187,18 +236,22 @@ static void wait_for_events(struct loop *loop)
 
     if (loop->stopping && loop->listening)
         patience = shorter(patience, worker_quiet(loop->worker) + 1);
-    else if (loop->stopping || !loop->listening)
+    else if (!loop->duty.on && !loop->on_call && !loop->deaf)
+        patience = shorter(patience, OFF_MILLISECONDS);
+    else if (loop->stopping || (loop->duty.on && !loop->listening))
         patience = shorter(patience, REST_MILLISECONDS);
     count = epoll_wait(loop->events, events, EVENTS_TURN, patience);
     loop->now = date_now();
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);
-        else if (events[i].data.u64 > EVENT_STOP)
+        else if (events[i].data.u64 == EVENT_CALL)
+            answer_call(loop);
+        else if (events[i].data.u64 >= EVENT_CLIENT)
             step(loop, events[i].data.ptr, false);
     }
     for (int i = 0; i < count; i++) {
-        if (events[i].data.u64 >= EVENT_STOP)
+        if (events[i].data.u64 >= EVENT_STOP || !loop->listening)
             continue;
         loop->worker->listener->turn = (int)events[i].data.u64;
         accept_one(loop);
@@ -217,8 +270,9 @@ static void look_after(struct loop *loop)
 
     while ((timer = timers_take(&loop->timers, now)) != NULL)
         step(loop, client_of(timer), true);
+    review_duty(loop);
     /* Also at a stop: whoever came before it and found no place is still waiting. */
-    if (!loop->deaf && !loop->listening && now >= loop->listen_from &&
+    if (loop->duty.on && !loop->deaf && !loop->listening && now >= loop->listen_from &&
         worker_has_place(loop->worker)) {
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
@@ -241,7 +295,11 @@ void loop_run(struct worker *worker)
     }
     timers_open(&loop.timers, loop.now.milliseconds);
     epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->stop, &event);
-    listen_to(&loop, true);
+    duty_open(&loop.duty, worker);
+    if (loop.duty.on)
+        listen_to(&loop, true);
+    else
+        await_call(&loop, true); /* at once: there may be nothing else to wake it */
     while (!loop.deaf || loop.clients > 0) {
         if (worker_is_over(worker))
             break;

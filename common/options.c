@@ -113,6 +113,7 @@ static const struct {
     const char *name;
     const char *help;
 } accepts[ACCEPT_WAYS] = {
+    [ACCEPT_FEW] = {"few", "as few as the load needs wait at one listener"},
     [ACCEPT_SHARED] = {"shared", "all wait at one listener"},
     [ACCEPT_LOCK] = {"lock", "the one that holds a file lock waits there"},
     [ACCEPT_MUTEX] = {"mutex", "the one that holds a mutex waits there"},
@@ -134,6 +135,16 @@ static bool is_known(const struct row *row, const struct model *model)
 static bool knows_way(const struct model *model, int way)
 {
     return (model->accepts & (1U << way)) != 0;
+}
+
+/* The first that it knows. */
+static enum accept default_way(const struct model *model)
+{
+    int way = 0;
+
+    while (way < ACCEPT_WAYS - 1 && !knows_way(model, way))
+        way++;
+    return (enum accept)way;
 }
 
 /* For each processor that this process may use. */
@@ -175,15 +186,16 @@ static void describe_ways(const struct model *model, char *help, int size)
 {
     int length = snprintf(help, (size_t)size, "how the crew comes by connections: ");
     const char *separator = "";
+    int first = default_way(model);
 
-    for (int way = 0; way < ACCEPT_WAYS; way++) {
+    for (int way = first; way < ACCEPT_WAYS; way++) {
         if (!knows_way(model, way))
             continue;
         length += snprintf(help + length, (size_t)(size - length), "%s%s: %s", separator,
                            accepts[way].name, accepts[way].help);
         separator = "; ";
     }
-    snprintf(help + length, (size_t)(size - length), " (shared)");
+    snprintf(help + length, (size_t)(size - length), " (%s)", accepts[first].name);
 }
 
 static void print_row(const struct row *row, const struct model *model)
@@ -499,6 +511,7 @@ enum options_verdict options_read(struct options *options, const struct model *m
         .protocol = PROTOCOL_PIPELINED,
         .max_connections = model->max_connections,
         .workers = model->crew > 0 ? crew_size(model) : 0,
+        .accept = default_way(model),
         .request_timeout = 10000,
         .idle_timeout = 5000,
         .write_timeout = 30000,

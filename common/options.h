@@ -12,8 +12,10 @@ struct server;
 /* How often --allow can be given. */
 #define OPTIONS_ALLOW_LIMIT 16
 
-/* How the workers of a crew come by connections. */
+/* How the workers of a crew come by connections. The first one that a model knows is its default.
+ */
 enum accept {
+    ACCEPT_FEW,
     ACCEPT_SHARED,
     ACCEPT_LOCK,
     ACCEPT_MUTEX,

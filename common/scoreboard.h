@@ -16,6 +16,8 @@ struct post {
     _Atomic uint64_t bytes;   /* sent */
     _Atomic uint64_t dropped; /* datagrams without a reply */
     _Atomic int64_t active;   /* connections now, of a worker */
+    _Atomic int64_t stays;    /* of them, that keep their connections; of an event loop */
+    _Atomic bool on_duty;     /* an event loop listens; see duty.h */
     _Atomic bool given;       /* a connection was passed to it that it has not served to its end */
 };
 
@@ -32,6 +34,7 @@ struct scoreboard {
     _Atomic bool drained;           /* at a stop no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* in which warnings are counted */
     _Atomic int scarce_warnings;
+    _Atomic int duties; /* of event loops that listen */
     int post_count;
     struct post posts[];
 };

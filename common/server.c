@@ -140,6 +140,14 @@ static void raise_descriptors(struct server *server)
           (unsigned long long)wanted);
 }
 
+/* There is one at first. */
+static bool open_duties(struct server *server)
+{
+    server->duties = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+    atomic_store(&server->board->duties, 1);
+    return server->duties >= 0;
+}
+
 static bool open_signals(struct server *server)
 {
     sigset_t set;
@@ -161,8 +169,10 @@ static bool open_signals(struct server *server)
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->duties = -1;
     server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
-    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL)
+    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL &&
+        (server->options.accept != ACCEPT_FEW || open_duties(server)))
         return true;
     warn("cannot make ready");
     return false;
@@ -585,6 +595,14 @@ void server_child(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/* What processes share (the proxy's, that of TLS) belongs to the parent. */
+void server_child_ends(struct server *server)
+{
+    if (server->site.shelf != NULL)
+        shelf_free(server->site.shelf);
+    free(server->twins);
+}
+
 /* Sleeps until the connection can go on, a signal arrives, or the time is over. */
 static void sleep_for(struct server *server, const struct connection *connection, enum need need,
                       bool accepts, int milliseconds)
@@ -798,6 +816,18 @@ void worker_serve(struct worker *worker, int socket)
 
 /* ---- closing ---- */
 
+/* Threads that are left when the time is over may still be at the listeners: then the end of the
+ * process closes these. Datagrams that are worked on still need theirs. */
+static void leave_listeners(struct server *server)
+{
+    if (workers_wait(server) && !server->model->supervises &&
+        atomic_load(&server->board->workers) > 0)
+        return;
+    listener_leave(&server->listener);
+    for (int i = 0; i < server->twin_count; i++)
+        listener_leave(&server->twins[i]);
+}
+
 static void close_listeners(struct server *server)
 {
     listener_close(&server->listener);
@@ -812,9 +842,7 @@ int server_close(struct server *server)
     bool all; /* have ended by themselves */
     bool unused;
 
-    listener_leave(&server->listener);
-    for (int i = 0; i < server->twin_count; i++)
-        listener_leave(&server->twins[i]);
+    leave_listeners(server);
     while ((atomic_load(&board->active) > 0 || atomic_load(&board->workers) > 0) &&
            !is_over(server, GRACE_MARGIN))
         wait_for_means(server);

@@ -29,6 +29,7 @@ struct server {
     int signals;       /* signalfd */
     int stop;          /* eventfd: readable for good once a stop was asked for */
     int left;          /* eventfd: a connection has ended, or the end has come */
+    int duties;        /* eventfd: of event loops, those that nobody has; or -1 */
     int events;        /* epoll: of all that the acceptor waits for */
     int stats;
     int status;      /* /proc/self/status, opened before the sandbox closes */
@@ -68,8 +69,10 @@ void server_left(struct server *server);
 /* What a model's collect() says while there are children: so many milliseconds. */
 #define SERVER_COLLECT_SOON 100
 
-/* To be called in a child process first: it ends with its parent. */
+/* To be called in a child process first: it ends with its parent; */
 void server_child(void);
+/* and, in one that has served many connections, last: what it remembers is given back. */
+void server_child_ends(struct server *server);
 
 /* Counts a process or thread made. */
 void server_made(struct server *server);

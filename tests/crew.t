@@ -105,6 +105,30 @@ each_server(sub ($model) {
     is $server->get('/small.txt')->{status}, 200, 'a client that came meanwhile is served by the next one';
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
 
+    # As few event loops listen as the load needs.
+    if ("@{ $model->{options} }" eq '--accept few') {
+        $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
+        $server->get('/small.txt') for 1 .. 40;
+        $server->stop;
+        is join(' ', sort map { $_->{requests} } @{ JSON::PP::decode_json(slurp($file))->{workers} }), '0 0 0 40', 'one loop serves those who come one by one';
+
+        $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file, '--idle-timeout', 60]);
+        my @stay = map { my $client = $server->connect; $client->ask(request(GET => '/small.txt')); $client } 1 .. 40;
+        is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a client that stays' for @stay;
+        $server->stop;
+        my @share = sort { $a <=> $b } map { $_->{connections} } @{ JSON::PP::decode_json(slurp($file))->{workers} };
+        cmp_ok $share[0], '>=', 4, "clients that stay are spread over all (@share)";
+
+        $server = start_server(root => $root, options => ['--workers', 2, '--stats', $file]);
+        ok until_true(sub {
+            is run_command(qw(ab -q -k -n 20000 -c 20), $server->url . 'small.txt')->{status}, 0, 'much work';
+            $server->signal('USR1');
+            until_true(sub { !$server->pending_signals });
+            return 2 == grep { $_->{requests} > 0 } @{ (eval { JSON::PP::decode_json(slurp($file)) } // { workers => [] })->{workers} };
+        }), 'much work is shared';
+        $server->stop;
+    }
+
     # Connections are passed to those that live; and one that was passed to a worker that dies holds up nobody.
     if ("@{ $model->{options} }" eq '--accept pass') {
         $server = start_server(root => $root, options => ['--workers', 2]);

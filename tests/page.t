@@ -130,4 +130,25 @@ for my $case (@pages) {
     my ($flaws) = $document =~ /\sdata-flaws="([^"]*)"/;
     is $flaws // 'not told', '0: ', "$case->[0]: no text of a figure is cut off or lies on another";
 }
+# The page of all claims, from the published runs: every drawing to be seen, nothing beyond the edge, no word in the console.
+if (command_exists('cmark-gfm')) {
+    my $reports = "$scratch/published";
+    run_command('cp', '-r', "$top/report", $reports);
+    is run_command("$top/collect/overview.sh", $reports)->{status}, 0, 'overview.sh';
+    my $claims = slurp("$reports/claims.html");
+    spit("$reports/looked.html", $claims =~ s{(?=</body>)}{$look}r);
+    for my $size ('1200,900', '500,900') {
+        ($run, $document, @console) = opened("$reports/looked.html", $size);
+        %told = $document =~ /\sdata-(wide|fetched)="([^"]*)"/g;
+        cmp_ok $told{wide} // 9999, '<=', 0, "claims, $size: no scrolling aside";
+        is $told{fetched}, '', "claims, $size: nothing was fetched";
+        is join("\n", grep { !/page\.t was here/ } @console), '', "claims, $size: no word in the console";
+    }
+    my @strips = $claims =~ /<svg class="strip" viewBox="0 0 150 18".*?<\/svg>/g;
+    my @beyond = grep { grep { $_ < 0 || $_ > 151 } /(?:M|H| x=\"|cx=\")(-?[\d.]+)/g } @strips;
+    is scalar(@beyond), 0, 'claims: every interval stays within its drawing';
+    cmp_ok scalar(@strips), '>', 10, 'claims: intervals are drawn';
+    opened("$reports/claims.html", '1200,3000', "$scratch/claims.png");
+    cmp_ok different_rows("$scratch/claims.png"), '>', 200, 'claims: the picture is not blank';
+}
 done_testing;

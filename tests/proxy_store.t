@@ -187,7 +187,7 @@ each_server(sub ($model) {
     else                               { cmp_ok $peak, '<', 8000, "in little memory ($peak KiB)" }
 
     # --- the sandbox ---
-    my $sandboxed = start_proxy("$scratch/sandboxed", sandbox => 1, environment => { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' });
+    my $sandboxed = start_proxy("$scratch/sandboxed", sandbox => 1, environment => no_leak_search());
     $origin->play('/box', reply(200, 'x', %fresh));
     $sandboxed->get($origin->url('/box'));
     is status_of($sandboxed->get($origin->url('/box'))), 'hit', 'in the sandbox the store works';

@@ -175,6 +175,117 @@ close $study;
 system("'$collect/claims.sh' '$unknown'");
 is(verdict($unknown, 'R9.9'), 'cannot tell', 'a claim without a test: cannot tell');
 
+# --- the page of all claims, from published runs whose verdicts are known ---
+
+my %published = (
+    # others_percent (- where not recorded), load average, then of each claim: id, kind, verdict of the whole, of the cause, found
+    'fork-vs-thread' => [0, 0.5, ['R1.2', 'claim', 'holds', '', '1.90 (1.76 to 2.05)'], ['R1.3', 'claim', 'cannot tell', '', '1.01 (0.9 to 1.2)'],
+        ['R1.5', 'claim', 'does not hold', '', '0.50 (0.40 to 0.60)']],
+    table1 => [40, 0.5, ['R1.1', 'claim', 'does not hold', '', '0.50 (0.40 to 0.60)']],
+    mistakes => ['-', 5.5, ['R2.1', 'claim', 'does not hold', 'holds', '0.99 (0.98 to 1.02)'], ['R3.4', 'reading', 'does not hold', '', '1.00 (0.99 to 1.01)'],
+        ['R1.5', 'reading', 'holds', '', '5.56 (3.77 to 8.21)']],
+    sized => [1, 0.5, ['R2.1', 'claim', 'holds', '', '0.10 (0.09 to 0.11)']],
+    'a-study' => [0, 0, ['X.1', 'claim', 'holds', '', '3 <of> 4 | "all" & more']],
+);
+
+sub row { return join("\t", @_) . "\n" }
+
+sub publish {
+    my ($folder, $name) = @_;
+    my ($others, $load, @claims) = @{$published{$name}};
+    mkdir "$folder/$name" or die $!;
+    my $claims = row(qw(claim source quote part kind tested found low high verdict));
+    for my $claim (@claims) {
+        my ($id, $kind, $verdict, $cause, $found) = @$claim;
+        my ($low, $high) = $found =~ /\(([\d.]+) to ([\d.]+)\)/;
+        my @head = ($id, 'a source', "the words of $id");
+        $claims .= row(@head, 'all', $kind, 'all parts are needed', '', '-', '-', $verdict);
+        $claims .= row(@head, 'cause', 'reading', 'the supposed cause', '', '-', '-', $cause) if $cause;
+        $claims .= row(@head, 1, $kind, "this / that of $name: ratio above 1", $found, $low // '-', $high // '-', $verdict);
+        $claims .= row(@head, 2, 'reading', "why of $name: ratio below 0.5", '0.15 (0.12 to 0.18)', 0.12, 0.18, $cause) if $cause;
+    }
+    my %files = (
+        'claims.tsv' => $claims,
+        'study.txt' => "title: The study $name\n",
+        'report.md' => "# The study $name\n\n## Claims\n",
+        'index.html' => '<h2 id="claims">Claims</h2>',
+        'threats.tsv' => row(qw(name subject value low high of)) . row('planned', '-', 10, '-', '-', 12) . row('invalid', '-', 0, '-', '-', 10) . row('others', '-', $others, '-', '-', 100),
+        'machine.tsv' => row(command => "./dcollect.sh --seed 1 $name") . row(processors => 2) . row(processor_model => 'A & B') . row(load_average => "$load 1 1") . row(started => '2026-01-02 03:04:05 UTC'),
+    );
+    for my $file (keys %files) {
+        open my $out, '>', "$folder/$name/$file" or die $!;
+        print $out $files{$file};
+        close $out;
+    }
+}
+
+# What the page says of a claim.
+sub section {
+    my ($text, $id) = @_;
+    my ($found) = $text =~ /^(### <a id="\Q$id\E"><\/a>.*?)(?=^##|\z)/ms;
+    return $found // "nothing of $id";
+}
+
+my $reports = "$work/reports";
+mkdir $reports;
+publish($reports, $_) for sort keys %published;
+my $said = qx('$collect/overview.sh' '$reports' 2>&1);
+is("$? $said", '0 ', 'overview.sh is content and silent');
+my %views = map { $_ => content("$reports/claims.$_") } qw(md html);
+
+my @four = ((map { "R1.$_" } 1 .. 6), (map { "R2.$_" } 1 .. 5), (map { "R3.$_" } 1 .. 6), 'R4.1', 'R4.2');
+my %studies = map { my $file = $_; ($file =~ s{.*/}{}r => [map { /^claims:\s*(.*)/ ? split /[\s,]+/, $1 : () } split /\n/, content($file)]) } glob "$here/../studies/*";
+my @all = (@four, 'X.1', grep { $_ ne 'none' } map { @$_ } values %studies);
+is(join(' ', grep { my $id = $_; grep { !/<a id="\Q$id\E"><\/a>/ } values %views } @all), '', 'every claim stands there, measured or not');
+my @ids = $views{html} =~ /\sid="([^"]+)"/g;
+my %id_count;
+$id_count{$_}++ for @ids;
+is(join(' ', grep { $id_count{$_} > 1 } sort keys %id_count), '', 'each once');
+for my $view (sort keys %views) {
+    my @links = $view eq 'md' ? $views{md} =~ /\]\(([^)]+)\)/g : $views{html} =~ /(?:href|src)="([^"]+)"/g;
+    cmp_ok(scalar @links, '>', 30, "claims.$view leads somewhere");
+    is(join(' ', grep { !/^data:/ && (/^#(.*)/ ? !$id_count{$1} : !-e $reports . '/' . s/#.*//r) } @links), '', 'and everything that it leads to is there');
+}
+
+for my $case (
+    ['R1.1', qr/✗ does not hold.*2\.146 ms threaded against 2\.341 ms.*\[The study table1\]\(table1\/report\.md#claims\), 2026-01-02.*\| 0\.50 \(0\.40 to 0\.60\) \| ✗ does not hold \|.*\*\*Caution\*\*: unfinished, 10 of 12 planned runs; other programs had 40%/s, 'its figures, ours, the link, and that the machine was busy'],
+    ['R1.2', qr/✓ holds.*1\.90 \(1\.76 to 2\.05\).*Note: unfinished/s, 'holds'],
+    ['R1.3', qr/\? cannot tell/, 'cannot tell'],
+    ['R1.4', qr/– not measured yet.*Not measured yet: `\.\/dcollect\.sh processors` measures it\./s, 'not measured: the command'],
+    ['R1.5', qr/\A[^\n]*✗ does not hold.*Supposed cause\*\*: \*\*✓ confirmed\*\*\. Threads that.*5\.56 \(3\.77 to 8\.21\).*load average 5\.5 on 2 processors/s, 'the cause comes from another study'],
+    ['R2.1', qr/\A[^\n]*≠ studies differ.*mistakes[^\n]*✗ does not hold.*sized[^\n]*✓ holds.*Supposed cause\*\*: \*\*✓ confirmed.*0\.15 \(0\.12 to 0\.18\)/s, 'two studies that differ, and the cause'],
+    ['R3.4', qr/\A[^\n]*– not measured yet.*✗ refuted.*\.\/dcollect\.sh persistent/s, 'the cause alone was tested, and is refuted'],
+    ['R3.6', qr/§ answered by tests.*tests\/valgrind\.t.*tests\/validators\.t/s, 'answered by tests'],
+    ['X.1', qr/the words of X\.1 \(a source\).*3 <of> 4 \\\| "all" & more/s, 'a claim that only its study knows'],
+) {
+    my ($id, $pattern, $name) = @$case;
+    like(section($views{md}, $id), $pattern, "$id: $name");
+}
+unlike(section($views{md}, $_), qr/Caution/, "$_: nobody used the machine") for qw(R1.2 X.1);
+unlike($views{html}, qr/3 <of>/, 'what a study says is text, not HTML');
+
+my %counted;
+for my $id (@four) { $counted{$1}++ if section($views{md}, $id) =~ /^### \S+ \S+ \*\*\S+ ([^*]+)\*\*/ }
+is($counted{holds} . $counted{'does not hold'} . $counted{'cannot tell'} . $counted{'studies differ'} . $counted{'answered by tests'}, '12111', 'verdicts of each kind');
+like($views{md}, qr/^Of 19 claims of four classroom reports \*\*1 holds\*\*, \*\*2 do not hold\*\*, \*\*1 divides the studies\*\*, \*\*1 is left open[^*]*\*\*, \*\*1 is no matter[^*]*\*\* and \*\*$counted{'not measured yet'} are not measured yet\*\*\. Of the 4 causes [^*]* \*\*2 are confirmed\*\*, \*\*1 is refuted\*\* and \*\*1 is not tested yet\*\*\.$/m, 'the abstract counts them');
+like($views{md}, qr/\*\*Caution\*\*: of the 5 runs behind this page 2 were made on a machine that others used/, 'and warns of busy machines');
+my @anchors = $views{md} =~ /<a id="([^"]+)">/g;
+is(() = $views{html} =~ /class="chip /g, scalar @anchors, 'at a glance: all of them');
+is(() = $views{html} =~ /<svg class="strip"/g, 9, 'an interval is drawn for each part that has one');
+unlike($views{html}, qr/\bnan\b|\binf\b|="-?[\d.]*e[+-]/i, 'no number of a drawing is broken');
+like(content("$reports/README.md"), qr/\(claims\.md\).*^## Not published yet\n\n.*^- `\.\/dcollect\.sh processors`: Does the answer change/ms, 'the overview leads to it, and lists what is not published');
+unlike(content("$reports/README.md"), qr/^- `\.\/dcollect\.sh table1`/m, 'and not what is');
+system("AWK=mawk '$collect/overview.sh' '$reports'") if system('command -v mawk >/dev/null') == 0;
+is(join(' ', grep { content("$reports/claims.$_") ne $views{$_} } sort keys %views), '', 'made again, also by another awk, every byte is the same');
+
+# Many parts: the browser shows those that decide, and unfolds the others.
+open my $more, '>>', "$reports/sized/claims.tsv" or die $!;
+print $more map { row('R2.1', 'a source', 'the words', $_, 'claim', "part $_: ratio below 0.5", '0.1 (0.09 to 0.7)', 0.09, 0.7, 'cannot tell') } 2 .. 9;
+close $more;
+system("'$collect/overview.sh' '$reports'");
+like(content("$reports/claims.html"), qr/<summary>8 other parts; of all 9, 1 holds and 8 cannot tell<\/summary>/, 'many parts are folded');
+is(() = content("$reports/claims.html") =~ /<svg class="strip"/g, 9 + 8, 'and none is left out');
+
 # --- studies of other shapes draw and report without a word ---
 
 for my $kind (qw(table1 processors requests persistent mistakes)) {

@@ -15,14 +15,11 @@ sub each_process ($server) {
     return map { $_->[0] } grep { $_->[1] ne 'Z' } group_processes($server->pid);
 }
 
-# Leaks are looked for through /proc, which the sandbox takes away.
-my %quiet = (ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0');
-
 each_server(sub ($model) {
     my $scratch = scratch();
     my $landlock = -e '/sys/kernel/security/lsm' ? slurp('/sys/kernel/security/lsm') =~ /landlock/ : undef;
 
-    my $server = start_server(sandbox => 1, environment => \%quiet, options => ['--log', "$scratch/log", '--stats', "$scratch/stats"]);
+    my $server = start_server(sandbox => 1, environment => no_leak_search(), options => ['--log', "$scratch/log", '--stats', "$scratch/stats"]);
     my $client = $server->connect;
     is $client->ask(request(GET => '/small.txt'))->{status}, 200, 'in the sandbox files are served';
     is status_of($_, 'NoNewPrivs'), 1, 'in the sandbox: no_new_privs' for each_process($server);
@@ -35,7 +32,7 @@ each_server(sub ($model) {
     is scalar(() = slurp("$scratch/log") =~ /\n/g), 2, 'in the sandbox the log is written';
 
     my $root = tree('file.txt' => "one\n", 'link' => \'file.txt', 'site/index.html' => "index\n");
-    $server = start_server(sandbox => 1, environment => \%quiet, root => $root, options => ['--list']);
+    $server = start_server(sandbox => 1, environment => no_leak_search(), root => $root, options => ['--list']);
     is $server->get('/file.txt')->{body}, "one\n", 'in the sandbox: another root';
     is $server->get('/link')->{body}, "one\n", 'in the sandbox: a link within';
     like $server->get('/')->{body}, qr/file\.txt/, 'in the sandbox: listings';
@@ -54,7 +51,7 @@ each_server(sub ($model) {
     }
     my (undef, undef, $uid, $gid) = getpwnam 'nobody';
     my $place = tree('file.txt' => "one\n");
-    $server = start_server(sandbox => 1, environment => \%quiet, root => $place, options => [qw(--user nobody)]);
+    $server = start_server(sandbox => 1, environment => no_leak_search(), root => $place, options => [qw(--user nobody)]);
     $client = $server->connect;
     is $client->ask(request(GET => '/file.txt'))->{status}, 200, '--user: files are served';
     for my $pid (each_process($server)) {

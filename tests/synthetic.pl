@@ -44,7 +44,7 @@ my %studies = (
         }},
 );
 $studies{designs} = {title => 'Every design', source => 'UNP', claims => 'UNP.1 UNP.2 E07.1 CF.1', file => ['small.txt'], parts => 'one',
-    server => [qw(iterative fork thread), (map { ("epoll$_") } '', '+accept=reuseport'),
+    server => [qw(iterative fork thread), (map { ("epoll$_") } '', map { "+accept=$_" } qw(shared reuseport)),
         (map { ("pool$_") } '', map { "+accept=$_" } qw(mutex queue reuseport)), (map { ("prefork$_") } '', map { "+accept=$_" } qw(lock mutex pass reuseport)),
         qw(floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker apache-event)], baseline => 'fork'};
 # Server CPU per request, requests/s at most, and of a crew its workers and the share of the busiest.

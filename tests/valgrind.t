@@ -14,6 +14,12 @@ my $made = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -
     "$place/key.pem", '-out', "$place/cert.pem");
 is $made->{status}, 0, 'a certificate is made' or diag($made->{err});
 
+# Its command; leaks of these kinds are errors.
+sub valgrind ($logs, $kinds) {
+    return ['valgrind', '--quiet', '--leak-check=full', "--show-leak-kinds=$kinds", "--errors-for-leak-kinds=$kinds", '--error-exitcode=99',
+        "--log-file=$logs/%p"];
+}
+
 # What valgrind has to say in a folder of its logs.
 sub judge_reports ($logs, $name) {
     my @reports = map { [$_, slurp($_)] } grep { m{/\d+\z} } glob "$logs/*";
@@ -27,8 +33,7 @@ my $root = tree('file.txt' => 'f' x 5000, 'large.bin' => 'l' x 70_000, 'site/ind
 each_server(sub ($model) {
     my $logs = scratch();
     my $server = start_server(root => $root, path => $model->{path},
-        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible', '--errors-for-leak-kinds=definite,indirect,possible',
-            '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
+        through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--udp', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
 
@@ -60,8 +65,7 @@ each_server(sub ($model) {
         reply(304, undef, ETag => '"1"'));
     $origin->play('/bad', ["HTTP/1.1 200 OK\r\nA\r\n\r\n"]);
     my $proxy = start_server(path => $model->{path},
-        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible', '--errors-for-leak-kinds=definite,indirect,possible',
-            '--error-exitcode=99', '--track-fds=no', "--log-file=$logs/%p"],
+        through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--udp', '--service', 'proxy', '--cache', "$logs/cache"]);
     @replies = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
@@ -79,8 +83,7 @@ each_server(sub ($model) {
     # What OpenSSL keeps for the process stays reachable until the end, and is left out.
     my $tls_logs = scratch();
     $server = start_server(root => $root, path => $model->{path},
-        through => ['valgrind', '--quiet', '--leak-check=full', '--show-leak-kinds=definite,indirect,possible',
-            '--errors-for-leak-kinds=definite,indirect,possible', '--error-exitcode=99', "--log-file=$tls_logs/%p"],
+        through => valgrind($tls_logs, 'definite,indirect,possible'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
     my @curl = (qw(curl --silent --max-time 60 --insecure -o /dev/null -w %{http_code}));

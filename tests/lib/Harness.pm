@@ -40,7 +40,7 @@ use Time::HiRes      ();
 our $PATIENCE = 60;
 
 our @EXPORT = qw(
-    each_server start_server run_command run_server build sanitized scratch tree slurp spit http_date request
+    each_server start_server run_command run_server build sanitized no_leak_search scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -80,6 +80,9 @@ sub skip_case ($why) {
 sub build     { return $ENV{TEST_PASS} // 'normal' }
 sub sanitized { return build() ne 'normal' }
 sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) }
+
+# The environment of a server in which leaks cannot be looked for: in the sandbox, without /proc, or in a container.
+sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
 
 # Asks again and again until the condition is true; its value, or nothing when patience ends.
 sub until_true ($condition, $patience = $PATIENCE) {
@@ -255,13 +258,13 @@ sub variants ($path) {
     $model->{limited} = ($limit // '') eq 'one for each worker';
     $model->{crew}    = $help =~ / --workers N / ? $model->{limited} ? $CREW : 2 : undef;
     $model->{each}    = !$model->{single} && !$model->{crew};
-    my ($ways) = $help =~ / --accept HOW .*?: (.*?) \(shared\)/ or return $model;
+    my ($ways, $default) = $help =~ / --accept HOW .*?: (.*?) \((\w+)\)/ or return $model;
     my @ways = map { /^(\w+):/ } split /; /, $ways;
-    @ways = $ways[0] if !all_ways();
+    @ways = $default if !all_ways();
     return map { {
         %$model,
         options => ['--accept', $_],
-        label   => $_ eq 'shared' ? $name : "$name+accept=$_",
+        label   => $_ eq $default ? $name : "$name+accept=$_",
         # The kernel may choose a worker that is busy: one at a time is all that can be relied on.
         single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
     } } @ways;
