@@ -31,10 +31,10 @@ struct envelope {
 
 struct datagram {
     struct envelope envelope;
-    size_t taken;   /* of the request */
-    size_t room;    /* for the reply */
+    size_t taken;    /* of the request */
+    size_t room;     /* for the reply */
     bool overflowed; /* there was more of it */
-    bool sent;      /* nothing will go any more */
+    bool sent;       /* nothing will go any more */
     struct buffer reply;
     char request[];
 };
