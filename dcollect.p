@@ -75,6 +75,7 @@ if (!exists("tint")) {
     array tint[64]
     do for [i = 1:64] { tint[i] = i }
 }
+if (!exists("theirs")) { theirs = 0 }
 c(s) = colour[(tint[int(s)] - 1) % 8 + 1]
 t(s) = text_colour[(tint[int(s)] - 1) % 8 + 1]
 shape(s) = (tint[int(s)] - 1) % 4 + 1
@@ -222,6 +223,8 @@ set style fill solid 1.0 noborder
 
 # Of many servers the others are thin lines behind those of a panel.
 behind = grouped ? "context index p - 1 using 1:2 with lines lw 0.8 lc rgb grid_colour notitle," : ''
+# What a report had is the last line of a panel.
+beside = theirs ? "data index b + servers - 1 using 1:2 with lines lw 1.6 dt 2 lc rgb c(servers) notitle," : ''
 
 do for [p = 1:panels] {
     column = (p - 1) % columns
@@ -256,7 +259,8 @@ do for [p = 1:panels] {
 
     # What hovering shows is drawn last, invisible, above everything; PNG knows no such thing and leaves it out.
     plot @behind range index p - 1 using 1:2:3 with filledcurves lc rgb '#d5777777' notitle, \
-        for [s = 1:servers] data index b + s - 1 using 1:2 with lines lw 1.6 lc rgb c(s), \
+        for [s = 1:servers - theirs] data index b + s - 1 using 1:2 with lines lw 1.6 lc rgb c(s), \
+        @beside \
         for [s = 1:servers] data index b + s - 1 using 1:3:(0):($4 - $3) with vectors nohead lw 2 lc rgb c(s) + 0x55000000, \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 0 ? $2 : NaN) with points pt full[shape(s)] ps 0.8 lc rgb c(s), \
         for [s = 1:servers] data index b + s - 1 using 1:($5 == 1 ? $2 : NaN) with points pt full[shape(s)] ps 0.85 lc rgb paper, \

@@ -38,11 +38,14 @@ Factors; each takes a list or, if it is a number, ranges; they go before what th
   --keepalive off,on               many requests on a connection
   --calls 1,2,5                    requests per connection (httperf)
   --processors all,1,2             what the server is held to; the load gets the rest
-  --scheme http,https   --protocol simple,persistent,pipelined   --service files,sized
+  --scheme http,https   --protocol simple,persistent,pipelined
+  --service files,sized            what is answered; proxy-hit proxy-revalidation proxy-miss: a
+                                   caching proxy, by what it is to find
   --load ab,httperf,wrk,witness    the load generator
   --idle 0,100   --slow 0,10       clients that hold a connection meanwhile: silent; a byte a second
 and for every run:
   --baseline SERVER    what the others are compared with (the first)
+  --link RATE          a link of that rate between server and load, such as 20mbit
   --rate N             connections a second (httperf, at concurrency 1)
   --duration S         seconds a run (wrk)
   --timeout S          a run that takes longer is invalid (60)
@@ -139,6 +142,15 @@ load_programs() {
     for name in $(tr ',' ' ' <<<"$1"); do load_needs "$name"; done
 }
 
+# Prints the programs that the link of a study needs; fails where there can be none.
+link_programs() {
+    if [[ ! $(study_key "$1" link) ]]; then return 0; fi
+    # shellcheck source=collect/link.sh
+    . "$project/collect/link.sh"
+    if ! link_enter; then complain 1 "$link_problem"; fi
+    printf '%s\n' ip:iproute2 tc:iproute2 nsenter:util-linux
+}
+
 # Runs the plan. On Ctrl-C the stage is told to stop by a file: collect/run.sh says why not by a signal. Its end is the end of a
 # pipe that it holds, and not a `wait`, for the same reasons.
 measure() {
@@ -187,9 +199,9 @@ while (($#)); do
         ;;
     --resume=*) resume=${argument#*=} ;;
     --servers | --files | --concurrency | --requests | --repetitions | --keepalive | --calls | --processors | --scheme | --protocol | \
-        --service | --load | --idle | --slow | --baseline | --rate | --duration | --timeout | --seed | --output | \
+        --service | --load | --link | --idle | --slow | --baseline | --rate | --duration | --timeout | --seed | --output | \
         --servers=* | --files=* | --concurrency=* | --requests=* | --repetitions=* | --keepalive=* | --calls=* | --processors=* | \
-        --scheme=* | --protocol=* | --service=* | --load=* | --idle=* | --slow=* | --baseline=* | --rate=* | --duration=* | --timeout=* | --seed=* | --output=*)
+        --scheme=* | --protocol=* | --service=* | --load=* | --link=* | --idle=* | --slow=* | --baseline=* | --rate=* | --duration=* | --timeout=* | --seed=* | --output=*)
         name=${argument%%=*} name=${name#--}
         if [[ $argument == *=* ]]; then
             value=${argument#*=}
@@ -255,7 +267,9 @@ if [[ $resume ]]; then
     dir=${resume%/}
     if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then complain 2 "$dir holds no plan to go on with"; fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$dir/plan.tsv")")
-    build "$dir/study.txt" "$dir/plan.tsv" "${programs[@]}"
+    link_needed=$(link_programs "$dir/study.txt")
+    # shellcheck disable=SC2086 # a list
+    build "$dir/study.txt" "$dir/plan.tsv" "${programs[@]}" $link_needed
     echo "Going on with $dir" >&2
 else
     # ---- a new one ----
@@ -299,7 +313,9 @@ else
         make_plan
     fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$draft.plan")")
-    build "$draft" "$draft.plan" "${programs[@]}"
+    link_needed=$(link_programs "$draft")
+    # shellcheck disable=SC2086 # a list
+    build "$draft" "$draft.plan" "${programs[@]}" $link_needed
 
     dir=${output:-results/$study/$(date +%Y%m%d-%H%M%S)}
     if [[ $dir != /* && ! $output ]]; then cd -- "$project"; fi

@@ -161,7 +161,8 @@ function measure_text(measure) {
 }
 
 # The change of the logarithm of a measure, fitted over the cells of a server from `low` to `high` of a factor (averaged
-# over what else varies), into test: a straight line through the logarithms, over the factor or its logarithm.
+# over what else varies), into test: a straight line through the logarithms, over the factor or its logarithm. More conditions may
+# follow the server's name.
 function trend(server, measure, name, low, high, logarithmic,    n, i, c, x, groups, group, key, members, mean, sxx, used) {
     n = pick("server=" server " " name ">=" low " " name "<=" high, picked)
     contrast_begin()
@@ -336,17 +337,19 @@ function claim_R2_1(    i, k, label, other, by, kind, queues) {
             if (collapse(other, level["load", k])) part_add(kind, other by, "ratio", "above", 0.5)
             queues++
         }
-    # Without a server whose queue is short, the claim is put to those that there are.
-    for (i = 1; i <= level_count["server"] && !queues; i++)
-        if (collapse(level["server", i], "ab"))
-            part_add("claim", level["server", i] ": requests/s above concurrency 6 / up to 5", "ratio", "below", 0.5)
+    # Without a server whose queue is short, the claim is put to those that there are, and to each of their services.
+    for (k = 1; k <= level_count["service"] && !queues; k++)
+        for (i = 1; i <= level_count["server"]; i++)
+            if (collapse(level["server", i], "ab", " service=" level["service", k]))
+                part_add("claim", level["server", i] (level_count["service"] > 1 ? ", " factor_value("service", level["service", k]) : "") \
+                    ": requests/s above concurrency 6 / up to 5", "ratio", "below", 0.5)
     claim_end()
 }
 
-# Requests/s of a server above concurrency 6 against up to 5, with one load generator, into test.
-function collapse(server, load,    low, high, few, many, i, n) {
-    few = pick("server=" server " load=" load " concurrency<=5", low)
-    many = pick("server=" server " load=" load " concurrency>=7", high)
+# Requests/s of a server above concurrency 6 against up to 5, with one load generator, under these conditions, into test.
+function collapse(server, load, conditions,    low, high, few, many, i, n) {
+    few = pick("server=" server " load=" load conditions " concurrency<=5", low)
+    many = pick("server=" server " load=" load conditions " concurrency>=7", high)
     contrast_begin()
     n = 0
     for (i = 1; i <= many; i++) if (has_data(high[i], "rps")) n++
@@ -358,20 +361,24 @@ function collapse(server, load,    low, high, few, many, i, n) {
     return n && contrast_test("rps", test)
 }
 
-function claim_R2_2(    i, server) {
+function claim_R2_2(    i, k, kind, server, named) {
     claim_begin("R2.2")
-    for (i = 1; i <= level_count["server"]; i++) {
-        server = level["server", i]
-        if (level_count["requests"] > 2 && trend(server, "rps", "requests", lowest("requests"), highest("requests"), 1))
-            part_add("claim", server ": requests/s with " thousands(highest("requests")) " / " thousands(lowest("requests")) " requests, fitted line",
-                "ratio", "ahead")
-    }
-    for (i = 1; i <= level_count["server"]; i++)
-        if (fixed_cost(level["server", i])) part_add("reading", level["server", i] ": seconds that 0 requests would take, line through 1 to 10", "s", "within", 1.5, 2.6)
+    for (kind = 1; kind <= 2; kind++)
+        for (i = 1; i <= level_count["server"]; i++)
+            for (k = 1; k <= level_count["service"]; k++) {
+                server = level["server", i] " service=" level["service", k]
+                named = level["server", i] (level_count["service"] > 1 ? ", " factor_value("service", level["service", k]) : "")
+                if (kind == 1 && level_count["requests"] > 2 && trend(server, "rps", "requests", lowest("requests"), highest("requests"), 1))
+                    part_add("claim", named ": requests/s with " thousands(highest("requests")) " / " thousands(lowest("requests")) " requests, fitted line",
+                        "ratio", "ahead")
+                if (kind == 2 && fixed_cost(server))
+                    part_add("reading", named ": seconds that 0 requests would take, line through 1 to 10", "s", "within", 1.5, 2.6)
+            }
     claim_end()
 }
 
-# The seconds of a run of no requests: in each block the intercept of a line through the runs of at most ten, into test.
+# The seconds of a run of no requests: in each block the intercept of a line through the runs of at most ten, into test. More
+# conditions may follow the server's name.
 function fixed_cost(server,    n, b, i, v, points, px, py, line, values, k) {
     n = pick("server=" server " requests<=10", picked)
     k = 0
@@ -588,7 +595,7 @@ BEGIN {
         else if (id == "E07.1") claim_E07_1()
         else if (id == "CF.1") claim_CF_1()
         else if (id == "A/A") claim_same()
-        else if (!claim_of_others(id)) {
+        else if (!claim_of_others(id) && !claim_of_proxy(id)) {
             claim_begin(id, "-", "-")
             parts_missing = "no test of this claim is written"
             claim_end()

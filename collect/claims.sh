@@ -14,5 +14,5 @@ here=$(dirname -- "${BASH_SOURCE[0]}")
 . "$here/stage.sh"
 
 stage_begin "$@"
-judge() { believed_runs "$dir" | awk_with "$dir" statistics study text contrast wording claims_others claims; }
+judge() { believed_runs "$dir" | awk_with "$dir" statistics study text contrast wording claims_others claims_proxy claims; }
 stage_write "$dir/claims.tsv" judge

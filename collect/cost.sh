@@ -25,11 +25,12 @@ cost_make() {
     return 1
 }
 
-# Removes the empty groups that an interrupted study left behind.
+# Removes the empty groups that an interrupted study left behind; not those of one that runs, where a server may just have died.
 cost_sweep() {
-    local folder
+    local folder process
     for folder in "$1"/fork-vs-thread.*/* "$1"/fork-vs-thread.*; do
-        if [[ -d $folder && ! -d /proc/${folder##*fork-vs-thread.} ]]; then rmdir "$folder" 2>/dev/null || :; fi
+        process=${folder##*fork-vs-thread.} process=${process%%/*}
+        if [[ -d $folder && ! -d /proc/$process ]]; then rmdir "$folder" 2>/dev/null || :; fi
     done
 }
 

@@ -131,6 +131,7 @@ function figure_begin(name, kind, file, title, subtitle, y_title) {
     split("", points)
     split("", point)
     split("", range)
+    fig["theirs"] = 0
     split("", context)
     split("", panel_group)
     split("", panel_even)
@@ -156,6 +157,8 @@ function panel_drop_empty() {
 
 function point_add(s, x, place, y, low, high, hollow, text,    n) {
     n = ++points[panels, s]
+    # Below zero there is nothing, and a logarithmic axis cannot show it.
+    if (fig["theirs"] && low <= 0 && y > 0) low = y / 10
     point[panels, s, n] = sprintf("%.10g %.10g %.10g %.10g %d %s", place, y, low, high, hollow, double_quoted(text))
     last_point[panels, s] = y
     last_place[panels, s] = place
@@ -163,11 +166,16 @@ function point_add(s, x, place, y, low, high, hollow, text,    n) {
     if (low < panel_low[panels]) panel_low[panels] = low
 }
 
-# Writes the figure. How: "zero" (y from zero, the same for all panels), "own" (from zero, each panel its own), "ratio" (around 1).
+# The lines of a panel: the servers and, where it is known, what the report had.
+function series_count() { return level_count["server"] + fig["theirs"] }
+function series_name(s) { return s > level_count["server"] ? "report" : level["server", s] }
+
+# Writes the figure. How: "zero" (y from zero, the same for all panels), "own" (from zero, each panel its own), "ratio" (around 1). What
+# is far from what the report had needs a logarithmic axis ("log").
 function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, step, widest, categorical, y_log, pixels, tics_of_x, titled) {
     panel_drop_empty()
     if (!panels) return
-    servers = level_count["server"]
+    servers = series_count()
     categorical = x_name == ""
     if (columns > panels) columns = panels
     rows = int((panels + columns - 1) / columns)
@@ -177,6 +185,8 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
         if (panel_high[p] > high) high = panel_high[p]
         if (panel_low[p] < low) low = panel_low[p]
     }
+    if (fig["theirs"] && low > 0 && high / low > 8) how = "log"
+    if (how == "log") fig["subtitle"] = fig["subtitle"] " Logarithmic axis."
     if (how == "zero")
         for (p = 1; p <= panels; p++) if (panel_high[p] > 0 && panel_high[p] * 8 < high && !panel_group[p]) how = "own"
     if (how == "own" && panels > 1) fig["subtitle"] = fig["subtitle"] " Each panel has its own scale."
@@ -222,15 +232,17 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
     printf "panel_width = %d\nname_lines = %d\npanels_titled = %d\n", pixels, name_lines, titled > path
     print "names = " quoted(names_text()) > path
     printf "grouped = %d\narray tint[%d]\n", (panel_group[1] > 0), servers > path
-    for (s = 1; s <= servers; s++) printf "tint[%d] = %d\n", s, (panel_group[1] ? group_place[level["server", s]] : s) > path
+    for (s = 1; s <= servers; s++) printf "tint[%d] = %d\n", s, (s > level_count["server"] ? 8 : panel_group[1] ? group_place[level["server", s]] : s) > path
+    printf "theirs = %d\n", fig["theirs"] > path
     printf "array even[%d]\n", panels > path
     for (p = 1; p <= panels; p++) printf "even[%d] = %.10g\n", p, panel_even[p] > path
     printf "array panel_title[%d]\narray y_low[%d]\narray y_high[%d]\narray y_tics[%d]\n", panels, panels, panels, panels > path
-    y_log = how == "ratio" && low > 0 && high / low > 4
+    y_log = how == "log" || how == "ratio" && low > 0 && high / low > 4
     print "y_log = " y_log > path
     widest = 0
     for (p = 1; p <= panels; p++) {
         if (how == "ratio") ratio_range(low, high, y_log)
+        else if (how == "log") log_range(low, high)
         else {
             range_high = (how == "own" ? panel_high[p] : high) * 1.06
             if (range_high <= 0) range_high = 1
@@ -251,8 +263,22 @@ function figure_end(how, columns,    p, s, n, servers, path, rows, high, low, st
 
 function names_text(    s, text) {
     text = ""
-    for (s = 1; s <= level_count["server"]; s++) text = text (s > 1 ? " " : "") level["server", s]
+    for (s = 1; s <= series_count(); s++) text = text (s > 1 ? " " : "") series_name(s)
     return text
+}
+
+# Powers of ten, and what lies between them where they are few.
+function log_range(low, high,    v, m, list, n, i, text) {
+    range_low = low / 1.3
+    range_high = high * 1.3
+    n = split(high / low > 300 ? "1" : "1 2 5", list, " ")
+    text = ""
+    for (v = 0.001; v <= range_high; v *= 10)
+        for (i = 1; i <= n; i++) {
+            m = v * list[i]
+            if (m >= range_low && m <= range_high) text = text (text == "" ? "" : ", ") sprintf("'%s' %.10g", tic_text(m, m < 1 ? m : 1), m)
+        }
+    range_tics = text
 }
 
 function ratio_range(low, high, y_log,    pad, step, i, v, list, n) {
@@ -283,7 +309,7 @@ function ratio_range(low, high, y_log,    pad, step, i, v, list, n) {
 function labels_write(p, low, high, y_log, rows,    s, n, i, j, k, order, y, gap, text, path, widest, moved, top) {
     path = out "/" figure ".labels"
     widest = n = 0
-    for (s = 1; s <= level_count["server"]; s++) {
+    for (s = 1; s <= series_count(); s++) {
         if (!points[p, s]) continue
         order[++n] = s
         y[s] = y_log ? log(last_point[p, s] / low) / log(high / low) : (last_point[p, s] - low) / (high - low)
@@ -315,7 +341,7 @@ function labels_write(p, low, high, y_log, rows,    s, n, i, j, k, order, y, gap
     if (!n) print "NaN NaN 1 \"\" NaN NaN" > path
     for (i = 1; i <= n; i++) {
         s = order[i]
-        text = x_name == "" ? human(last_point[p, s]) : panel_group[p] ? group_label[level["server", s]] : level["server", s]
+        text = x_name == "" ? human(last_point[p, s]) : panel_group[p] ? group_label[level["server", s]] : series_name(s)
         printf "%.10g %.10g %d %s %.10g %.10g\n", x_name == "" ? s + 0.06 : x_high,
             y_log ? low * exp(y[s] * log(high / low)) : low + y[s] * (high - low), s, double_quoted(text),
             last_place[p, s], last_point[p, s] > path
@@ -345,6 +371,22 @@ function add_series(s, first, value, low, high, spread, unit,    i, c, x, n, tex
             (client_bound(c) ? "; limited by the load generator" : "") ")"
         point_add(s, x, place_of(s, x), sum[c, value], bar_low, bar_high, client_bound(c), text)
     }
+}
+
+# Adds what the report had in one slice.
+function add_theirs(first,    i, c, v, x) {
+    for (i = 1; i <= level_count[x_name]; i++) {
+        x = level[x_name, i]
+        c = cell_like(first, x_name, x)
+        if (!c || (v = theirs_of(c, "rps")) == "") continue
+        point_add(level_count["server"] + 1, x, x, v, v, v, 0, "report, " factor_value(x_name, x) ": " human(v) " requests/s")
+    }
+}
+
+# Whether the report had requests/s in a cell of the file.
+function theirs_known(file,    c) {
+    for (c = 1; c <= cell_count; c++) if (part_of[c] == part && cell[c, "file"] == file && theirs_of(c, "rps") != "") return 1
+    return 0
 }
 
 function add_ratios(s, first,    i, c, k, x, f, key, n, base) {
@@ -489,7 +531,7 @@ function group_tint(g,    i, n) {
 # Of a file: all figures.
 function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, count, hollow_text, columns) {
     slices = slices_of(file, first, text)
-    of = (file == "-" || file == "" ? "" : ", " file)
+    of = (file == "-" || file == "" ? "" : ", " file_text(file))
     runs = 0
     for (i = 1; i <= cell_count; i++) if (part_of[i] == part && sum[i, "n"] + 0 > runs) runs = sum[i, "n"] + 0
     count = level_count["server"]
@@ -504,7 +546,12 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
 
     figure_begin(base "requests", "requests", file, "Requests per second" of,
         "Mean and standard deviation of " plural(runs, "run", "runs") "." hollow_text, "requests/s")
-    for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "rps_mean", "rps_sd", "requests/s")
+    fig["theirs"] = x_name != "" && !group_count && theirs_known(file)
+    if (fig["theirs"]) fig["subtitle"] = fig["subtitle"] " Dashed: the report."
+    for (i = 1; i <= slices; i++) {
+        server_panels(first[i], text[i], "rps_mean", "rps_sd", "requests/s")
+        if (fig["theirs"]) add_theirs(first[i])
+    }
     figure_end("zero", columns)
 
     # Of many servers each is seen in its panel, with all others behind it.
@@ -593,6 +640,7 @@ function add_range(s, first,    i, c, v) {
 BEGIN {
     printf "" > (out "/list.tsv")
     study_load(dir "/study.txt")
+    theirs_load()
     summary_load(dir "/summary.tsv")
     comparisons_load(dir "/comparisons.tsv")
     for (p = 1; p <= part_count; p++) {

@@ -37,7 +37,7 @@ here=$(cd -- "$here" && pwd)
 dir=$(cd -- "$dir" && pwd)
 trap scratch_end EXIT
 scratch_begin
-awk_with "$dir" out="$work" statistics study text tables dots figures
+awk_with "$dir" out="$work" statistics study text tables theirs dots figures
 
 draw() { # NAME KIND-OF-OUTPUT
     (cd -- "$work" && LC_ALL=C.UTF-8 gnuplot -e "parameters='$1.gp'; output_kind='$2'; output_file='$1.$2'; columns_of_terminal=${COLUMNS:-80}" \

@@ -5,7 +5,8 @@
 # example:  load=ab file=small.txt concurrency=10 requests=1000 calls=1 keepalive=off; load_command http://127.0.0.1:8000/ /tmp/p
 #
 # ab       requests, concurrency and keep-alive as they are named. Its own report rounds times to whole milliseconds, and so
-#          does its -g file; the -e file has the quantiles from 0 to 100% in microseconds, so times come from there.
+#          does its -g file; the -e file has the quantiles from 0 to 100% in microseconds, so times come from there. A proxy is
+#          asked for what its origin has, at origin_url (see origin.sh).
 # httperf  `requests` connections with `calls` requests each: one after the other at concurrency 1, or `rate` of them a second
 #          where the study sets one. At a higher concurrency as many connections as that come at once, and no more follow:
 #          where ab opens the next one in place of the first that is answered, here everybody has to wait for his own turn.
@@ -28,12 +29,17 @@ load_needs() {
 
 load_command() {
     local url=$1 percentiles=$2 address threads
+    if [[ ${link_near:-} ]]; then url=${url/127.0.0.1/$link_near}; fi
     address=${url#*://} address=${address%%/*}
     case $load in
     ab)
         load_argv=(ab -q -n "$requests" -c "$concurrency" -e "$percentiles")
         if [[ $keepalive == on ]]; then load_argv+=(-k); fi
-        load_argv+=("$url$file")
+        if [[ ${service:-} == proxy-* ]]; then
+            load_argv+=(-X "$address" "$origin_url$file")
+        else
+            load_argv+=("$url$file")
+        fi
         ;;
     httperf)
         load_argv=(httperf --server "${address%:*}" --port "${address##*:}" --uri "/$file"
@@ -53,6 +59,7 @@ load_command() {
         load_argv+=("$url$file")
         ;;
     esac
+    if [[ ${link_near:-} ]]; then load_argv=("${link_across[@]}" "${load_argv[@]}"); fi
 }
 
 # Prints the measured columns of a run, from `seconds` on. `length` is what the document must have.

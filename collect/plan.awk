@@ -8,6 +8,7 @@
 #
 #     where: server=floor-thread+split load=httperf => concurrency=1 calls=5
 # says: cells with this server and this load generator exist with these values alone. Values may be alternatives: a|b.
+# What a report measured itself, `theirs:`, makes no run: theirs.awk reads it. Here it is only looked at for mistakes.
 
 function fail(message) {
     failed = 1
@@ -91,7 +92,24 @@ function possible(    i, at) {
     if (now["load"] == "witness" && now["keepalive"] == "on") { no_keepalive++; return 0 }
     if (now["idle"] + 0 > 0 && now["slow"] + 0 > 0) { too_mixed++; return 0 }
     if (now["processors"] != "all" && machine && now["processors"] + 0 > machine) { too_many++; return 0 }
+    if (now["service"] ~ /^proxy-/ && now["file"] !~ (now["service"] == "proxy-miss" ? "^[0-9]*[02468]$" : "^[0-9]*[13579]$")) { wrong_parity++; return 0 }
+    if (now["service"] ~ /^proxy-/ && (now["load"] != "ab" || now["scheme"] != "http")) { not_proxied++; return 0 }
     return 1
+}
+
+# A line of what a report measured: `rps by concurrency, service=sized => 1=124.68 5=129.68`.
+function check_theirs(text,    at, n, i, words, pair, measures, numbers, k) {
+    at = index(text, "=>")
+    if (!at) fail("theirs: " text " has no =>")
+    n = split(substr(text, 1, at - 1), words, /[ ,]+/)
+    measures = split(words[1], pair, "/")
+    if (words[2] != "by" || !(words[3] in index_of)) fail("theirs: " text " is no `MEASURE[/MEASURE]... by FACTOR[, FACTOR=VALUE]... => VALUE=NUMBER[/NUMBER]...`")
+    for (i = 4; i <= n; i++) if (words[i] != "" && !(substr(words[i], 1, index(words[i], "=") - 1) in index_of)) fail("theirs: " words[i] " names no factor")
+    n = split(substr(text, at + 2), words, " ")
+    for (i = 1; i <= n; i++) {
+        if (split(words[i], pair, "=") != 2 || split(pair[2], numbers, "/") != measures) fail("theirs: " words[i] " is no VALUE=NUMBER" (measures > 1 ? " with a number for each measure" : ""))
+        for (k = 1; k <= measures; k++) if (numbers[k] !~ /^[0-9]+\.?[0-9]*$/) fail("theirs: " numbers[k] " is no number")
+    }
 }
 
 # The value of a factor in this cell. wrk runs for a time, not for a number of requests; httperf at a concurrency above 1 opens
@@ -124,7 +142,7 @@ BEGIN {
     n = split("name title question source servers files repetitions baseline claims quick rate duration timeout idle-timeout request-timeout fault seed", words, " ")
     for (i = 1; i <= n; i++) key_known[words[i]] = 1
     for (i = 3; i <= factors; i++) key_known[factor[i]] = 1
-    key_known["parts"] = key_known["fresh"] = key_known["see"] = key_known["figure"] = 1
+    key_known["parts"] = key_known["fresh"] = key_known["see"] = key_known["figure"] = key_known["link"] = 1
 }
 
 {
@@ -134,6 +152,7 @@ BEGIN {
     if (!at) { if (trim($0) != "") fail("`" trim($0) "` is no `key: value`"); next }
     key = trim(substr($0, 1, at - 1))
     if (key == "where") where[++wheres] = trim(substr($0, at + 1))
+    else if (key == "theirs") check_theirs(trim(substr($0, at + 1)))
     else if (!(key in key_known)) fail("there is no `" key "` in a study")
     else study[key] = trim(substr($0, at + 1))
 }
@@ -158,11 +177,15 @@ END {
     check("keepalive", "off|on")
     check("scheme", "http|https")
     check("protocol", "simple|persistent|pipelined")
+    check("service", "files|sized|proxy-hit|proxy-revalidation|proxy-miss")
+    if ("link" in study && study["link"] !~ /^[1-9][0-9]*(kbit|mbit|gbit)$/) fail("link: `" study["link"] "` is no rate such as 20mbit")
     check("load", "ab|httperf|wrk|witness")
     expand(1)
     if (too_few) left_out("ab cannot have more connections at once than requests", too_few)
     if (too_many) left_out("this machine has " machine " processors", too_many)
     if (too_mixed) left_out("idle and slow clients are not held at the same time", too_mixed)
+    if (wrong_parity) left_out("a proxy finds odd sizes in its cache and even ones never: proxy-hit and proxy-revalidation go with the first, proxy-miss with the others", wrong_parity)
+    if (not_proxied) left_out("a proxy is asked by ab over http", not_proxied)
     if (no_keepalive && !wheres) fail("keepalive: the witness has a connection for each request")
     if (no_calls && !wheres) fail("calls: ab and the witness have no calls per connection; take httperf")
     if (!cells) fail("no cell is left")

@@ -84,7 +84,8 @@ recipe_options() {
 
 # Sets recipe_argv, the command that runs LABEL in the foreground, and for a peer writes its configuration into FOLDER.
 # Reads the factors of the cell: file scheme protocol service keep bytes workers documents; port is for peers. Where the study sets
-# idle_timeout and request_timeout, in seconds, all servers get them.
+# idle_timeout and request_timeout, in seconds, all servers get them; an origin gets max_age, and a server behind a link link_near, its
+# address there.
 recipe_command() {
     local label=$1 folder=$2 port=$3 name options=()
     name=$(recipe_name "$label")
@@ -100,7 +101,13 @@ recipe_command() {
         ;;
     *)
         if [[ $protocol != pipelined ]]; then options+=(--protocol "$protocol"); fi
-        if [[ $service != files ]]; then options+=(--service "$service"); fi
+        case $service in
+        files) ;;
+        proxy-*) options+=(--service proxy --cache "$folder/cache") ;;
+        *) options+=(--service "$service") ;;
+        esac
+        if [[ ${max_age:-} ]]; then options+=(--max-age "$max_age"); fi
+        if [[ ${link_near:-} ]]; then options+=(--bind 127.0.0.1 --bind "$link_near"); fi
         if [[ $scheme == https ]]; then
             options+=(--tls --cert "$project/certificate/cert.pem" --key "$project/certificate/key.pem")
         fi

@@ -163,15 +163,28 @@ function average_of(measure, server, key) {
 # With a capital letter, unless it opens with a name.
 function opened(text) { return text ~ /^\*/ ? text : toupper(substr(text, 1, 1)) substr(text, 2) }
 
-function one_server_text(    c, low, high) {
+# Which cell that is, by the factors that vary: " (concurrency 10, keep-alive off)".
+function cell_where(c,    f, n, list) {
+    n = 0
+    for (f = 2; f <= factor_count; f++) if (level_count[factor[f]] > 1) list[++n] = factor_value(factor[f], cell[c, factor[f]], cell[c, "load"])
+    return n ? " (" join_list(list, n) ")" : ""
+}
+
+function join_list(list, n,    i, text) {
+    text = ""
+    for (i = 1; i <= n; i++) text = text (i > 1 ? ", " : "") list[i]
+    return text
+}
+
+function one_server_text(    c, low, high, least, most) {
     low = high = ""
     for (c = 1; c <= cell_count; c++) {
         if (part_of[c] != part || sum[c, "rps_mean"] == "-") continue
-        if (low == "" || sum[c, "rps_mean"] + 0 < low) low = sum[c, "rps_mean"] + 0
-        if (high == "" || sum[c, "rps_mean"] + 0 > high) high = sum[c, "rps_mean"] + 0
+        if (low == "" || sum[c, "rps_mean"] + 0 < low) { low = sum[c, "rps_mean"] + 0; least = c }
+        if (high == "" || sum[c, "rps_mean"] + 0 > high) { high = sum[c, "rps_mean"] + 0; most = c }
     }
     if (low == "") return "No run was valid."
-    return "**" level["server", 1] "** answered " human(low) (human(low) == human(high) ? "" : " to " human(high)) " requests per second" \
+    return "**" level["server", 1] "** answered " human(low) (human(low) == human(high) ? "" : cell_where(least) " to " human(high) cell_where(most)) " requests per second" \
         (averaged_text() == "" ? "" : ", on average in a cell") "."
 }
 
@@ -337,9 +350,11 @@ function method_section(    f, runs, n, i, most, tests) {
     for (f = 1; f <= factor_count; f++)
         if (factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
-    paragraph((part_count > 1 ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
+    for (f = n = 1; f <= factor_count; f++) n *= level_count[factor[f]]
+    paragraph((cell_count < n ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
         " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
-        plural(most, "start is", "starts are") " sampled. Client and server share this machine, over its loopback interface.")
+        plural(most, "start is", "starts are") " sampled. Client and server share this machine, over " (machine["link"] == "" ? "its loopback interface." : "a link between two network namespaces: " machine["link"] "."))
+    if (is_proxied()) paragraph("The origin behind the proxy is a server of its own on this machine, `thread_server --service sized`; what it costs is not counted. A run counts only if it was what it is called: before and after it the proxy said so itself (Cache-Status), and meanwhile the origin was asked for none of the requests of a hit, and for each of a revalidation or a miss.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
     part_enter(1)
     if (study_kind() != "") others_method()
@@ -350,6 +365,13 @@ function method_section(    f, runs, n, i, most, tests) {
             thousands(tests) " comparisons of cells (" (study_kind() != "" ? "requests per second, server CPU time, 99th percentile and peak memory" : "requests per second and server CPU time per request") " together), is below 0.05. " \
             (study_kind() != "" ? "" : "Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals."))
     paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
+}
+
+# Whether a proxy was asked.
+function is_proxied(    i) {
+    part_leave()
+    for (i = 1; i <= level_count["service"]; i++) if (level["service", i] ~ /^proxy-/) return 1
+    return 0
 }
 
 function overall_table(    first, text, slices, i, s, server, c, k, n, total, cpu, cpus, peak, peaks, x, scope, key) {
@@ -464,10 +486,11 @@ function results_section(    i, j, file, first, text, slices, alone) {
     if (level_count["server"] > 2 || part_count > 1) ranges()
     if (group_count) say("</details>\n")
     if (" " study["claims"] " " ~ /[ ,]R1\.1[ ,]/) table_of_R1()
+    table_of_theirs()
     if (" " study["claims"] " " ~ /[ ,]UNP\.1[ ,]/) table_of_UNP()
     for (i = 1; i <= level_count["file"]; i++) {
         file = level["file", i]
-        if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file "\n")
+        if (level_count["file"] > 1 || (file != "-" && part_count == 1)) say((part_count > 1 ? "#" : "") "### " file_text(file) "\n")
         figure_for("bars", file)
         figure_for("requests", file)
         figure_for("ratio", file)
@@ -488,25 +511,65 @@ function results_section(    i, j, file, first, text, slices, alone) {
     }
 }
 
+# What the report had, beside this machine: each row where it has requests/s, and what that is of the first row of its slice, since
+# only the shapes of two machines can be compared.
+function table_of_theirs(    first, text, slices, i, x, s, c, v, line, base, begun) {
+    if (!theirs_count || x_name == "") return
+    slices = slices_of("", first, text)
+    for (i = 1; i <= slices; i++) {
+        split("", base)
+        for (x = 1; x <= level_count[x_name]; x++) {
+            c = cell_like(first[i], x_name, level[x_name, x])
+            if (!c || (v = theirs_of(c, "rps")) == "") continue
+            if (!begun++) theirs_head(slices)
+            if (!(0 in base)) base[0] = v
+            line = "| " (slices > 1 ? text[i] " | " : "") thousands(level[x_name, x]) " | " human(v) " (" factor_text(v / base[0]) ")"
+            for (s = 1; s <= level_count["server"]; s++) {
+                c = at_x(first[i], level["server", s], x)
+                v = c ? sum[c, "rps_mean"] : "-"
+                if (v > 0 && !(s in base)) base[s] = v
+                line = line " | " (v > 0 ? human(v) " (" factor_text(v / base[s]) ")" : "–")
+            }
+            say(line " |")
+        }
+    }
+    if (begun) say("")
+}
+
+function theirs_head(slices,    s, line, rule) {
+    paragraph("The report's requests per second beside this machine's. They come from another machine and another program, so that only their course can be compared: in brackets, what each is of the first one in its column" (slices > 1 ? ", anew for each kind" : "") ".")
+    line = "| " (slices > 1 ? "where | " : "") x_name " | report"
+    rule = "| " (slices > 1 ? "--- | " : "") "---: | ---:"
+    for (s = 1; s <= level_count["server"]; s++) { line = line " | " level["server", s]; rule = rule " | ---:" }
+    say(line " |\n" rule " |")
+}
+
 # The table of the report R1, `ab -n 10000 -c 10`, milliseconds, beside the same rows of this machine.
-function table_of_R1(    n, rows, i, f, c, server) {
-    n = split("small.txt threaded 2.146 0.215 1 2 0.4 2 7|small.txt forked 2.341 0.234 0 2 1.5 2 21|" \
-        "big.txt threaded 2.312 0.231 1 2 0.5 2 11|big.txt forked 2.460 0.246 0 2 1.5 2 18", rows, "|")
+function table_of_R1(    f, c, i, n, columns, row, begun) {
+    n = split("time_ms across_ms min_ms mean_ms sd_ms p50_ms max_ms", columns, " ")
+    for (f = 1; f <= level_count["file"]; f++)
+        for (c = 1; c <= cell_count; c++) {
+            if (cell[c, "file"] != level["file", f] || cell[c, "concurrency"] != 10 || theirs_of(c, "time_ms") == "") continue
+            if (!begun++) table_of_R1_head()
+            row = "| " cell[c, "file"] " | " cell[c, "server"] " | "
+            say(row "report | " theirs_row(c, columns, n))
+            if (sum[c, "rps_mean"] == "-") continue
+            row = row "here | " sprintf("%.3f | %.3f", 10 * 1000 / sum[c, "rps_mean"], 1000 / sum[c, "rps_mean"])
+            for (i = 3; i <= n; i++) row = row " | " ms(sum[c, columns[i]])
+            say(row " |")
+        }
+    if (begun) say("")
+}
+
+function table_of_R1_head() {
     paragraph("The table of the report beside this machine's, in milliseconds, at concurrency 10. The report's is one run of 10,000 requests on a dual-core i3-6006U; ours are means over the runs, and ab's own whole milliseconds are replaced by its microseconds.")
     say("| file | server | | time per request | across all | min | mean | sd | median | max |")
     say("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for (i = 1; i <= n; i++) {
-        split(rows[i], f, " ")
-        say("| " f[1] " | " f[2] " | report | " f[3] " | " f[4] " | " f[5] " | " f[6] " | " f[7] " | " f[8] " | " f[9] " |")
-        for (c = 1; c <= cell_count; c++) {
-            server = cell[c, "server"]
-            if (cell[c, "file"] != f[1] || cell[c, "concurrency"] != 10 || server !~ (f[2] == "threaded" ? "^thread" : "^fork")) continue
-            if (sum[c, "rps_mean"] == "-") continue
-            say("| " f[1] " | " server " | here | " sprintf("%.3f | %.3f", 10 * 1000 / sum[c, "rps_mean"], 1000 / sum[c, "rps_mean"]) " | " ms(sum[c, "min_ms"]) " | " \
-                ms(sum[c, "mean_ms"]) " | " ms(sum[c, "sd_ms"]) " | " ms(sum[c, "p50_ms"]) " | " ms(sum[c, "max_ms"]) " |")
-        }
-    }
-    say("")
+}
+
+function theirs_row(c, columns, n,    i, row) {
+    for (i = 1; i <= n; i++) row = row (i > 1 ? " | " : "") theirs_of(c, columns[i])
+    return row " |"
 }
 
 # Process control of figure 30.1 of UNP, seconds of CPU for its client, beside this machine's.
@@ -607,7 +670,7 @@ function threats_section(    i, name, v, of, low, high, subject, note) {
     for (i = 1; i <= table_rows["claims"]; i++)
         if (table["claims", i, "claim"] == "A/A" && table["claims", i, "part"] == 1)
             say("- **A/A**: " table["claims", i, "tested"] "; found " table["claims", i, "found"] ".")
-    say("- **One machine**: client and server share its processors and its caches; nothing here crosses a network.\n")
+    say("- **One machine**: client and server share its processors and its caches; nothing here crosses a network" (is_proxied() ? ", and a proxy's origin has its share of them, too" : "") ".\n")
 }
 
 function reproduce_section(    i, n, command, seed) {
@@ -627,6 +690,7 @@ function reproduce_section(    i, n, command, seed) {
 
 BEGIN {
     study_load(dir "/study.txt")
+    theirs_load()
     summary_load(dir "/summary.tsv")
     comparisons_load(dir "/comparisons.tsv")
     table_load("claims", dir "/claims.tsv")

@@ -33,7 +33,7 @@ if [[ ! $name ]]; then
 fi
 title=$(study_key "$dir/study.txt" title)
 
-report() { awk_with "$dir" name="$name" statistics study text tsv tables others report </dev/null; }
+report() { awk_with "$dir" name="$name" statistics study text tsv tables theirs others report </dev/null; }
 page() { page_from "${title:-$name}" "$dir" <"$dir/report.md"; }
 stage_write "$dir/report.md" report
 stage_write "$dir/index.html" page

@@ -29,6 +29,10 @@ project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 . "$project/collect/load.sh"
 # shellcheck source=collect/crowd.sh
 . "$project/collect/crowd.sh"
+# shellcheck source=collect/origin.sh
+. "$project/collect/origin.sh"
+# shellcheck source=collect/link.sh
+. "$project/collect/link.sh"
 
 columns='started seconds complete failed non2xx length rps mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms max_ms kbytes_s load_cpu server_cpu_us voluntary involuntary peak_kib held each_kib cut lost unanswered again_ms workers busiest idle_kib valid'
 # So many requests are enough to count context switches, in a run of its own where launch.c says why.
@@ -53,6 +57,14 @@ if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then fail "$dir holds no stu
 
 setting() { study_key "$dir/study.txt" "$1"; }
 machine() { awk -F '\t' -v key="$1" '$1 == key { value = $2 } END { print value }' "$dir/machine.tsv" 2>/dev/null || :; }
+
+# A study over a link has a network of its own: this starts again in it.
+link=$(setting link)
+if [[ $link && ! ${STUDY_NETWORK:-} ]]; then
+    link_own=()
+    if ! link_enter; then fail "$link_problem"; fi
+    STUDY_NETWORK=own exec "${link_own[@]}" "$project/collect/run.sh" "$dir"
+fi
 
 # ---- begin and end ----
 
@@ -84,6 +96,10 @@ chmod 755 "$work"
 documents=$work/data
 mkdir "$documents"
 cp "$project"/data/* "$documents/"
+# A document N.bin that data/ does not hold is made, of N bytes.
+while read -r large; do
+    if [[ ! -e $documents/$large ]]; then head -c "${large%.bin}" /dev/urandom >"$documents/$large"; fi
+done < <(cut -f5 "$dir/plan.tsv" | sort -u | grep -xE '[1-9][0-9]{0,8}[.]bin' || :)
 chmod -R a+rX "$documents"
 cost_begin
 
@@ -116,6 +132,10 @@ else
     printf 'resumed\t%s\n' "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" >>"$dir/machine.tsv"
 fi
 printf 'cost_method\t%s\n' "$cost_method" >>"$dir/machine.tsv"
+if [[ $link ]]; then
+    if ! link_begin "$link"; then fail "$link_problem"; fi
+    printf 'link\t%s\n' "$link_text" >>"$dir/machine.tsv"
+fi
 
 timeout=$(setting timeout) timeout=${timeout:-60}
 fresh=$(setting fresh)
@@ -329,6 +349,13 @@ run_one() {
     fi
     if stop_asked; then return 1; fi
     if [[ ! $words ]]; then
+        if [[ $service == proxy-* ]] && ! origin_begin; then
+            words=$origin_problem
+            say "run $run: $server: $words"
+        fi
+    fi
+    if stop_asked; then return 1; fi
+    if [[ ! $words ]]; then
         load_command "${server_url[$key]}" "$work/run.percentiles"
         command_line="${load_argv[*]}"
         started_us=${EPOCHREALTIME/./}
@@ -341,6 +368,10 @@ run_one() {
         words=$crowd_problem
         if stop_asked; then return 1; fi
         { read -ra told <"$work/run.result"; } 2>/dev/null || :
+        if [[ $service == proxy-* && ${told[2]:-} == 0 ]] && ! origin_check; then
+            words=$origin_problem
+            say "run $run: $server: $words"
+        fi
         seconds_to_us "${told[0]:-0}"
         if [[ ${told[2]:-} == 0 && ! $fault && $idle == 0 && $slow == 0 ]]; then crew_share; fi
         if [[ $fault ]]; then

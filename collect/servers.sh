@@ -16,14 +16,15 @@ server_patience=10
 exec {server_pause}<> <(:)
 pause() { read -rt "$1" -u "$server_pause" || :; }
 
-# Prints the head of the answer to a request; fails when nobody answers.
+# Prints the head of the answer to a request for a path or, from a proxy, for a whole URL; fails when nobody answers.
 server_ask() {
-    local url=$1 path=$2 address port line
+    local url=$1 target=/$2 address port line
+    if [[ $2 == http://* ]]; then target=$2; fi
     address=${url#*://} address=${address%%/*} port=${address##*:}
     (
         # A shell goes on after this has failed, and would then talk to whatever descriptor 3 was before.
         exec 3<>"/dev/tcp/127.0.0.1/$port" || exit
-        printf 'GET /%s HTTP/1.0\r\nHost: localhost\r\n\r\n' "$path" >&3
+        printf 'GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n' "$target" >&3
         while read -rt 5 line <&3; do
             line=${line%$'\r'}
             if [[ ! $line ]]; then break; fi
@@ -80,6 +81,10 @@ server_start() {
         server_problem="$name is set up for http only"
         return 1
     fi
+    if [[ ($peer || $name == floor-*) && ($service == proxy-* || ${link_near:-}) ]]; then
+        server_problem="$name is set up neither as a proxy nor behind a link"
+        return 1
+    fi
     if [[ ${server_processors:-} ]]; then hold=(--processors "$server_processors"); fi
     for _ in 1 2 3 4 5; do
         server_number=$((server_number + 1))
@@ -126,6 +131,27 @@ servers_stop() {
     local key
     for key in "${!server_pid[@]}"; do kill -TERM "${server_pid[$key]}" 2>/dev/null || :; done
     for key in "${!server_pid[@]}"; do server_stop "$key"; done
+}
+
+# Asks a server how many requests it has answered so far, into server_requests, until they are `least`: see server_workers. Fails
+# when it does not tell.
+server_requests() {
+    local key=$1 least=$2 text='' told=''
+    server_requests=0
+    for _ in {1..60}; do
+        # What it wrote the last time must not be read again.
+        : >"${server_stats[$key]}"
+        if ! kill -USR1 "${server_pid[$key]}" 2>/dev/null; then return 1; fi
+        for _ in {1..50}; do
+            pause 0.002
+            if read -r text <"${server_stats[$key]}" && [[ $text == *'}' && $text =~ \"requests\":\ ([0-9]+) ]]; then
+                told=yes server_requests=${BASH_REMATCH[1]}
+                break
+            fi
+        done
+        if [[ ! $told ]]; then return 1; fi
+        if ((server_requests >= least)); then break; fi
+    done
 }
 
 # Asks a server how many requests each of its workers has answered so far, into worker_requests, until they are `least` in all: a

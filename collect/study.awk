@@ -5,6 +5,7 @@
 #
 # After both:
 #   study[key]                 what the study file says, the last line of a key counting, without comments
+#   theirs_line[1..theirs_count]   what it says of a report's own numbers, see theirs.awk
 #   factor[1..factor_count]    the names of the factors, as columns of runs.tsv
 #   run_count, run[i, column]  the runs that are believed; run_cell[i]: the cell of each
 #   cell_count, cell[c, name]  the cells in the order of the study: server, file, then the other factors, numbers ascending
@@ -28,6 +29,7 @@ function study_load(path,    line, at, status) {
         sub(/[ \t]#.*/, "", line)
         at = index(line, ":")
         if (at) study[trim(substr(line, 1, at - 1))] = trim(substr(line, at + 1))
+        if (at && trim(substr(line, 1, at - 1)) == "theirs") theirs_line[++theirs_count] = trim(substr(line, at + 1))
     }
     close(path)
     if (status < 0) fail("cannot read " path)

@@ -96,14 +96,17 @@ function factor_value(name, v, load) {
     if (name == "keepalive") return "keep-alive " v
     if (name == "processors") return v == "all" ? "all processors" : v == 1 ? "1 processor" : v " processors"
     if (name == "protocol") return v " protocol"
-    if (name == "service") return "service " v
+    if (name == "service") return v ~ /^proxy-/ ? "proxy " substr(v, 7) : "service " v
     if (name == "load") return "load by " v
     if (name == "idle") return v == 0 ? "no idle connections" : plural(v, "idle connection", "idle connections")
     if (name == "slow") return v == 0 ? "no slow clients" : plural(v, "slow client", "slow clients")
     if (name == "root") return v
-    if (name == "file") return v
+    if (name == "file") return file_text(v)
     return v
 }
+
+# A document that has a number for its name is one of that size: /150.
+function file_text(v) { return v ~ /^[0-9]+$/ ? "/" v : v }
 
 # httperf counts connections where the others count requests.
 function connections_counted() { return level_count["load"] == 1 && level["load", 1] == "httperf" }

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Small studies from start to report: rows against ab's own output, interruptions, invalid runs, a slow-down, bad usage.
+# Small studies from start to report: rows against ab's own output, interruptions, invalid runs, proxies, a slow link, a slow-down, bad
+# usage.
 # It waits a lot.
 use v5.36;
 use FindBin;
@@ -337,6 +338,89 @@ my @shorts = grep { $_->{server} eq 'short' } table("$spoiled/summary.tsv");
 is scalar(grep { ($_->{n} // 0) > 0 } @shorts), 0, 'invalid: no mean is made of them';
 nothing_left('invalid');
 
+# --- Proxies: what is called a hit was one -------------------------------------------------------------------------
+
+# A proxy that asks its origin each time, and says that it did not.
+my $liar = <<'END';
+#!/usr/bin/perl
+use strict;
+use IO::Socket::INET;
+$SIG{TERM} = sub { exit 0 };
+$SIG{PIPE} = 'IGNORE';
+my $listener = IO::Socket::INET->new(Listen => 100, LocalAddr => '127.0.0.1') or die $!;
+$| = 1;
+print 'listening on http://127.0.0.1:', $listener->sockport, "/\n";
+while (1) {
+    my $client = $listener->accept or next;
+    my ($head, $reply, $part) = ('', '');
+    $head .= $part while $head !~ /\r\n\r\n/ && sysread $client, $part, 4096;
+    if (my ($address, $path) = $head =~ m{\AGET http://([^/]+)(/\S*)}) {
+        my $origin = IO::Socket::INET->new(PeerAddr => $address) or next;
+        syswrite $origin, "GET $path HTTP/1.0\r\n\r\n";
+        $reply .= $part while sysread $origin, $part, 4096;
+    }
+    syswrite $client, $reply =~ s/\r\n/\r\nCache-Status: liar; hit; ttl=9\r\n/r || "HTTP/1.0 400 Bad Request\r\n\r\n";
+    close $client;
+}
+END
+for my $fake ([liar => $liar], [forgetful => "#!/bin/sh\nexec $top/fork_server \"\$@\" --no-cache\n"]) {
+    spit("$fakes/$fake->[0]_server", $fake->[1]);
+    chmod 0755, "$fakes/$fake->[0]_server";
+}
+symlink "$top/thread_server", "$fakes/thread_server";
+
+my $proxied = "$scratch/proxied";
+{
+    local $ENV{SERVER_FOLDER} = $fakes;
+    spit("$scratch/proxies", "servers: fork liar forgetful\nbaseline: fork\nfiles: 125 150\nservice: proxy-hit proxy-revalidation proxy-miss\n"
+            . "where: service=proxy-miss => file=150\nwhere: service=proxy-hit|proxy-revalidation => file=125\nwhere: server=liar|forgetful => service=proxy-hit\n"
+            . "concurrency: 1 4\nrequests: 20\nrepetitions: 1\nparts: one\n");
+    $run = dcollect('--output', $proxied, "$scratch/proxies");
+}
+is $run->{status}, 3, 'proxies: status 3' or diag($run->{err});
+my @of_fork = grep { $_->{server} eq 'fork' } table("$proxied/runs.tsv");
+is join(' ', sort map { "$_->{service} $_->{file} $_->{concurrency} $_->{valid}" } @of_fork),
+    join(' ', sort map { my $kind = $_; map { "proxy-$kind $_ yes" } $kind eq 'miss' ? ('150 1', '150 4') : ('125 1', '125 4') } qw(hit revalidation miss)),
+    'proxies: a hit, a revalidation and a miss are what they are called';
+is scalar(grep { $_->{server_cpu_us} ne '-' && $_->{server_cpu_us} > 0 } @of_fork), 6, 'proxies: what they cost was measured';
+for my $row (grep { $_->{server} ne 'fork' } table("$proxied/runs.tsv")) {
+    my $why = $row->{server} eq 'liar' ? qr/\Ano hit: of 20 requests the origin was asked for 20\z/ : qr{\Ano hit: the proxy says HTTP/1\.1 200 OK, no Cache-Status\z};
+    like $row->{valid}, $why, "proxies: what is no hit is invalid, run $row->{run}, $row->{server}";
+}
+nothing_left('proxies');
+
+# --- Over a slow link ----------------------------------------------------------------------------------------------
+
+# What a namespace could leave behind: devices, and mounts that hold it.
+sub network () { return join ' ', (sort map { s{.*/}{}r } glob '/sys/class/net/*'), glob('/run/netns/*'), grep { / nsfs / } lines('/proc/self/mounts') }
+
+my @namespace = $> ? qw(unshare --map-root-user --net true) : qw(unshare --net true);
+if (grep({ !command_exists($_) } qw(ip tc nsenter)) || run_command(@namespace)->{status}) {
+    skip_case('no network namespace, or no iproute2');
+}
+else {
+    my $before = network();
+    my @linked = ('--servers', 'thread', '--files', '300000.bin', '--concurrency', '1,2', '--requests', 3, '--keepalive', 'off,on', '--link', '40mbit');
+    my $slow = "$scratch/link";
+    $run = dcollect('--output', $slow, @linked, '--repetitions', 1);
+    is $run->{status}, 0, 'link: status' or diag($run->{err});
+    my @over = table("$slow/runs.tsv");
+    is join(' ', map { "$_->{valid} $_->{length}" } @over), join(' ', ('yes 300000') x 4), 'link: all runs are valid, of a document made for them';
+    # 40 Mbit/s are 4,883 KiB/s; what is in the device's bucket and in the last packets goes faster.
+    is scalar(grep { $_->{kbytes_s} < 2000 || $_->{kbytes_s} > 5400 } @over), 0, 'link: it is as slow as it shall be' or diag(join ' ', map { $_->{kbytes_s} } @over);
+    like slurp("$slow/machine.tsv"), qr/^link\t40mbit from server to load by tbf, .*(?:netem)$/m, 'link: how it was made is kept';
+    like slurp("$slow/report.md"), qr/over a link between two network namespaces: 40mbit/, 'link: the report says so';
+    nothing_left('link');
+    is network(), $before, 'link: nor a device or a namespace';
+    for my $case (['INT', 130 << 8], ['KILL', 9]) {
+        my ($signal, $expected) = @$case;
+        my $folder = "$scratch/link-$signal";
+        is interrupt(begin('--output', $folder, @linked, '--repetitions', 50), $folder, 2, $signal), $expected, "link, SIG$signal: status";
+        nothing_left("link, SIG$signal");
+        is network(), $before, "link, SIG$signal: nor a device or a namespace";
+    }
+}
+
 # --- What the other load generators print ----------------------------------------------------------------------------
 
 # The measured columns that load.awk makes of an output; the server is well, and nothing was measured from outside.
@@ -369,6 +453,10 @@ $row = measured('httperf', $httperf =~ s/replies 50/replies 48/r =~ s/total 0/to
 is $row->{valid}, '48 of 50 requests completed', 'httperf: a reply that is missing';
 $row = measured('httperf', $httperf =~ s/2xx=50/2xx=49/r, want => 10, calls => 5);
 is $row->{valid}, '1 non-2xx', 'httperf: an error page';
+my $ab = "Time taken for tests:   21.924 seconds\nComplete requests:      10\nFailed requests:        0\nDocument Length:        1000 bytes\n"
+    . "Requests per second:    0.46 [#/sec] (mean)\n";
+$row = measured('ab', $ab, want => 10);
+is_deeply [@$row{qw(complete rps seconds valid)}], [10, '0.456121', '21.924000', 'yes'], 'ab: a slow run, its requests/s not cut to two places';
 $row = measured('wrk', "dcollect 8000 1000000 1024000 0 0 0 0 0 500 50 100 400 900 950 990 2000\n");
 is_deeply [@$row{qw(complete rps mean_ms p50_ms p99_ms max_ms valid)}], [8000, '8000.00', '0.500', '0.400', '0.990', '2.000', 'yes'],
     'wrk: a row';
@@ -428,9 +516,16 @@ refused('more at once than requests', 2, qr/no cell is left/, '--concurrency', 2
 refused('processors that nobody has', 2, qr/no cell is left/, '--processors', 99_999);
 refused('processors of words',    2, qr/processors/,      '--processors', '1-many');
 refused('a foreign baseline',     2, qr/baseline: nosuch/, '--baseline', 'nosuch');
+refused('a rate of words',        2, qr/link: `fast`/,    '--link', 'fast');
+refused('a hit that cannot be one', 2, qr/even ones never.*no cell is left/, '--service', 'proxy-hit', '--files', '150');
+refused('a proxy of no kind',     2, qr/service: `proxy`/, '--service', 'proxy');
 refused('no time at all',         2, qr/duration/,        '--duration', '0');
 spit("$scratch/misspelt", "servers: fork\nconcurency: 1\n");
 refused('a study with a wrong word', 2, qr/`concurency`/, "$scratch/misspelt");
+spit("$scratch/misread", "servers: fork\ntheirs: rps of concurrency => 1=2\n");
+refused('numbers of a report that say nothing', 2, qr/theirs: rps of concurrency/, "$scratch/misread");
+spit("$scratch/misread", "servers: fork\ntheirs: rps/max_ms by concurrency => 1=2/3 5=2\n");
+refused('fewer numbers than measures', 2, qr/theirs: 5=2 is no/, "$scratch/misread");
 refused('a seed of words',        2, qr/--seed/,          '--seed', 'x');
 refused('an option with no value', 2, qr/--requests/,     '--requests');
 refused('two studies',            2, qr/one study/,       'table1', 'requests');
@@ -458,6 +553,14 @@ else {
     local $ENV{PATH} = $bare;
     refused('without ab', 1, qr/apache2-utils/);
 }
+
+# --- What another study left ---------------------------------------------------------------------------------------
+
+my $groups = "$scratch/groups";
+make_path("$groups/fork-vs-thread.$$/1", "$groups/fork-vs-thread.4194304/1");    # there is no process of so high a number
+run_command('bash', '-euc', '. "$1/collect/cost.sh"; cost_sweep "$2"; cost_sweep "$2"', 'bash', $top, $groups);
+is join(' ', map { s{.*/groups/}{}r } glob "$groups/* $groups/*/*"), "fork-vs-thread.$$ fork-vs-thread.$$/1",
+    'groups of a study that was killed are removed, those of one that runs are not';
 
 nothing_left('at the end');
 is join(' ', glob "$ENV{TMPDIR}/*"), '', 'at the end: no temporary file is left';

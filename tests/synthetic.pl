@@ -4,8 +4,8 @@
 # usage:    tests/synthetic.pl [--kind KIND] [--seed N] [--blocks N] [--concurrency N] [--slow F] [--invalid N] DIR
 # example:  tests/synthetic.pl --kind same-server --slow 0.97 /tmp/folder
 #
-# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes, designs: the factors of the study of
-# that name. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
+# Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes, designs, proxy, download: the factors of the
+# study of that name; classroom-proxy and classroom-download: what a report found in its place. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
 # follow from simple models with log-normal noise; the same seed makes the same folder.
 use strict;
 use warnings;
@@ -21,7 +21,7 @@ my %studies = (
     'fork-vs-thread' => {title => 'Fork against thread', source => 'DV1619 assignment 4, 2021', claims => 'R1.2 R1.3 R1.5',
         question => 'Does a process or a thread per connection answer more requests per second?'},
     'table1' => {title => 'The table of the report', source => 'DV1619 assignment 4, 2021, table 1', claims => 'R1.1',
-        concurrency => [10], requests => [10000]},
+        concurrency => [10], requests => [10000], theirs => ['time_ms/max_ms by server, file=small.txt => thread=2.146/7 fork=2.341/21']},
     'processors' => {title => 'One processor or two', source => 'DV1619 assignment 4, 2021', claims => 'R1.4',
         concurrency => [1, 2, 5, 10, 20, 30], processors => [1, 2], file => ['small.txt']},
     'same-server' => {title => 'A server against itself', source => 'the A/A test', claims => 'A/A',
@@ -47,6 +47,16 @@ $studies{designs} = {title => 'Every design', source => 'UNP', claims => 'UNP.1 
     server => [qw(iterative fork thread), (map { ("epoll$_") } '', map { "+accept=$_" } qw(shared reuseport)),
         (map { ("pool$_") } '', map { "+accept=$_" } qw(mutex queue reuseport)), (map { ("prefork$_") } '', map { "+accept=$_" } qw(lock mutex pass reuseport)),
         qw(floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker apache-event)], baseline => 'fork'};
+$studies{proxy} = {title => 'The caching proxy', source => 'CSE 4074', claims => 'R2.1 R2.3', parts => 'one', concurrency => [1, 5, 6, 7, 10, 100, 500],
+    requests => [500], file => [125, 150], service => [qw(sized proxy-hit proxy-revalidation proxy-miss)],
+    where => sub { ($_[0]{file} == 150) == ($_[0]{service} eq 'proxy-miss') },
+    theirs => ['rps by concurrency, service=proxy-hit => 1=264.03 5=159.97 7=11.66', 'rps by concurrency, service=sized file=150 => 1=124.68']};
+$studies{download} = {title => 'Downloads', source => 'CSE 4074', claims => 'R2.4 R2.5', server => ['thread'], file => ['5242880.bin'], concurrency => [1, 5, 10],
+    requests => [10], keepalive => ['off', 'on']};
+$studies{"classroom-$_"} = $studies{$_} for qw(proxy download);
+# Requests/s by service and by download, here and in the classroom.
+my %share = (sized => 1, 'proxy-hit' => 0.8, 'proxy-revalidation' => 0.1, 'proxy-miss' => 0.15);
+my %downloads = ('off 1' => 0.273, 'off 5' => 0.509, 'off 10' => 0.510, 'on 1' => 0.219, 'on 5' => 0.400, 'on 10' => 0.502);
 # Server CPU per request, requests/s at most, and of a crew its workers and the share of the busiest.
 my @designs = ([qr/^iterative/ => 12, 30000], [qr/^fork/ => 110, 13000], [qr/^floor-fork/ => 100, 14000], [qr/^thread/ => 25, 25000], [qr/^floor-thread/ => 22, 26000],
     [qr/^floor-one/ => 9, 31000], [qr/pass|queue/ => 20, 24000, 8, 0.3], [qr/^epoll.+reuse/ => 13, 29000, 2, 0.51], [qr/^epoll/ => 12.5, 29500, 2, 0.9],
@@ -71,7 +81,8 @@ my $servers = $study->{list} // join ' ', @{$factor{server}};
 open my $out, '>', "$folder/study.txt" or die "$folder/study.txt: $!\n";
 print $out "# invented data\nname: $kind\ntitle: $study->{title}\nquestion: ", $study->{question} // 'What is faster?', "\nsource: $study->{source}\nservers: $servers\n",
     "files: @{$factor{file}}\nconcurrency: @{$factor{concurrency}}\nrequests: @{$factor{requests}}\nrepetitions: $blocks\n",
-    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n", $study->{parts} ? "parts: $study->{parts}\n" : '';
+    'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n", $study->{parts} ? "parts: $study->{parts}\n" : '',
+    map { "theirs: $_\n" } @{ $study->{theirs} // [] };
 close $out;
 open $out, '>', "$folder/machine.tsv" or die "$folder/machine.tsv: $!\n";
 print $out "kernel\tLinux invented\nprocessors\t2\nmodel\tinvented | processor\nseed\t$seed\ncommand\t./dcollect.sh $kind\nstarted\t2026-01-01 12:00:00\n";
@@ -103,6 +114,10 @@ for my $block (1 .. $blocks) {
         $rps *= 1 - 0.2 * $order / @order if $server =~ /joinable/;
         $rps *= $cell->{requests} / ($cell->{requests} + 5) * noise(0.05) if $kind eq 'requests';
         $rps *= 0.02 if $kind eq 'persistent' && $cell->{protocol} eq 'persistent' && $cell->{calls} == 5 && $server !~ /apache/;
+        $rps *= $share{ $cell->{service} } // 1;
+        $rps *= ($cell->{service} eq 'proxy-hit' ? 3 : 1) / ($x > 6 ? 11 : 1) if $kind eq 'classroom-proxy';
+        $rps = 0.46 * ($x > 1 ? 0.95 : 1) * ($cell->{keepalive} eq 'on' ? 1.05 : 1) if $kind eq 'download';
+        $rps = $downloads{"$cell->{keepalive} $x"} if $kind eq 'classroom-download';
         my ($design) = $kind eq 'designs' ? grep { $server =~ $_->[0] } @designs : ();
         $rps = $design->[2] * $x / ($x + 0.8) if $design;
         $rps *= $slow if $server eq $factor{server}[-1];
