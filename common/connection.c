@@ -1,5 +1,6 @@
 #include "common/connection.h"
 
+#include "common/datagram.h"
 #include "common/log.h"
 
 #include <stdlib.h>
@@ -46,6 +47,12 @@ static enum outcome flush_then(struct connection *connection, enum connection_st
     connection->taken = connection->sent;
     set_deadline(connection, connection->site->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
+}
+
+/* Its request is all that came, and its reply all that goes. */
+static bool is_datagram(const struct connection *connection)
+{
+    return connection->transport.datagram != NULL;
 }
 
 static enum outcome cut_off(struct connection *connection)
@@ -234,12 +241,22 @@ static enum outcome begin_errand(struct connection *connection)
         .request = &exchange->request,
         .client = &connection->transport,
         .response = &exchange->response,
-        .stays = true,
+        .stays = !is_datagram(connection),
     };
     response_start(&exchange->response);
     connection->on_errand = true;
     connection->taken = connection->sent;
     return go_to(connection, CONNECTION_RELAYING);
+}
+
+/* What a connection may want is not to be had from a datagram. */
+static bool suits_datagram(struct connection *connection)
+{
+    struct request *request = &connection->exchange->request;
+
+    connection->client_closes = false; /* the reply goes when all is said */
+    request->expects_continue = false; /* what it expects to be told is known: its body is here */
+    return request->method != METHOD_CONNECT;
 }
 
 static enum outcome begin_answer(struct connection *connection, size_t head)
@@ -258,6 +275,8 @@ static enum outcome begin_answer(struct connection *connection, size_t head)
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
     connection->answered = false;
+    if (is_datagram(connection) && !suits_datagram(connection))
+        return refuse(connection, 501, "No tunnel can be made of datagrams.");
     if (connection->site->service->step != NULL)
         return begin_errand(connection);
     if (request->framing != FRAMING_NONE)
@@ -335,6 +354,28 @@ static void end_errand(struct connection *connection)
     }
 }
 
+/* Nothing of a reply in a datagram is gone before its end: it can still be another one. */
+static enum outcome answer_anew(struct connection *connection)
+{
+    struct datagram *datagram = connection->transport.datagram;
+    struct response *response = &connection->exchange->response;
+    int status = response->status;
+    bool long_one = datagram->overflowed;
+
+    if (connection->on_errand)
+        end_errand(connection);
+    connection->tally.bytes -= datagram_forget(datagram); /* in all, it is never below zero */
+    response_end(response);
+    response_start(response);
+    response->status = status;
+    if (long_one)
+        response_shorten(response, datagram->room);
+    else
+        response_refuse(response, 502, "The origin has broken off its reply.");
+    connection->answered = true;
+    return go_to(connection, CONNECTION_ANSWERING);
+}
+
 /* Goes on as the service says. */
 static enum outcome follow(struct connection *connection, enum progress progress)
 {
@@ -362,7 +403,7 @@ static enum outcome follow(struct connection *connection, enum progress progress
             connection->client_closes || connection->site->protocol == PROTOCOL_SIMPLE;
         return go_to(connection, CONNECTION_ANSWERED);
     }
-    return cut_off(connection);
+    return is_datagram(connection) ? answer_anew(connection) : cut_off(connection);
 }
 
 /* What the client has sent behind the head is the service's to take; what it leaves is read as the
@@ -397,6 +438,8 @@ static enum outcome relay(struct connection *connection)
     lend_input(connection);
     progress = connection->site->service->step(&connection->exchange->errand);
     reclaim_input(connection);
+    if (is_datagram(connection) && connection->transport.datagram->overflowed)
+        progress = ERRAND_FAILED;
     return follow(connection, progress);
 }
 
@@ -436,7 +479,8 @@ static void begin_portions(struct exchange *exchange)
     exchange->part = 0;
     exchange->body_bytes = 0;
     exchange->offset = exchange->portion = 0;
-    if (response->body.kind == BODY_NONE || exchange->request.method == METHOD_HEAD)
+    if (response->body.kind == BODY_NONE || exchange->request.method == METHOD_HEAD ||
+        response->bare)
         exchange->part = response->range_count + 1;
     else if (response->range_count == 0)
         exchange->portion = response->body.length;
@@ -472,6 +516,37 @@ static void take_portion(struct exchange *exchange, size_t count)
     exchange->offset += count;
     exchange->portion -= count;
     exchange->body_bytes += count;
+}
+
+/* The reply begins in the output. Whether all of it will go. */
+static bool has_room(const struct connection *connection)
+{
+    const struct exchange *exchange = connection->exchange;
+    bool bodiless = exchange->part > exchange->response.range_count;
+    uint64_t body = bodiless ? 0 : response_length(&exchange->response);
+
+    return !is_datagram(connection) ||
+           exchange->output.length + body <= connection->transport.datagram->room;
+}
+
+/* What does not fit becomes a page that says so; if that does not, a bare status; and if even that
+ * does not, nothing. */
+static enum outcome say_less(struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    struct response *response = &exchange->response;
+
+    exchange->output.length = 0;
+    exchange->portion = 0;
+    if (response->bare) {
+        connection->tally.dropped++;
+        return go_to(connection, CONNECTION_ENDED);
+    }
+    if (response->status < 400)
+        response_shorten(response, connection->transport.datagram->room);
+    else
+        response->bare = true;
+    return go_to(connection, CONNECTION_ANSWERING);
 }
 
 /* Copies a body that is small enough behind its head: one write for both. */
@@ -528,7 +603,7 @@ static enum outcome answer(struct connection *connection)
         connection->answered = true;
     }
     /* At a stop the last reply says so: behind it nothing is waiting. */
-    if (connection->client_closes || site->protocol == PROTOCOL_SIMPLE ||
+    if (connection->client_closes || site->protocol == PROTOCOL_SIMPLE || is_datagram(connection) ||
         (scoreboard_stopping(site->board) && received(exchange).length == 0))
         connection->closing = true;
     if (!put_head(connection)) {
@@ -537,6 +612,8 @@ static enum outcome answer(struct connection *connection)
         return cut_off(connection); /* there is no memory for so long a head */
     }
     begin_portions(exchange);
+    if (!has_room(connection))
+        return say_less(connection);
     if (!put_small_body(exchange)) {
         /* The file has shrunk. Nothing of this reply is gone: it can still be another one. */
         exchange->output.length = before;
@@ -557,7 +634,7 @@ static void end_reply(struct connection *connection)
     connection->tally.requests++;
     connection->tally.errors += exchange->response.status >= 400;
     if (connection->site->log >= 0)
-        log_reply(connection->site->log, connection->transport.socket, &exchange->request,
+        log_reply(connection->site->log, &connection->transport, &exchange->request,
                   exchange->response.status, exchange->body_bytes, connection->now);
     response_end(&exchange->response);
     request_start(&exchange->request);
@@ -693,6 +770,18 @@ static enum outcome linger(struct connection *connection)
 
 /* ---- the machine ---- */
 
+static void open_datagram(struct connection *connection)
+{
+    struct datagram *datagram = datagram_take(connection->transport.socket);
+
+    connection->transport.kind = &transport_datagram;
+    connection->transport.datagram = datagram;
+    if (datagram != NULL)
+        return;
+    connection->tally.dropped++;
+    connection->state = CONNECTION_ENDED;
+}
+
 void connection_open(struct connection *connection, const struct site *site, int socket,
                      struct moment now)
 {
@@ -704,6 +793,8 @@ void connection_open(struct connection *connection, const struct site *site, int
         .descriptor = socket,
     };
     begin_request_time(connection);
+    if (site->datagrams && datagram_is(socket))
+        open_datagram(connection);
 }
 
 void connection_lend(struct connection *connection, struct exchange *exchange)

@@ -76,7 +76,7 @@ enum need {
     NEED_WRITE,   /* the descriptor writable */
 };
 
-/* Takes a socket, and no exchange yet. */
+/* Takes a socket, or a datagram where the site has them, and no exchange yet. */
 void connection_open(struct connection *connection, const struct site *site, int socket,
                      struct moment now);
 /* Lends it an exchange, which is the driver's, uninitialised. Without one it takes no step. */

@@ -1,5 +1,8 @@
 #include "common/listener.h"
 
+#include "common/datagram.h"
+#include "common/destination.h"
+
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
@@ -16,12 +19,8 @@
 #include <unistd.h>
 
 #define FREE_PORT_TRIES 20
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
+/* Of datagrams that wait, at each address. */
+#define RECEIVE_BYTES (4 * 1024 * 1024)
 
 /* Reads a numeric address, IPv6 perhaps in brackets. Names are not looked up: what a server is
  * bound to should not depend on an answer from outside. */
@@ -67,7 +66,7 @@ static uint16_t bound_port(int socket)
     socklen_t length = sizeof address;
 
     getsockname(socket, &address.any, &length);
-    return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+    return destination_port(&address);
 }
 
 /* Whether several listeners of ours have the port. The first one says so only when it has got the
@@ -110,6 +109,49 @@ static int listen_at(const union address *address, socklen_t length, int backlog
     return fd;
 }
 
+/* Only at an address that stands for all of them is it asked which one a datagram was sent to. What
+ * waits to be received is bounded by the kernel alone: it gives no more than it allows. */
+static int receive_at(const union address *address, enum sharing sharing)
+{
+    bool old = address->any.sa_family == AF_INET;
+    int on = 1, room = RECEIVE_BYTES;
+    int fd = socket(address->any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    if ((!old && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
+        (destination_is_any(address) &&
+         (old ? setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on)
+              : setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on)) < 0) ||
+        (sharing == SHARING_TWIN && !share_port(fd)) ||
+        bind(fd, &address->any, destination_size(address)) < 0 ||
+        (sharing == SHARING_FIRST && !share_port(fd))) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Where connections are accepted, datagrams are received as well. */
+static bool open_datagrams(struct listener *listener, enum sharing sharing)
+{
+    for (int i = 0; i < listener->streams; i++) {
+        union address address = {0};
+        socklen_t length = sizeof address;
+        int fd = -1;
+
+        if (getsockname(listener->sockets[i], &address.any, &length) == 0)
+            fd = receive_at(&address, sharing);
+        if (fd < 0)
+            return false;
+        listener->sockets[listener->count++] = fd;
+    }
+    return true;
+}
+
 /* Opens the next socket. The first one finds the port that the others share. */
 static bool open_next(struct listener *listener, const char *text, uint16_t port, int backlog,
                       enum sharing sharing)
@@ -126,42 +168,72 @@ static bool open_next(struct listener *listener, const char *text, uint16_t port
     if (fd < 0)
         return false;
     listener->sockets[listener->count++] = fd;
+    listener->streams = listener->count;
     listener->port = bound_port(fd);
     return true;
 }
+
+struct listening {
+    const char *const *addresses;
+    int count;
+    bool by_default; /* the addresses: without IPv6 if there is none */
+    uint16_t port;
+    int backlog;
+    bool twins, datagrams;
+};
 
 static bool is_without_ipv6(int error)
 {
     return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
 }
 
-bool listener_open(struct listener *listener, const char *const *addresses, int count,
-                   uint16_t port, int backlog, bool twins)
+/* Opens all that can be had at a port. If that is not all, `*failed` is the address, or NULL for
+ * its datagrams. */
+static bool open_all(struct listener *listener, const struct listening *listening,
+                     const char **failed)
 {
-    const enum sharing sharing = twins ? SHARING_FIRST : SHARING_NOT;
+    enum sharing sharing = listening->twins ? SHARING_FIRST : SHARING_NOT;
+
+    *listener = (struct listener){.events = -1};
+    for (int i = 0; i < listening->count; i++) {
+        *failed = listening->addresses[i];
+        if (!open_next(listener, *failed, listening->port, listening->backlog, sharing) &&
+            !(listening->by_default && i > 0 && is_without_ipv6(errno)))
+            return false;
+    }
+    *failed = NULL;
+    return !listening->datagrams || open_datagrams(listener, sharing);
+}
+
+bool listener_open(struct listener *listener, const char *const *addresses, int count,
+                   uint16_t port, int backlog, bool twins, bool datagrams)
+{
     static const char *const loopback[] = {"127.0.0.1", "::1"};
-    bool by_default = count == 0;
+    const struct listening listening = {
+        .addresses = count > 0 ? addresses : loopback,
+        .count = count > 0 ? count : 2,
+        .by_default = count == 0,
+        .port = port,
+        .backlog = backlog,
+        .twins = twins,
+        .datagrams = datagrams,
+    };
+    const char *failed;
     int tries = 0;
 
-    if (by_default) {
-        addresses = loopback;
-        count = 2;
-    }
-    *listener = (struct listener){.events = -1};
-    for (int i = 0; i < count; i++) {
-        if (open_next(listener, addresses[i], port, backlog, sharing) ||
-            (by_default && i > 0 && is_without_ipv6(errno)))
-            continue;
-        if (port == 0 && errno == EADDRINUSE && ++tries < FREE_PORT_TRIES) {
-            /* Free at the first address, taken at another one: try a new one for all. */
-            listener_close(listener);
-            *listener = (struct listener){.events = -1};
-            i = -1;
-            continue;
-        }
-        warn("cannot listen at %s, port %u", addresses[i],
-             listener->count > 0 ? listener->port : port);
+    while (!open_all(listener, &listening, &failed)) {
+        uint16_t found = listener->count > 0 ? listener->port : port;
+        int error = errno;
+
         listener_close(listener);
+        /* Free at the first address, taken at another one, or by UDP: try a new one for all. */
+        if (port == 0 && error == EADDRINUSE && ++tries < FREE_PORT_TRIES)
+            continue;
+        errno = error;
+        if (failed != NULL)
+            warn("cannot listen at %s, port %u", failed, found);
+        else
+            warn("cannot receive datagrams at port %u", found);
         return false;
     }
     return true;
@@ -170,7 +242,7 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog)
 {
     *twin = (struct listener){.events = -1, .port = first->port};
-    for (int i = 0; i < first->count; i++) {
+    for (int i = 0; i < first->streams; i++) {
         union address address = {0};
         socklen_t length = sizeof address;
         int fd = -1;
@@ -180,8 +252,9 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
         if (fd < 0)
             return false;
         twin->sockets[twin->count++] = fd;
+        twin->streams = twin->count;
     }
-    return true;
+    return first->count == first->streams || open_datagrams(twin, SHARING_TWIN);
 }
 
 /* ---- accepting ---- */
@@ -196,9 +269,15 @@ static int accept_at(int socket)
     return fd;
 }
 
+static int take_at(const struct listener *listener, int place)
+{
+    return place < listener->streams ? accept_at(listener->sockets[place])
+                                     : datagram_receive(listener->sockets[place]);
+}
+
 int listener_accept(struct listener *listener)
 {
-    return accept_at(listener->sockets[listener->turn]);
+    return take_at(listener, listener->turn);
 }
 
 static bool block(int socket)
@@ -232,7 +311,7 @@ int listener_await(struct listener *listener, int milliseconds)
             errno = EAGAIN;
             return -1;
         }
-        fd = accept_at(listener->sockets[event.data.u32]);
+        fd = take_at(listener, (int)event.data.u32);
         /* That another worker was faster does not say that none comes. */
     } while (fd < 0 && errno == EAGAIN && listener->count > 1);
     return fd;
@@ -251,26 +330,42 @@ bool listener_refuse(struct listener *listener)
         BPF_STMT(BPF_RET | BPF_K, 0),
         BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
     };
-    struct sock_fprog program = {.len = sizeof drop_syn / sizeof drop_syn[0], .filter = drop_syn};
+    struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    struct sock_fprog for_streams = {sizeof drop_syn / sizeof drop_syn[0], drop_syn};
+    struct sock_fprog for_datagrams = {sizeof drop_all / sizeof drop_all[0], drop_all};
 
     /* Some kernels allow no filter without privileges. Then a client that begins just before the
      * end may still be reset: as elsewhere. */
     for (int i = 0; i < listener->count; i++)
-        if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER, &program,
-                       sizeof program) < 0)
+        if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER,
+                       i < listener->streams ? &for_streams : &for_datagrams,
+                       sizeof for_streams) < 0)
             return false;
     return true;
 }
 
-void listener_close(struct listener *listener)
+void listener_leave(struct listener *listener)
 {
-    for (int i = 0; i < listener->count; i++) {
+    int datagrams = listener->count - listener->streams;
+
+    for (int i = 0; i < listener->streams; i++) {
         shutdown(listener->sockets[i], SHUT_RD); /* for child processes that still hold it, too */
         close(listener->sockets[i]);
     }
     if (listener->events >= 0)
         close(listener->events);
+    memmove(listener->sockets, listener->sockets + listener->streams,
+            (size_t)datagrams * sizeof listener->sockets[0]);
     listener->events = -1;
+    listener->streams = 0;
+    listener->count = datagrams;
+}
+
+void listener_close(struct listener *listener)
+{
+    listener_leave(listener);
+    for (int i = 0; i < listener->count; i++)
+        close(listener->sockets[i]);
     listener->count = 0;
 }
 

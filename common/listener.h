@@ -5,13 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LISTENER_LIMIT 16
+#define LISTENER_LIMIT   16                   /* of addresses */
+#define LISTENER_SOCKETS (2 * LISTENER_LIMIT) /* of TCP, and of UDP */
 
 struct listener {
-    int sockets[LISTENER_LIMIT]; /* they do not block */
+    int sockets[LISTENER_SOCKETS]; /* they do not block */
     int count;
-    int turn;   /* which socket connections are taken from now */
-    int events; /* epoll: of all sockets, for a crew that shares them; or -1 */
+    int streams; /* of these are TCP; those behind are UDP */
+    int turn;    /* which socket connections are taken from now */
+    int events;  /* epoll: of all sockets, for a crew that shares them; or -1 */
     uint16_t port;
 };
 
@@ -19,17 +21,17 @@ struct listener {
 bool listener_is_address(const char *text);
 
 /* Listens at the addresses; without any, at the loopback addresses of IPv4 and, if there is one, of
- * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. Only
- * a listener opened with `twins` can have one. */
+ * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. With
+ * `datagrams`, UDP as well. Only a listener opened with `twins` can have one. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
-                   uint16_t port, int backlog, bool twins);
+                   uint16_t port, int backlog, bool twins, bool datagrams);
 /* Listens at the same addresses and port with queues of its own: the kernel chooses between the
  * two. */
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog);
 
-/* The next connection of the socket whose turn it is; -1 with errno (EAGAIN: there is none). It
- * blocks where it is not told otherwise, but a read for no longer than LISTENER_PATIENCE
- * milliseconds. */
+/* The next connection of the socket whose turn it is, or datagram (see datagram.h); -1 with errno
+ * (EAGAIN: there is none). It blocks where it is not told otherwise, but a read for no longer than
+ * LISTENER_PATIENCE milliseconds. */
 #define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener);
 
@@ -43,6 +45,9 @@ int listener_await(struct listener *listener, int milliseconds);
 /* Lets no further client begin to connect; those who have begun are still accepted. False if the
  * kernel does not allow that. */
 bool listener_refuse(struct listener *listener);
+/* Closes all but what datagrams are answered from; */
+void listener_leave(struct listener *listener);
+/* and that as well. */
 void listener_close(struct listener *listener);
 
 /* Writes "SCHEME://ADDRESS:PORT/" of the first socket. */

@@ -19,13 +19,12 @@ bool log_write(int file, struct text text)
            write(file, text.data, text.length) == (ssize_t)text.length;
 }
 
-static void add_peer(struct buffer *line, int socket)
+static void add_peer(struct buffer *line, const struct transport *client)
 {
     struct sockaddr_storage peer = {0};
-    socklen_t length = sizeof peer;
     char name[INET6_ADDRSTRLEN] = "-";
 
-    if (getpeername(socket, (struct sockaddr *)&peer, &length) == 0) {
+    if (transport_peer(client, &peer)) {
         if (peer.ss_family == AF_INET)
             inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, name, sizeof name);
         else if (peer.ss_family == AF_INET6)
@@ -90,15 +89,15 @@ static struct text field_or_nothing(const struct request *request, enum field_na
     return value;
 }
 
-void log_reply(int log, int socket, const struct request *request, int status, uint64_t bytes,
-               struct moment now)
+void log_reply(int log, const struct transport *client, const struct request *request, int status,
+               uint64_t bytes, struct moment now)
 {
     char space[LINE_LIMIT];
     struct buffer line = {.data = space, .capacity = sizeof space};
 
     if (log < 0)
         return;
-    add_peer(&line, socket);
+    add_peer(&line, client);
     add_time(&line, now.seconds);
     add_quoted(&line, request->line);
     buffer_character(&line, ' ');

@@ -4,12 +4,13 @@
 
 #include "common/date.h"
 #include "common/request.h"
+#include "common/transport.h"
 
 /* Writes the text at once, or not at all: nobody waits for a reader that is slow. */
 bool log_write(int file, struct text text);
 
 /* Writes a line about one reply, with a single write; nothing if `log` is -1. */
-void log_reply(int log, int socket, const struct request *request, int status, uint64_t bytes,
-               struct moment now);
+void log_reply(int log, const struct transport *client, const struct request *request, int status,
+               uint64_t bytes, struct moment now);
 
 #endif

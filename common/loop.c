@@ -44,7 +44,7 @@ struct loop {
 };
 
 /* What events are told apart by, beside the listeners' numbers and the clients' addresses. */
-enum { EVENT_STOP = LISTENER_LIMIT, EVENT_CALL, EVENT_CLIENT };
+enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_CALL, EVENT_CLIENT };
 
 /* ---- the listeners ---- */
 

@@ -53,6 +53,9 @@ static const struct row rows[] = {
     {"cert", "FILE", KIND_TEXT, AT(certificate),
      "its certificate and chain, in PEM form (certificate/cert.pem)", 0},
     {"key", "FILE", KIND_TEXT, AT(key), "its private key (certificate/key.pem)", 0},
+    {"udp", NULL, KIND_FLAG, AT(udp),
+     "also answer requests in UDP datagrams on the same port: one in each, and one for its reply",
+     0},
     {"protocol", "HOW", KIND_PROTOCOL, AT(protocol),
      "simple: one HTTP/1.0 reply per connection; persistent: keep-alive, one reply per write; "
      "pipelined: all requests that have arrived are answered together (pipelined)",
@@ -471,6 +474,10 @@ static enum options_verdict read_all(struct options *options, const struct model
     }
     if (!options->tls && (options->certificate != NULL || options->key != NULL)) {
         warnx("--cert and --key are of use with --tls alone (see --help)");
+        return OPTIONS_BAD;
+    }
+    if (options->tls && options->udp) {
+        warnx("--udp is plain HTTP, and does not go with --tls (see --help)");
         return OPTIONS_BAD;
     }
     return read_port(options, argv[optind]) ? OPTIONS_GOOD : OPTIONS_BAD;

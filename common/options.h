@@ -58,6 +58,7 @@ struct options {
     enum accept accept;
     bool tls;
     const char *certificate, *key;
+    bool udp;
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     int backlog;
     bool list;

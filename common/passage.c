@@ -468,7 +468,8 @@ static enum progress pass_interim(struct errand *errand)
         return fail(errand, 502, "The origin does not come to an end with what it says before.");
     if (reply->status == 101)
         return fail(errand, 502, "The origin changes to a protocol that nobody has asked for.");
-    if (errand->request->minor == 0 || errand->site->protocol == PROTOCOL_SIMPLE)
+    if (errand->request->minor == 0 || errand->site->protocol == PROTOCOL_SIMPLE ||
+        errand->client->datagram != NULL)
         return ERRAND_GOES_ON;
     delivery_start(delivery);
     buffer_add(&delivery->lines, TEXT("HTTP/1.1 "));

@@ -78,7 +78,7 @@ static void name_itself(struct proxy *proxy)
 
 static void find_itself(struct proxy *proxy, const struct listener *listener)
 {
-    for (int i = 0; i < listener->count; i++) {
+    for (int i = 0; i < listener->streams; i++) {
         union address *own = &proxy->own[proxy->own_count];
         socklen_t size = sizeof *own;
         if (getsockname(listener->sockets[i], &own->any, &size) == 0)

@@ -1,5 +1,6 @@
 #include "common/response.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -113,6 +114,31 @@ void response_refuse(struct response *response, int status, const char *problem)
     response->body = response_page(&page);
 }
 
+/* 403: the request is understood, and not done, for a reason that is no matter of who asks. 413
+ * speaks of a request's content, and a 5xx would say that the server is at fault. */
+void response_shorten(struct response *response, size_t room)
+{
+    uint64_t whole = response->range_count > 0 ? response->whole : response->body.length;
+    bool wrong = response->status >= 400, in_parts = response->has_validators;
+    char problem[240];
+    int length = snprintf(problem, sizeof problem,
+                          "The reply does not fit into one datagram, which may have %zu bytes "
+                          "here. Ask by TCP",
+                          room);
+
+    if (in_parts && !wrong)
+        snprintf(problem + length, sizeof problem - (size_t)length,
+                 ", or with Range for less: the document has %llu bytes.",
+                 (unsigned long long)whole);
+    else
+        snprintf(problem + length, sizeof problem - (size_t)length,
+                 ", or with Range for less, where there are ranges.");
+    response_refuse(response, wrong ? response->status : 403, problem);
+    response->in_parts = in_parts && !wrong;
+    if (!wrong) /* short enough for the shortest request of HTTP/1.1, be it from far away */
+        response->reason = TEXT("Too Long For A Datagram");
+}
+
 static void settle_ranges(struct response *response, const struct request *request,
                           const struct validators *validators, int64_t now)
 {
@@ -200,8 +226,7 @@ void response_write_part(const struct response *response, int index, struct buff
     buffer_add(output, TEXT("\r\n"));
 }
 
-/* The length of what follows the head. */
-static uint64_t content_length(const struct response *response)
+uint64_t response_length(const struct response *response)
 {
     uint64_t length = 0;
 
@@ -284,7 +309,7 @@ static void write_description(const struct response *response, struct moment now
         return;
     if (response->type.length > 0)
         write_content_type(response, output);
-    write_number_field(output, TEXT("Content-Length: "), content_length(response));
+    write_number_field(output, TEXT("Content-Length: "), response_length(response));
     if (response->range_count == 1)
         write_content_range(response, response->ranges, output);
     else if (response->status == 416)
@@ -309,6 +334,12 @@ void response_write_head(const struct response *response, enum persistence persi
                          struct moment now, struct buffer *output)
 {
     write_status_line(response, simple, output);
+    if (response->in_parts)
+        write_field(output, TEXT("Accept-Ranges: "), TEXT("bytes"));
+    if (response->bare) {
+        buffer_add(output, TEXT("Content-Length: 0\r\n\r\n"));
+        return;
+    }
     if (response->fields != NULL) {
         buffer_add(output, (struct text){response->fields, response->fields_length});
     } else {

@@ -43,6 +43,8 @@ struct response {
     struct text allow;
     const struct request *moved_to; /* whose target wants a slash behind its path; or NULL */
     bool has_validators;
+    bool in_parts; /* ranges are what it would be given for: so it says, though it has none */
+    bool bare;     /* written as short as can be: its status, without a body */
     int64_t modified;
     enum caching caching;
     int max_age; /* seconds */
@@ -66,6 +68,10 @@ struct body response_page(const struct buffer *page);
 /* Makes it a page that says what is wrong. */
 void response_refuse(struct response *response, int status, const char *problem);
 
+/* Makes it one that says that it does not fit where there is room for so many bytes: what is wrong
+ * anyway remains so. */
+void response_shorten(struct response *response, size_t room);
+
 /* Applies the preconditions and the ranges of the request to a 200 reply. */
 void response_settle(struct response *response, const struct request *request, struct moment now);
 
@@ -81,6 +87,9 @@ void response_write_head(const struct response *response, enum persistence persi
 
 /* Writes what comes before part `index` of a multipart reply; with range_count, what ends it. */
 void response_write_part(const struct response *response, int index, struct buffer *output);
+
+/* The length of the body, with all that stands between its parts. */
+uint64_t response_length(const struct response *response);
 
 struct text response_reason(int status);
 

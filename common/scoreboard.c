@@ -26,6 +26,7 @@ void scoreboard_add(struct post *post, struct tally *tally)
     add(&post->requests, tally->requests);
     add(&post->errors, tally->errors);
     add(&post->bytes, tally->bytes);
+    add(&post->dropped, tally->dropped);
     *tally = (struct tally){0};
 }
 
@@ -38,6 +39,7 @@ struct total scoreboard_total(const struct scoreboard *board)
         total.requests += board->posts[i].requests;
         total.errors += board->posts[i].errors;
         total.bytes += board->posts[i].bytes;
+        total.dropped += board->posts[i].dropped;
     }
     return total;
 }

@@ -12,12 +12,13 @@
 struct post {
     alignas(64) _Atomic uint64_t connections; /* accepted */
     _Atomic uint64_t requests;
-    _Atomic uint64_t errors; /* replies of 400 and above, and replies cut short */
-    _Atomic uint64_t bytes;  /* sent */
-    _Atomic int64_t active;  /* connections now, of a worker */
-    _Atomic int64_t stays;   /* of them, that keep their connections; of an event loop */
-    _Atomic bool on_duty;    /* an event loop listens; see duty.h */
-    _Atomic bool given;      /* a connection was passed to it that it has not served to its end */
+    _Atomic uint64_t errors;  /* replies of 400 and above, and replies cut short */
+    _Atomic uint64_t bytes;   /* sent */
+    _Atomic uint64_t dropped; /* datagrams without a reply */
+    _Atomic int64_t active;   /* connections now, of a worker */
+    _Atomic int64_t stays;    /* of them, that keep their connections; of an event loop */
+    _Atomic bool on_duty;     /* an event loop listens; see duty.h */
+    _Atomic bool given;       /* a connection was passed to it that it has not served to its end */
 };
 
 struct scoreboard {
@@ -43,6 +44,7 @@ struct tally {
     uint64_t requests;
     uint64_t errors;
     uint64_t bytes;
+    uint64_t dropped;
 };
 
 /* NULL, with errno set, if there is no memory. */
@@ -55,6 +57,7 @@ struct total {
     uint64_t requests;
     uint64_t errors;
     uint64_t bytes;
+    uint64_t dropped;
 };
 
 struct total scoreboard_total(const struct scoreboard *board);

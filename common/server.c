@@ -108,13 +108,14 @@ static unsigned descriptors_each(const struct server *server)
         return 0;
     each += options->service->descriptors;
     if (workers_wait(server) && options->accept == ACCEPT_REUSEPORT) /* its worker's listener */
-        each += (options->bind_count > 0 ? options->bind_count : 2) + 1;
+        each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1) + 1;
     return (unsigned)each;
 }
 
 static void raise_descriptors(struct server *server)
 {
     uint64_t wanted = (uint64_t)server->options.max_connections, possible;
+    unsigned reserved = DESCRIPTORS_RESERVED + (server->options.udp ? LISTENER_LIMIT : 0);
     unsigned each = descriptors_each(server);
     struct rlimit limit;
 
@@ -126,8 +127,7 @@ static void raise_descriptors(struct server *server)
         getrlimit(RLIMIT_NOFILE, &limit);
     if (each == 0)
         return;
-    possible =
-        limit.rlim_cur > DESCRIPTORS_RESERVED ? (limit.rlim_cur - DESCRIPTORS_RESERVED) / each : 0;
+    possible = limit.rlim_cur > reserved ? (limit.rlim_cur - reserved) / each : 0;
     if (possible == 0)
         possible = 1;
     if (possible >= wanted)
@@ -179,7 +179,7 @@ static bool open_signals(struct server *server)
 }
 
 /* What the events of the acceptor are told apart by, beside the listeners' numbers. */
-enum { EVENT_SIGNAL = LISTENER_LIMIT, EVENT_LEFT };
+enum { EVENT_SIGNAL = LISTENER_SOCKETS, EVENT_LEFT };
 
 static bool watch(int events, int file, uint32_t name)
 {
@@ -207,6 +207,7 @@ static void fill_site(struct server *server)
     const struct options *options = &server->options;
 
     server->site.service = options->service;
+    server->site.datagrams = options->udp;
     server->site.protocol = options->protocol;
     server->site.list = options->list;
     server->site.max_age = options->max_age;
@@ -234,7 +235,7 @@ void server_ready(const struct server *server)
            adds_slash ? "/" : "");
     if (server->options.service->connects && origin != NULL)
         printf(" of http://%s/", origin);
-    printf(", %s%s\n", server->model->summary, crew);
+    printf(", %s%s%s\n", server->model->summary, crew, server->options.udp ? "; also by UDP" : "");
     fflush(stdout);
 }
 
@@ -281,7 +282,7 @@ static bool make_ready(struct server *server)
         !open_output(options->log, O_APPEND, &server->site.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
-                       options->backlog, options->accept == ACCEPT_REUSEPORT) ||
+                       options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) ||
         !open_twins(server) || !watch_all(server))
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
@@ -430,7 +431,7 @@ static bool rest_for_client(struct server *server, int milliseconds)
     bool came = false;
 
     for (int i = 0; i < count; i++) {
-        if (events[i].data.u32 < LISTENER_LIMIT) {
+        if (events[i].data.u32 < LISTENER_SOCKETS) {
             server->listener.turn = (int)events[i].data.u32;
             came = true;
         } else if (events[i].data.u32 == EVENT_SIGNAL) {
@@ -816,15 +817,23 @@ void worker_serve(struct worker *worker, int socket)
 /* ---- closing ---- */
 
 /* Threads that are left when the time is over may still be at the listeners: then the end of the
- * process closes these. */
-static void close_listeners(struct server *server)
+ * process closes these. Datagrams that are worked on still need theirs. */
+static void leave_listeners(struct server *server)
 {
     if (workers_wait(server) && !server->model->supervises &&
         atomic_load(&server->board->workers) > 0)
         return;
+    listener_leave(&server->listener);
+    for (int i = 0; i < server->twin_count; i++)
+        listener_leave(&server->twins[i]);
+}
+
+static void close_listeners(struct server *server)
+{
     listener_close(&server->listener);
     for (int i = 0; i < server->twin_count; i++)
         listener_close(&server->twins[i]);
+    free(server->twins);
 }
 
 int server_close(struct server *server)
@@ -833,12 +842,14 @@ int server_close(struct server *server)
     bool all; /* have ended by themselves */
     bool unused;
 
-    close_listeners(server);
+    leave_listeners(server);
     while ((atomic_load(&board->active) > 0 || atomic_load(&board->workers) > 0) &&
            !is_over(server, GRACE_MARGIN))
         wait_for_means(server);
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     unused = all || server->model->supervises; /* by threads of this process */
+    if (unused)
+        close_listeners(server);
     if (server->site.shelf != NULL && unused)
         shelf_free(server->site.shelf);
     if (server->proxy != NULL && unused)
@@ -851,7 +862,5 @@ int server_close(struct server *server)
     summary_print(server);
     summary_write(server, server->stats);
     crew_free(server);
-    if (unused)
-        free(server->twins);
     return 0;
 }

@@ -48,6 +48,7 @@ struct site {
     bool list;
     int max_age; /* of constant documents, in seconds */
     const struct transport_kind *transport;
+    bool datagrams;                                   /* may come instead of connections */
     struct tls *tls;                                  /* NULL: none */
     enum scheme scheme;                               /* of the documents */
     struct shelf *shelf;                              /* NULL: none */

@@ -60,17 +60,20 @@ void summary_print(const struct server *server)
     const struct scoreboard *board = server->board;
     struct total total = scoreboard_total(board);
     struct cost cost = measure(server);
-    char made[64] = "";
+    char made[64] = "", dropped[64] = "";
 
     if (server->model->makes != NULL)
         snprintf(made, sizeof made, ", %llu %s made", (unsigned long long)board->made,
                  server->model->makes);
+    if (server->options.udp)
+        snprintf(dropped, sizeof dropped, ", %llu datagrams dropped",
+                 (unsigned long long)total.dropped);
     warnx("%llu connections, at most %llu at once, %llu requests, %llu errors, %llu bytes sent, "
-          "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s",
+          "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s%s",
           (unsigned long long)total.connections, (unsigned long long)board->peak,
           (unsigned long long)total.requests, (unsigned long long)total.errors,
-          (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
-          made);
+          (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib, made,
+          dropped);
 }
 
 /* Such a file is rewritten; to standard output, a terminal or a pipe, it is only added. */
@@ -118,6 +121,10 @@ static void add_totals(struct buffer *json, const struct server *server)
              (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
              (unsigned long long)board->made);
     buffer_string(json, text);
+    if (server->options.udp) {
+        buffer_string(json, ", \"dropped\": ");
+        buffer_number(json, total.dropped);
+    }
 }
 
 #define TOTALS_ROOM 600

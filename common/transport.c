@@ -1,8 +1,11 @@
 #include "common/transport.h"
 
+#include "common/datagram.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -81,6 +84,16 @@ static void plain_abandon(struct transport *transport)
 static void plain_close(struct transport *transport)
 {
     close(transport->socket);
+}
+
+bool transport_peer(const struct transport *transport, struct sockaddr_storage *peer)
+{
+    socklen_t length = sizeof *peer;
+
+    if (transport->datagram == NULL)
+        return getpeername(transport->socket, (struct sockaddr *)peer, &length) == 0;
+    memcpy(peer, &transport->datagram->envelope.peer, sizeof transport->datagram->envelope.peer);
+    return true;
 }
 
 const struct transport_kind transport_plain = {

@@ -1,10 +1,11 @@
-/* How bytes travel: the connection knows these verbs, and not whether they are plain or
- * encrypted. */
+/* How bytes travel: the connection knows these verbs, and not whether they are plain, encrypted, or
+ * in a datagram. */
 #ifndef COMMON_TRANSPORT_H
 #define COMMON_TRANSPORT_H
 
 #include "common/text.h"
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 enum transfer {
@@ -19,15 +20,17 @@ enum transfer {
 
 struct tls;
 struct session;
+struct datagram;
 
 struct transport {
     const struct transport_kind *kind;
     int socket;
-    bool patient;            /* the next read may wait for a moment: one call instead of three */
-    bool tired;              /* it did, in vain */
-    bool nonblocking;        /* the socket was made so, for calls that cannot be told */
-    struct tls *tls;         /* of those that encrypt; or NULL */
-    struct session *session; /* once it has begun */
+    bool patient;              /* the next read may wait for a moment: one call instead of three */
+    bool tired;                /* it did, in vain */
+    bool nonblocking;          /* the socket was made so, for calls that cannot be told */
+    struct tls *tls;           /* of those that encrypt; or NULL */
+    struct session *session;   /* once it has begun */
+    struct datagram *datagram; /* that holds the request, and will the reply; or NULL */
 };
 
 struct transport_kind {
@@ -47,6 +50,10 @@ struct transport_kind {
 
 extern const struct transport_kind transport_plain;
 extern const struct transport_kind transport_tls;
+extern const struct transport_kind transport_datagram;
+
+/* Who is at the other end; false if nobody is any more. */
+bool transport_peer(const struct transport *transport, struct sockaddr_storage *peer);
 
 /* How sessions of OpenSSL reach the socket of a transport that encrypts; NULL: no memory. */
 struct bio_method_st *transport_tls_wire(void);

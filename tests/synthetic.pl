@@ -148,7 +148,7 @@ for my $block (1 .. $blocks) {
         my $length = $cell->{file} eq 'big.txt' ? 10000 : 1000;
         my $cpu = ($server =~ /fork/ ? 100 : 24) * ($length > 1000 ? 1.06 : 1) * noise(0.02);
         $cpu = $design->[1] * noise(0.02) if $design;
-        $cpu *= $tls * ($cell->{scheme} eq 'udp' ? 0.8 : 1) * ($server =~ /epoll|nginx/ ? 0.85 : 1);
+        $cpu *= $tls * ($cell->{scheme} eq 'udp' ? 0.8 : 1) * ($kind eq 'https' && $server =~ /epoll|nginx/ ? 0.85 : 1);
         my $mean = 1000 * $x / $rps;
         my $peak = ($server =~ /joinable/ ? 2000 + 90 * $order : $server =~ /fork/ ? 3000 + 150 * $x : 2200 + 20 * $x) * noise(0.01);
         my $load = $rps / ($design ? 40000 : 31000) * noise(0.01);

@@ -28,14 +28,14 @@ sub judge_reports ($logs, $name) {
     is $said, '', "$name: valgrind has found no error and no leak";
 }
 
-my $root = tree('file.txt' => 'f' x 5000, 'site/index.html' => 'index', 'odd & name/' => 1);
+my $root = tree('file.txt' => 'f' x 5000, 'large.bin' => 'l' x 70_000, 'site/index.html' => 'index', 'odd & name/' => 1);
 
 each_server(sub ($model) {
     my $logs = scratch();
     my $server = start_server(root => $root, path => $model->{path},
         through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
-        options => ['--no-sandbox', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
+        options => ['--no-sandbox', '--udp', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
 
     like readlink('/proc/' . $server->pid . '/exe'), qr/valgrind|memcheck/, 'it is valgrind that runs';
     is $server->get('/file.txt')->{status}, 200, 'under valgrind a file is served';
@@ -50,6 +50,10 @@ each_server(sub ($model) {
     is $large->{status}, 200, 'under valgrind pipelined requests';
     is $server->exchange("GET / HTTP/1.1\nHost: x\n\n")->{status}, 400, 'under valgrind a refusal';
     { my $gone = $server->connect; $gone->send("GET /file.txt HTTP/1.1\r\nX: " . 'x' x 9000); }
+    @replies = map { $server->ask_udp($_) } request(GET => '/file.txt'), request(GET => '/large.bin'), request(GET => '/none'),
+        request(GET => '/large.bin', Range => 'bytes=0-59999'), request(POST => '/', 'Content-Length' => 50_000, body => 'b' x 50_000);
+    is_deeply [map { $_->{status} } @replies], [200, 403, 404, 206, 405], 'under valgrind datagrams';
+    $server->datagram($_) for '', 'no request', request(GET => '/file.txt') . 'x';
     is run_command('ab', '-q', '-n', 50, '-c', $model->{single} ? 1 : 3, $server->url . 'file.txt')->{status}, 0, 'under valgrind some load';
     $server->signal('USR1');
     ok until_true(sub { -s "$logs/stats.json" }), 'under valgrind statistics';
@@ -63,12 +67,15 @@ each_server(sub ($model) {
     my $proxy = start_server(path => $model->{path},
         through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
-        options => ['--no-sandbox', '--service', 'proxy', '--cache', "$logs/cache"]);
+        options => ['--no-sandbox', '--udp', '--service', 'proxy', '--cache', "$logs/cache"]);
     @replies = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
         ['/kept', Range => 'bytes=0-1'], ['/stale'], ['/stale'], ['/stale'], ['/bad'], ['/none', 'Cache-Control' => 'only-if-cached'];
     is_deeply [map { $_->{status} } @replies], [200, 200, 200, 206, 200, 200, 200, 502, 504], 'under valgrind the proxy';
     is $proxy->exchange(request(POST => $origin->url('/kept'), 'Content-Length' => 3, body => 'abc', Connection => 'close'))->{status}, 200,
         'under valgrind a body for the origin';
+    $origin->play('/large', reply(200, 'l' x 70_000));
+    @replies = map { $proxy->ask_udp(request(GET => $origin->url($_))) } '/kept', '/bad', '/large';
+    is_deeply [map { $_->{status} } @replies], [200, 502, 403], 'under valgrind the proxy by datagrams';
     $proxy->stop(warnings => qr/limit of \d+ descriptors/);
 
     judge_reports($logs, 'HTTP');

@@ -518,6 +518,14 @@ sub exchange ($self, $bytes, @methods) {
     return wantarray ? @replies : $replies[0] // $Harness::nothing;
 }
 
+# Sends a datagram to it, from a port of its own; options of IO::Socket::IP may be given.
+sub datagram ($self, $bytes, %options) {
+    return Harness::Datagram->new($bytes, PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
+}
+
+# Asks by UDP, and takes the reply.
+sub ask_udp ($self, $bytes, $method = 'GET', %options) { return $self->datagram($bytes, %options)->reply($method) }
+
 sub get ($self, $target, @fields) {
     return scalar $self->exchange(Harness::request('GET', $target, @fields, Connection => 'close'));
 }
@@ -694,6 +702,37 @@ sub converse ($self, $bytes) {
         $self->fill(0) if @{ $readable // [] };
     }
     return $self->{buffer};
+}
+
+# --- A datagram ----------------------------------------------------------------------------------------------------
+
+package Harness::Datagram;
+
+sub new ($class, $bytes, %options) {
+    my $socket = IO::Socket::IP->new(Proto => 'udp', Type => Socket::SOCK_DGRAM(), %options)
+        or die "UDP to $options{PeerHost} port $options{PeerPort}: $@\n";
+    defined send $socket, $bytes, 0 or die "send to $options{PeerHost}: $!\n";
+    return bless { socket => $socket }, $class;
+}
+
+# The datagram that comes back as it is; nothing when none comes within so many seconds.
+sub receive ($self, $seconds = $Harness::PATIENCE) {
+    IO::Select->new($self->{socket})->can_read($seconds) or return undef;
+    my $bytes = '';
+    defined recv $self->{socket}, $bytes, 70_000, 0 or return undef;
+    return $bytes;
+}
+
+# One whole reply, and nothing behind it; or an empty one with status 0 when none comes.
+sub reply ($self, $method = 'GET') {
+    my $bytes = $self->receive // return $Harness::nothing;
+    my ($reply, @more) = Harness::parse_replies($bytes, $method);
+    Harness::fail('one reply in a datagram, and not ' . (1 + @more)) if @more;
+    # The shortest ones are a status alone.
+    my @flaws = $bytes =~ /\A[^\r]*\r\n(?:Accept-Ranges: bytes\r\n)?Content-Length: 0\r\n\r\n\z/ ? () : @{ $reply->{flaws} };
+    Harness::fail('reply is well-formed: ' . join '; ', @flaws) if @flaws;
+    $reply->{whole} = length $bytes;
+    return $reply;
 }
 
 $Harness::nothing = bless { status => 0, version => '', reason => '', fields => {}, flaws => [], body => '', names => [], size => 0 },
