@@ -174,17 +174,16 @@ is_deeply [map { $_->{complete} == 100 * $_->{calls} ? () : $_->{complete} } @ro
 like $report, qr/^\| iterative\+protocol=simple \| – \|/m, 'protocols: no average of a server that was not asked everything';
 like $report, qr/^A dash: not measured at all values/m, 'protocols: and why';
 
-# A server that is scripted, for what is lost must be.
-{
-    local $ENV{SERVER_FOLDER} = "$scratch/fake";
-    ($folder, $report, @rows) = measure('udp', 0, '--servers', 'thread', '--concurrency', '1,4', '--requests', 60, '--files', 'small.txt');
-}
+($folder, $report, @rows) = measure('udp', 0, '--servers', 'thread', '--concurrency', '1,4', '--requests', 60);
 is join(' ', map { "$_->{scheme}:$_->{complete}:$_->{length}:$_->{valid}" } sort { $a->{scheme} cmp $b->{scheme} } @rows),
     join(' ', ('http:60:1000:yes') x 4, ('udp:60:1000:yes') x 4), 'udp: its rows';
 my $lost = 0;
 $lost += $_->{lost} for @rows;
 like $report, qr/UDP: \*\*thread\*\* \d/, 'udp: the abstract compares its cost with that of TCP';
 like $report, $lost ? qr/Of 240 requests by UDP $lost \(/ : qr/Of 240 requests by UDP none was not answered/, 'udp: and says what was lost';
+run_command("$top/tests/synthetic.pl", qw(--kind udp --blocks 3), "$scratch/invented");
+run_command("$top/dcollect.sh", 'report', "$scratch/invented");
+like slurp("$scratch/invented/report.md"), qr/^Of 18,000 requests by UDP 6 \(0\.03%\) were not answered in time at the first try; /m, 'udp: also if some was';
 like $report, qr/\| lost, of a run \|/, 'udp: as the table does';
 like $report, qr/\*\*U1\*\* (holds|does not hold|cannot tell)/, 'udp: the claims are judged';
 like slurp("$folder/figures/small-cpu.svg"), qr/clients at once/, 'udp: the figure has clients on its axis';
