@@ -2,7 +2,7 @@
 #ifndef COMMON_CREW_H
 #define COMMON_CREW_H
 
-#include "common/server.h"
+#include "common/worker.h"
 
 /* Makes the processes. Each does its work, and ends when work() returns. If false, all has been
  * said: main returns the exit status of the server. Where connections are passed to workers,

@@ -5,7 +5,7 @@
 #ifndef COMMON_DUTY_H
 #define COMMON_DUTY_H
 
-#include "common/server.h"
+#include "common/worker.h"
 
 struct duty {
     struct worker *worker;

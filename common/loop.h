@@ -3,7 +3,7 @@
 #ifndef COMMON_LOOP_H
 #define COMMON_LOOP_H
 
-#include "common/server.h"
+#include "common/worker.h"
 
 /* Accepts and serves the worker's connections until the server is to stop, and the last of them has
  * ended. Those that are idle hold no buffers. */

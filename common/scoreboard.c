@@ -48,3 +48,12 @@ bool scoreboard_stopping(const struct scoreboard *board)
 {
     return atomic_load_explicit(&board->stop_deadline, memory_order_relaxed) != 0;
 }
+
+void scoreboard_note_peak(struct scoreboard *board, int64_t active)
+{
+    uint64_t peak = atomic_load_explicit(&board->peak, memory_order_relaxed);
+
+    while (active > (int64_t)peak &&
+           !atomic_compare_exchange_weak(&board->peak, &peak, (uint64_t)active))
+        ;
+}

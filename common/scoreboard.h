@@ -60,6 +60,9 @@ struct total {
     uint64_t dropped;
 };
 
+/* So many connections there are now. */
+void scoreboard_note_peak(struct scoreboard *board, int64_t active);
+
 struct total scoreboard_total(const struct scoreboard *board);
 bool scoreboard_stopping(const struct scoreboard *board);
 

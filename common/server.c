@@ -2,14 +2,12 @@
 
 #include "common/connection.h"
 #include "common/crew.h"
-#include "common/sandbox.h"
+#include "common/opening.h"
 #include "common/summary.h"
 #include "common/tls.h"
 
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,165 +15,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define GRACE_MILLISECONDS 5000
 /* Connections end themselves at the end of the grace time; this much later nobody waits for them
  * any more. */
 #define GRACE_MARGIN 250
-/* After this long without a client, nobody is on the way into the queue of a listener that refuses.
- */
-#define QUIET_MILLISECONDS 100
-/* When descriptors, memory or processes are short, the next try comes after this long, or when a
- * connection ends. */
-#define SCARCE_MILLISECONDS 100
 /* The end of a connection whose process died without a word is noticed after this long. */
 #define PLACE_MILLISECONDS 100
 /* Under load, signals and the other listeners are looked at once in so many connections. */
 #define UNSEEN_LIMIT 32
 /* and after this long, where a model serves between two of them. */
 #define LOOK_MILLISECONDS 100
-/* Descriptors that are needed whatever the number of connections. */
-#define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
 
 /* ---- opening ---- */
 
-static bool open_root(struct server *server)
+void server_ready(const struct server *server)
 {
-    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
-    const char *root = server->options.root;
+    const char *what = server->options.service->serves, *root = server->options.root;
+    const char *origin = server->options.origin;
+    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
+    char url[80], crew[80] = "";
 
-    server->site.root = -1;
-    if (server->options.service->serves != NULL)
-        return true;
-    server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
-    if (server->site.root >= 0)
-        return true;
-    if (errno == ENOSYS)
-        warnx("this kernel has no openat2, which keeps clients below the root: "
-              "Linux 5.6 or later is needed");
-    else
-        warn("cannot open the root '%s'", root);
-    return false;
-}
-
-static bool open_tls(struct server *server)
-{
-    const struct options *options = &server->options;
-
-    server->site.transport = options->tls ? &transport_tls : &transport_plain;
-    server->site.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
-    if (!options->tls) {
-        tls_forgo();
-        return true;
-    }
-    server->site.tls = tls_open(options->certificate, options->key);
-    return server->site.tls != NULL;
-}
-
-/* Opens a file to write to; "-" is standard output, no name none. */
-static bool open_output(const char *name, int flags, int *file)
-{
-    *file = -1;
-    if (name == NULL)
-        return true;
-    *file = strcmp(name, "-") == 0 ? STDOUT_FILENO
-                                   : open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
-    if (*file < 0)
-        warn("cannot open '%s'", name);
-    return *file >= 0;
-}
-
-/* Whether the workers wait for connections themselves, each for one at a time. */
-static bool workers_wait(const struct server *server)
-{
-    return server->options.workers > 0 && server->model->max_connections == 0 &&
-           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
-}
-
-/* How many descriptors of this process each connection needs; 0: none that lasts. */
-static unsigned descriptors_each(const struct server *server)
-{
-    const struct options *options = &server->options;
-    int each = server->model->descriptors;
-
-    if (each == 0)
-        return 0;
-    each += options->service->descriptors;
-    if (workers_wait(server) && options->accept == ACCEPT_REUSEPORT) /* its worker's listener */
-        each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1) + 1;
-    return (unsigned)each;
-}
-
-static void raise_descriptors(struct server *server)
-{
-    uint64_t wanted = (uint64_t)server->options.max_connections, possible;
-    unsigned reserved = DESCRIPTORS_RESERVED + (server->options.udp ? LISTENER_LIMIT : 0);
-    unsigned each = descriptors_each(server);
-    struct rlimit limit;
-
-    server->limit = wanted;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        getrlimit(RLIMIT_NOFILE, &limit);
-    if (each == 0)
-        return;
-    possible = limit.rlim_cur > reserved ? (limit.rlim_cur - reserved) / each : 0;
-    if (possible == 0)
-        possible = 1;
-    if (possible >= wanted)
-        return;
-    server->limit = possible;
-    if (workers_wait(server)) /* each of them takes a connection whenever there is one */
-        server->options.workers = (int)possible;
-    warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
-          (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
-          (unsigned long long)wanted);
-}
-
-/* There is one at first. */
-static bool open_duties(struct server *server)
-{
-    server->duties = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
-    atomic_store(&server->board->duties, 1);
-    return server->duties >= 0;
-}
-
-static bool open_signals(struct server *server)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGUSR1);
-    if (server->model->supervises)
-        sigaddset(&set, SIGCHLD);
-    if (server->options.tls) {
-        sigaddset(&set, SIGHUP);
-        signal(SIGHUP, SIG_DFL); /* whoever started this may ignore it */
-    }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
-    signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->duties = -1;
-    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
-    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL &&
-        (server->options.accept != ACCEPT_FEW || open_duties(server)))
-        return true;
-    warn("cannot make ready");
-    return false;
+    listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
+    if (server->options.workers > 0)
+        snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
+                 options_way(server->options.accept));
+    printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
+           adds_slash ? "/" : "");
+    if (server->options.service->connects && origin != NULL)
+        printf(" of http://%s/", origin);
+    printf(", %s%s%s\n", server->model->summary, crew, server->options.udp ? "; also by UDP" : "");
+    fflush(stdout);
 }
 
 /* What the events of the acceptor are told apart by, beside the listeners' numbers. */
@@ -202,115 +75,9 @@ static bool watch_all(struct server *server)
     return good;
 }
 
-static void fill_site(struct server *server)
-{
-    const struct options *options = &server->options;
-
-    server->site.service = options->service;
-    server->site.datagrams = options->udp;
-    server->site.protocol = options->protocol;
-    server->site.list = options->list;
-    server->site.max_age = options->max_age;
-    server->site.request_timeout = options->request_timeout;
-    server->site.idle_timeout = options->idle_timeout;
-    server->site.write_timeout = options->write_timeout;
-    server->site.board = server->board;
-    server->site.proxy = server->proxy;
-    if (server->model->lasting && !options->no_shelf)
-        server->site.shelf = shelf_make();
-}
-
-void server_ready(const struct server *server)
-{
-    const char *what = server->options.service->serves, *root = server->options.root;
-    const char *origin = server->options.origin;
-    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
-    char url[80], crew[80] = "";
-
-    listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
-    if (server->options.workers > 0)
-        snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
-                 options_way(server->options.accept));
-    printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
-           adds_slash ? "/" : "");
-    if (server->options.service->connects && origin != NULL)
-        printf(" of http://%s/", origin);
-    printf(", %s%s%s\n", server->model->summary, crew, server->options.udp ? "; also by UDP" : "");
-    fflush(stdout);
-}
-
-static bool open_twin(struct server *server, struct listener *twin)
-{
-    return listener_twin(twin, &server->listener, server->options.backlog) &&
-           (!workers_wait(server) || listener_share(twin));
-}
-
-/* Where each worker of a crew has a listener, the first one has that of the server. */
-static bool open_twins(struct server *server)
-{
-    int twins = server->options.accept == ACCEPT_REUSEPORT ? server->options.workers - 1 : 0;
-    bool good = !workers_wait(server) || listener_share(&server->listener);
-
-    if (twins > 0)
-        server->twins = calloc((size_t)twins, sizeof *server->twins);
-    while (good && server->twin_count < twins)
-        good = server->twins != NULL && open_twin(server, &server->twins[server->twin_count++]);
-    if (!good)
-        warn("cannot make a listener for each of %d workers", server->options.workers);
-    return good;
-}
-
-static void close_sandbox(const struct server *server)
-{
-    struct sandbox sandbox = {.root = server->site.root, .cache = -1};
-
-    if (server->proxy != NULL) {
-        sandbox.connects = true;
-        sandbox.port = server->proxy->origin_port;
-        if (server->proxy->cache.shared != NULL)
-            sandbox.cache = server->proxy->cache.directory;
-    }
-    sandbox_enter(&sandbox);
-}
-
-static bool make_ready(struct server *server)
-{
-    const struct options *options = &server->options;
-
-    raise_descriptors(server);
-    if (!open_root(server) || !open_tls(server) ||
-        !open_output(options->log, O_APPEND, &server->site.log) ||
-        !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
-        !listener_open(&server->listener, options->bind, options->bind_count, options->port,
-                       options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) ||
-        !open_twins(server) || !watch_all(server))
-        return false;
-    if (options->user != NULL && !sandbox_become(options->user))
-        return false;
-    if (options->service->connects &&
-        (server->proxy = proxy_open(options, &server->listener)) == NULL)
-        return false;
-    server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    if (!options->no_sandbox)
-        close_sandbox(server);
-    fill_site(server);
-    return true;
-}
-
-/* Where standard descriptors are closed, the next file opened would be taken for one of them. */
-static void fill_standard_descriptors(void)
-{
-    int file;
-
-    while ((file = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && file <= STDERR_FILENO)
-        ;
-    if (file >= 0)
-        close(file);
-}
-
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)
 {
-    fill_standard_descriptors();
+    opening_fill_standard_descriptors();
     *server = (struct server){.model = model, .process = getpid(), .now = date_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
     switch (options_read(&server->options, model, argc, argv)) {
@@ -322,7 +89,7 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
     case OPTIONS_GOOD:
         break;
     }
-    if (!make_ready(server)) {
+    if (!opening_make_ready(server) || !watch_all(server)) {
         server->exit_status = 1;
         return false;
     }
@@ -392,9 +159,9 @@ static int until(int64_t deadline, int64_t now)
 
 /* ---- accepting ---- */
 
-/* Something is short: said at most twice a second, whatever comes in, and by whomever. */
-static void warn_scarce(struct scoreboard *board, const char *what)
+void server_warn_scarce(struct server *server, const char *what)
 {
+    struct scoreboard *board = server->board;
     int error = errno;
     int64_t second = date_now().seconds;
 
@@ -443,7 +210,7 @@ static bool rest_for_client(struct server *server, int milliseconds)
     return came;
 }
 
-static bool is_full(const struct server *server)
+bool server_is_full(const struct server *server)
 {
     return atomic_load(&server->board->active) >= (int64_t)server->limit;
 }
@@ -453,7 +220,7 @@ static void wait_for_place(struct server *server)
 {
     atomic_store(&server->board->acceptor_waits, true);
     collect(server);
-    if (is_full(server))
+    if (server_is_full(server))
         rest(server, PLACE_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
 }
@@ -462,7 +229,7 @@ static void wait_for_place(struct server *server)
 static void wait_for_means(struct server *server)
 {
     atomic_store(&server->board->acceptor_waits, true);
-    rest(server, SCARCE_MILLISECONDS);
+    rest(server, SERVER_SCARCE_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
     collect(server);
 }
@@ -476,7 +243,7 @@ static void refuse(struct server *server)
     for (int i = 0; i < server->twin_count; i++)
         held = listener_refuse(&server->twins[i]) && held;
     server->refusing = true;
-    server->quiet = held ? QUIET_MILLISECONDS : 0;
+    server->quiet = held ? SERVER_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->hurry, !held);
 }
 
@@ -497,27 +264,18 @@ static bool wait_for_client(struct server *server)
     return rest_for_client(server, left) || left > 0;
 }
 
-static bool is_over(const struct server *server, int64_t margin)
+bool server_is_over(const struct server *server, int64_t margin)
 {
     int64_t deadline = atomic_load(&server->board->stop_deadline);
 
     return deadline != 0 && date_now().milliseconds >= deadline + margin;
 }
 
-static void note_peak(struct scoreboard *board, int64_t active)
-{
-    uint64_t peak = atomic_load_explicit(&board->peak, memory_order_relaxed);
-
-    while (active > (int64_t)peak &&
-           !atomic_compare_exchange_weak(&board->peak, &peak, (uint64_t)active))
-        ;
-}
-
 static void count_connection(struct server *server)
 {
     struct scoreboard *board = server->board;
 
-    note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
+    scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
     if (server->options.workers == 0) /* otherwise the worker does */
         atomic_fetch_add_explicit(&board->posts[0].connections, 1, memory_order_relaxed);
     server->now = date_now();
@@ -535,14 +293,14 @@ static bool is_time_to_look(struct server *server)
 
 int server_accept(struct server *server)
 {
-    while (!is_over(server, 0)) {
+    while (!server_is_over(server, 0)) {
         int socket;
 
         if (is_time_to_look(server)) {
             rest_for_client(server, 0);
             collect(server);
         }
-        if (is_full(server)) {
+        if (server_is_full(server)) {
             wait_for_place(server);
             continue;
         }
@@ -552,7 +310,7 @@ int server_accept(struct server *server)
             return socket;
         }
         if (errno != EAGAIN) {
-            warn_scarce(server->board, "cannot accept");
+            server_warn_scarce(server, "cannot accept");
             wait_for_means(server);
         } else if (!wait_for_client(server)) {
             break;
@@ -563,9 +321,9 @@ int server_accept(struct server *server)
 
 bool server_hold(struct server *server, int socket, const char *what)
 {
-    warn_scarce(server->board, what);
+    server_warn_scarce(server, what);
     wait_for_means(server);
-    if (!is_over(server, 0))
+    if (!server_is_over(server, 0))
         return true;
     close(socket);
     server_left(server);
@@ -638,7 +396,7 @@ static bool await(struct server *server, struct post *post, struct connection *c
     return connection->now.milliseconds < deadline;
 }
 
-static void serve(struct server *server, struct post *post, int socket, struct moment now)
+void server_serve_at(struct server *server, struct post *post, int socket, struct moment now)
 {
     struct connection connection;
     struct exchange exchange;
@@ -658,8 +416,8 @@ static void serve(struct server *server, struct post *post, int socket, struct m
  * another connection may be accepted. */
 void server_serve(struct server *server, int socket)
 {
-    serve(server, &server->board->posts[0], socket,
-          server->model->lasting ? date_now() : server->now);
+    server_serve_at(server, &server->board->posts[0], socket,
+                    server->model->lasting ? date_now() : server->now);
 }
 
 /* ---- a crew ---- */
@@ -681,7 +439,7 @@ void server_watch(struct server *server)
     while (!scoreboard_stopping(server->board))
         rest(server, collect(server));
     refuse(server);
-    while (atomic_load(&server->board->workers) > 0 && !is_over(server, GRACE_MARGIN))
+    while (atomic_load(&server->board->workers) > 0 && !server_is_over(server, GRACE_MARGIN))
         wait_for_means(server);
 }
 
@@ -705,122 +463,13 @@ bool server_assign(struct server *server, int number)
     return !atomic_exchange(&server->board->posts[number].given, true);
 }
 
-/* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
- * is taken off the server's then, is never less than what it added there. */
-static void claim(struct worker *worker)
-{
-    atomic_fetch_add(&worker->post->active, 1);
-}
-
-static void disclaim(struct worker *worker)
-{
-    atomic_fetch_sub(&worker->post->active, 1);
-}
-
-void worker_take(struct worker *worker)
-{
-    atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
-    claim(worker);
-}
-
-/* What is waited for at a stop, others that wait at the same listener need not wait for again. */
-static bool is_drained(struct worker *worker, bool stopping)
-{
-    struct scoreboard *board = worker->server->board;
-
-    if (!stopping || worker->server->options.accept == ACCEPT_REUSEPORT)
-        return stopping;
-    atomic_store(&board->drained, true);
-    return true;
-}
-
-int worker_accept(struct worker *worker)
-{
-    struct server *server = worker->server;
-    struct scoreboard *board = server->board;
-
-    while (!is_over(server, 0) && !atomic_load(&board->drained)) {
-        bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
-        int socket =
-            listener_await(worker->listener, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
-
-        if (socket >= 0) {
-            worker_take(worker);
-            note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
-            return socket;
-        }
-        if (is_over(server, 0))
-            break; /* the listener may be closed */
-        if (errno != EAGAIN) {
-            warn_scarce(board, "cannot accept");
-            poll(NULL, 0, SCARCE_MILLISECONDS);
-        } else if (is_drained(worker, stopping)) {
-            break;
-        }
-    }
-    return -1;
-}
-
-int worker_try(struct worker *worker)
-{
-    struct server *server = worker->server;
-    struct scoreboard *board = server->board;
-    int64_t active;
-    int socket = -1;
-
-    claim(worker);
-    active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
-    if (active > (int64_t)server->limit)
-        errno = EBUSY;
-    else
-        socket = listener_accept(worker->listener);
-    if (socket >= 0) {
-        note_peak(board, active);
-        atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
-        return socket;
-    }
-    atomic_fetch_sub(&board->active, 1);
-    disclaim(worker);
-    if (errno != EAGAIN && errno != EBUSY && !is_over(server, 0))
-        warn_scarce(board, "cannot accept");
-    return -1;
-}
-
-bool worker_has_place(const struct worker *worker)
-{
-    return !is_full(worker->server);
-}
-
-int worker_quiet(const struct worker *worker)
-{
-    return atomic_load(&worker->server->board->hurry) ? 0 : QUIET_MILLISECONDS;
-}
-
-bool worker_is_over(const struct worker *worker)
-{
-    return is_over(worker->server, 0);
-}
-
-void worker_left(struct worker *worker)
-{
-    atomic_store(&worker->post->given, false);
-    server_left(worker->server);
-    disclaim(worker);
-}
-
-void worker_serve(struct worker *worker, int socket)
-{
-    serve(worker->server, worker->post, socket, date_now());
-    worker_left(worker);
-}
-
 /* ---- closing ---- */
 
 /* Threads that are left when the time is over may still be at the listeners: then the end of the
  * process closes these. Datagrams that are worked on still need theirs. */
 static void leave_listeners(struct server *server)
 {
-    if (workers_wait(server) && !server->model->supervises &&
+    if (opening_workers_wait(server) && !server->model->supervises &&
         atomic_load(&server->board->workers) > 0)
         return;
     listener_leave(&server->listener);
@@ -844,7 +493,7 @@ int server_close(struct server *server)
 
     leave_listeners(server);
     while ((atomic_load(&board->active) > 0 || atomic_load(&board->workers) > 0) &&
-           !is_over(server, GRACE_MARGIN))
+           !server_is_over(server, GRACE_MARGIN))
         wait_for_means(server);
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     unused = all || server->model->supervises; /* by threads of this process */

@@ -95,29 +95,26 @@ bool server_assign(struct server *server, int number);
  * and they have ended. */
 void server_watch(struct server *server);
 
-/* The next connection for a worker; -1 when it is to end. */
-int worker_accept(struct worker *worker);
-
-/* Counts a connection that the worker got in another way: server_accept() took it. */
-void worker_take(struct worker *worker);
-
-/* Serves a connection to its end, closes it, and reports that. */
-void worker_serve(struct worker *worker, int socket);
-
-/* For a worker that serves many connections at once: the next one, if there is one now and a place
- * for it; otherwise -1 with errno: EAGAIN, EBUSY, or what was warned of. */
-int worker_try(struct worker *worker);
-/* Whether there is a place for a connection. */
-bool worker_has_place(const struct worker *worker);
-/* At a stop: for how many milliseconds without a client to wait for the last of them; */
-int worker_quiet(const struct worker *worker);
-/* and whether the time for those that are being served is over. */
-bool worker_is_over(const struct worker *worker);
-
-/* A connection of the worker has ended. */
-void worker_left(struct worker *worker);
-
 /* Waits for what is under way, prints the summary, and returns the exit status. */
 int server_close(struct server *server);
+
+/* ---- what worker.c shares ---- */
+
+/* After this long without a client, nobody is on the way into the queue of a listener that refuses.
+ */
+#define SERVER_QUIET_MILLISECONDS 100
+/* When descriptors, memory or processes are short, the next try comes after this long, or when a
+ * connection ends. */
+#define SERVER_SCARCE_MILLISECONDS 100
+
+/* As server_serve(), for a connection that came at that moment, counted in that post. */
+void server_serve_at(struct server *server, struct post *post, int socket, struct moment now);
+/* Whether there is no place for one more connection. */
+bool server_is_full(const struct server *server);
+/* Whether the time for those that are being served is over, and so many milliseconds more. */
+bool server_is_over(const struct server *server, int64_t margin);
+/* Something is short (errno says what): said at most twice a second, whatever comes in, and by
+ * whomever. */
+void server_warn_scarce(struct server *server, const char *what);
 
 #endif
