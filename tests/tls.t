@@ -66,7 +66,9 @@ sub client_hello () {
 make_certificate('first');
 my $hello = client_hello();
 my $small = slurp("$FindBin::Bin/../data/small.txt");
-my $root  = tree('small.txt' => $small, 'large.bin' => join('', map { pack 'N', $_ } 1 .. 1_300_000), 'record.bin' => 'r' x 16384);
+my $root  = tree('small.txt' => $small, 'large.bin' => join('', map { pack 'N', $_ } 1 .. 1_300_000), 'record.bin' => 'r' x 16384,
+    'page.html' => '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>',
+    'page.js'   => 'document.getElementById("p").textContent = "by " + location.protocol');
 my $large = slurp("$root/large.bin");
 
 each_server(sub ($model) {
@@ -90,6 +92,11 @@ each_server(sub ($model) {
     is curl($server, 'first', '--tlsv1.2', '--tls-max', '1.2', "${url}small.txt")->{out}, $small, 'TLS 1.2';
     is curl($server, 'first', '-o', '/dev/null', '-o', '/dev/null', '-w', '%{num_connects} ', "${url}small.txt", "${url}none")->{out},
         '1 0 ', 'a connection is used for two requests';
+    if (sanitized() || $model->{single} || !command_exists('chromium')) {
+        skip_case('a browser: none here, or too slow, or it wants several connections');
+    } else {
+        like browse("${url}page.html", '--ignore-certificate-errors'), qr{<p id="p">by https:</p>}, 'a browser shows a page with its script';
+    }
     my $many = client($server, request(GET => '/small.txt') x 99 . $last);
     is scalar(() = $many =~ m{^HTTP/1\.1 200 OK}mg), 100, '100 pipelined requests are answered';
     is run_command('ab', '-q', '-n', 40, '-c', $model->{single} ? 1 : 4, "${url}small.txt")->{status}, 0, 'some load';

@@ -40,7 +40,7 @@ use Time::HiRes      ();
 our $PATIENCE = 60;
 
 our @EXPORT = qw(
-    each_server start_server run_command run_server build sanitized no_leak_search scratch tree slurp spit http_date request
+    each_server start_server run_command run_server build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -83,6 +83,12 @@ sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()
 
 # The environment of a server in which leaks cannot be looked for: in the sandbox, without /proc, or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
+
+# What a browser has made of a page.
+sub browse ($url, @options) {
+    return run_command('chromium', qw(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking),
+        '--user-data-dir=' . scratch(), @options, '--dump-dom', $url)->{out};
+}
 
 # Asks again and again until the condition is true; its value, or nothing when patience ends.
 sub until_true ($condition, $patience = $PATIENCE) {
