@@ -72,7 +72,7 @@ static void await_call(struct loop *loop, bool on)
 
 static void answer_call(struct loop *loop)
 {
-    if (!duty_take(&loop->duty))
+    if (loop->deaf || !duty_take(&loop->duty))
         return;
     await_call(loop, false);
     listen_to(loop, true);
