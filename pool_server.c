@@ -78,11 +78,12 @@ static int (*const ways[ACCEPT_WAYS])(struct worker *worker) = {
 
 static void *work(void *argument)
 {
-    struct worker worker = server_worker(server, (int)(intptr_t)argument);
+    struct worker worker = worker_begin(server, (int)(intptr_t)argument);
     int socket;
 
     while ((socket = ways[server->options.accept](&worker)) >= 0)
         worker_serve(&worker, socket);
+    worker_end(&worker);
     server_worker_ended(server);
     return NULL;
 }

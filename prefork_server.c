@@ -1,5 +1,4 @@
-/* A fixed crew of processes: each accepts a connection, serves it to its end, and takes the next.
- */
+/* A fixed crew of processes: each accepts a connection, serves it, and takes the next. */
 #include "common/channel.h"
 #include "common/crew.h"
 #include "common/turn.h"
@@ -61,14 +60,18 @@ static int find_free(bool living)
     return number;
 }
 
-/* There are never more connections than workers, so one is free; it may be about to be replaced. */
+/* There are never more connections than workers, so one is free; it may be about to be replaced,
+ * but not at a stop. */
 static void hand_over(int socket)
 {
-    int number = find_free(true);
+    int workers = server->options.workers, number = find_free(true);
 
-    if (number == server->options.workers)
+    if (number == workers && !scoreboard_stopping(server->board))
         number = find_free(false);
-    channel_give(&channels[number < server->options.workers ? number : 0], socket);
+    if (number < workers)
+        channel_give(&channels[number], socket);
+    else
+        server_drop(server, socket);
 }
 
 static void hand_out(void)

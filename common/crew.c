@@ -30,11 +30,12 @@ struct crew {
 
 static void live(struct server *server, int number)
 {
-    struct worker worker = server_worker(server, number);
+    struct worker worker = worker_begin(server, number);
 
     server_child();
     if (getppid() == server->process) /* it may have ended before this child was tied to it */
         server->crew->work(&worker);
+    worker_end(&worker);
     crew_free(server);
     server_child_ends(server);
     _exit(0);

@@ -194,7 +194,7 @@ static bool open_all(struct listener *listener, const struct listening *listenin
 {
     enum sharing sharing = listening->twins ? SHARING_FIRST : SHARING_NOT;
 
-    *listener = (struct listener){.events = -1};
+    *listener = (struct listener){0};
     for (int i = 0; i < listening->count; i++) {
         *failed = listening->addresses[i];
         if (!open_next(listener, *failed, listening->port, listening->backlog, sharing) &&
@@ -241,7 +241,7 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
 
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog)
 {
-    *twin = (struct listener){.events = -1, .port = first->port};
+    *twin = (struct listener){.port = first->port};
     for (int i = 0; i < first->streams; i++) {
         union address address = {0};
         socklen_t length = sizeof address;
@@ -289,25 +289,35 @@ static bool block(int socket)
 
 bool listener_share(struct listener *listener)
 {
-    listener->events = epoll_create1(EPOLL_CLOEXEC);
-    if (listener->events < 0)
-        return false;
-    for (int i = 0; i < listener->count; i++) {
-        struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
-        if (epoll_ctl(listener->events, EPOLL_CTL_ADD, listener->sockets[i], &event) < 0)
-            return false;
-    }
     return listener->count > 1 || block(listener->sockets[0]);
 }
 
-int listener_await(struct listener *listener, int milliseconds)
+/* One epoll for all would wake a second worker for each connection: to see whether there is more.
+ */
+int listener_watch(const struct listener *listener)
+{
+    int events = epoll_create1(EPOLL_CLOEXEC);
+
+    for (int i = 0; events >= 0 && i < listener->count; i++) {
+        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = (uint32_t)i};
+        if (epoll_ctl(events, EPOLL_CTL_ADD, listener->sockets[i], &event) < 0) {
+            int error = errno;
+            close(events);
+            errno = error;
+            return -1;
+        }
+    }
+    return events;
+}
+
+int listener_await(struct listener *listener, int events, int milliseconds)
 {
     struct epoll_event event = {.data.u32 = 0};
     int fd;
 
     do {
         if ((listener->count > 1 || milliseconds == 0) &&
-            epoll_wait(listener->events, &event, 1, milliseconds) < 1) {
+            epoll_wait(events, &event, 1, milliseconds) < 1) {
             errno = EAGAIN;
             return -1;
         }
@@ -352,11 +362,8 @@ void listener_leave(struct listener *listener)
         shutdown(listener->sockets[i], SHUT_RD); /* for child processes that still hold it, too */
         close(listener->sockets[i]);
     }
-    if (listener->events >= 0)
-        close(listener->events);
     memmove(listener->sockets, listener->sockets + listener->streams,
             (size_t)datagrams * sizeof listener->sockets[0]);
-    listener->events = -1;
     listener->streams = 0;
     listener->count = datagrams;
 }

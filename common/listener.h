@@ -13,7 +13,6 @@ struct listener {
     int count;
     int streams; /* of these are TCP; those behind are UDP */
     int turn;    /* which socket connections are taken from now */
-    int events;  /* epoll: of all sockets, for a crew that shares them; or -1 */
     uint16_t port;
 };
 
@@ -35,12 +34,15 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
 #define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener);
 
-/* For a crew: any number of its workers may call listener_await() then. */
+/* For a crew: any number of its workers may call listener_await() then, */
 bool listener_share(struct listener *listener);
+/* each with a descriptor of its own, of which a connection wakes one; -1, with errno, if there is
+ * none to be had. */
+int listener_watch(const struct listener *listener);
 /* The next connection; -1 with errno: EAGAIN when none has come for so many milliseconds. Where
  * there is one socket alone, workers block in accept() itself, in the order in which they came;
  * that never takes longer than LISTENER_PATIENCE. */
-int listener_await(struct listener *listener, int milliseconds);
+int listener_await(struct listener *listener, int events, int milliseconds);
 
 /* Lets no further client begin to connect; those who have begun are still accepted. False if the
  * kernel does not allow that. */

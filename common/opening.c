@@ -80,9 +80,10 @@ static unsigned descriptors_each(const struct server *server)
     if (each == 0)
         return 0;
     each += options->service->descriptors;
-    if (opening_workers_wait(server) &&
-        options->accept == ACCEPT_REUSEPORT) /* its worker's listener */
-        each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1) + 1;
+    if (opening_workers_wait(server))
+        each++; /* what its worker waits at; and that worker's listener: */
+    if (opening_workers_wait(server) && options->accept == ACCEPT_REUSEPORT)
+        each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1);
     return (unsigned)each;
 }
 

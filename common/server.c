@@ -325,9 +325,14 @@ bool server_hold(struct server *server, int socket, const char *what)
     wait_for_means(server);
     if (!server_is_over(server, 0))
         return true;
+    server_drop(server, socket);
+    return false;
+}
+
+void server_drop(struct server *server, int socket)
+{
     close(socket);
     server_left(server);
-    return false;
 }
 
 void server_made(struct server *server)
@@ -421,18 +426,6 @@ void server_serve(struct server *server, int socket)
 }
 
 /* ---- a crew ---- */
-
-struct worker server_worker(struct server *server, int number)
-{
-    bool own = server->options.accept == ACCEPT_REUSEPORT && number > 0;
-
-    return (struct worker){
-        .server = server,
-        .listener = own ? &server->twins[number - 1] : &server->listener,
-        .post = &server->board->posts[number],
-        .number = number,
-    };
-}
 
 void server_watch(struct server *server)
 {

@@ -41,14 +41,6 @@ struct server {
     int exit_status;
 };
 
-/* One of a crew. */
-struct worker {
-    struct server *server;
-    struct listener *listener;
-    struct post *post;
-    int number; /* from 0 */
-};
-
 /* Reads the command line and makes all ready. If false, all has been said: main returns
  * exit_status. */
 bool server_open(struct server *server, const struct model *model, int argc, char **argv);
@@ -69,6 +61,9 @@ void server_left(struct server *server);
 /* What a model's collect() says while there are children: so many milliseconds. */
 #define SERVER_COLLECT_SOON 100
 
+/* Nobody will serve the connection: it is closed, and has left. */
+void server_drop(struct server *server, int socket);
+
 /* To be called in a child process first: it ends with its parent; */
 void server_child(void);
 /* and, in one that has served many connections, last: what it remembers is given back. */
@@ -80,9 +75,6 @@ void server_made(struct server *server);
 /* A process or thread cannot be made for a connection (errno says why): waits for a better time.
  * False if there will be none: the connection is closed, and has left. */
 bool server_hold(struct server *server, int socket, const char *what);
-
-/* Describes a worker of the crew. */
-struct worker server_worker(struct server *server, int number);
 
 /* A worker has begun; and ended. */
 void server_worker_began(struct server *server);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <unistd.h>
 
 /* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
  * is taken off the server's then, is never less than what it added there. */
@@ -13,6 +14,25 @@ static void claim(struct worker *worker)
 static void disclaim(struct worker *worker)
 {
     atomic_fetch_sub(&worker->post->active, 1);
+}
+
+struct worker worker_begin(struct server *server, int number)
+{
+    bool own = server->options.accept == ACCEPT_REUSEPORT && number > 0;
+
+    return (struct worker){
+        .server = server,
+        .listener = own ? &server->twins[number - 1] : &server->listener,
+        .post = &server->board->posts[number],
+        .number = number,
+        .events = -1,
+    };
+}
+
+void worker_end(struct worker *worker)
+{
+    if (worker->events >= 0)
+        close(worker->events);
 }
 
 void worker_take(struct worker *worker)
@@ -32,6 +52,13 @@ static bool is_drained(struct worker *worker, bool stopping)
     return true;
 }
 
+static int await(struct worker *worker, int milliseconds)
+{
+    if (worker->events < 0)
+        worker->events = listener_watch(worker->listener);
+    return worker->events < 0 ? -1 : listener_await(worker->listener, worker->events, milliseconds);
+}
+
 int worker_accept(struct worker *worker)
 {
     struct server *server = worker->server;
@@ -39,8 +66,7 @@ int worker_accept(struct worker *worker)
 
     while (!server_is_over(server, 0) && !atomic_load(&board->drained)) {
         bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
-        int socket =
-            listener_await(worker->listener, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
+        int socket = await(worker, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
             worker_take(worker);

@@ -4,6 +4,18 @@
 
 #include "common/server.h"
 
+struct worker {
+    struct server *server;
+    struct listener *listener;
+    struct post *post;
+    int number; /* from 0 */
+    int events; /* epoll: of the listener's sockets; or -1, until it has waited for them */
+};
+
+/* A worker of the crew; at its end, what it has opened is closed. */
+struct worker worker_begin(struct server *server, int number);
+void worker_end(struct worker *worker);
+
 /* The next connection for a worker; -1 when it is to end. */
 int worker_accept(struct worker *worker);
 
