@@ -9,6 +9,7 @@
 # option is one of theirs without the dashes; what the floors know is in floor.c. Peers take none.
 # Peers get a configuration each that is fair to them: the same documents, no access log, the same backlog, as many
 # workers as processors, keep-alive for 5 seconds with any number of requests, a user without privileges when root starts them.
+# All listen at 127.0.0.1 alone: ours, too, whose crews then block in accept, as those of the book do.
 
 recipe_peers='nginx lighttpd apache-prefork apache-worker apache-event'
 recipe_backlog=4096
@@ -107,7 +108,8 @@ recipe_command() {
         *) options+=(--service "$service") ;;
         esac
         if [[ ${max_age:-} ]]; then options+=(--max-age "$max_age"); fi
-        if [[ ${link_near:-} ]]; then options+=(--bind 127.0.0.1 --bind "$link_near"); fi
+        options+=(--bind 127.0.0.1)
+        if [[ ${link_near:-} ]]; then options+=(--bind "$link_near"); fi
         if [[ $scheme == https ]]; then
             options+=(--tls --cert "$work/certificates/$certificate/cert.pem" --key "$work/certificates/$certificate/key.pem")
         fi
