@@ -79,8 +79,12 @@ static bool is_numeric_above(struct text path, uint64_t limit)
 {
     uint64_t number;
 
-    return path.length > 1 && text_number((struct text){path.data + 1, path.length - 1}, &number) &&
-           number > limit;
+    for (size_t i = 1; i < path.length; i++)
+        if (path.data[i] < '0' || path.data[i] > '9')
+            return false;
+    /* One that is too large to be held is above all limits. */
+    return path.length > 1 &&
+           (!text_number((struct text){path.data + 1, path.length - 1}, &number) || number > limit);
 }
 
 static bool may_go_no_further(const struct request *request)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long to wait for a reply that somebody else fetches, before it is fetched once more; and how
- * often to look. */
+/* How long, beyond the time that the origin has, to wait for a reply that somebody else fetches,
+ * before it is fetched once more; and how often to look. */
 #define FOLLOW_MILLISECONDS 5000
 #define FIRST_WAIT          2
 #define MOST_WAIT           32
@@ -172,7 +172,7 @@ static enum progress answer(struct errand *errand, struct text fields, int statu
     if (lines.data == NULL)
         return passage_refuse(errand, 503, "The proxy has no memory for this request.");
     response_start(response);
-    write_fields(fields, status < 0, &lines);
+    write_fields(fields, status != 304, &lines);
     write_state(errand, status, &lines);
     response->fields = lines.data;
     response->fields_length = lines.length;
@@ -223,7 +223,7 @@ static enum progress wait_for_other(struct errand *errand)
     int64_t now = errand->now.milliseconds;
 
     if (passage->follow_until == 0) {
-        passage->follow_until = now + FOLLOW_MILLISECONDS;
+        passage->follow_until = now + passage->proxy->timeout + FOLLOW_MILLISECONDS;
         passage->follow_wait = FIRST_WAIT;
     } else if (passage->follow_wait < MOST_WAIT) {
         passage->follow_wait *= 2;

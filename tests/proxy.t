@@ -274,6 +274,7 @@ each_server(sub ($model) {
     $origin->play($_, reply(200, $_)) for qw(/9999 /10000 /x10000);
     is get($proxy, '/9999')->{status}, 200, '--classroom: /9999';
     is get($proxy, '/10000')->{status}, 414, '--classroom: /10000 is 414';
+    is get($proxy, '/99999999999999999999999999')->{status}, 414, '--classroom: so is a number that no computer word holds';
     is $origin->count('/10000'), 0, 'and the origin is not asked';
     is get($proxy, '/x10000')->{status}, 200, 'a path that is no number';
     is $proxy->get("http://127.0.0.1:$nobody/1")->{status}, 404, '--classroom: nobody listens: 404';

@@ -256,6 +256,10 @@ each_server(sub ($model) {
     $reply = get('/error');
     is "$reply->{status} $reply->{body}", '200 a', 'stale-if-error: 503 is not shown';
     like $reply->field('Cache-Status'), qr/fwd=stale; fwd-status=503; ttl=-/, 'Cache-Status shows it';
+    $origin->play('/error3', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=100, no-cache="x-check"', Age => 100, 'X-Check' => 'secret'), reply(503, 'down'));
+    get('/error3');
+    $reply = get('/error3');
+    ok $reply->{status} == 200 && !$reply->has('X-Check'), 'stale-if-error: without a field that must be validated first';
     $origin->play('/error2', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=10', Age => 100), reply(503, 'down'));
     get('/error2');
     is get('/error2')->{status}, 503, 'stale-if-error for a shorter time';
