@@ -170,10 +170,12 @@ function idle_text(    s, c, i, j, n, most, order, v, text) {
 }
 
 # With very many servers: who is first and who last among ours, and where the best of the others is.
-function abstract_many(    c, text, over) {
+function abstract_many(    c, text, over, first, names) {
     averages_load(dir "/averages.tsv", part)
-    c = part_first()
     over = averaged_text()
+    # The averages are those of one slice, and not of all.
+    if (slices_of("", first, names) > 1) over = "over " (x_name == "calls" ? "calls per connection" : x_name) " with " names[1]
+    c = part_first()
     text = extremes("server_cpu_us", average_key(c), 1, "took the least server CPU time per request", "took the least of the other servers")
     if (text != "") text = opened((over == "" ? "" : "averaged " over ", ") text) "."
     c = extremes("rps", average_key(c), -1, "answered the most requests per second", "answered the most of the other servers")
@@ -701,6 +703,8 @@ function threats_section(    i, name, v, of, low, high, subject, note) {
         if (name == "planned" && v + 0 < of + 0) say("- **Unfinished**: " thousands(v) " of " thousands(of) " planned runs were made.")
         else if (name == "planned") say("- **Complete**: all " thousands(of) " planned runs were made.")
         else if (name == "disbelieved" && v > 0) say("- **Damaged rows**: " plural(v, "row", "rows") " cut off or told twice, left out.")
+        else if (name == "client_bound" && of + 0 == 0)
+            say("- **The client as bottleneck**: not recorded: httperf never sleeps, so that its own CPU time says nothing.")
         else if (name == "client_bound")
             say("- **The client as bottleneck**: " (v > 0 ? "the load generator used over 90% of a processor in " v " of " of " cells (" percent_text(v / of) "); their requests per second are a lower bound for the server." \
                 : "in none of the " of " cells did the load generator use over 90% of a processor."))

@@ -75,9 +75,12 @@ BEGIN {
     print "name\tsubject\tvalue\tlow\thigh\tof"
     row("planned", "-", run_count, "-", "-", planned > 0 ? planned : run_count)
     row("disbelieved", "-", disbelieved + 0, "-", "-", run_count + disbelieved)
-    bound = 0
-    for (c = 1; c <= cell_count; c++) if (client_bound(c)) bound++
-    row("client_bound", "-", bound, "-", "-", cell_count)
+    bound = known = 0
+    for (c = 1; c <= cell_count; c++) {
+        for (b = 1; b <= blocks; b++) if (measured(c, b, "load_cpu") != "") { known++; break }
+        if (client_bound(c)) bound++
+    }
+    row("client_bound", "-", bound, "-", "-", known)
     invalid = 0
     for (i = 1; i <= run_count; i++)
         if (run[i, "valid"] != "yes" && !cannot_hold(run[i, "valid"])) {
