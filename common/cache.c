@@ -25,11 +25,16 @@
 #define BLOCK UINT64_C(4096)
 /* What is removed when there is too much: until so many percent of the limit are left. */
 #define TRIM_PERCENT 90
-/* What was not finished for so long never will be. */
-#define ABANDONED_SECONDS 3600
+/* How often somebody else may remove a file that was made just now. */
+#define MAKING_LIMIT 10
+/* Milliseconds that the clock of one worker may be behind that of another. */
+#define CLOCK_DIFFERENCE 1000
+/* A larger body is not copied when its record is renewed. */
+#define COPY_LIMIT (64 * 1024)
 /* Of all texts of an entry: what is larger was not written here. */
 #define TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
-#define PASS_SLOTS  4096
+/* What is shared about names: those that share a slot disturb each other, and no more. */
+#define SLOTS 4096
 
 /* Of an entry: a letter and two numbers. */
 #define NAME_LENGTH 33
@@ -40,11 +45,15 @@
 enum kind {
     KIND_REPLY = 1,
     KIND_VARIES, /* tells which fields the replies vary on, which have files of their own */
+    KIND_RECORD, /* the record of a large reply, newer than in the file that has the body */
 };
 
 struct cache_shared {
     _Atomic int64_t size;
-    _Atomic uint64_t passes[PASS_SLOTS];
+    _Atomic uint64_t passes[SLOTS];
+    _Atomic uint64_t removals[SLOTS];
+    _Atomic uint64_t moves[SLOTS];
+    _Atomic int64_t advanced[SLOTS]; /* in monotonic milliseconds */
 };
 
 /* ---- files ---- */
@@ -52,7 +61,7 @@ struct cache_shared {
 static int open_file(const struct cache *cache, const char *name, int flags)
 {
     struct open_how how = {
-        .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW,
+        .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
         .mode = flags & O_CREAT ? 0600 : 0,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
     };
@@ -108,15 +117,6 @@ static void stamp(int file)
     futimens(file, times);
 }
 
-static void remove_file(const struct cache *cache, const char *name)
-{
-    struct stat status;
-    bool known = fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
-
-    if (unlinkat(cache->directory, name, 0) == 0 && known)
-        atomic_fetch_sub(&cache->shared->size, on_disk(&status));
-}
-
 /* ---- names ---- */
 
 static void write_name(char name[CACHE_NAME_SIZE], char kind, const uint64_t number[2])
@@ -151,10 +151,53 @@ static bool name_temporary(char name[CACHE_NAME_SIZE])
     return true;
 }
 
+/* Of another file of the same entry: 'e' has its body, 'r' a newer record. */
+static void name_other(char name[CACHE_NAME_SIZE], char kind, const char *other)
+{
+    memcpy(name, other, NAME_LENGTH + 1);
+    name[0] = kind;
+}
+
 /* A number that stands for the entry of a name. */
 static uint64_t number_of(const char *name)
 {
     return strtoull(name + 17, NULL, 16);
+}
+
+static size_t slot_of(const char *name)
+{
+    return number_of(name) % SLOTS;
+}
+
+/* ---- removing ---- */
+
+/* How much of the disk that gives back. */
+static int64_t unlink_file(const struct cache *cache, const char *name)
+{
+    struct stat status;
+    bool known = fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+
+    return unlinkat(cache->directory, name, 0) == 0 && known ? on_disk(&status) : 0;
+}
+
+static int64_t unlink_record(const struct cache *cache, const char *entry)
+{
+    char name[CACHE_NAME_SIZE];
+
+    name_other(name, 'r', entry);
+    return unlink_file(cache, name);
+}
+
+static int64_t unlink_entry(const struct cache *cache, const char *name)
+{
+    int64_t size = unlink_file(cache, name);
+
+    return size > COPY_LIMIT ? size + unlink_record(cache, name) : size;
+}
+
+static void remove_entry(const struct cache *cache, const char *name)
+{
+    atomic_fetch_sub(&cache->shared->size, unlink_entry(cache, name));
 }
 
 /* ---- what too much is ---- */
@@ -191,19 +234,41 @@ static bool add_used(struct inventory *inventory, const char *name, const struct
     return true;
 }
 
+/* Removes what nobody is writing any more: who does has a lock on it. Holds that meanwhile, so that
+ * who has just made the file and has no lock yet learns of it. */
+static bool remove_abandoned(const struct cache *cache, const char *name)
+{
+    int file = open_file(cache, name, O_RDONLY);
+    bool abandoned = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 &&
+                     unlinkat(cache->directory, name, 0) == 0;
+
+    if (file >= 0)
+        close(file);
+    return abandoned;
+}
+
+/* Whether there is an entry that the record could be of. */
+static bool is_of_entry(const struct cache *cache, const char *record)
+{
+    char name[CACHE_NAME_SIZE];
+
+    name_other(name, 'e', record);
+    return faccessat(cache->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void look_at(const struct cache *cache, struct inventory *inventory, const char *name)
 {
     struct stat status;
 
-    if ((name[0] != 'e' && name[0] != 't') || strlen(name) != NAME_LENGTH ||
+    if (strchr("etr", name[0]) == NULL || strlen(name) != NAME_LENGTH ||
         fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
         !S_ISREG(status.st_mode))
         return;
     if (name[0] == 'e')
         add_used(inventory, name, &status);
-    else if (status.st_mtim.tv_sec + ABANDONED_SECONDS >= time(NULL))
-        inventory->size += on_disk(&status); /* somebody is writing it */
-    else
+    else if (name[0] == 't' ? !remove_abandoned(cache, name) : is_of_entry(cache, name))
+        inventory->size += on_disk(&status);
+    else if (name[0] == 'r')
         unlinkat(cache->directory, name, 0);
 }
 
@@ -232,23 +297,32 @@ static int by_use(const void *a, const void *b)
     return first->when < second->when ? -1 : first->when > second->when;
 }
 
-/* Counts what there is, and removes what was not used for longest, if that is too much. One at a
- * time does so. */
-static void trim(const struct cache *cache)
+static void remove_least_used(const struct cache *cache, struct inventory *inventory)
 {
     int64_t left = (int64_t)(cache->limit / 100 * TRIM_PERCENT);
-    int lock = open_file(cache, ACCOUNT, O_RDWR);
-    struct inventory inventory;
 
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && take_inventory(cache, &inventory)) {
-        if (inventory.size > (int64_t)cache->limit && inventory.count > 0) {
-            qsort(inventory.all, inventory.count, sizeof *inventory.all, by_use);
-            for (size_t i = 0; i < inventory.count && inventory.size > left; i++)
-                if (unlinkat(cache->directory, inventory.all[i].name, 0) == 0)
-                    inventory.size -= inventory.all[i].size;
+    if (inventory->size <= (int64_t)cache->limit || inventory->count == 0)
+        return;
+    qsort(inventory->all, inventory->count, sizeof *inventory->all, by_use);
+    for (size_t i = 0; i < inventory->count && inventory->size > left; i++)
+        inventory->size -= unlink_entry(cache, inventory->all[i].name);
+}
+
+/* Counts what there is, and removes what was not used for longest, if that is too much. One at a
+ * time does so; what others add meanwhile stays counted. */
+static void trim(const struct cache *cache)
+{
+    int lock = open_file(cache, ACCOUNT, O_RDWR | O_CREAT);
+    struct inventory inventory;
+    int64_t before;
+
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
+        before = atomic_load(&cache->shared->size);
+        if (take_inventory(cache, &inventory)) {
+            remove_least_used(cache, &inventory);
+            atomic_fetch_add(&cache->shared->size, inventory.size - before);
+            free(inventory.all);
         }
-        atomic_store(&cache->shared->size, inventory.size);
-        free(inventory.all);
     }
     if (lock >= 0)
         close(lock);
@@ -291,7 +365,8 @@ static bool open_directory(struct cache *cache, const char *path)
         warn("cannot open the cache directory '%s'", path);
         return false;
     }
-    if (status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH)))
+    cache->owner = geteuid();
+    if (status.st_uid == cache->owner && !(status.st_mode & (S_IWGRP | S_IWOTH)))
         return true;
     warnx("the cache directory '%s' must belong to this user, and nobody else may write to it",
           path);
@@ -355,7 +430,7 @@ static size_t texts_length(const struct cache_header *header)
 static bool is_sound(const struct cache_header *header, uint64_t size)
 {
     if (memcmp(header->magic, MAGIC, sizeof header->magic) != 0 ||
-        header->self != sum_header(header))
+        header->self != sum_header(header) || texts_length(header) > TEXTS_LIMIT)
         return false;
     return header->length <= size && sizeof *header + texts_length(header) + header->length == size;
 }
@@ -380,13 +455,13 @@ static void slice_texts(struct cache_entry *entry)
 }
 
 /* Reads all but a body that is large. */
-static bool read_entry(struct cache_entry *entry)
+static bool read_entry(const struct cache *cache, struct cache_entry *entry)
 {
     struct stat status;
     uint64_t size, known;
 
     if (fstat(entry->file, &status) < 0 || !S_ISREG(status.st_mode) ||
-        status.st_size < (off_t)sizeof entry->header)
+        status.st_uid != cache->owner || status.st_size < (off_t)sizeof entry->header)
         return false;
     size = (uint64_t)status.st_size;
     known = size < READ_SIZE ? size : READ_SIZE;
@@ -412,8 +487,8 @@ static bool read_entry(struct cache_entry *entry)
            sum_of((struct text){entry->record.uri.data, texts_length(&entry->header)});
 }
 
-/* Opens what is of that name, if it is about the URI. What is damaged is removed. */
-static bool open_entry(const struct cache *cache, struct cache_entry *entry, const char *name,
+/* Opens the file of that name, if it is about the URI. What is damaged is removed. */
+static bool open_named(const struct cache *cache, struct cache_entry *entry, const char *name,
                        struct text uri)
 {
     *entry = (struct cache_entry){.file = open_file(cache, name, O_RDONLY)};
@@ -421,14 +496,43 @@ static bool open_entry(const struct cache *cache, struct cache_entry *entry, con
         return false;
     snprintf(entry->name, sizeof entry->name, "%s", name);
     errno = 0;
-    if (read_entry(entry)) {
+    if (read_entry(cache, entry)) {
         if (text_equal(entry->record.uri, uri))
             return true;
     } else if (errno != EMFILE && errno != ENOMEM) {
-        remove_file(cache, name);
+        remove_entry(cache, name);
     }
     cache_leave(entry);
     return false;
+}
+
+/* A large entry may have got a newer record: one of exactly this entry. */
+static void take_record(const struct cache *cache, struct cache_entry *entry)
+{
+    struct cache_entry newer;
+    char name[CACHE_NAME_SIZE];
+
+    name_other(name, 'r', entry->name);
+    if (!open_named(cache, &newer, name, entry->record.uri))
+        return;
+    if (newer.header.kind == KIND_RECORD && newer.header.sum == entry->header.self) {
+        char *space = entry->space;
+        newer.record.length = entry->record.length;
+        entry->record = newer.record;
+        entry->space = newer.space;
+        newer.space = space;
+    }
+    cache_leave(&newer);
+}
+
+static bool open_entry(const struct cache *cache, struct cache_entry *entry, const char *name,
+                       struct text uri)
+{
+    if (!open_named(cache, entry, name, uri))
+        return false;
+    if (entry->record.length > COPY_LIMIT)
+        take_record(cache, entry);
+    return true;
 }
 
 /* What the list selects from a request; NULL if there is no memory. The caller frees it. */
@@ -454,6 +558,7 @@ static enum cache_found find_selected(const struct cache *cache, struct text uri
     struct text selected;
     char *space = select_fields(index.record.list, request_fields, &selected);
 
+    stamp(index.file); /* it is not to go before what is found by it */
     *entry = (struct cache_entry){.file = -1};
     if (space != NULL) {
         name_entry(name, uri, index.header.generation, selected);
@@ -477,6 +582,10 @@ enum cache_found cache_find(const struct cache *cache, struct text uri, struct t
         return CACHE_NOTHING;
     if (entry->header.kind == KIND_REPLY)
         return CACHE_FOUND;
+    if (entry->header.kind != KIND_VARIES) {
+        cache_leave(entry);
+        return CACHE_NOTHING;
+    }
     return find_selected(cache, uri, request_fields, entry, name);
 }
 
@@ -509,7 +618,7 @@ bool cache_verify(const struct cache *cache, struct cache_entry *entry)
     else
         good = entry->record.length > CACHE_VERIFY_LIMIT || verify_file(entry);
     if (!good)
-        remove_file(cache, entry->name);
+        remove_entry(cache, entry->name);
     return good;
 }
 
@@ -553,13 +662,38 @@ static bool write_head(struct cache_writer *writer, const struct cache_record *r
     return true;
 }
 
+/* Makes a file and locks it, as one that is being written. -1: it cannot; a file that was taken for
+ * abandoned before it had its lock is none. */
+static int make_temporary(const struct cache *cache, char name[CACHE_NAME_SIZE])
+{
+    struct stat status;
+    bool locked;
+    int file;
+
+    for (int i = 0; i < MAKING_LIMIT; i++) {
+        if (!name_temporary(name))
+            return -1;
+        file = open_file(cache, name, O_RDWR | O_CREAT | O_EXCL);
+        if (file < 0)
+            return -1;
+        locked = flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (locked && fstat(file, &status) == 0 && status.st_nlink > 0)
+            return file;
+        close(file);
+    }
+    return -1;
+}
+
 /* A file that has no name yet by which it could be found. */
 static bool begin_file(const struct cache *cache, struct cache_writer *writer,
                        const struct cache_record *record)
 {
-    if (!name_temporary(writer->temporary))
-        return false;
-    writer->file = open_file(cache, writer->temporary, O_RDWR | O_CREAT | O_EXCL);
+    char whole[CACHE_NAME_SIZE];
+
+    name_entry(whole, record->uri, 0, TEXT(""));
+    writer->slot = slot_of(whole);
+    writer->removals = record->removals;
+    writer->file = make_temporary(cache, writer->temporary);
     if (writer->file < 0)
         return false;
     if (write_head(writer, record))
@@ -573,7 +707,8 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
 static bool find_generation(const struct cache *cache, const struct cache_record *record,
                             uint64_t *generation)
 {
-    struct cache_record index = {.uri = record->uri, .list = record->list};
+    struct cache_record index = {
+        .uri = record->uri, .list = record->list, .removals = record->removals};
     struct cache_writer writer = {.header.kind = KIND_VARIES, .file = -1};
     struct cache_entry entry;
     bool made;
@@ -637,30 +772,65 @@ bool cache_write(const struct cache *cache, struct cache_writer *writer, struct 
     return true;
 }
 
+static bool is_outdated(const struct cache *cache, const struct cache_writer *writer)
+{
+    return atomic_load(&cache->shared->removals[writer->slot]) != writer->removals;
+}
+
+/* Some file systems write to the disk what a rename puts in the place of another file, but not what
+ * changes places with it. */
+static bool put_in_place(const struct cache *cache, const struct cache_writer *writer,
+                         bool replaces)
+{
+    const int directory = cache->directory;
+
+    if (replaces &&
+        renameat2(directory, writer->temporary, directory, writer->name, RENAME_EXCHANGE) == 0) {
+        unlinkat(directory, writer->temporary, 0);
+        return true;
+    }
+    return renameat(directory, writer->temporary, directory, writer->name) == 0;
+}
+
 static bool finish_file(const struct cache *cache, struct cache_writer *writer)
 {
     struct stat old, new;
-    bool replaces = fstatat(cache->directory, writer->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
+    bool replaces = fstatat(cache->directory, writer->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    S_ISREG(old.st_mode);
 
     writer->header.self = sum_header(&writer->header);
     if (!write_all(writer->file, &writer->header, sizeof writer->header, 0) ||
         fstat(writer->file, &new) < 0)
         return false;
     stamp(writer->file);
-    if (renameat(cache->directory, writer->temporary, cache->directory, writer->name) < 0)
+    if (!put_in_place(cache, writer, replaces))
         return false;
     atomic_fetch_add(&cache->shared->size,
                      on_disk(&new) - (int64_t)writer->counted - (replaces ? on_disk(&old) : 0));
+    if (replaces && writer->header.kind == KIND_REPLY && old.st_size > COPY_LIMIT)
+        atomic_fetch_sub(&cache->shared->size, unlink_record(cache, writer->name));
+    return true;
+}
+
+static bool commit(const struct cache *cache, struct cache_writer *writer, uint64_t sum)
+{
+    writer->header.sum = sum;
+    writer->committed = !is_outdated(cache, writer) && finish_file(cache, writer);
+    if (!writer->committed)
+        return false;
+    /* Who removes counts first: one of the two sees the other. */
+    if (is_outdated(cache, writer)) {
+        remove_entry(cache, writer->name);
+        return false;
+    }
+    if (cache_size(cache) > cache->limit)
+        trim(cache);
     return true;
 }
 
 bool cache_commit(const struct cache *cache, struct cache_writer *writer)
 {
-    writer->header.sum = checksum_end(&writer->sum);
-    writer->committed = finish_file(cache, writer);
-    if (writer->committed && cache_size(cache) > cache->limit)
-        trim(cache);
-    return writer->committed;
+    return commit(cache, writer, checksum_end(&writer->sum));
 }
 
 void cache_end(const struct cache *cache, struct cache_writer *writer)
@@ -675,41 +845,54 @@ void cache_end(const struct cache *cache, struct cache_writer *writer)
     atomic_fetch_sub(&cache->shared->size, (int64_t)writer->counted);
 }
 
+/* A body that was damaged meanwhile is not given a new checksum. */
 static bool copy_body(const struct cache *cache, const struct cache_entry *entry,
                       struct cache_writer *writer)
 {
-    const size_t size = 64 * 1024;
-    uint64_t offset = 0;
-    bool good = true;
+    size_t size = (size_t)entry->record.length;
     char *space;
+    bool good;
 
     if (entry->body.data != NULL)
         return cache_write(cache, writer, entry->body);
     space = malloc(size);
-    good = space != NULL;
-    while (good && offset < entry->record.length) {
-        uint64_t left = entry->record.length - offset;
-        size_t part = left < size ? (size_t)left : size;
-        good = read_all(entry->file, space, part, entry->start + offset) &&
-               cache_write(cache, writer, (struct text){space, part});
-        offset += part;
-    }
+    good = space != NULL && read_all(entry->file, space, size, entry->start) &&
+           cache_write(cache, writer, (struct text){space, size});
     free(space);
-    return good;
+    return good && checksum_end(&writer->sum) == entry->header.sum;
+}
+
+/* What was begun becomes the record of the entry, unless it would be another one. */
+static bool commit_record(const struct cache *cache, const struct cache_entry *entry,
+                          struct cache_writer *writer)
+{
+    if (strcmp(writer->name, entry->name) != 0)
+        return false;
+    name_other(writer->name, 'r', entry->name);
+    writer->header.kind = KIND_RECORD;
+    return commit(cache, writer, entry->header.self);
 }
 
 bool cache_renew(const struct cache *cache, const struct cache_entry *entry,
                  const struct cache_record *record, struct text request_fields)
 {
     struct cache_writer writer;
-    bool renewed;
+    bool renewed = cache_begin(cache, &writer, record, request_fields);
 
-    /* A body that was damaged meanwhile is not given a new checksum. */
-    renewed = cache_begin(cache, &writer, record, request_fields) &&
-              copy_body(cache, entry, &writer) && checksum_end(&writer.sum) == entry->header.sum &&
-              cache_commit(cache, &writer);
+    if (renewed && entry->record.length > COPY_LIMIT)
+        renewed = commit_record(cache, entry, &writer);
+    else if (renewed)
+        renewed = copy_body(cache, entry, &writer) && cache_commit(cache, &writer);
     cache_end(cache, &writer);
     return renewed;
+}
+
+uint64_t cache_removals(const struct cache *cache, struct text uri)
+{
+    char name[CACHE_NAME_SIZE];
+
+    name_entry(name, uri, 0, TEXT(""));
+    return atomic_load(&cache->shared->removals[slot_of(name)]);
 }
 
 void cache_remove(const struct cache *cache, struct text uri)
@@ -717,7 +900,8 @@ void cache_remove(const struct cache *cache, struct text uri)
     char name[CACHE_NAME_SIZE];
 
     name_entry(name, uri, 0, TEXT(""));
-    remove_file(cache, name);
+    atomic_fetch_add(&cache->shared->removals[slot_of(name)], 1);
+    remove_entry(cache, name);
 }
 
 /* ---- who fetches ---- */
@@ -732,19 +916,42 @@ int cache_lock(const struct cache *cache, const char *name)
         .l_start = (off_t)(number_of(name) >> 2),
         .l_len = 1,
     };
-    int file = open_file(cache, LOCKS, O_RDWR);
+    int file = open_file(cache, LOCKS, O_RDWR | O_CREAT), error;
 
-    if (file >= 0 && fcntl(file, F_OFD_SETLK, &lock) == 0)
+    if (file < 0)
+        return CACHE_NO_LOCK;
+    if (fcntl(file, F_OFD_SETLK, &lock) == 0)
         return file;
-    if (file >= 0)
-        close(file);
-    return -1;
+    error = errno;
+    close(file);
+    return error == EAGAIN || error == EACCES ? CACHE_LOCKED : CACHE_NO_LOCK;
 }
 
-void cache_unlock(int lock)
+void cache_unlock(const struct cache *cache, const char *name, int lock)
 {
-    if (lock >= 0)
-        close(lock);
+    if (lock < 0)
+        return;
+    close(lock);
+    atomic_fetch_add(&cache->shared->moves[slot_of(name)], 1);
+}
+
+uint64_t cache_moves(const struct cache *cache, const char *name)
+{
+    return atomic_load(&cache->shared->moves[slot_of(name)]);
+}
+
+void cache_advance(const struct cache *cache, const char *name, int64_t now)
+{
+    atomic_store_explicit(&cache->shared->advanced[slot_of(name)], now, memory_order_relaxed);
+}
+
+int64_t cache_advanced(const struct cache *cache, const char *name, int64_t now)
+{
+    int64_t then =
+        atomic_load_explicit(&cache->shared->advanced[slot_of(name)], memory_order_relaxed);
+
+    /* The account may be older than this start of the machine, and others see the clock later. */
+    return then <= now + CLOCK_DIFFERENCE ? then : 0;
 }
 
 /* A slot holds a part of the name and the second in which it is forgotten. */
@@ -754,7 +961,7 @@ void cache_pass(const struct cache *cache, const char *name, int64_t now)
 {
     uint64_t number = number_of(name);
 
-    atomic_store_explicit(&cache->shared->passes[number % PASS_SLOTS],
+    atomic_store_explicit(&cache->shared->passes[slot_of(name)],
                           (number & ~SECONDS_MASK) |
                               ((uint64_t)(now + CACHE_PASS_SECONDS) & SECONDS_MASK),
                           memory_order_relaxed);
@@ -764,7 +971,7 @@ bool cache_passes(const struct cache *cache, const char *name, int64_t now)
 {
     uint64_t number = number_of(name);
     uint64_t slot =
-        atomic_load_explicit(&cache->shared->passes[number % PASS_SLOTS], memory_order_relaxed);
+        atomic_load_explicit(&cache->shared->passes[slot_of(name)], memory_order_relaxed);
 
     return (slot & ~SECONDS_MASK) == (number & ~SECONDS_MASK) &&
            (slot & SECONDS_MASK) > (uint64_t)now &&

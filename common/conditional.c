@@ -2,22 +2,21 @@
 
 #include "common/date.h"
 
-static bool is_weak(struct text tag)
+bool conditional_is_weak(struct text tag)
 {
     return tag.length >= 2 && tag.data[0] == 'W' && tag.data[1] == '/';
 }
 
-/* Without what marks it as weak. */
-static struct text opaque(struct text tag)
+struct text conditional_opaque(struct text tag)
 {
-    return is_weak(tag) ? (struct text){tag.data + 2, tag.length - 2} : tag;
+    return conditional_is_weak(tag) ? (struct text){tag.data + 2, tag.length - 2} : tag;
 }
 
 static bool tag_matches(struct text tag, struct text etag, bool weakly)
 {
-    if (!weakly && (is_weak(tag) || is_weak(etag)))
+    if (!weakly && (conditional_is_weak(tag) || conditional_is_weak(etag)))
         return false;
-    return etag.length > 0 && text_equal(opaque(tag), opaque(etag));
+    return etag.length > 0 && text_equal(conditional_opaque(tag), conditional_opaque(etag));
 }
 
 /* Whether any field of that name lists the tag, or is "*". */
@@ -87,7 +86,7 @@ bool conditional_range(const struct request *request, const struct validators *v
         return true;
     if (!request_single(request, FIELD_IF_RANGE, &value))
         return false;
-    if (value.length > 0 && (value.data[0] == '"' || is_weak(value)))
+    if (value.length > 0 && (value.data[0] == '"' || conditional_is_weak(value)))
         return tag_matches(value, validators->etag, false);
     return date_read(value, now, &date) && date == validators->modified && date < now;
 }

@@ -16,6 +16,10 @@ enum verdict {
     VERDICT_FAILED,       /* 412 */
 };
 
+/* Whether an entity tag is weak; and the tag without what says so. */
+bool conditional_is_weak(struct text tag);
+struct text conditional_opaque(struct text tag);
+
 /* Judges If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since, in their order. */
 enum verdict conditional_judge(const struct request *request, const struct validators *validators,
                                int64_t now);

@@ -3,19 +3,11 @@
 #include "common/datagram.h"
 #include "common/log.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define LINGER_MILLISECONDS 2000
 /* A reader that takes less than this before the write deadline is stalled, though it may sip. */
 #define PROGRESS_BYTES 16384
 /* What one step sends or throws away before it lets others have a turn. */
 #define TURN_BYTES (4 * 1024 * 1024)
-/* The room that is kept for the body of a request behind its head. */
-#define BODY_ROOM 4096
-/* The output, where there is more to put together than output_space holds. */
-#define OUTPUT_LARGE 16384
 
 enum outcome {
     OUTCOME_GO_ON, /* to the state that is set now */
@@ -84,58 +76,6 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
     }
 }
 
-static struct text received(const struct exchange *exchange)
-{
-    return (struct text){exchange->input + exchange->input_start,
-                         exchange->input_end - exchange->input_start};
-}
-
-static bool has_output(const struct exchange *exchange)
-{
-    return exchange->output_sent < exchange->output.length;
-}
-
-/* ---- the input ---- */
-
-static void use_small_input(struct exchange *exchange)
-{
-    exchange->input = exchange->input_space;
-    exchange->input_size = sizeof exchange->input_space;
-    exchange->input_start = exchange->input_end = 0;
-}
-
-static void free_input(struct exchange *exchange)
-{
-    if (exchange->input != exchange->input_space)
-        free(exchange->input);
-    use_small_input(exchange);
-}
-
-/* Moves what was received to the front of the input, of the larger one if it has to be. */
-static bool move_input(struct exchange *exchange, size_t room)
-{
-    struct text bytes = received(exchange);
-    size_t size = REQUEST_HEAD_LIMIT + BODY_ROOM;
-    char *larger = exchange->input;
-
-    if (bytes.length + room > exchange->input_size) {
-        if (exchange->input_size == size)
-            return false;
-        larger = malloc(size);
-        if (larger == NULL)
-            return false;
-    }
-    memmove(larger, bytes.data, bytes.length);
-    if (larger != exchange->input) {
-        free_input(exchange);
-        exchange->input = larger;
-        exchange->input_size = size;
-    }
-    exchange->input_start = 0;
-    exchange->input_end = bytes.length;
-    return true;
-}
-
 /* Appends what the client has sent to the input, which has room. */
 static enum transfer receive(struct connection *connection)
 {
@@ -145,44 +85,12 @@ static enum transfer receive(struct connection *connection)
         &connection->transport, exchange->input + exchange->input_end, room, &count);
 
     exchange->input_end += count;
-    connection->drained = count < room;
+    connection->drained = count < room && !connection->transport.holds;
     if (count > 0 && connection->idle) {
         connection->idle = false;
         begin_request_time(connection);
     }
     return transfer;
-}
-
-/* ---- the output ---- */
-
-static void use_small_output(struct exchange *exchange)
-{
-    exchange->output =
-        (struct buffer){.data = exchange->output_space, .capacity = sizeof exchange->output_space};
-    exchange->output_sent = 0;
-}
-
-static void free_output(struct exchange *exchange)
-{
-    if (exchange->output.data != exchange->output_space)
-        free(exchange->output.data);
-    use_small_output(exchange);
-}
-
-static bool grow_output(struct exchange *exchange)
-{
-    struct buffer *output = &exchange->output;
-    char *larger;
-
-    if (output->capacity == OUTPUT_LARGE)
-        return false;
-    larger = malloc(OUTPUT_LARGE);
-    if (larger == NULL)
-        return false;
-    memcpy(larger, output->data, output->length);
-    output->data = larger;
-    output->capacity = OUTPUT_LARGE;
-    return true;
 }
 
 /* ---- reading a request ---- */
@@ -198,17 +106,6 @@ static enum outcome refuse(struct connection *connection, int status, const char
     return go_to(connection, CONNECTION_ANSWERING);
 }
 
-static bool put_continue(struct exchange *exchange)
-{
-    const struct text interim = TEXT("HTTP/1.1 100 Continue\r\n\r\n");
-
-    if (interim.length > exchange->output.capacity - exchange->output.length &&
-        !grow_output(exchange))
-        return false;
-    buffer_add(&exchange->output, interim);
-    return true;
-}
-
 static enum outcome begin_body(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -217,7 +114,7 @@ static enum outcome begin_body(struct connection *connection)
     content_start(&exchange->content, request);
     exchange->body_start = exchange->input_start;
     begin_request_time(connection);
-    if (!request->expects_continue || received(exchange).length > 0)
+    if (!request->expects_continue || exchange_received(exchange).length > 0)
         return go_to(connection, CONNECTION_DISCARDING);
     if (request->method > METHOD_OPTIONS) {
         connection->closing = true; /* the answer is known, so the body need not come */
@@ -226,7 +123,7 @@ static enum outcome begin_body(struct connection *connection)
     }
     if (request->content_length > CONTENT_LIMIT)
         return go_to(connection, CONNECTION_DISCARDING);
-    if (!put_continue(exchange))
+    if (!exchange_put_continue(exchange))
         return cut_off(connection);
     return flush_then(connection, CONNECTION_DISCARDING);
 }
@@ -265,12 +162,13 @@ static enum outcome begin_answer(struct connection *connection, size_t head)
     struct request *request = &exchange->request;
 
     if (request->framing != FRAMING_NONE &&
-        exchange->input_size - exchange->input_start - head < BODY_ROOM) {
-        size_t behind = received(exchange).length - head;
-        if (!move_input(exchange, BODY_ROOM > behind ? BODY_ROOM - behind : 0))
+        exchange->input_size - exchange->input_start - head < EXCHANGE_BODY_ROOM) {
+        size_t behind = exchange_received(exchange).length - head;
+        if (!exchange_move_input(exchange,
+                                 EXCHANGE_BODY_ROOM > behind ? EXCHANGE_BODY_ROOM - behind : 0))
             return refuse(connection, 503, "The server has no memory for this request.");
         request_start(request); /* the head has moved: read it where it is now */
-        request_read(request, received(exchange), &head);
+        request_read(request, exchange_received(exchange), &head);
     }
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
@@ -289,7 +187,7 @@ static enum outcome read_head(struct connection *connection)
     struct exchange *exchange = connection->exchange;
 
     for (;;) {
-        struct text bytes = received(exchange);
+        struct text bytes = exchange_received(exchange);
         enum transfer transfer;
         size_t head;
 
@@ -303,9 +201,9 @@ static enum outcome read_head(struct connection *connection)
                 break;
             }
         }
-        if (has_output(exchange))
+        if (exchange_has_output(exchange))
             return flush_then(connection, CONNECTION_READING);
-        if (exchange->input_end == exchange->input_size && !move_input(exchange, 1))
+        if (exchange->input_end == exchange->input_size && !exchange_move_input(exchange, 1))
             return refuse(connection, 503, "The server has no memory for this request.");
         transfer = receive(connection);
         if (transfer == TRANSFER_PLAIN)
@@ -320,7 +218,7 @@ static enum outcome discard_body(struct connection *connection)
     struct exchange *exchange = connection->exchange;
 
     for (;;) {
-        struct text bytes = received(exchange);
+        struct text bytes = exchange_received(exchange);
         enum content_progress progress = content_read(&exchange->content, &bytes);
         enum transfer transfer;
 
@@ -329,7 +227,7 @@ static enum outcome discard_body(struct connection *connection)
             return go_to(connection, CONNECTION_ANSWERING);
         if (progress == CONTENT_REFUSED)
             return refuse(connection, exchange->content.status, exchange->content.problem);
-        if (has_output(exchange))
+        if (exchange_has_output(exchange))
             return flush_then(connection, CONNECTION_DISCARDING);
         /* The head stays where it is, since the request is made of slices of it. */
         exchange->input_start = exchange->input_end = exchange->body_start;
@@ -414,10 +312,10 @@ static void lend_input(struct connection *connection)
     struct errand *errand = &exchange->errand;
 
     errand->now = connection->now;
-    errand->received = received(exchange);
+    errand->received = exchange_received(exchange);
     errand->room = exchange->input + exchange->body_start;
     errand->room_size = exchange->input_size - exchange->body_start;
-    errand->behind = has_output(exchange);
+    errand->behind = exchange_has_output(exchange);
     errand->sent = 0;
 }
 
@@ -464,58 +362,12 @@ static bool put_head(struct connection *connection)
         output->length = before;
         response_write_head(&connection->exchange->response, persistence(connection),
                             site->protocol == PROTOCOL_SIMPLE, connection->now, output);
-    } while (output->overflow && grow_output(connection->exchange));
+    } while (output->overflow && exchange_grow_output(connection->exchange));
     if (!output->overflow)
         return true;
     output->overflow = false;
     output->length = before;
     return false;
-}
-
-static void begin_portions(struct exchange *exchange)
-{
-    const struct response *response = &exchange->response;
-
-    exchange->part = 0;
-    exchange->body_bytes = 0;
-    exchange->offset = exchange->portion = 0;
-    if (response->body.kind == BODY_NONE || exchange->request.method == METHOD_HEAD ||
-        response->bare)
-        exchange->part = response->range_count + 1;
-    else if (response->range_count == 0)
-        exchange->portion = response->body.length;
-    else if (response->range_count == 1) {
-        exchange->offset = response->ranges[0].first;
-        exchange->portion = response->ranges[0].end - response->ranges[0].first;
-    }
-}
-
-static bool has_parts(const struct exchange *exchange)
-{
-    return exchange->response.range_count > 1 && exchange->part <= exchange->response.range_count;
-}
-
-/* Puts the next boundary into the output, and turns to the part behind it. */
-static void put_part(struct exchange *exchange)
-{
-    const struct response *response = &exchange->response;
-    size_t before = exchange->output.length;
-
-    response_write_part(response, exchange->part, &exchange->output);
-    exchange->body_bytes += exchange->output.length - before;
-    if (exchange->part < response->range_count) {
-        const struct range *range = &response->ranges[exchange->part];
-        exchange->offset = range->first;
-        exchange->portion = range->end - range->first;
-    }
-    exchange->part++;
-}
-
-static void take_portion(struct exchange *exchange, size_t count)
-{
-    exchange->offset += count;
-    exchange->portion -= count;
-    exchange->body_bytes += count;
 }
 
 /* The reply begins in the output. Whether all of it will go. */
@@ -549,33 +401,6 @@ static enum outcome say_less(struct connection *connection)
     return go_to(connection, CONNECTION_ANSWERING);
 }
 
-/* Copies a body that is small enough behind its head: one write for both. */
-static bool put_small_body(struct exchange *exchange)
-{
-    struct buffer *output = &exchange->output;
-    const struct body *body = &exchange->response.body;
-
-    /* Further requests are there: their replies can go together. */
-    if (received(exchange).length > 0 && exchange->portion > output->capacity - output->length)
-        grow_output(exchange);
-    if (exchange->portion > output->capacity - output->length)
-        return true;
-    while (exchange->portion > 0) {
-        size_t size = (size_t)exchange->portion;
-        ssize_t count = (ssize_t)size;
-        if (body->kind == BODY_MEMORY)
-            memcpy(output->data + output->length, body->memory + exchange->offset, size);
-        else
-            count = pread(body->file, output->data + output->length, size,
-                          (off_t)(body->start + exchange->offset));
-        if (count <= 0)
-            return false; /* the file has shrunk */
-        output->length += (size_t)count;
-        take_portion(exchange, (size_t)count);
-    }
-    return true;
-}
-
 /* A target may name its scheme. With the other one it means another server, which encrypts; or does
  * not. */
 static void ask_service(const struct site *site, struct exchange *exchange, struct moment now)
@@ -604,24 +429,24 @@ static enum outcome answer(struct connection *connection)
     }
     /* At a stop the last reply says so: behind it nothing is waiting. */
     if (connection->client_closes || site->protocol == PROTOCOL_SIMPLE || is_datagram(connection) ||
-        (scoreboard_stopping(site->board) && received(exchange).length == 0))
+        (scoreboard_stopping(site->board) && exchange_received(exchange).length == 0))
         connection->closing = true;
     if (!put_head(connection)) {
-        if (has_output(exchange))
+        if (exchange_has_output(exchange))
             return flush_then(connection, CONNECTION_ANSWERING);
         return cut_off(connection); /* there is no memory for so long a head */
     }
-    begin_portions(exchange);
+    exchange_begin_portions(exchange);
     if (!has_room(connection))
         return say_less(connection);
-    if (!put_small_body(exchange)) {
+    if (!exchange_put_small_body(exchange)) {
         /* The file has shrunk. Nothing of this reply is gone: it can still be another one. */
         exchange->output.length = before;
         exchange->portion = 0;
         response_refuse(&exchange->response, 503, "The document is being changed.");
         return go_to(connection, CONNECTION_ANSWERING);
     }
-    if (exchange->portion > 0 || has_parts(exchange))
+    if (exchange->portion > 0 || exchange_has_parts(exchange))
         return flush_then(connection, CONNECTION_ANSWERED);
     return go_to(connection, CONNECTION_ANSWERED);
 }
@@ -638,8 +463,8 @@ static void end_reply(struct connection *connection)
                   exchange->response.status, exchange->body_bytes, connection->now);
     response_end(&exchange->response);
     request_start(&exchange->request);
-    if (received(exchange).length == 0)
-        free_input(exchange);
+    if (exchange_received(exchange).length == 0)
+        exchange_free_input(exchange);
 }
 
 static enum outcome conclude(struct connection *connection)
@@ -650,7 +475,7 @@ static enum outcome conclude(struct connection *connection)
     if (connection->closing)
         return flush_then(connection, CONNECTION_FINISHING);
     begin_request_time(connection); /* of the next one, if it is here already */
-    if (connection->site->protocol != PROTOCOL_PIPELINED || received(exchange).length == 0)
+    if (connection->site->protocol != PROTOCOL_PIPELINED || exchange_received(exchange).length == 0)
         return flush_then(connection, CONNECTION_READING);
     return go_to(connection, CONNECTION_READING);
 }
@@ -661,7 +486,7 @@ static enum outcome conclude(struct connection *connection)
  * goes in the same packet. */
 static bool is_followed(const struct connection *connection)
 {
-    return has_parts(connection->exchange) || connection->next == CONNECTION_FINISHING;
+    return exchange_has_parts(connection->exchange) || connection->next == CONNECTION_FINISHING;
 }
 
 static enum transfer send_output(struct connection *connection)
@@ -676,7 +501,7 @@ static enum transfer send_output(struct connection *connection)
 
     note_progress(connection, count);
     exchange->output_sent += count;
-    if (!has_output(exchange))
+    if (!exchange_has_output(exchange))
         exchange->output.length = exchange->output_sent = 0;
     return transfer;
 }
@@ -697,7 +522,7 @@ static enum transfer send_portion(struct connection *connection)
         transfer = transport->kind->write(transport, rest, is_followed(connection), &count);
     }
     note_progress(connection, count);
-    take_portion(exchange, count);
+    exchange_take_portion(exchange, count);
     return transfer;
 }
 
@@ -706,9 +531,10 @@ static enum outcome go_on(struct connection *connection)
 {
     connection->state = connection->next;
     connection->deadline = connection->request_deadline;
-    if (connection->next != CONNECTION_READING || received(connection->exchange).length > 0)
+    if (connection->next != CONNECTION_READING ||
+        exchange_received(connection->exchange).length > 0)
         return OUTCOME_GO_ON;
-    free_output(connection->exchange);
+    exchange_free_output(connection->exchange);
     connection->idle = true;
     set_deadline(connection, connection->site->idle_timeout);
     return connection->drained ? OUTCOME_READ : OUTCOME_GO_ON;
@@ -723,12 +549,12 @@ static enum outcome send_reply(struct connection *connection)
 
         if (connection->turn >= TURN_BYTES)
             return OUTCOME_WRITE;
-        if (has_output(exchange))
+        if (exchange_has_output(exchange))
             transfer = send_output(connection);
         else if (exchange->portion > 0)
             transfer = send_portion(connection);
-        else if (has_parts(exchange)) {
-            put_part(exchange);
+        else if (exchange_has_parts(exchange)) {
+            exchange_put_part(exchange);
             continue;
         } else {
             return go_on(connection);
@@ -746,7 +572,7 @@ static enum outcome send_reply(struct connection *connection)
 static enum outcome finish(struct connection *connection)
 {
     if (connection->client_closes && connection->drained &&
-        received(connection->exchange).length == 0)
+        exchange_received(connection->exchange).length == 0)
         return go_to(connection, CONNECTION_ENDED);
     connection->transport.kind->finish(&connection->transport);
     set_deadline(connection, LINGER_MILLISECONDS);
@@ -800,24 +626,19 @@ void connection_open(struct connection *connection, const struct site *site, int
 void connection_lend(struct connection *connection, struct exchange *exchange)
 {
     connection->exchange = exchange;
-    use_small_input(exchange);
-    use_small_output(exchange);
-    exchange->portion = 0;
-    request_start(&exchange->request);
-    response_start(&exchange->response);
+    exchange_start(exchange);
 }
 
 struct exchange *connection_reclaim(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
     bool empty = connection->state == CONNECTION_LINGERING ||
-                 (connection->state == CONNECTION_READING && received(exchange).length == 0 &&
-                  !has_output(exchange));
+                 (connection->state == CONNECTION_READING &&
+                  exchange_received(exchange).length == 0 && !exchange_has_output(exchange));
 
     if (!empty)
         return NULL;
-    free_input(exchange);
-    free_output(exchange);
+    exchange_end(exchange);
     connection->exchange = NULL;
     return exchange;
 }
@@ -882,7 +703,7 @@ static void expire_relaying(struct connection *connection)
         cut_off(connection);
         return;
     }
-    if (errand->client_deadline != 0 && now >= errand->client_deadline) {
+    if (!errand->client_gone && errand->client_deadline != 0 && now >= errand->client_deadline) {
         if (reader_goes_on(connection)) {
             errand->client_deadline = now + connection->site->write_timeout;
             return;
@@ -899,7 +720,7 @@ static void expire_relaying(struct connection *connection)
 
 void connection_expire(struct connection *connection)
 {
-    bool in_request = received(connection->exchange).length > 0;
+    bool in_request = exchange_received(connection->exchange).length > 0;
 
     if (connection->state == CONNECTION_RELAYING)
         expire_relaying(connection);
@@ -919,8 +740,7 @@ void connection_close(struct connection *connection)
         if (connection->on_errand)
             end_errand(connection);
         response_end(&connection->exchange->response);
-        free_input(connection->exchange);
-        free_output(connection->exchange);
+        exchange_end(connection->exchange);
     }
     connection->transport.kind->close(&connection->transport);
 }

@@ -4,36 +4,9 @@
 #ifndef COMMON_CONNECTION_H
 #define COMMON_CONNECTION_H
 
-#include "common/content.h"
-#include "common/request.h"
-#include "common/response.h"
+#include "common/exchange.h"
 #include "common/site.h"
 #include "common/transport.h"
-
-/* What a connection needs while it works on a request, and can do without while it is idle. In a
- * new process or thread each page that is touched costs a fault: so it is small, and grows for
- * those who need more. */
-struct exchange {
-    struct response response;
-    struct request request;
-    struct content content;
-
-    /* What is left of the reply's body. */
-    uint64_t offset;     /* of the next byte */
-    uint64_t portion;    /* bytes until the next part, or the end */
-    int part;            /* of several, that comes next */
-    uint64_t body_bytes; /* gone, for the log */
-
-    char *input; /* input_space, or larger and from malloc */
-    size_t input_size;
-    size_t input_start, input_end; /* received, and not yet taken */
-    size_t body_start;             /* where the head before a body ends */
-    struct buffer output;          /* in output_space, or larger and from malloc */
-    size_t output_sent;
-    char input_space[1024];
-    char output_space[1536];
-    struct errand errand; /* at the end: not touched unless a service works in steps */
-};
 
 enum connection_state {
     CONNECTION_READING,    /* the head of a request */

@@ -37,6 +37,7 @@ static enum content_progress take_data(struct content *content, struct text *byt
     bytes->data += skip;
     bytes->length -= skip;
     content->remaining -= skip;
+    content->gap = 0;
     if (content->remaining > 0)
         return CONTENT_PARTIAL;
     if (!content->chunked)
@@ -181,7 +182,8 @@ enum content_progress content_take(struct content *content, struct text *bytes, 
     while (progress == CONTENT_PARTIAL && bytes->length > 0) {
         if (content->state == CONTENT_DATA)
             return take_data(content, bytes, data);
-        if (++content->overhead > OVERHEAD_LIMIT + content->total * content->allowance)
+        if (++content->overhead > OVERHEAD_LIMIT + content->total * content->allowance ||
+            ++content->gap > OVERHEAD_LIMIT)
             return refuse(content, 431, "The chunks of the body are mostly overhead.");
         progress = read_character(content, bytes->data[0]);
         bytes->data++;

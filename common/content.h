@@ -33,6 +33,7 @@ struct content {
     uint64_t total;     /* of all chunks */
     uint64_t limit;     /* of the whole body */
     uint64_t overhead;  /* bytes that are not data */
+    uint64_t gap;       /* of these, since the last byte of data */
     unsigned allowance; /* such bytes for each of data */
     int status;
     const char *problem;

@@ -114,6 +114,22 @@ bool datagram_is(int descriptor)
     return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
+/* What is refused for its length alone has not been read: it may be anything, also a reply, and who
+ * answers those talks to another server for ever. A request begins with a method and a target. */
+static bool begins_as_request(struct text bytes)
+{
+    size_t end;
+
+    while (bytes.length > 0 && (bytes.data[0] == '\r' || bytes.data[0] == '\n')) {
+        bytes.data++;
+        bytes.length--;
+    }
+    for (end = 0; end < bytes.length && request_is_token(bytes.data[end]); end++)
+        ;
+    return end > 0 && end + 1 < bytes.length && bytes.data[end] == ' ' &&
+           text_find(TEXT("/hH*"), bytes.data[end + 1]) < 4;
+}
+
 bool datagram_is_whole(struct text bytes)
 {
     struct request request;
@@ -125,7 +141,7 @@ bool datagram_is_whole(struct text bytes)
     case REQUEST_PARTIAL:
         return false;
     case REQUEST_REFUSED:
-        return request.status != 400;
+        return request.status != 400 && begins_as_request(bytes);
     case REQUEST_WHOLE:
         break;
     }

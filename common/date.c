@@ -91,6 +91,21 @@ void date_write(struct buffer *buffer, int64_t seconds)
     buffer_add(buffer, (struct text){text, DATE_LENGTH});
 }
 
+/* A cache should not mind the case of letters (RFC 9111, section 4.2), so nobody does here. */
+static bool is_same(char a, char b)
+{
+    return text_same((struct text){&a, 1}, (struct text){&b, 1});
+}
+
+static unsigned month_of(const char letters[4])
+{
+    unsigned month = 0;
+
+    while (month < 12 && !text_same(text_of(date_months[month]), text_of(letters)))
+        month++;
+    return month + 1;
+}
+
 /* Matches text against a pattern and reads the parts of a date out of it. In a pattern, D is a
  * digit of the day, Y of the year, H, N and S of the time, _ a digit of the day or a blank, m one
  * letter of the month, w one of the weekday; all else stands for itself. */
@@ -133,16 +148,15 @@ static bool match(const char *pattern, struct text text, struct calendar *date)
         case 'w':
             continue;
         default:
-            if (character != pattern[i])
+            if (!is_same(character, pattern[i]))
                 return false;
             continue;
         }
         if (!is_digit && !(pattern[i] == '_' && character == ' '))
             return false;
     }
-    while (date->month < 12 && strcmp(date_months[date->month], month) != 0)
-        date->month++;
-    return date->month++ < 12;
+    date->month = month_of(month);
+    return date->month <= 12;
 }
 
 static bool is_leap(int64_t year)
@@ -164,8 +178,8 @@ static size_t weekday_length(struct text text, bool whole, char end)
 {
     for (int day = 0; day < 7; day++) {
         size_t length = whole ? strlen(weekdays[day]) : 3;
-        if (text.length > length && memcmp(text.data, weekdays[day], length) == 0 &&
-            text.data[length] == end)
+        if (text.length > length && text.data[length] == end &&
+            text_same((struct text){text.data, length}, (struct text){weekdays[day], length}))
             return length;
     }
     return 0;

@@ -21,12 +21,6 @@ static uint64_t at_hand(const struct delivery *delivery)
     return in_file > 0 ? in_file : delivery->data.length;
 }
 
-bool delivery_starves(const struct delivery *delivery)
-{
-    return delivery->sent == delivery->lines.length && delivery->portion == 0 &&
-           at_hand(delivery) == 0 && !(delivery->in_chunk && delivery->complete);
-}
-
 static enum transfer send_lines(struct delivery *delivery, struct errand *errand)
 {
     struct text rest = {delivery->lines.data + delivery->sent,

@@ -28,9 +28,6 @@ struct delivery {
 /* Empties it; the caller writes the head into its lines. */
 void delivery_start(struct delivery *delivery);
 
-/* Whether nothing of what it has is left to be sent. */
-bool delivery_starves(const struct delivery *delivery);
-
 /* Sends to the client what it has: done if all of it went, and otherwise what to wait for. */
 enum transfer delivery_send(struct delivery *delivery, struct errand *errand);
 

@@ -25,16 +25,14 @@ bool forward_is_absolute(const struct request *request)
 bool forward_is_asterisk(const struct request *request)
 {
     struct text target = forward_target(request);
-    struct text scheme = {target.data, target.length < 7 ? 0 : 7};
 
     if (request->method != METHOD_OPTIONS)
         return false;
     if (text_equal(target, TEXT("*")))
         return true;
     /* "OPTIONS http://host" becomes "OPTIONS *" at the last proxy. */
-    return text_same(scheme, TEXT("http://")) &&
-           text_find((struct text){target.data + 7, target.length - 7}, '/') == target.length - 7 &&
-           request->query.length == 0;
+    return request->scheme != SCHEME_UNSAID && target.data[target.length - 1] != '/' &&
+           request->path.length == 1 && request->query.length == 0;
 }
 
 static bool is_condition(struct text name)
@@ -95,18 +93,30 @@ static void write_framing(const struct request *request, struct buffer *output)
         fields_add(output, TEXT("Expect"), TEXT("100-continue"));
 }
 
-/* Only of TRACE and OPTIONS; it is not 0 there, since such requests are not passed on. */
-static void write_max_forwards(const struct request *request, struct buffer *output)
+bool forward_left(const struct request *request, uint64_t *left)
 {
     struct text value;
-    uint64_t number;
 
     if ((request->method != METHOD_OPTIONS && request->method != METHOD_TRACE) ||
-        !fields_single(request->fields, TEXT("Max-Forwards"), &value) ||
-        !text_number(value, &number) || number == 0)
+        !fields_single(request->fields, TEXT("Max-Forwards"), &value) || value.length == 0)
+        return false;
+    for (size_t i = 0; i < value.length; i++)
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return false;
+    if (!text_number(value, left))
+        *left = UINT64_MAX; /* more than can be held */
+    return true;
+}
+
+/* It is not 0 here, since such requests are not passed on. */
+static void write_max_forwards(const struct request *request, struct buffer *output)
+{
+    uint64_t left;
+
+    if (!forward_left(request, &left) || left == 0)
         return;
     buffer_add(output, TEXT("Max-Forwards: "));
-    buffer_number(output, number - 1);
+    buffer_number(output, left - 1);
     buffer_add(output, TEXT("\r\n"));
 }
 

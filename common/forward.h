@@ -24,6 +24,10 @@ bool forward_is_absolute(const struct request *request);
 /* Whether it asks what the whole server can do. */
 bool forward_is_asterisk(const struct request *request);
 
+/* By how many more the request may be passed on; false if it does not say (Max-Forwards, of OPTIONS
+ * and TRACE alone). */
+bool forward_left(const struct request *request, uint64_t *left);
+
 void forward_request(const struct forward *forward, struct buffer *output);
 
 /* Whether the request has come through the proxy of that name already. */

@@ -16,11 +16,14 @@
 
 void keeper_look(const char *path, struct kept *file)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    /* To open a named pipe would wait for somebody who writes into it; to read need not. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     ssize_t count = -1;
 
     file->error = 0;
     file->length = 0;
+    if (descriptor >= 0)
+        fcntl(descriptor, F_SETFL, 0);
     while (descriptor >= 0 && file->length < sizeof file->data) {
         count = read(descriptor, file->data + file->length, sizeof file->data - file->length);
         if (count <= 0)

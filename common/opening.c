@@ -18,6 +18,12 @@
 
 /* Descriptors that are needed whatever the number of connections. */
 #define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
+/* ThreadSanitizer has one of its own, as soon as there are others. */
+#ifdef __SANITIZE_THREAD__
+#define SANITIZER_THREADS 1
+#else
+#define SANITIZER_THREADS 0
+#endif
 
 static bool open_root(struct server *server)
 {
@@ -223,6 +229,7 @@ bool opening_make_ready(struct server *server)
         (server->proxy = proxy_open(options, &server->listener)) == NULL)
         return false;
     server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    server->threads = server_number(server, "Threads:") + SANITIZER_THREADS;
     if (!options->no_sandbox)
         close_sandbox(server);
     fill_site(server);

@@ -1,5 +1,6 @@
 #include "common/policy.h"
 
+#include "common/conditional.h"
 #include "common/date.h"
 #include "common/fields.h"
 
@@ -61,10 +62,8 @@ static int64_t read_seconds(struct text digits, int64_t malformed)
 }
 
 /* What is said twice in two ways is not to be relied on. */
-static void set_seconds(int64_t *seconds, const struct directive *directive, int64_t strictest)
+static void set_seconds(int64_t *seconds, int64_t value, int64_t strictest)
 {
-    int64_t value = read_seconds(directive->value, strictest);
-
     *seconds = *seconds >= 0 && *seconds != value ? strictest : value;
 }
 
@@ -84,13 +83,11 @@ static void add_seconds(struct directives *directives, const struct directive *d
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (text_same(directive->name, known[i].name))
-            set_seconds(known[i].seconds, directive, known[i].strictest);
-    if (!text_same(directive->name, TEXT("max-stale")))
-        return;
-    if (directive->has_value)
-        set_seconds(&directives->max_stale, directive, 0);
-    else
-        directives->max_stale = POLICY_FOREVER;
+            set_seconds(known[i].seconds, read_seconds(directive->value, known[i].strictest),
+                        known[i].strictest);
+    if (text_same(directive->name, TEXT("max-stale")))
+        set_seconds(&directives->max_stale,
+                    directive->has_value ? read_seconds(directive->value, 0) : POLICY_FOREVER, 0);
 }
 
 static void add_flag(struct directives *directives, const struct directive *directive)
@@ -166,6 +163,14 @@ bool policy_names(struct text fields, struct text wanted, struct text name)
 
 /* ---- a reply ---- */
 
+/* In quotes, with none inside: anything else would mean something else in a list of tags. */
+static bool is_tag(struct text tag)
+{
+    tag = conditional_opaque(tag);
+    return tag.length >= 2 && tag.data[0] == '"' &&
+           text_find((struct text){tag.data + 1, tag.length - 1}, '"') == tag.length - 2;
+}
+
 /* The only date of that name. */
 static bool read_date(struct text fields, struct text name, int64_t now, int64_t *date)
 {
@@ -203,21 +208,35 @@ void policy_read(struct policy_reply *reply, int status, struct text fields, int
     if (!read_date(fields, TEXT("Expires"), received, &reply->expires))
         reply->expires = INT64_MIN / 4;
     reply->has_modified = read_date(fields, TEXT("Last-Modified"), received, &reply->modified);
-    if (!fields_single(fields, TEXT("Last-Modified"), &reply->modified_text))
+    if (!reply->has_modified ||
+        !fields_single(fields, TEXT("Last-Modified"), &reply->modified_text))
         reply->modified_text = (struct text){0};
-    if (!fields_single(fields, TEXT("ETag"), &reply->etag))
+    if (!fields_single(fields, TEXT("ETag"), &reply->etag) || !is_tag(reply->etag))
         reply->etag = (struct text){0};
 }
 
-/* Those that RFC 9110 defines as heuristically cacheable, but for 206. */
+/* Those that RFC 9110 defines as heuristically cacheable, but for 206; and RFC 7725, section 3. */
 static bool is_heuristic(int status)
 {
-    static const int known[] = {200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501};
+    static const int known[] = {200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501};
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (status == known[i])
             return true;
     return false;
+}
+
+/* Never for others: parts, and what is about this one request or its connection, and not about what
+ * it asked for. RFC 6585 forbids to store 428, 429, 431 and 511. */
+bool policy_is_for_one(int status)
+{
+    static const int known[] = {206, 304, 407, 408, 411, 412, 413, 416,
+                                417, 421, 425, 426, 428, 429, 431, 511};
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (status == known[i])
+            return true;
+    return status < 200;
 }
 
 /* Final ones whose caching is understood here. */
@@ -242,6 +261,20 @@ static bool allows_authorized(const struct directives *reply)
     return reply->is_public || reply->must_revalidate || reply->s_maxage >= 0;
 }
 
+/* Whether the entry would not have what it is to be judged by. */
+static bool loses_its_rules(struct text fields)
+{
+    static const struct text rules[] = {
+        TEXT_IS("Age"),     TEXT_IS("Cache-Control"), TEXT_IS("Date"),
+        TEXT_IS("Expires"), TEXT_IS("Vary"),
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (fields_list(fields, TEXT("Connection"), rules[i]))
+            return true;
+    return false;
+}
+
 bool policy_may_store(const struct policy_reply *reply, struct text request_fields,
                       struct text reply_fields)
 {
@@ -249,7 +282,7 @@ bool policy_may_store(const struct policy_reply *reply, struct text request_fiel
     struct directives asked;
 
     policy_directives(request_fields, true, &asked);
-    if (reply->status < 200 || reply->status == 206 || reply->status == 304 || asked.no_store)
+    if (policy_is_for_one(reply->status) || asked.no_store || loses_its_rules(reply_fields))
         return false;
     if (said->must_understand ? !is_understood(reply->status) : said->no_store)
         return false;
@@ -299,6 +332,11 @@ int64_t policy_age(const struct policy_reply *reply, int64_t now)
     int64_t age = larger(apparent, corrected) + larger(0, now - reply->received);
 
     return age < POLICY_FOREVER ? age : POLICY_FOREVER;
+}
+
+bool policy_is_fresh(const struct policy_reply *reply, int64_t now)
+{
+    return !reply->directives.no_cache && policy_lifetime(reply) > policy_age(reply, now);
 }
 
 /* ---- using a stored reply ---- */
@@ -382,31 +420,28 @@ void policy_keep(struct text fields, struct buffer *kept)
             fields_add(kept, name, value);
 }
 
-static bool is_weak(struct text tag)
+static bool same_single(struct text stored, struct text update, struct text name)
 {
-    return tag.length >= 2 && tag.data[0] == 'W' && tag.data[1] == '/';
-}
+    struct text old, new;
 
-/* Without what marks it as weak. */
-static struct text opaque(struct text tag)
-{
-    return is_weak(tag) ? (struct text){tag.data + 2, tag.length - 2} : tag;
+    return fields_single(stored, name, &old) && fields_single(update, name, &new) &&
+           text_equal(old, new);
 }
 
 bool policy_confirms(struct text stored, struct text update)
 {
     struct text old, new;
 
-    if (fields_single(update, TEXT("ETag"), &new)) {
-        if (!fields_single(stored, TEXT("ETag"), &old))
-            return is_weak(new);
-        if (!is_weak(new) && is_weak(old))
+    if (fields_has(update, TEXT("ETag"))) {
+        if (!fields_single(update, TEXT("ETag"), &new))
             return false;
-        return text_equal(opaque(old), opaque(new));
+        if (fields_single(stored, TEXT("ETag"), &old))
+            return (conditional_is_weak(new) || !conditional_is_weak(old)) &&
+                   text_equal(conditional_opaque(old), conditional_opaque(new));
+        return conditional_is_weak(new) && same_single(stored, update, TEXT("Last-Modified"));
     }
-    if (fields_single(update, TEXT("Last-Modified"), &new))
-        return fields_single(stored, TEXT("Last-Modified"), &old) && text_equal(old, new);
-    return true;
+    return !fields_has(update, TEXT("Last-Modified")) ||
+           same_single(stored, update, TEXT("Last-Modified"));
 }
 
 bool policy_same_head(struct text stored, uint64_t length, struct text update)
@@ -436,36 +471,44 @@ static bool is_updated(struct text update, struct text name)
 
 void policy_merge(struct text stored, struct text update, struct buffer *merged)
 {
+    /* What holds from now on says which fields are for one client alone. */
+    struct text rules = fields_has(update, TEXT("Cache-Control")) ? update : stored;
     struct text name, value;
     size_t from = 0;
 
     while (fields_next(stored, &from, &name, &value)) {
         bool is_age = text_same(name, TEXT("Age")); /* of the old reply */
-        if (!is_age && (!is_updated(update, name) || !fields_has(update, name)))
+        bool replaced = is_updated(update, name) && fields_has(update, name);
+        if (!is_age && !replaced && !policy_names(rules, TEXT("private"), name))
             fields_add(merged, name, value);
     }
     from = 0;
     while (fields_next(update, &from, &name, &value))
-        if (is_updated(update, name))
+        if (is_updated(update, name) && !policy_names(rules, TEXT("private"), name))
             fields_add(merged, name, value);
 }
 
 /* ---- Vary ---- */
 
-bool policy_varies(struct text fields)
+/* "*" cannot be a name, either: nobody knows what else it depends on. */
+static bool is_name(struct text text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.data[i] == '*' || !request_is_token(text.data[i]))
+            return false;
+    return true;
+}
+
+bool policy_varies_on_all(struct text fields)
 {
     struct text value, element;
     size_t from = 0;
 
     while (fields_find(fields, TEXT("Vary"), &from, &value))
-        if (text_next(&value, &element))
-            return true;
+        while (text_next(&value, &element))
+            if (!is_name(element))
+                return true;
     return false;
-}
-
-bool policy_varies_on_all(struct text fields)
-{
-    return fields_list(fields, TEXT("Vary"), TEXT("*"));
 }
 
 static void add_lower(struct buffer *buffer, struct text text)
@@ -476,6 +519,16 @@ static void add_lower(struct buffer *buffer, struct text text)
     }
 }
 
+static bool is_listed(struct text list, struct text name)
+{
+    struct text element;
+
+    while (text_next(&list, &element))
+        if (text_same(element, name))
+            return true;
+    return false;
+}
+
 void policy_vary_list(struct text fields, struct buffer *list)
 {
     struct text value, element;
@@ -483,6 +536,8 @@ void policy_vary_list(struct text fields, struct buffer *list)
 
     while (fields_find(fields, TEXT("Vary"), &from, &value)) {
         while (text_next(&value, &element)) {
+            if (is_listed((struct text){list->data, list->length}, element))
+                continue;
             if (list->length > 0)
                 buffer_character(list, ',');
             add_lower(list, element);
@@ -490,23 +545,56 @@ void policy_vary_list(struct text fields, struct buffer *list)
     }
 }
 
+/* Where the blanks of a field do not matter, since it is known to be a list. */
+static bool is_list(struct text name)
+{
+    static const struct text known[] = {
+        TEXT_IS("accept"),
+        TEXT_IS("accept-charset"),
+        TEXT_IS("accept-encoding"),
+        TEXT_IS("accept-language"),
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (text_equal(name, known[i]))
+            return true;
+    return false;
+}
+
+static void add_elements(struct buffer *buffer, struct text list)
+{
+    struct text element;
+
+    for (bool begun = false; text_next(&list, &element); begun = true) {
+        if (begun)
+            buffer_add(buffer, TEXT(", "));
+        buffer_add(buffer, element);
+    }
+}
+
+/* A field that Connection names was not for the origin, which has answered without it. */
+static void select_field(struct text name, struct text request_fields, struct buffer *selected)
+{
+    struct text separator = TEXT(": "), value;
+    size_t from = 0;
+
+    buffer_add(selected, name);
+    while (!fields_is_hop(request_fields, name) &&
+           fields_find(request_fields, name, &from, &value)) {
+        buffer_add(selected, separator);
+        if (is_list(name))
+            add_elements(selected, value);
+        else
+            buffer_add(selected, value);
+        separator = TEXT(", ");
+    }
+    buffer_add(selected, TEXT("\n"));
+}
+
 void policy_select(struct text list, struct text request_fields, struct buffer *selected)
 {
-    struct text name, value, element;
+    struct text name;
 
-    while (text_next(&list, &name)) {
-        bool first = true;
-        size_t from = 0;
-        buffer_add(selected, name);
-        while (fields_find(request_fields, name, &from, &value)) {
-            buffer_add(selected, first ? TEXT(": ") : TEXT(", "));
-            for (bool begun = false; text_next(&value, &element); begun = true) {
-                if (begun)
-                    buffer_add(selected, TEXT(", "));
-                buffer_add(selected, element);
-            }
-            first = false;
-        }
-        buffer_add(selected, TEXT("\n"));
-    }
+    while (text_next(&list, &name))
+        select_field(name, request_fields, selected);
 }

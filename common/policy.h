@@ -52,6 +52,9 @@ struct policy_reply {
 void policy_read(struct policy_reply *reply, int status, struct text fields, int64_t requested,
                  int64_t received);
 
+/* Whether a reply of that status is about one request alone: never stored, and no news of what is.
+ */
+bool policy_is_for_one(int status);
 /* Whether the reply to a GET may be stored. */
 bool policy_may_store(const struct policy_reply *reply, struct text request_fields,
                       struct text reply_fields);
@@ -59,6 +62,8 @@ bool policy_may_store(const struct policy_reply *reply, struct text request_fiel
 /* How long it is fresh from when it was made, and how old it is now, in seconds. */
 int64_t policy_lifetime(const struct policy_reply *reply);
 int64_t policy_age(const struct policy_reply *reply, int64_t now);
+/* Whether it could be used as it is, for a request that asks for nothing more. */
+bool policy_is_fresh(const struct policy_reply *reply, int64_t now);
 
 enum policy_use {
     POLICY_FRESH,    /* to be used as it is */
@@ -93,8 +98,7 @@ bool policy_names(struct text fields, struct text directive, struct text name);
 /* Vary: whether it can match at all; and the fields of a request that it lists, in a form that is
  * equal where the requests may share a reply. */
 bool policy_varies_on_all(struct text fields);
-bool policy_varies(struct text fields);
-/* Writes the names that Vary lists, in small letters, with commas between them. */
+/* Writes the names that Vary lists, each once, in small letters, with commas between them. */
 void policy_vary_list(struct text fields, struct buffer *list);
 void policy_select(struct text list, struct text request_fields, struct buffer *selected);
 

@@ -167,8 +167,8 @@ int proxy_judge(const struct proxy *proxy, struct destination *destination, cons
         else if (is_allowed(proxy, address))
             destination->addresses[kept++] = *address;
     }
-    destination->count = kept;
-    if (kept > 0)
+    destination->count = itself ? 0 : kept; /* which of them is meant is not known */
+    if (destination->count > 0)
         return 0;
     *problem = itself ? "The request would come back to this proxy."
                       : "This proxy does not connect there: loopback addresses and those that it "

@@ -16,7 +16,7 @@ struct proxy {
     uint16_t origin_port; /* 0: none */
     char *hosts;          /* the text of the hosts file */
     size_t hosts_length;
-    union address allowed[PROXY_ALLOW_LIMIT * DESTINATION_LIMIT]; /* beyond loopback */
+    union address allowed[(1 + PROXY_ALLOW_LIMIT) * DESTINATION_LIMIT]; /* beyond loopback */
     int allowed_count;
     union address own[LISTENER_LIMIT]; /* where it listens itself */
     int own_count;

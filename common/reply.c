@@ -1,5 +1,6 @@
 #include "common/reply.h"
 
+#include "common/content.h"
 #include "common/fields.h"
 
 #include <string.h>
@@ -76,15 +77,16 @@ static bool read_length(struct reply *reply)
     size_t from = 0;
 
     while (fields_find(reply->fields, TEXT("Content-Length"), &from, &value)) {
-        if (value.length == 0)
-            return false;
-        while (text_next(&value, &element)) {
+        size_t count = 0;
+        for (; text_next(&value, &element); count++) {
             if (!text_number(element, &length) ||
                 (reply->has_length && length != reply->content_length))
                 return false;
             reply->has_length = true;
             reply->content_length = length;
         }
+        if (count == 0)
+            return false;
     }
     return true;
 }
@@ -100,6 +102,18 @@ static bool is_chunked_alone(struct text fields)
     return codings == 1;
 }
 
+/* Each field is looked for among what these name, in quotes or not. */
+static bool names_too_many(struct text fields, struct text list)
+{
+    struct text value;
+    size_t from = 0, names = 0;
+
+    for (; fields_find(fields, list, &from, &value); names++)
+        for (size_t i = 0; i < value.length; i++)
+            names += value.data[i] == ',';
+    return names > REPLY_FIELD_LIMIT;
+}
+
 static const char *settle_framing(struct reply *reply, enum method method)
 {
     bool coded = fields_has(reply->fields, TEXT("Transfer-Encoding"));
@@ -113,6 +127,8 @@ static const char *settle_framing(struct reply *reply, enum method method)
     if (method == METHOD_HEAD || reply->status < 200 || reply->status == 204 ||
         reply->status == 304)
         return NULL; /* never a body */
+    if (reply->content_length > CONTENT_LIMIT_ANY)
+        return "The origin's reply is longer than any body can be.";
     if (coded)
         reply->framing = FRAMING_CHUNKED;
     else if (reply->has_length)
@@ -144,6 +160,10 @@ static enum reply_progress read_head(struct reply *reply, enum method method, st
     if (problem != NULL)
         return refuse(reply, problem);
     reply->fields = (struct text){fields->data + reason, fields->length - reason};
+    if (names_too_many(reply->fields, TEXT("Connection")) ||
+        names_too_many(reply->fields, TEXT("Vary")) ||
+        names_too_many(reply->fields, TEXT("Cache-Control")))
+        return refuse(reply, "The origin's reply names more than 200 fields.");
     problem = settle_framing(reply, method);
     return problem != NULL ? refuse(reply, problem) : REPLY_WHOLE;
 }

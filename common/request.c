@@ -369,14 +369,18 @@ static bool settle_framing(struct request *request)
 static bool settle_connection(struct request *request)
 {
     bool close = false, keep_alive = false;
-    size_t from = 0;
+    size_t from = 0, options = 0;
     struct text value, option;
 
     while (request_field(request, FIELD_CONNECTION, &from, &value)) {
-        while (text_next(&value, &option)) {
+        for (; text_next(&value, &option); options++) {
             close |= text_same(option, TEXT("close"));
             keep_alive |= text_same(option, TEXT("keep-alive"));
         }
+    }
+    if (options > REQUEST_FIELD_LIMIT) { /* each field is looked for among them */
+        refuse(request, 431, "Connection has more than 100 options.");
+        return false;
     }
     request->keep_alive = !close && (keep_alive || request->minor >= 1);
     from = 0;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #define PAGE_SIZE 768
+/* Each of several parts tells the type: one that is longer is told once, with all of it. */
+#define PART_TYPE_LIMIT 128
 
 static const struct {
     int status;
@@ -150,6 +152,8 @@ static void settle_ranges(struct response *response, const struct request *reque
         return;
     response->whole = response->body.length;
     count = range_read(value, response->whole, response->ranges);
+    if (count > 1 && response->type.length > PART_TYPE_LIMIT)
+        return; /* ranges are a service, and need not be done */
     if (count < 0) {
         response_refuse(response, 416, "The document has no byte in the range asked for.");
     } else if (count > 0) {
@@ -166,7 +170,7 @@ void response_settle(struct response *response, const struct request *request, s
     struct validators validators = {.etag = {response->etag.data, response->etag.length},
                                     .modified = response->modified};
 
-    if (response->status != 200 || !response->has_validators)
+    if ((response->status != 200 && response->status != 203) || !response->has_validators)
         return;
     switch (conditional_judge(request, &validators, now.seconds)) {
     case VERDICT_NOT_MODIFIED:
@@ -178,7 +182,8 @@ void response_settle(struct response *response, const struct request *request, s
         response_refuse(response, 412, "The document is not in the state that was asked for.");
         break;
     case VERDICT_GO_ON:
-        settle_ranges(response, request, &validators, now.seconds);
+        if (response->status == 200)
+            settle_ranges(response, request, &validators, now.seconds);
     }
 }
 
@@ -221,7 +226,8 @@ void response_write_part(const struct response *response, int index, struct buff
         return;
     }
     buffer_add(output, TEXT("\r\n"));
-    write_field(output, TEXT("Content-Type: "), response->type);
+    if (response->type.length > 0)
+        write_field(output, TEXT("Content-Type: "), response->type);
     write_content_range(response, &response->ranges[index], output);
     buffer_add(output, TEXT("\r\n"));
 }
@@ -235,7 +241,7 @@ uint64_t response_length(const struct response *response)
     for (int i = 0; i < response->range_count; i++)
         length += response->ranges[i].end - response->ranges[i].first;
     for (int i = 0; response->range_count > 1 && i <= response->range_count; i++) {
-        char space[256];
+        char space[PART_TYPE_LIMIT + 128];
         struct buffer part = {.data = space, .capacity = sizeof space};
         response_write_part(response, i, &part);
         length += part.length;
@@ -307,7 +313,7 @@ static void write_description(const struct response *response, struct moment now
     write_caching(response, output);
     if (response->status == 304 || response->status == 204)
         return;
-    if (response->type.length > 0)
+    if (response->type.length > 0 || response->range_count > 1)
         write_content_type(response, output);
     write_number_field(output, TEXT("Content-Length: "), response_length(response));
     if (response->range_count == 1)

@@ -478,6 +478,27 @@ static void close_listeners(struct server *server)
     free(server->twins);
 }
 
+long server_number(const struct server *server, const char *name)
+{
+    char status[4096];
+    ssize_t length = pread(server->status, status, sizeof status - 1, 0);
+    const char *line;
+
+    status[length > 0 ? length : 0] = '\0';
+    line = strstr(status, name);
+    return line != NULL ? strtol(line + strlen(name), NULL, 10) : -1;
+}
+
+/* A thread that has said that it is done is still about to end, and does so in memory of this
+ * process: nobody takes that away before. To join each of them would cost every connection
+ * something, and this costs nothing until now. */
+static void await_threads(struct server *server)
+{
+    while (server_number(server, "Threads:") > server->threads &&
+           !server_is_over(server, GRACE_MARGIN))
+        rest(server, 1);
+}
+
 int server_close(struct server *server)
 {
     struct scoreboard *board = server->board;
@@ -490,6 +511,8 @@ int server_close(struct server *server)
         wait_for_means(server);
     all = atomic_load(&board->active) <= 0 && atomic_load(&board->workers) <= 0;
     unused = all || server->model->supervises; /* by threads of this process */
+    if (all)
+        await_threads(server);
     if (unused)
         close_listeners(server);
     if (server->site.shelf != NULL && unused)

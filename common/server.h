@@ -33,6 +33,7 @@ struct server {
     int events;        /* epoll: of all that the acceptor waits for */
     int stats;
     int status;      /* /proc/self/status, opened before the sandbox closes */
+    long threads;    /* of this process, beside those that the model makes */
     uint64_t limit;  /* of connections at once */
     unsigned unseen; /* connections accepted since signals were looked at */
     int64_t looked;  /* when they were, in milliseconds */
@@ -86,6 +87,10 @@ bool server_assign(struct server *server, int number);
 /* For whoever started a crew whose workers accept themselves: waits until the server is to stop,
  * and they have ended. */
 void server_watch(struct server *server);
+
+/* A number that the kernel keeps of the process that accepts, by its name in /proc/PID/status; -1
+ * if it does not tell. */
+long server_number(const struct server *server, const char *name);
 
 /* Waits for what is under way, prints the summary, and returns the exit status. */
 int server_close(struct server *server);

@@ -27,13 +27,9 @@ static double seconds_of(struct timeval time)
  * through exec() counts there, too. */
 static long peak_of_self(const struct server *server, const struct rusage *self)
 {
-    char status[4096];
-    ssize_t length = pread(server->status, status, sizeof status - 1, 0);
-    const char *line;
+    long kib = server_number(server, "VmHWM:");
 
-    status[length > 0 ? length : 0] = '\0';
-    line = strstr(status, "VmHWM:");
-    return line != NULL ? strtol(line + sizeof "VmHWM:" - 1, NULL, 10) : self->ru_maxrss;
+    return kib >= 0 ? kib : self->ru_maxrss;
 }
 
 /* Children count once they are reaped. */

@@ -146,8 +146,10 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
 static bool configure(SSL_CTX *context, struct tls *tls)
 {
     SSL_CTX_set_app_data(context, tls);
+    /* A client need not say that it sends no more: messages know where they end (RFC 9112, 9.8). */
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                     SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+                                     SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
+                                     SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                   SSL_MODE_RELEASE_BUFFERS);
     /* Otherwise one read could go on for as long as a client sends records without data. */

@@ -27,6 +27,7 @@ struct transport {
     int socket;
     bool patient;              /* the next read may wait for a moment: one call instead of three */
     bool tired;                /* it did, in vain */
+    bool holds;                /* the last read has left something that the socket knows no more */
     bool nonblocking;          /* the socket was made so, for calls that cannot be told */
     struct tls *tls;           /* of those that encrypt; or NULL */
     struct session *session;   /* once it has begun */

@@ -21,6 +21,7 @@ struct session {
     bool more;        /* bytes follow those that are written now */
     bool surplus;     /* the socket may hold more than was taken; */
     bool dry;         /* or nothing, as far as is known */
+    bool ended;       /* the client sends no more, whether it has said so or not */
     bool greeted;     /* the client has sent something */
     bool plain;       /* and it was no TLS */
     bool broken;      /* nothing can be said any more */
@@ -41,6 +42,7 @@ static int wire_read(BIO *wire, char *data, size_t size, size_t *count)
     transport->tired = transport->patient && result < 0;
     transport->patient = false;
     session->surplus = result == (ssize_t)size;
+    session->ended = result == 0;
     if (result > 0) {
         if (!session->greeted)
             session->plain = data[0] >= 'A' && data[0] <= 'Z';
@@ -72,9 +74,12 @@ static int wire_write(BIO *wire, const char *data, size_t size, size_t *count)
 
 static long wire_control(BIO *wire, int command, long number, void *pointer)
 {
-    (void)wire;
+    const struct transport *transport = BIO_get_data(wire);
+
     (void)number;
     (void)pointer;
+    if (command == BIO_CTRL_EOF)
+        return transport->session->ended;
     return command == BIO_CTRL_FLUSH;
 }
 
@@ -158,12 +163,15 @@ static bool holds_more(const struct session *session)
     return SSL_has_pending(session->ssl) || session->surplus;
 }
 
-/* Reads all that there is, since nobody is told of what the session holds: only of the socket. */
-static enum transfer read_all(struct session *session, char *data, size_t size, size_t *count)
+/* Reads all that there is, since nobody is told of what the session holds: only of the socket. If
+ * something else than the next record is behind the data, be it the end, `*holds`. */
+static enum transfer read_all(struct session *session, char *data, size_t size, size_t *count,
+                              bool *holds)
 {
     enum transfer transfer = TRANSFER_DONE;
     int idle = 0;
 
+    *holds = false;
     while (*count < size && (*count == 0 || holds_more(session))) {
         size_t taken = 0;
         int result;
@@ -182,7 +190,10 @@ static enum transfer read_all(struct session *session, char *data, size_t size, 
             break;
         }
     }
-    return *count > 0 ? TRANSFER_DONE : transfer;
+    if (*count == 0)
+        return transfer;
+    *holds = transfer != TRANSFER_DONE && transfer != TRANSFER_READ;
+    return TRANSFER_DONE;
 }
 
 static enum transfer tls_read(struct transport *transport, char *data, size_t size, size_t *count)
@@ -193,7 +204,7 @@ static enum transfer tls_read(struct transport *transport, char *data, size_t si
     *count = 0;
     if (session == NULL)
         return TRANSFER_FAILED;
-    transfer = read_all(session, data, size, count);
+    transfer = read_all(session, data, size, count, &transport->holds);
     if (session->plain)
         transfer = TRANSFER_PLAIN;
     if (transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED)

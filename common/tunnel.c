@@ -1,5 +1,6 @@
-/* The stage of a passage in which bytes go through a proxy in both directions (CONNECT). */
-#include "common/passage.h"
+#include "common/tunnel.h"
+
+#include "common/relay.h"
 
 #include <string.h>
 
@@ -28,9 +29,8 @@ enum progress tunnel_begin(struct errand *errand)
     errand->stays = false;
     errand->response->status = 200;
     delivery_start(&fetch->delivery);
-    buffer_add(lines,
-               errand->site->protocol == PROTOCOL_SIMPLE ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
-    buffer_add(lines, TEXT("200 Connection established\r\nDate: "));
+    relay_write_status(errand, 200, TEXT("Connection established"), lines);
+    buffer_add(lines, TEXT("Date: "));
     date_write(lines, errand->now.seconds);
     buffer_add(lines, TEXT("\r\nServer: fork-vs-thread\r\n\r\n"));
     /* What came behind the request is for the origin already; it is no longer than the input of a
@@ -39,7 +39,7 @@ enum progress tunnel_begin(struct errand *errand)
     errand->received.data += errand->received.length;
     errand->received.length = 0;
     passage->origin = errand->now.milliseconds + IDLE_MILLISECONDS;
-    return fetch->lines.overflow ? ERRAND_FAILED : ERRAND_GOES_ON;
+    return fetch->lines.overflow ? ERRAND_FAILED : relay_go_to(passage, STAGE_TUNNELLING);
 }
 
 static enum transfer empty(struct flow *flow)
@@ -50,7 +50,7 @@ static enum transfer empty(struct flow *flow)
 
     *flow->start += count;
     flow->moved += count;
-    flow->wants_to |= passage_wanted(transfer);
+    flow->wants_to |= relay_wanted(transfer);
     flow->broken |= transfer == TRANSFER_FAILED;
     return transfer;
 }
@@ -61,8 +61,10 @@ static enum transfer fill(struct flow *flow)
 
     *flow->start = *flow->end = 0;
     transfer = flow->from->kind->read(flow->from, flow->space, flow->size, flow->end);
-    flow->wants_from |= passage_wanted(transfer);
-    flow->broken |= transfer == TRANSFER_FAILED;
+    flow->wants_from |= relay_wanted(transfer);
+    /* Also if what came was not encrypted, or badly: it is no data. */
+    flow->broken |=
+        transfer == TRANSFER_FAILED || transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED;
     if (transfer == TRANSFER_END) {
         *flow->ended = true;
         flow->to->kind->finish(flow->to);
@@ -84,6 +86,13 @@ static void pump(struct flow *flow)
     }
     if (transfer == TRANSFER_DONE)
         flow->wants_to |= PAIR_WRITE; /* its next turn comes at once */
+}
+
+/* A session that is over, which it is once it was told that nothing more comes, leaves the bare
+ * socket: what comes from that is no data. */
+static bool is_bare(const struct transport *client)
+{
+    return client->tls != NULL && client->kind == &transport_plain;
 }
 
 enum progress tunnel_relay(struct errand *errand)
@@ -114,15 +123,20 @@ enum progress tunnel_relay(struct errand *errand)
     if (head == TRANSFER_FAILED)
         return ERRAND_DONE;
     if (head != TRANSFER_DONE)
-        return passage_wait(errand, passage_wanted(head), 0);
+        return relay_wait(errand, relay_wanted(head), 0);
     pump(&up);
+    if (up.broken)
+        return ERRAND_DONE; /* before anything goes to a client that has lost its session */
     pump(&down);
+    if (is_bare(errand->client)) {
+        passage->client_ended = true;
+        up.wants_from = 0;
+    }
     errand->sent += down.moved;
     errand->body_bytes += down.moved;
     if (up.moved > 0 || down.moved > 0)
         passage->origin = errand->now.milliseconds + IDLE_MILLISECONDS;
-    if (up.broken || down.broken ||
-        (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
+    if (down.broken || (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
         return ERRAND_DONE;
-    return passage_wait(errand, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
+    return relay_wait(errand, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
 }

@@ -70,7 +70,7 @@ each_server(sub ($model) {
     ok !$old->has('Transfer-Encoding'), 'is not chunked for it';
     for my $status (204, 304) {
         $origin->play("/$status", reply($status, undef, ETag => '"e"'));
-        $reply = get($proxy, "/$status");
+        $reply = get($proxy, "/$status", 'If-None-Match' => '"e"');
         is "$reply->{status} $reply->{body}", "$status ", "$status has no body";
     }
     $origin->play('/head', reply(200, undef, 'Content-Length' => 12345));

@@ -120,10 +120,13 @@ each_server(sub ($model) {
     $client->send(ask_for('/crash'));
     ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'an entry is being written';
     is unfinished($cache), 1, 'in a file of its own';
-    kill KILL => map { $_->[0] } group_processes($proxy->pid);
+    my $group = $proxy->pid;
+    kill KILL => map { $_->[0] } group_processes($group);
     $proxy->discard;
     $client->close;
+    ok scalar until_true(sub { !grep { $_->[1] ne 'Z' } group_processes($group) }), 'all its processes are killed';
     $proxy = start_proxy($cache);
+    is unfinished($cache), 0, 'what was not finished is gone';
     is $proxy->get($origin->url('/crash'))->{body}, 'whole', 'after a crash there is no torn entry, and no lock';
     is status_of($proxy->get($origin->url('/left'))), 'hit', 'all others are there';
 
@@ -136,6 +139,19 @@ each_server(sub ($model) {
     }
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'an entry that was damaged is not used';
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'but replaced';
+    $proxy->stop(%few);
+
+    # --- a directory that is emptied, or goes ---
+    my $gone = "$scratch/gone";
+    $proxy = start_proxy($gone);
+    $origin->play('/gone', reply(200, 'x', %fresh));
+    $proxy->get($origin->url('/gone'));
+    unlink glob "$gone/*";
+    like status_of($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory';
+    is status_of($proxy->get($origin->url('/gone'))), 'hit', 'is filled again';
+    unlink glob "$gone/*";
+    rmdir $gone;
+    is $proxy->get($origin->url('/gone'))->{body}, 'x', "without a directory all goes on ($_)" for 1, 2;
     $proxy->stop(%few);
 
     # --- limits ---

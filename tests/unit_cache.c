@@ -58,10 +58,13 @@ static struct cache_record record_of(struct text uri)
 
 static bool store(const struct cache_record *record, const char *request, struct text body)
 {
+    struct cache_record asked = *record;
     struct cache_writer writer;
-    bool stored = cache_begin(&cache, &writer, record, text_of(request)) &&
-                  cache_write(&cache, &writer, body) && cache_commit(&cache, &writer);
+    bool stored;
 
+    asked.removals = cache_removals(&cache, record->uri);
+    stored = cache_begin(&cache, &writer, &asked, text_of(request)) &&
+             cache_write(&cache, &writer, body) && cache_commit(&cache, &writer);
     cache_end(&cache, &writer);
     return stored;
 }
@@ -200,6 +203,137 @@ static void check_renewal(void **state)
     cache_leave(&entry);
 }
 
+/* What was asked for before a removal does not appear after it: neither as it is nor as one of
+ * several, nor as a newer record of what was removed. */
+static void check_removal(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+    struct cache_entry entry;
+
+    (void)state;
+    for (int varies = 0; varies < 2; varies++) {
+        record.list = varies ? TEXT("accept") : TEXT("");
+        record.removals = cache_removals(&cache, URI);
+        assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
+        assert_true(cache_write(&cache, &writer, TEXT("before")));
+        cache_remove(&cache, URI);
+        assert_false(cache_commit(&cache, &writer));
+        cache_end(&cache, &writer);
+        assert_false(holds(URI, "", TEXT("before")));
+        assert_int_equal(count_files('t'), 0);
+        assert_true(store(&record, "", TEXT("after")));
+        assert_true(holds(URI, "", TEXT("after")));
+    }
+    record.removals = cache_removals(&cache, URI);
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    cache_remove(&cache, URI);
+    assert_false(cache_renew(&cache, &entry, &record, TEXT("")));
+    cache_leave(&entry);
+    assert_false(holds(URI, "", TEXT("after")));
+    record.removals = cache_removals(&cache, URI);
+    cache_remove(&cache, TEXT("http://another.example:80/"));
+    assert_int_equal(cache_removals(&cache, URI), record.removals);
+}
+
+static const char *file_of(char kind)
+{
+    static char file[400];
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+
+    while ((entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] == kind)
+            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+    closedir(directory);
+    return file;
+}
+
+static char large_body[400 * 1024];
+
+static void renew_large(const char *fields)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+
+    record.fields = text_of(fields);
+    record.removals = cache_removals(&cache, URI);
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    assert_true(cache_renew(&cache, &entry, &record, TEXT("")));
+    cache_leave(&entry);
+}
+
+static bool has_fields(const char *fields)
+{
+    struct cache_entry entry;
+    bool same;
+
+    if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) != CACHE_FOUND)
+        return false;
+    same = text_equal(entry.record.fields, text_of(fields)) && cache_verify(&cache, &entry) &&
+           entry.record.length == sizeof large_body && entry.record.status == 200;
+    cache_leave(&entry);
+    return same;
+}
+
+/* A large body stays where it is: the same file, and a small one beside it. */
+static void check_large_renewal(void **state)
+{
+    struct text body = {large_body, sizeof large_body};
+    struct stat before, after;
+    uint64_t size;
+
+    (void)state;
+    assert_true(store_plain(URI, body));
+    size = cache_size(&cache);
+    assert_int_equal(stat(file_of('e'), &before), 0);
+    renew_large("A: c\r\n");
+    assert_true(has_fields("A: c\r\n"));
+    renew_large("A: d\r\n");
+    assert_true(has_fields("A: d\r\n"));
+    assert_int_equal(stat(file_of('e'), &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_int_equal(count_files('r'), 1);
+    assert_int_equal(cache_size(&cache), size + 4096);
+    cache_close(&cache);
+    assert_true(cache_open(&cache, path, MIB));
+    assert_int_equal(cache_size(&cache), size + 4096);
+    assert_true(has_fields("A: d\r\n"));
+    cache_remove(&cache, URI);
+    assert_int_equal(cache_size(&cache), 0);
+    assert_int_equal(count_files('r'), 0);
+}
+
+/* A record is of the entry that it was made for, and of no other one of that name. */
+static void check_stray_record(void **state)
+{
+    struct text body = {large_body, sizeof large_body};
+    char file[400], aside[100];
+
+    (void)state;
+    assert_true(store_plain(URI, body));
+    renew_large("A: c\r\n");
+    snprintf(file, sizeof file, "%s", file_of('r'));
+    snprintf(aside, sizeof aside, "%s/aside", path);
+    assert_int_equal(link(file, aside), 0);
+    large_body[0] = 'x';
+    assert_true(store_plain(URI, body));
+    assert_int_equal(count_files('r'), 0);
+    assert_int_equal(rename(aside, file), 0);
+    assert_true(has_fields("A: b\r\n"));
+    renew_large("A: c\r\n");
+    assert_true(has_fields("A: c\r\n"));
+    assert_int_equal(truncate(file, 100), 0); /* and one that is damaged is of none */
+    assert_true(has_fields("A: b\r\n"));
+    assert_int_equal(count_files('r'), 0);
+    renew_large("A: c\r\n");
+    assert_int_equal(unlink(file_of('e')), 0);
+    cache_close(&cache);
+    assert_true(cache_open(&cache, path, MIB));
+    assert_int_equal(count_files('r'), 0);
+    assert_int_equal(cache_size(&cache), 0);
+}
+
 /* Any byte of an entry may be wrong, and its end may be missing: then it is no entry. */
 static void check_damage(void **state)
 {
@@ -251,6 +385,30 @@ static void check_link(void **state)
     assert_false(holds(URI, "", TEXT("body")));
 }
 
+/* What is no file of this user is no entry, and nobody waits for it. */
+static void check_planted(void **state)
+{
+    char file[400];
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("body")));
+    snprintf(file, sizeof file, "%s", file_of('e'));
+    if (geteuid() == 0) {
+        assert_int_equal(chown(file, 1, 1), 0);
+        assert_false(holds(URI, "", TEXT("body")));
+        assert_true(store_plain(URI, TEXT("body")));
+    }
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(mkfifo(file, 0600), 0);
+    assert_false(holds(URI, "", TEXT("body")));
+    assert_true(store_plain(URI, TEXT("body")));
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(mkdir(file, 0700), 0);
+    assert_false(holds(URI, "", TEXT("body")));
+    assert_false(store_plain(URI, TEXT("body")));
+    assert_int_equal(count_files('t'), 0);
+}
+
 static void check_large(void **state)
 {
     size_t size = 400 * 1024;
@@ -297,6 +455,51 @@ static void check_eviction(void **state)
     assert_true(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
     assert_false(holds(TEXT("http://a/1"), "", (struct text){body, sizeof body}));
     assert_true(holds(TEXT("http://a/16"), "", (struct text){body, sizeof body}));
+}
+
+/* What is found by an index needs it: it is used as often as they are. */
+static void check_index_eviction(void **state)
+{
+    static char body[60 * 1024];
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+    char uri[40];
+
+    (void)state;
+    record.list = TEXT("accept");
+    assert_true(store(&record, "Accept: a\r\n", TEXT("for a")));
+    for (int i = 0; i < 40; i++) {
+        snprintf(uri, sizeof uri, "http://a/%d", i);
+        assert_true(store_plain(text_of(uri), (struct text){body, sizeof body}));
+        assert_int_equal(cache_find(&cache, URI, TEXT("Accept: a\r\n"), &entry, NO_NAME),
+                         CACHE_FOUND);
+        cache_touch(&entry);
+        cache_leave(&entry);
+    }
+    assert_false(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
+}
+
+/* What is open stays readable, whoever removes it. */
+static void check_open_eviction(void **state)
+{
+    struct text body = {large_body, sizeof large_body};
+    struct cache_entry entry;
+    char uri[40];
+
+    (void)state;
+    assert_true(store_plain(URI, body));
+    renew_large("A: c\r\n");
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    for (int i = 0; i < 3; i++) {
+        snprintf(uri, sizeof uri, "http://a/%d", i);
+        assert_true(store_plain(text_of(uri), body));
+    }
+    assert_int_equal(count_files('r'), 0); /* it goes with its entry */
+    assert_true(cache_size(&cache) <= MIB);
+    assert_true(cache_verify(&cache, &entry));
+    assert_true(text_equal(entry.record.fields, TEXT("A: c\r\n")));
+    cache_leave(&entry);
+    assert_false(holds(URI, "", body));
 }
 
 /* Writes and reads the same entry in turns; false if it ever sees one that is not whole. */
@@ -350,13 +553,14 @@ static void check_crash(void **state)
 {
     struct cache_record record = record_of(URI);
     char name[CACHE_NAME_SIZE];
+    struct cache_writer writer;
     struct cache_entry entry;
+    struct cache again;
     int status, lock;
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     if (fork() == 0) {
-        struct cache_writer writer;
         if (cache_lock(&cache, name) < 0 || !cache_begin(&cache, &writer, &record, TEXT("")) ||
             !cache_write(&cache, &writer, TEXT("half")))
             _exit(1);
@@ -367,7 +571,68 @@ static void check_crash(void **state)
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_NOTHING);
     lock = cache_lock(&cache, name);
     assert_true(lock >= 0);
-    cache_unlock(lock);
+    cache_unlock(&cache, name, lock);
+    assert_int_equal(count_files('t'), 1);
+    assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
+    assert_int_equal(count_files('t'), 2);
+    assert_true(cache_open(&again, path, MIB)); /* what nobody writes any more is gone at once */
+    assert_int_equal(count_files('t'), 1);
+    assert_true(cache_write(&cache, &writer, TEXT("whole")));
+    assert_true(cache_commit(&cache, &writer));
+    cache_end(&cache, &writer);
+    assert_true(holds(URI, "", TEXT("whole")));
+    cache_close(&again);
+}
+
+/* Stores, renews and removes for ever, and tells of each turn. */
+static void work(int teller)
+{
+    struct text body = {large_body, sizeof large_body};
+
+    for (unsigned turn = 0;; turn++) {
+        struct cache_record record = record_of(URI);
+        struct cache_entry entry;
+        large_body[0] = (char)turn;
+        if (!store_plain(URI, body) || write(teller, "", 1) != 1)
+            _exit(1);
+        record.removals = cache_removals(&cache, URI);
+        if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND)
+            cache_renew(&cache, &entry, &record, TEXT(""));
+        cache_leave(&entry);
+        if (turn % 4 == 3)
+            cache_remove(&cache, URI);
+    }
+}
+
+/* Whenever it is killed: what is there is whole, and what is left over goes with the next start. */
+static void check_kills(void **state)
+{
+    struct cache_entry entry;
+    int teller[2], status;
+    char told[8];
+    pid_t worker;
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(pipe(teller), 0);
+        worker = fork();
+        if (worker == 0)
+            work(teller[1]);
+        for (int turns = 0; turns < i % 4 + 1;)
+            turns += (int)read(teller[0], told, 1);
+        assert_int_equal(kill(worker, SIGKILL), 0);
+        assert_int_equal(waitpid(worker, &status, 0), worker);
+        assert_true(WIFSIGNALED(status));
+        close(teller[0]);
+        close(teller[1]);
+        cache_close(&cache);
+        assert_true(cache_open(&cache, path, MIB));
+        assert_int_equal(count_files('t'), 0);
+        if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND)
+            assert_true(cache_verify(&cache, &entry));
+        cache_leave(&entry);
+        assert_true(cache_size(&cache) <= sizeof large_body + 3 * 4096);
+    }
 }
 
 static void check_lock(void **state)
@@ -375,24 +640,66 @@ static void check_lock(void **state)
     char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
     struct cache_entry entry;
     int status, lock, second;
+    uint64_t moves;
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
     lock = cache_lock(&cache, name);
     assert_true(lock >= 0);
-    assert_int_equal(cache_lock(&cache, name), -1); /* also for the same process */
+    assert_int_equal(cache_lock(&cache, name), CACHE_LOCKED); /* also for the same process */
     second = cache_lock(&cache, other);
     assert_true(second >= 0);
     if (fork() == 0)
         _exit(cache_lock(&cache, name) >= 0);
     assert_true(wait(&status) > 0);
     assert_int_equal(status, 0);
-    cache_unlock(lock);
+    moves = cache_moves(&cache, name);
+    cache_unlock(&cache, name, lock);
+    assert_int_not_equal(cache_moves(&cache, name), moves);
     lock = cache_lock(&cache, name);
     assert_true(lock >= 0);
-    cache_unlock(lock);
-    cache_unlock(second);
+    cache_unlock(&cache, name, lock);
+    cache_unlock(&cache, other, second);
+}
+
+/* A directory that was emptied, or has gone, keeps nobody waiting. */
+static void check_no_directory(void **state)
+{
+    char name[CACHE_NAME_SIZE], command[96];
+    struct cache_entry entry;
+    int lock;
+
+    (void)state;
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
+    snprintf(command, sizeof command, "rm %s/*", path);
+    assert_int_equal(system(command), 0);
+    lock = cache_lock(&cache, name);
+    assert_true(lock >= 0);
+    assert_int_equal(cache_lock(&cache, name), CACHE_LOCKED);
+    cache_unlock(&cache, name, lock);
+    assert_true(store_plain(URI, TEXT("body")));
+    assert_true(holds(URI, "", TEXT("body")));
+    snprintf(command, sizeof command, "rm -r %s", path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(cache_lock(&cache, name), CACHE_NO_LOCK);
+    assert_false(store_plain(URI, TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
+    assert_int_equal(mkdir(path, 0700), 0); /* for the end of the case */
+}
+
+static void check_advance(void **state)
+{
+    char name[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    assert_int_equal(cache_advanced(&cache, name, 5000), 0);
+    cache_advance(&cache, name, 4000);
+    assert_int_equal(cache_advanced(&cache, name, 5000), 4000);
+    assert_int_equal(cache_advanced(&cache, name, 3999), 4000); /* by a clock that was read later */
+    assert_int_equal(cache_advanced(&cache, name, 2999), 0); /* of another start of the machine */
 }
 
 static void check_pass(void **state)
@@ -416,6 +723,8 @@ static void check_full(void **state)
 {
     static char body[100000];
     struct rlimit old, tight = {.rlim_cur = 50000, .rlim_max = RLIM_INFINITY};
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
 
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
@@ -424,7 +733,13 @@ static void check_full(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
     assert_false(store_plain(URI, (struct text){body, sizeof body}));
     assert_true(store_plain(URI, TEXT("small")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    tight.rlim_cur = 100; /* now there is no room for what is renewed, either */
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    assert_false(cache_renew(&cache, &entry, &record, TEXT("")));
+    cache_leave(&entry);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(cache_size(&cache), 4096);
     assert_true(holds(URI, "", TEXT("small")));
     assert_int_equal(count_files('t'), 0);
 }
@@ -451,15 +766,24 @@ int main(void)
         {"what is not finished is not found", check_unfinished, set_up, tear_down, NULL},
         {"replies that vary", check_vary, set_up, tear_down, NULL},
         {"a renewed record", check_renewal, set_up, tear_down, NULL},
+        {"removals", check_removal, set_up, tear_down, NULL},
+        {"a renewed record of a large body", check_large_renewal, set_up, tear_down, NULL},
+        {"the record of another body", check_stray_record, set_up, tear_down, NULL},
         {"damage", check_damage, set_up, tear_down, NULL},
         {"a symbolic link", check_link, set_up, tear_down, NULL},
+        {"what others have put there", check_planted, set_up, tear_down, NULL},
         {"a large body", check_large, set_up, tear_down, NULL},
         {"a body too large", check_too_large, set_up, tear_down, NULL},
         {"the least recently used goes", check_eviction, set_up, tear_down, NULL},
+        {"an index is used with its replies", check_index_eviction, set_up, tear_down, NULL},
+        {"what is open stays", check_open_eviction, set_up, tear_down, NULL},
         {"processes and threads that write at the same time", check_writers, set_up, tear_down,
          NULL},
         {"a crash", check_crash, set_up, tear_down, NULL},
+        {"crashes at any time", check_kills, set_up, tear_down, NULL},
         {"locks", check_lock, set_up, tear_down, NULL},
+        {"a directory that has gone", check_no_directory, set_up, tear_down, NULL},
+        {"a fetch that gets on", check_advance, set_up, tear_down, NULL},
         {"replies that are not waited for", check_pass, set_up, tear_down, NULL},
         {"a full disk", check_full, set_up, tear_down, NULL},
         {"a directory of others", check_directory, set_up, tear_down, NULL},

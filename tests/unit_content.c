@@ -207,6 +207,31 @@ static void check_overhead(void **state)
     }
 }
 
+/* However much data has come before them. */
+static void check_gap(void **state)
+{
+    static char chunk[65536 + 9];
+    struct content content;
+    struct text bytes = {chunk, sizeof chunk};
+    int status, rounds = 0;
+
+    (void)state;
+    memset(chunk, 'x', sizeof chunk);
+    memcpy(chunk, "10000\r\n", 7);
+    memcpy(chunk + 7 + 65536, "\r\n", 2);
+    content_begin(&content, FRAMING_CHUNKED, 0, UINT64_MAX);
+    for (int i = 0; i < 100; i++, bytes = (struct text){chunk, sizeof chunk})
+        assert_int_equal(status_of(&content, &bytes), PARTIAL);
+    bytes = TEXT("0\r\n");
+    status = status_of(&content, &bytes);
+    for (; status == PARTIAL && rounds < 1000000; rounds++) {
+        bytes = TEXT("A: b\r\n");
+        status = status_of(&content, &bytes);
+    }
+    assert_int_equal(status, 431);
+    assert_in_range(rounds, 1000, 4000);
+}
+
 int main(void)
 {
     UNIT_TABLE(cases, check_case);
@@ -214,5 +239,6 @@ int main(void)
     unit_add("Content-Length over the limit", check_length_limit, NULL);
     unit_add("chunks over the limit", check_chunk_limit, NULL);
     unit_add("endless extensions and trailers", check_overhead, NULL);
+    unit_add("endless trailers behind much data", check_gap, NULL);
     return unit_run("content");
 }

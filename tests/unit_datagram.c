@@ -102,6 +102,29 @@ static void check_long(void **state)
     assert_false(datagram_is_whole((struct text){bytes, REQUEST_HEAD_LIMIT / 2}));
 }
 
+/* The longest datagrams that begin so: none of them is a request whose head is too long. */
+static void check_long_others(void **state)
+{
+    static const char *const starts[] = {
+        "",
+        " ",
+        "\r\n",
+        "hello there ",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ",
+        "HTTP/1.1 403 Too Long For A Datagram\r\n",
+        "INVITE sip:x SIP/2.0\r\nX: ",
+        "/ HTTP/1.1\r\nX: ",
+    };
+    static char bytes[DATAGRAM_REQUEST_LIMIT];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        memset(bytes, 'y', sizeof bytes);
+        memcpy(bytes, starts[i], strlen(starts[i]));
+        assert_false(datagram_is_whole((struct text){bytes, sizeof bytes}));
+    }
+}
+
 struct room_case {
     const char *name; /* the address */
     size_t request, room;
@@ -140,5 +163,6 @@ int main(void)
     UNIT_TABLE(rooms, check_room);
     unit_add("a request without its end is none, wherever it is cut", check_shorter, NULL);
     unit_add("a request that is too long is to be told so", check_long, NULL);
+    unit_add("what is too long, and begins as no request does, is none", check_long_others, NULL);
     return unit_run("datagram");
 }

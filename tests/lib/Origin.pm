@@ -27,6 +27,7 @@ use Harness          ();
 our @EXPORT = qw(reply head_of);
 
 my %origins;    # process => 1
+my %left;       # port of an origin that was stopped => a socket that has it, and does not listen
 my $owner = $$;
 
 # A whole reply as bytes. Date and Server are added unless they are given, Content-Length unless there is no body or a
@@ -54,6 +55,7 @@ sub head_of ($request) {
 }
 
 sub new ($class, %how) {
+    delete $left{ $how{port} } if $how{port};
     my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $how{port} // 0, Listen => 128, ReuseAddr => 1)
         or die "origin: $@\n";
     my $self = bless { scratch => Harness::scratch(), port => $listener->sockport }, $class;
@@ -96,6 +98,9 @@ sub stop ($self) {
     kill KILL => -$self->{pid};
     waitpid $self->{pid}, 0;
     delete $origins{ $self->{pid} };
+    # So that nobody is there, and no other test's server comes to be.
+    $left{ $self->{port} } = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $self->{port}, ReuseAddr => 1)
+        or die "origin: port $self->{port} is taken: $@\n";
 }
 
 END {

@@ -1,0 +1,378 @@
+/* Who waits for a reply that somebody else fetches, and for how long: by a clock of its own. */
+#include "common/proxy.h"
+
+#include "tests/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TIMEOUT  1000
+#define PATIENCE (TIMEOUT + 5000)
+#define MOST     (TIMEOUT + 60000)
+#define MIB      (1024 * 1024)
+
+static char path[64], authority[32];
+static struct proxy proxy;
+static int listener;
+static struct text uri;
+static char uri_text[64], name[CACHE_NAME_SIZE];
+
+static enum transfer write_nothing(struct transport *transport, struct text data, bool more,
+                                   size_t *count)
+{
+    (void)transport;
+    (void)data;
+    (void)more;
+    *count = 0;
+    return TRANSFER_WRITE;
+}
+
+static void abandon_nothing(struct transport *transport)
+{
+    (void)transport;
+}
+
+/* A client that takes nothing. */
+static const struct transport_kind stalled = {.write = write_nothing, .abandon = abandon_nothing};
+
+static struct site site = {.service = &service_proxy,
+                           .protocol = PROTOCOL_PIPELINED,
+                           .request_timeout = 10000,
+                           .write_timeout = 3000,
+                           .proxy = &proxy};
+
+/* ---- the proxy, and an origin that says nothing ---- */
+
+static void open_origin(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 64), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    snprintf(authority, sizeof authority, "127.0.0.1:%u", ntohs(address.sin_port));
+    snprintf(uri_text, sizeof uri_text, "http://%s/", authority);
+    uri = text_of(uri_text);
+}
+
+static int set_up(void **state)
+{
+    struct destination destination;
+    struct cache_entry entry;
+    struct text host;
+    uint16_t port;
+
+    (void)state;
+    strcpy(path, "/tmp/unit_crowd.XXXXXX");
+    assert_non_null(mkdtemp(path));
+    open_origin();
+    proxy =
+        (struct proxy){.origin = authority, .name = "me", .timeout = TIMEOUT, .allowed_count = 1};
+    assert_true(destination_split(text_of(authority), 0, &host, &port));
+    assert_true(destination_find(&destination, TEXT(""), host, port));
+    proxy.allowed[0] = destination.addresses[0];
+    proxy.origin_port = port;
+    assert_true(cache_open(&proxy.cache, path, MIB));
+    site.board = scoreboard_make(1);
+    cache_find(&proxy.cache, uri, TEXT(""), &entry, name);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[96];
+
+    (void)state;
+    cache_close(&proxy.cache);
+    close(listener);
+    snprintf(command, sizeof command, "rm -rf %s", path);
+    return system(command);
+}
+
+/* ---- clients ---- */
+
+struct client {
+    struct transport transport;
+    struct request request;
+    struct response response;
+    struct errand errand;
+    enum progress progress;
+};
+
+static const struct moment start = {.seconds = 1700000000, .milliseconds = 1000000};
+
+static void step(struct client *client)
+{
+    client->progress = service_proxy.step(&client->errand);
+}
+
+static void ask(struct client *client)
+{
+    size_t taken;
+
+    *client = (struct client){.transport = {.kind = &stalled, .socket = listener}};
+    request_start(&client->request);
+    response_start(&client->response);
+    assert_int_equal(
+        request_read(&client->request, TEXT("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), &taken),
+        REQUEST_WHOLE);
+    client->errand = (struct errand){.site = &site,
+                                     .request = &client->request,
+                                     .client = &client->transport,
+                                     .response = &client->response,
+                                     .now = start,
+                                     .stays = true};
+    step(client);
+}
+
+static void leave(struct client *client)
+{
+    if (client->errand.work != NULL)
+        service_proxy.end(&client->errand);
+    response_end(&client->response);
+}
+
+static bool waits(const struct client *client)
+{
+    return client->progress == ERRAND_WAITS && client->errand.descriptor < 0;
+}
+
+/* It has a connection to the origin. */
+static bool has_asked(const struct client *client)
+{
+    return client->progress == ERRAND_WAITS && client->errand.descriptor >= 0;
+}
+
+/* Its clock goes on until it does not wait any more, or so many milliseconds from the start. Who
+ * fetches gets on each `pace`, as long as it is below `until`. Says when it has ended. */
+static int64_t go_on(struct client *client, int64_t limit, int64_t pace, int64_t until)
+{
+    int64_t *now = &client->errand.now.milliseconds, moved = start.milliseconds;
+
+    while (waits(client) && *now < start.milliseconds + limit) {
+        assert_true(client->errand.deadline > *now);
+        *now = client->errand.deadline;
+        if (*now - moved >= pace && *now < start.milliseconds + until) {
+            moved = *now;
+            cache_advance(&proxy.cache, name, moved);
+        }
+        assert_int_equal(service_proxy.expire(&client->errand), ERRAND_WAITS);
+        step(client);
+    }
+    return *now - start.milliseconds;
+}
+
+static int lock_as_leader(void)
+{
+    int lock = cache_lock(&proxy.cache, name);
+
+    assert_true(lock >= 0);
+    return lock;
+}
+
+static void store(const char *fields)
+{
+    struct cache_writer writer;
+    struct cache_record record = {.uri = uri,
+                                  .reason = TEXT("OK"),
+                                  .fields = text_of(fields),
+                                  .status = 200,
+                                  .minor = 1,
+                                  .requested = start.seconds - 100,
+                                  .received = start.seconds - 100};
+
+    assert_true(cache_begin(&proxy.cache, &writer, &record, TEXT("")));
+    assert_true(cache_write(&proxy.cache, &writer, TEXT("body")));
+    assert_true(cache_commit(&proxy.cache, &writer));
+    cache_end(&proxy.cache, &writer);
+}
+
+/* ---- the cases ---- */
+
+/* An origin that says nothing for longer than it may take is asked once more. */
+static void check_silent(void **state)
+{
+    struct client client;
+    int64_t time;
+    int lock = lock_as_leader();
+
+    (void)state;
+    ask(&client);
+    assert_true(waits(&client));
+    time = go_on(&client, MOST, MOST, 0);
+    assert_true(has_asked(&client));
+    assert_in_range(time, PATIENCE, PATIENCE + 1000);
+    leave(&client);
+    cache_unlock(&proxy.cache, name, lock);
+}
+
+/* As long as the fetch gets on it is waited for, and no longer. */
+static void check_slow(void **state)
+{
+    struct client client;
+    int64_t time;
+    int lock = lock_as_leader();
+
+    (void)state;
+    ask(&client);
+    time = go_on(&client, 30000, 500, 30000);
+    assert_true(waits(&client));
+    time = go_on(&client, MOST, 500, 0);
+    assert_true(has_asked(&client));
+    assert_in_range(time, 29000 + PATIENCE, 31000 + PATIENCE);
+    leave(&client);
+    ask(&client); /* and never for ever */
+    time = go_on(&client, 10 * MOST, 500, 10 * MOST);
+    assert_true(has_asked(&client));
+    assert_in_range(time, MOST, MOST + 1000);
+    leave(&client);
+    cache_unlock(&proxy.cache, name, lock);
+}
+
+/* One takes the place of who has fetched: be it that he has told, or that he died. */
+static void check_successor(void **state)
+{
+    struct client clients[3];
+
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        int lock = lock_as_leader(), asked = 0;
+        for (int i = 0; i < 3; i++) {
+            ask(&clients[i]);
+            go_on(&clients[i], 300, MOST, 0);
+            assert_true(waits(&clients[i]));
+        }
+        if (told)
+            cache_unlock(&proxy.cache, name, lock);
+        else
+            close(lock);
+        for (int i = 0; i < 3; i++) {
+            int64_t before = clients[i].errand.now.milliseconds;
+            int64_t time = go_on(&clients[i], 1000, MOST, 0) + start.milliseconds - before;
+            if (has_asked(&clients[i]))
+                assert_true(time <= (told ? 32 : 128));
+            asked += has_asked(&clients[i]);
+        }
+        assert_int_equal(asked, 1);
+        for (int i = 0; i < 3; i++)
+            leave(&clients[i]);
+    }
+}
+
+static void check_stored(void **state)
+{
+    struct client client;
+    int lock = lock_as_leader();
+
+    (void)state;
+    ask(&client);
+    go_on(&client, 300, MOST, 0);
+    assert_true(waits(&client));
+    store("Cache-Control: max-age=1000\r\n");
+    cache_unlock(&proxy.cache, name, lock);
+    assert_true(go_on(&client, 1000, MOST, 0) < 400);
+    assert_int_equal(client.progress, ERRAND_ANSWERED);
+    leave(&client);
+}
+
+/* Where nobody can have a lock nobody is waited for. */
+static void check_no_lock(void **state)
+{
+    struct client client;
+    char command[96];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", path);
+    assert_int_equal(system(command), 0);
+    ask(&client);
+    assert_true(has_asked(&client));
+    leave(&client);
+}
+
+struct stale_case {
+    const char *name; /* the fields of the stored reply */
+    bool waits;
+};
+
+static const struct stale_case stale[] = {
+    {"ETag: \"1\"\r\nCache-Control: max-age=10\r\n", true},
+    {"ETag: \"1\"\r\nCache-Control: max-age=10, must-revalidate\r\n", true},
+    {"ETag: \"1\"\r\nCache-Control: max-age=0\r\n", false},
+    {"ETag: \"1\"\r\nCache-Control: s-maxage=0, max-age=1000\r\n", false},
+    {"ETag: \"1\"\r\nCache-Control: no-cache\r\n", false},
+    {"ETag: \"1\"\r\nCache-Control: max-age=1000, no-cache\r\n", false},
+    {"ETag: \"1\"\r\nExpires: 0\r\n", false},
+    {"ETag: \"1\"\r\n", false},
+};
+
+/* What can become fresh is asked about by one; what cannot, by each. */
+static void check_stale(void **state)
+{
+    const struct stale_case *row = *state;
+    struct client client;
+    int lock;
+
+    set_up(NULL);
+    lock = lock_as_leader();
+    store(row->name);
+    ask(&client);
+    assert_int_equal(waits(&client), row->waits);
+    assert_int_equal(has_asked(&client), !row->waits);
+    leave(&client);
+    cache_unlock(&proxy.cache, name, lock);
+    tear_down(NULL);
+}
+
+/* A client that does not read what is stale keeps nobody from asking, and does not stay. */
+static void check_stalled(void **state)
+{
+    struct client client;
+    int lock;
+
+    (void)state;
+    store("Cache-Control: max-age=10, stale-while-revalidate=1000\r\n");
+    ask(&client);
+    assert_int_equal(client.progress, ERRAND_WAITS);
+    lock = lock_as_leader();
+    cache_unlock(&proxy.cache, name, lock);
+    assert_int_equal(client.errand.deadline, start.milliseconds + site.write_timeout);
+    client.errand.now.milliseconds = client.errand.deadline;
+    assert_int_equal(service_proxy.expire(&client.errand), ERRAND_FAILED);
+    leave(&client);
+    lock = lock_as_leader();
+    cache_unlock(&proxy.cache, name, lock);
+}
+
+struct crowd_case {
+    const char *name;
+    void (*check)(void **state);
+};
+
+static const struct crowd_case crowds[] = {
+    {"a silent origin", check_silent},
+    {"a slow fetch", check_slow},
+    {"one takes the place of another", check_successor},
+    {"what comes is used", check_stored},
+    {"no lock to be had", check_no_lock},
+    {"a client that does not read", check_stalled},
+};
+
+static void check_crowd(void **state)
+{
+    const struct crowd_case *row = *state;
+
+    set_up(NULL);
+    row->check(state);
+    tear_down(NULL);
+}
+
+int main(void)
+{
+    UNIT_TABLE(crowds, check_crowd);
+    UNIT_TABLE(stale, check_stale);
+    return unit_run("crowd");
+}
