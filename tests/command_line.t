@@ -92,7 +92,6 @@ each_server(sub ($model) {
         is $server->connect(PeerHost => $host)->ask(request(GET => '/small.txt', Connection => 'close'))->{status}, 200,
             "--bind: $host answers";
     }
-    ok !eval { $server->connect(PeerHost => '127.0.0.1') }, '--bind: another address refuses';
     $server->stop;
 
     my $again = start_server();
@@ -114,14 +113,16 @@ each_server(sub ($model) {
     $server->stop(signal => 'INT');
 });
 
-# The addresses that listen on the server's port, from the kernel's tables.
+# The addresses that the server listens at, from the kernel's tables; another test's server may have the same port at
+# another address.
 sub listening ($server) {
     my @found;
+    my %its_own = map { $_ => 1 } map { (readlink // '') =~ /^socket:\[(\d+)\]\z/ } map { glob "/proc/$_->[0]/fd/*" } group_processes($server->pid);
     for my $table ('tcp', 'tcp6') {
         open my $file, '<', "/proc/net/$table" or next;
         while (<$file>) {
-            my ($address, $port, $state) = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]+ ([0-9A-F]{2})/ or next;
-            next if $state ne '0A' || hex $port != $server->port;
+            my ($address, $port, $state, $inode) = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]+ ([0-9A-F]{2})(?: +\S+){5} +(\d+)/ or next;
+            next if $state ne '0A' || hex $port != $server->port || !$its_own{$inode};
             push @found, $table eq 'tcp' ? join '.', reverse map { hex } $address =~ /../g
                 : $address eq '00000000000000000000000001000000' ? '::1' : $address;
         }

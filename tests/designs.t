@@ -95,7 +95,7 @@ for my $case ([mean => $mean], [low => $mean - $half], [high => $mean + $half]) 
 }
 
 my $report = slurp("$folder/report.md");
-like $report, qr/\*\*iterative\*\* took the least server CPU time per request of our servers \(1[12]\.\d µs; 95% interval [\d.]+ to [\d.]+\) and \*\*fork\*\* the most \(1\d\d µs\); \*\*lighttpd\*\* took the least of the other servers/,
+like $report, qr/\*\*iterative\*\* took the least server CPU time per request of our servers \(1[12]\.\d µs; 95% interval [\d.]+ to [\d.]+, from 5 blocks alone\) and \*\*fork\*\* the most \(1\d\d µs\); \*\*lighttpd\*\* took the least of the other servers/,
     'the abstract tells who is first and last';
 like $report, qr/\| a fork per client \| fork \| 20\.90 \| 1\.000 \| 9\d\.\d \(/, 'the table of UNP';
 like $report, qr/\| a thread per client \| thread \| 0\.99 \| 0\.047 \| 1[23]\.\d \([^|]+ \| 0\.1\d\d \|/, 'and what a thread costs beside it';
@@ -156,6 +156,22 @@ is scalar(grep { $_->{idle_kib} > 4 && $_->{idle_kib} < 200 } @threads), 2, 'a t
 like slurp("$held/report.md"), qr/^An idle connection takes this much memory, where the most of them were held: .*\*\*thread\*\* [\d.]+ KiB \(60 held\)/m, 'the abstract says so';
 like slurp("$held/report.md"), qr/\A.*?^!\[Memory of an idle connection/ms, 'and shows it';
 like $run->{out}, qr/^ *Memory of an idle connection$/m, 'as the terminal does';
+
+# A server's memory is its own: that others run the same program, and share the pages of its file, does not change it.
+sub started () {
+    my $pid = open my $out, '-|', "$top/iterative_server", '--bind', '127.0.0.1', 0 or die "iterative_server: $!\n";
+    readline $out;
+    return [$pid, $out];
+}
+sub memory_of ($server) { return run_command("$top/collect/launch", 'memory', '--server', $server->[0])->{out} + 0 }
+
+my @same = started();
+my $alone = memory_of($same[0]);
+push @same, started() for 1 .. 3;
+cmp_ok $alone, '>', 0, 'memory of a server';
+cmp_ok memory_of($same[0]), '>=', $alone, 'memory of a server: no less where others run the same program';
+kill KILL => map { $_->[0] } @same;
+close $_->[1] for @same;
 
 $run = run_command("$top/collect/bench.sh", '--subjects', 'epoll,pool,floor-one', '--growth', '1,5', qw(--rounds 1 --requests 50 --keep-rounds 0 --tls-rounds 1 --growth-rounds 1 --idle 20));
 is $run->{status}, 0, 'make bench' or diag($run->{err});

@@ -10,12 +10,14 @@ use Harness;
 my $data  = "$FindBin::Bin/../data";
 my $share = sanitized() ? 10 : 1;    # sanitized servers are slow: a part of the work does
 
-# Kilobytes that the server's processes take up, what they share counted once.
+# Kilobytes that the server's processes take up, what they share counted once; without pages of files, whose share changes when
+# another test runs the same program.
 sub proportional ($server) {
     my $sum = 0;
     for my $process (group_processes($server->pid)) {
         my $rollup = eval { slurp("/proc/$process->[0]/smaps_rollup") } // next;
-        $sum += $1 if $rollup =~ /^Pss: +(\d+) kB/m;
+        my %kilobytes = $rollup =~ /^(Pss\w*): +(\d+) kB/mg;
+        $sum += $kilobytes{Pss} - $kilobytes{Pss_File};
     }
     return $sum;
 }

@@ -36,8 +36,8 @@ sub table ($path) {
 
 # --- The crowd -----------------------------------------------------------------------------------------------------
 
-# A crowd that lives a second: what it said.
-sub crowd (@arguments) { return run_command("$top/collect/crowd", '--patience', 1, '--seconds', 2, @arguments) }
+# A crowd that lives some seconds: what it said.
+sub crowd (@arguments) { return run_command("$top/collect/crowd", '--patience', 2, '--seconds', 5, @arguments) }
 
 my $port = started('epoll_server', '--idle-timeout', 60);
 is crowd('idle', 300, $port, '/small.txt')->{out}, "ready 300 300\nend 300 0 0 0\n", 'crowd: a server that can hold 300 does';
@@ -81,7 +81,9 @@ for my $server (map { s{.*/}{}r } glob "$top/build/crash/*_server") {
 }
 my %outcome;
 for my $model (qw(fork prefork epoll thread pool iterative)) {
-    my $outcome = witness('--requests', 300, '--concurrency', 4, '--fault', '/crash', '--patience', 300,
+    # How long it takes to come back is the machine's affair; who is gone for good is not waited for as long.
+    my $patience = $model =~ /fork|epoll/ ? 60_000 : 300;
+    my $outcome = witness('--requests', 300, '--concurrency', 4, '--fault', '/crash', '--patience', $patience, '--seconds', 90,
         started("build/crash/${model}_server"), '/small.txt');
     is $outcome->{status}, 0, "$model: the fault happens" or diag($outcome->{err});
     if ($model =~ /fork|epoll/) {

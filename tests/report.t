@@ -135,6 +135,8 @@ my @expected = (
     [['--kind', 'persistent', '--blocks', 8], 'R3.3', 'does not hold', 'fork is not ahead of apache at two calls'],
     (map { [['--kind', 'protocols', '--blocks', 9], @$_] } ['R3.1', 'holds', 'simple ahead of apache'], ['R3.2', 'holds', 'nothing to gain with one call'],
         ['R3.3', 'holds', 'persistent ahead of apache'], ['R3.4', 'does not hold', 'nor slow at five calls'], ['R3.5', 'holds', 'a thread for each connection']),
+    (map { [['--kind', 'protocols', '--blocks', 9, '--first', 3], @$_] } ['R3.1', 'holds', 'three blocks with many connections'],
+        ['R3.2', 'cannot tell', 'three blocks with many connections decide nothing so small']),
     (map { [['--kind', 'https', '--blocks', 9], @$_] } ['R4.1', 'holds', '15 times'], ['R4.2', 'holds', 'as many requests as one likes'],
         ['TLS.1', 'holds', 'the event loop takes less than nginx'], ['TLS.2', 'holds', 'the thread little more'], ['TLS.3', 'holds', 'resumed, P-256, RSA']),
     (map { [['--kind', 'udp', '--blocks', 9], @$_] } ['U1', 'holds', 'UDP takes less'], ['U2', 'does not hold', 'some is lost']),
@@ -162,6 +164,15 @@ for my $case (@expected) {
     }
     is(verdict($made{$key}, $claim), $verdict, "$claim: $name: $verdict");
 }
+
+# Each number of connections has a part of its own, and that says of how many blocks it is.
+sub parts_of {
+    my ($key, $claim) = @_;
+    return join '; ', map { ($_->{tested} =~ /([\d,]+ connections)/ ? $1 : 'all') . " $_->{blocks}" }
+        grep { $_->{claim} eq $claim && $_->{part} =~ /^\d/ } table("$made{$key}/claims.tsv");
+}
+is(parts_of('--kind protocols --blocks 9 --first 3', $_), '10,000 connections 9; 100,000 connections 3', "$_: 10,000 connections and 100,000") for qw(R3.1 R3.2 R3.3 R3.4);
+is(parts_of('--kind https --blocks 9', 'R4.1'), '10,000 connections 9; 10,000 connections 9', 'R4.1: of those that were asked by HTTPS with that key');
 
 sub cause {
     my ($key, $claim) = @_;

@@ -45,7 +45,7 @@ sub ask ($client) {
     $client->{out} = request(GET => $client->{kind} eq 'download' ? '/big.bin' : '/small.txt',
         $client->{kind} eq 'hasty' ? (Connection => 'close') : ());
     $client->{in}    = '';
-    $client->{asked} = 0;
+    $client->{asked} = $client->{needed} = 0;
 }
 
 sub finish ($client, $why) {
@@ -89,9 +89,12 @@ sub readable ($client) {
         return if !defined $count && ($! == EAGAIN || $! == EINTR);
         return ended($client, defined $count ? 'end' : "$!");
     }
+    # A long body is not looked at again before it can be whole.
+    return if length $client->{in} < ($client->{needed} // 0);
     my ($head) = $client->{in} =~ /\A(.*?\r\n\r\n)/s or return;
     my ($length) = $head =~ /^Content-Length: (\d+)\r$/mi or die "no length in '$head'";
-    return if length $client->{in} < length($head) + $length;
+    $client->{needed} = length($head) + $length;
+    return if length $client->{in} < $client->{needed};
     $client->{bad}++ if $head !~ m{\AHTTP/1\.1 200 } || length $client->{in} > length($head) + $length;
     $client->{replies}++;
     $client->{asked} = 0;
@@ -130,10 +133,12 @@ sub run_until ($crowd, $condition) {
 }
 
 each_server(sub ($model) {
+    # One after the other they must come to their end in the grace time, on a busy machine, too.
+    my $downloads = $model->{single} ? 2 : 10;
     for my $round (1 .. (sanitized() ? 1 : 3)) {
         my $server = start_server(root => $root, options => [qw(--idle-timeout 60)]);
         my @busy      = map { client($server->port, 'busy') } 1 .. 32;
-        my @downloads = map { client($server->port, 'download') } 1 .. 10;
+        my @downloads = map { client($server->port, 'download') } 1 .. $downloads;
         my @hasty     = map { client($server->port, 'hasty') } 1 .. 8;
         $_->{hold} = 1 for @downloads;
         my @crowd = (@busy, @downloads, @hasty);
@@ -152,11 +157,11 @@ each_server(sub ($model) {
         my $replies = 0;
         $replies += $_->{replies} for @crowd;
         my @lost = grep { $_->{lost} } @crowd;
-        is scalar(@lost), 0, "round $round: SIGTERM with 70 clients, $replies replies: none is lost"
+        is scalar(@lost), 0, "round $round: SIGTERM with @{[ scalar @crowd ]} clients, $replies replies: none is lost"
             or diag(join "\n", map { "$_->{kind}: $_->{over}" } @lost);
         is scalar(grep { !$_->{over} } @crowd), 0, "round $round: all clients come to an end";
         is scalar(grep { $_->{bad} } @crowd), 0, "round $round: and each reply is right";
-        is scalar(grep { $_->{replies} == 1 } @downloads), 10, "round $round: all downloads are finished";
+        is scalar(grep { $_->{replies} == 1 } @downloads), $downloads, "round $round: all downloads are finished";
         is scalar(grep { $_->{replies} == 1 } @late), 20, "round $round: what stood in the queue is answered";
         is scalar(grep { $_->{over} eq 'done' } @busy), 32,
             "round $round: each keep-alive client was told Connection: close";
@@ -233,12 +238,13 @@ each_server(sub ($model) {
         $stalled = $server->connect;
         $stalled->send(request(GET => '/sparse.bin'));
         $stalled->fill($PATIENCE);
+        my $patient = stalled_stop();
         $server->signal('TERM');
         until_true(sub { !$server->pending_signals });
         ok $server->alive, "it waits for the client at first ($signal)";
-        my $from = now();
         $server->stop(signal => $signal, name => "a second signal ends it ($signal)");
-        cmp_ok now() - $from, '<', 4, "before the grace time is over ($signal)";
+        ok $patient->alive, "before the grace time of another one is over ($signal)";
+        $patient->discard;
         $stalled->close;
     }
 });

@@ -267,6 +267,45 @@ is join("\n", map { disagreements($_, $raw{ $_->{run} } // '') } table("$broken/
 cmp_ok -s "$broken/index.html" // 0, '>', 1000, 'resume: it ends with the report';
 nothing_left('resume');
 
+# --- What takes long is in the first blocks alone --------------------------------------------------------------------
+
+# The plan of these lines: of each block how many runs with how many requests, as "10 10 100", and its numbers in order.
+sub plan_of (@lines) {
+    spit("$scratch/blocks", join "\n", 'servers: fork thread', 'files: small.txt', 'concurrency: 1', 'repetitions: 4', 'seed: 5', @lines, '');
+    my $made = run_command('awk', '-f', "$top/collect/plan.awk", "$scratch/blocks");
+    return $made if $made->{status};
+    my (undef, @planned) = map { [split /\t/] } split /\n/, $made->{out};
+    my %block;
+    push @{ $block{ $_->[1] } }, $_ for @planned;
+    return join ' | ', map {
+        my @runs = @{ $block{$_} };
+        join(' ', sort { $a <=> $b } map { $_->[6] } @runs) . (join(' ', map { $_->[2] } @runs) eq join(' ', 1 .. @runs) ? '' : ' out of order')
+    } sort keys %block;
+}
+
+is plan_of('requests: 10 100', 'blocks: requests=100 => 2'), '10 10 100 100 | 10 10 100 100 | 10 10 | 10 10', 'blocks: in the first alone';
+is plan_of('requests: 10 100', 'blocks: requests=100 server=fork => 1'), '10 10 100 100 | 10 10 100 | 10 10 100 | 10 10 100', 'blocks: by two conditions';
+is plan_of('requests: 10 100', 'blocks: requests=100 => 9'), join(' | ', ('10 10 100 100') x 4), 'blocks: no more than there are';
+is plan_of('requests: 10 100', 'blocks: requests=100 => 3', 'blocks: requests=10|100 => 2', 'blocks: server=none => 1'), '10 10 100 100 | 10 10 100 100', 'blocks: the fewest count';
+is plan_of('requests: 10', 'scheme: http https', 'certificate: p256 rsa2048', 'blocks: certificate=rsa2048 => 1'),
+    '10 10 10 10 10 10 | ' . join(' | ', ('10 10 10 10') x 3), 'blocks: what has no certificate is in all';
+for my $wrong ('requests=100', 'requests=100 =>', 'requests=100 => 0', 'requests=100 => two', '=> 2', 'request=100 => 2') {
+    like plan_of('requests: 10 100', "blocks: $wrong")->{err}, qr/\Astudy: blocks: [^\n]+\n\z/, "blocks: `$wrong` is none";
+}
+
+# The same study interrupted, and finished: the longer runs are not in the last block, and the report says of how many each figure is.
+spit("$scratch/longer", "servers: fork thread\nfiles: small.txt\nconcurrency: 1\nrequests: 20 60\nrepetitions: 5\nblocks: requests=60 => 2\n");
+my $longer = "$scratch/longer.results";
+$status = interrupt(begin('--output', $longer, '--seed', 3, "$scratch/longer"), $longer, 2, 'INT');
+is $status, 130 << 8, 'blocks: interrupted' or diag(slurp("$scratch/begun.out"));
+$run = dcollect('--resume', $longer);
+is $run->{status}, 0, 'blocks: resumed' or diag($run->{err});
+follows_plan($longer, 'blocks');
+is join(' ', map { "$_->{server} $_->{requests} $_->{n}" } table("$longer/summary.tsv")), 'fork 20 5 fork 60 2 thread 20 5 thread 60 2', 'blocks: of so many runs is each cell';
+is join(' ', map { "$_->{requests} $_->{blocks}" } grep { $_->{measure} eq 'rps' } table("$longer/comparisons.tsv")), '20 5 60 2 * 2 * 2',
+    'blocks: what averages over both takes the blocks that hold both';
+like slurp("$longer/report.md"), qr/makes? 4 cells; each was run 5 times, but those with 60 requests 2 times, 14 runs in all\./, 'blocks: the report says so';
+
 # --- Runs that do not count ----------------------------------------------------------------------------------------
 
 # A server that answers everything but absent.txt with a body of its own. With `life` its first start ends by SIGKILL after so
@@ -419,6 +458,27 @@ else {
         nothing_left("link, SIG$signal");
         is network(), $before, "link, SIG$signal: nor a device or a namespace";
     }
+
+    # More ports for clients: where root may make a namespace; else those of the machine, and it is said.
+    my $ports = "$scratch/ports";
+    spit("$scratch/wide", "servers: fork\nfiles: small.txt\nconcurrency: 1\nrequests: 30\nrepetitions: 1\nclient-ports: 20000-60000\n");
+    $run = dcollect('--output', $ports, "$scratch/wide");
+    is $run->{status}, 0, 'ports: status' or diag($run->{err});
+    is join(' ', map { $_->{valid} } table("$ports/runs.tsv")), 'yes', 'ports: the run is valid';
+    my ($told) = slurp("$ports/machine.tsv") =~ /^client_ports\t(\d+ to \d+)$/m;
+    if ($run->{err} =~ /clients cannot have the ports 20000-60000 here/) {
+        is $told, slurp('/proc/sys/net/ipv4/ip_local_port_range') =~ s/\s+(\d+)\s*\z/ to $1/r, 'ports: those of the machine';
+        like slurp("$ports/report.md"), qr/Clients took the ports \Q$told\E, those of the machine, though the study asks for 20000-60000\./, 'ports: the report says so';
+    }
+    else {
+        is $told, '20000 to 60000', 'ports: as the study asks';
+        like slurp("$ports/report.md"), qr/Clients took the ports 20000 to 60000, more than/, 'ports: the report says so';
+    }
+    nothing_left('ports');
+    is network(), $before, 'ports: nor a device or a namespace';
+}
+for my $wrong ('80-60000', '2000', '5000-4000', '1024-70000', 'all') {
+    like plan_of("client-ports: $wrong")->{err}, qr/\Astudy: client-ports: `\Q$wrong\E` is no range within 1024-65535\n\z/, "client-ports: `$wrong` is none";
 }
 
 # --- What the other load generators print ----------------------------------------------------------------------------

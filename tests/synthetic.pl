@@ -1,19 +1,20 @@
 #!/usr/bin/perl
 # synthetic.pl: makes a results folder with invented runs, to test the analysis with data whose truth is known.
 #
-# usage:    tests/synthetic.pl [--kind KIND] [--seed N] [--blocks N] [--concurrency N] [--slow F] [--invalid N] DIR
+# usage:    tests/synthetic.pl [--kind KIND] [--seed N] [--blocks N] [--concurrency N] [--slow F] [--invalid N] [--first N] DIR
 # example:  tests/synthetic.pl --kind same-server --slow 0.97 /tmp/folder
 #
 # Kinds: fork-vs-thread, table1, processors, same-server, requests, persistent, mistakes, designs, proxy, download, protocols, https,
-# udp: the factors of the study of that name; classroom-proxy and classroom-download: what a report found in its place. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs. Times, CPU and memory
+# udp: the factors of the study of that name; classroom-proxy and classroom-download: what a report found in its place. --slow F multiplies the requests/s of the last server by F; --invalid N spoils N runs; --first N has what takes 100,000 requests
+# in the first N blocks alone. Times, CPU and memory
 # follow from simple models with log-normal noise; the same seed makes the same folder.
 use strict;
 use warnings;
 use Getopt::Long;
 
-my ($kind, $seed, $blocks, $top, $slow, $invalid) = ('fork-vs-thread', 1, 32, 30, 1, 0);
+my ($kind, $seed, $blocks, $top, $slow, $invalid, $first) = ('fork-vs-thread', 1, 32, 30, 1, 0, 0);
 GetOptions('kind=s' => \$kind, 'seed=i' => \$seed, 'blocks=i' => \$blocks, 'concurrency=i' => \$top,
-    'slow=f' => \$slow, 'invalid=i' => \$invalid) and @ARGV == 1 or die "usage: see the head of $0\n";
+    'slow=f' => \$slow, 'invalid=i' => \$invalid, 'first=i' => \$first) and @ARGV == 1 or die "usage: see the head of $0\n";
 my $folder = shift;
 srand $seed;
 
@@ -43,11 +44,11 @@ my %studies = (
             return $cell->{load} eq 'ab' ? $cell->{calls} == 1 : $cell->{concurrency} == 1;
         }},
 );
-$studies{protocols} = {title => 'Protocols', source => 'performance testing report', claims => 'R3.1 R3.2 R3.3 R3.4 R3.5', parts => 'one',
+$studies{protocols} = {title => 'Protocols', source => 'performance testing report', claims => 'R3.1 R3.2 R3.3 R3.4 R3.5', parts => 'requests',
     server => [(map { my $model = $_; map { "$model+protocol=$_" } qw(simple persistent pipelined) } qw(iterative thread fork)), 'apache-prefork', 'apache-event'],
     baseline => 'apache-prefork', concurrency => [1], requests => [10000, 100000], calls => [1, 2, 5], load => ['httperf'], file => ['small.txt'],
     where => sub { ($_[0]{server} !~ /simple/ || $_[0]{calls} == 1) && ($_[0]{requests} == 10000 || $_[0]{server} =~ /iterative|thread.*pipe|prefork/) }};
-$studies{https} = {title => 'TLS', source => 'IERG 4180', claims => 'R4.1 R4.2 TLS.1 TLS.2 TLS.3', parts => 'load', figure => 'ways',
+$studies{https} = {title => 'TLS', source => 'IERG 4180', claims => 'R4.1 R4.2 TLS.1 TLS.2 TLS.3', parts => 'load requests', figure => 'ways',
     server => [qw(fork thread epoll nginx)], concurrency => [1, 10], requests => [2000, 10000, 100000], file => ['small.txt'], load => ['httperf', 'witness'],
     scheme => ['http', 'https'], certificate => ['-', 'p256', 'rsa2048'], sessions => ['-', 'new', 'resumed'],
     where => sub {
@@ -100,6 +101,7 @@ open my $out, '>', "$folder/study.txt" or die "$folder/study.txt: $!\n";
 print $out "# invented data\nname: $kind\ntitle: $study->{title}\nquestion: ", $study->{question} // 'What is faster?', "\nsource: $study->{source}\nservers: $servers\n",
     "files: @{$factor{file}}\nconcurrency: @{$factor{concurrency}}\nrequests: @{$factor{requests}}\nrepetitions: $blocks\n",
     'baseline: ', $study->{baseline} // $factor{server}[0], "\nclaims: $study->{claims}\n", (map { $study->{$_} ? "$_: $study->{$_}\n" : () } qw(parts figure)),
+    ($first ? "blocks: requests=100000 => $first\n" : ()),
     map { "theirs: $_\n" } @{ $study->{theirs} // [] };
 close $out;
 open $out, '>', "$folder/machine.tsv" or die "$folder/machine.tsv: $!\n";
@@ -116,7 +118,7 @@ print $runs join("\t", @planned, @measured), "\n";
 my ($run, $clock) = (0, 0);
 for my $block (1 .. $blocks) {
     my $weather = noise(0.02);
-    my @order = @cells;
+    my @order = grep { !$first || $block <= $first || $_->{requests} < 100000 } @cells;
     for my $i (reverse 1 .. $#order) { my $j = int rand($i + 1); @order[$i, $j] = @order[$j, $i] }
     my $order = 0;
     for my $cell (@order) {
@@ -140,6 +142,7 @@ for my $block (1 .. $blocks) {
         $rps = $design->[2] * $x / ($x + 0.8) if $design;
         $rps = {iterative => 9000, thread => 8000, fork => 3000, apache => 6000}->{$server =~ s/\W.*//r} * (0.5 + 0.5 * $cell->{calls})
             if $kind eq 'protocols';
+        $rps *= 0.95 if $kind eq 'protocols' && $server =~ /=p/;
         my $tls = $cell->{scheme} ne 'https' ? 1 : ($cell->{certificate} eq 'p256' ? 12 : 15) * ($cell->{sessions} eq 'new' ? 1 : 0.7) * ($server eq 'nginx' ? 1.1 : 1);
         $rps /= $tls;
         $rps *= 1.2 if $cell->{scheme} eq 'udp';

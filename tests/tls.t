@@ -4,7 +4,10 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Origin;
+use POSIX ();
 
+my $origin = Origin->new;
 my $place  = scratch();
 my $serial = 0;
 
@@ -42,7 +45,57 @@ sub serial_of ($server) {
 }
 
 sub curl ($server, $name, @arguments) {
-    return run_command(qw(curl --silent --show-error --max-time 30 --noproxy *), '--cacert', "$place/$name.pem", @arguments);
+    return run_command(qw(curl --silent --show-error --max-time 120 --noproxy *), '--cacert', "$place/$name.pem", @arguments);
+}
+
+# A client that shakes hands, and whose last words then all go to the server at once: these, and by TLS that it sends
+# no more. If that is to be `cut` it has only the words to say, and what ends is its TCP; `changed`, it comes when /secret
+# was asked for, and a bit of it is another one. What the server said after that.
+sub hasty_client ($server, $end, $words, @options) {
+    my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 1) or die "listen: $@\n";
+    pipe my $from, my $to or die "pipe: $!\n";
+    my $said = File::Temp->new;
+    my $pid = fork // die "fork: $!\n";
+    if ($pid == 0) {
+        open STDIN,  '<&', $from;
+        open STDOUT, '>&', $said;
+        open STDERR, '>&', $said;
+        close $to;
+        exec 'openssl', 's_client', @options, '-connect', '127.0.0.1:' . $listener->sockport;
+    }
+    close $from;
+    my $near = $listener->accept;
+    my $far  = $server->connect;
+    my $pass = sub ($from_near, $bytes) { $from_near ? $far->send($bytes) : syswrite $near, $bytes };
+    until_true(sub {
+        for my $end (IO::Select->new($near, $far->{socket})->can_read(0.1)) {
+            my $bytes;
+            $pass->($end == $near, $bytes) if sysread $end, $bytes, 65536;
+        }
+        return slurp($said->filename) =~ /^SSL handshake has/m;
+    });
+    syswrite $to, $words;
+    close $to;
+    my $last = '';
+    1 while sysread $near, $last, 65536, length $last;
+    close $near;
+    waitpid $pid, 0;
+    my @records = records_of($last);
+    pop @records if $end eq 'cut';
+    my $changed = $end eq 'changed' ? pop(@records) ^. ("\0" x 5 . "\1") : '';
+    $far->send(join '', @records);
+    until_true(sub { $origin->count('/secret') }) if $changed;
+    $far->send($changed);
+    $far->finish if $end eq 'cut';
+    $far->drain;
+    return $far;
+}
+
+# The records that something is made of.
+sub records_of ($bytes) {
+    my @records;
+    push @records, substr $bytes, 0, 5 + unpack('x3 n', $bytes), '' while length $bytes >= 5;
+    return (@records, $bytes eq '' ? () : $bytes);
 }
 
 # The first bytes that a TLS client sends.
@@ -123,6 +176,34 @@ each_server(sub ($model) {
         'TLS 1.3: a session that goes on has a ticket for the next time';
     unlike client($server, "R\n$last", '-tls1_2', '-no_ign_eof'), qr/^HTTP\/1\.1 200/m, 'renegotiation is not done';
 
+    # A client that sends no more
+    my $patient = start_server(root => $root, options => [tls_options('first'), @crew, '--idle-timeout', 3600]);
+    for my $version ('-tls1_2', '-tls1_3') {
+        for my $end ('said', 'cut') {
+            my $name = "$version, a request with " . ($end eq 'cut' ? 'the end of TCP' : 'a close_notify') . ' behind it';
+            my $far = hasty_client($patient, $end, request(GET => '/small.txt'), $version);
+            ok $far->{ended} && !$far->{failure}, "$name: the connection ends";
+            cmp_ok length $far->pending, '>', 1000, "$name: with the document";
+            my ($last_kind) = unpack 'C', (records_of($far->pending))[-1];
+            is $last_kind, 21, "$name: and a close_notify" if $version eq '-tls1_2';    # later ones hide what they are
+        }
+    }
+    $patient->stop;
+
+    # A proxy
+    my $proxy = start_server(options => [tls_options('first'), @crew, qw(--service proxy --no-cache)]);
+    my $target = '127.0.0.1:' . $origin->port;
+    $origin->play('/through', reply(200, $large));
+    $origin->play('/secret', [\'secret', reply(200, 'secret')->[0]]);
+    for my $way ([], ['--proxytunnel']) {
+        my $run = run_command(qw(curl --silent --show-error --max-time 120 --proxy), $proxy->url, '--proxy-cacert', "$place/first.pem", @$way, $origin->url('/through'));
+        ok $run->{out} eq $large, "through a proxy by TLS (@$way)" or diag($run->{err});
+    }
+    my $tapped = hasty_client($proxy, 'changed', request(CONNECT => $target, Host => $target) . request(GET => '/secret'), '-tls1_3');
+    ok $tapped->{ended}, 'a tunnel ends when a record was changed on its way: nothing goes on without TLS';
+    $origin->open_gate('secret');
+    $proxy->stop(warnings => qr/limit of \d+ descriptors/);
+
     # What is no TLS
     my $plain = $server->get('/small.txt');
     is $plain->{status}, 400, 'plain HTTP: 400';
@@ -187,15 +268,14 @@ each_server(sub ($model) {
 
     # Time
     $server = start_server(root => $root, options => [tls_options('first'), '--request-timeout', 1, '--write-timeout', 1, '--idle-timeout', 1, '--stats', "$place/stats", @crew]);
-    my $begin = now();
     my $slow = $server->connect;
     my $sent = 0;
     until_true(sub {
-        $slow->send(substr $hello, $sent++, 1) if $sent < 200;
+        $slow->send(substr $hello, $sent++, 1) if $sent < length($hello) - 1;
         return !$slow->open;
     });
     ok $slow->{ended} && !$slow->{failure}, 'a hello byte by byte: cut off';
-    cmp_ok now() - $begin, '<', 10, 'a hello byte by byte: at the deadline';
+    cmp_ok $sent, '<', length($hello) - 1, 'a hello byte by byte: at the deadline, which the bytes do not move';
     my $silent = $server->connect;
     if (!$model->{single}) {
         is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a client that says nothing keeps nobody waiting';
@@ -247,7 +327,9 @@ each_server(sub ($model) {
     make_certificate('weak', qw(-newkey rsa:1024));
     make_certificate('other');
     spit("$place/nonsense", "nonsense\n");
+    POSIX::mkfifo("$place/pipe", 0600) if !-e "$place/pipe";
     my @wrong = (
+        ['a pipe that nobody writes to',    "$place/first.pem", "$place/pipe", qr/holds no private key/],
         ['a certificate that is not there', "$place/none", "$place/first.key", qr/cannot read the certificate .*none': No such file/],
         ['a key that is not there',         "$place/first.pem", "$place/none", qr/cannot read the key .*none': No such file/],
         ['a directory',                     "$place/first.pem", "$place", qr/cannot read the key .*Is a directory/],

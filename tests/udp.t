@@ -56,6 +56,10 @@ my @malformed = (
     ['a line of DNS',                      pack('n6', 7, 256, 1, 0, 0, 0) . "\7example\3com\0" . pack('n2', 255, 1)],
     ['a ClientHello',                      "\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" . 'r' x 160],
     ['a head that is cut in 32 KiB',       "GET /small.txt HTTP/1.1\r\nHost: x\r\nX: " . 'y' x 20_000],
+    ['letters, more than a request line',  'x' x 9000],
+    ['words, more than a request line',    'hello there ' x 1000],
+    ['a reply with a head of 33 KiB',      "HTTP/1.1 200 OK\r\nX: " . 'y' x 33_000],
+    ['a reply with many fields',           "HTTP/1.1 200 OK\r\n" . ('X: ' . 'y' x 900 . "\r\n") x 40 . "\r\n"],
     ['one byte more than is received',     request(POST => '/small.txt', 'Content-Length' => 64_930, body => 'x' x 64_930)],
     ['the largest that there can be',      request(POST => '/small.txt', 'Content-Length' => 65_400, body => 'x' x 65_400)],
 );

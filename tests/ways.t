@@ -35,7 +35,7 @@ sub table ($path) {
 }
 
 # Answers small.txt by TCP and by UDP, by UDP in the way that the path names: of every tenth request the reply is left out, comes
-# too late, is short, is cut, or is an error page.
+# too late, is short, is cut, is none or of another protocol, or is an error page.
 my $fake = "$scratch/fake/thread_server";
 make_path("$scratch/fake");
 spit($fake, <<'END');
@@ -67,7 +67,8 @@ while (1) {
         next if $tenth eq 'lost';
         sleep 0.1 if $tenth eq 'late';
         my $reply = $tenth eq 'error' ? reply('404 Not Found', 1000) : reply('200 OK', $tenth eq 'short' ? 999 : 1000);
-        send $datagrams, $tenth eq 'cut' ? substr($reply, 0, -1) : $tenth eq 'none' ? 'x' : $reply, 0, $peer;
+        send $datagrams, $tenth eq 'cut' ? substr($reply, 0, -1) : $tenth eq 'none' ? 'x' :
+            $tenth eq 'foreign' ? $reply =~ s/HTTP/ICAP/r : $reply, 0, $peer;
     }
 }
 END
@@ -92,22 +93,22 @@ is $seen->{fields}, 1 + @names, 'udp: the line has all its fields';
 is_deeply counts($seen), [0, 50, 0, 0, 0, 0, 1000, '-', 0, 0, '-'], 'udp: all is well';
 is $seen->{bytes}, 50 * length("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" . 'x' x 1000), 'udp: bytes, heads and all';
 ok $seen->{min} > 0 && $seen->{min} <= $seen->{p50} && $seen->{p50} <= $seen->{p90} && $seen->{p90} <= $seen->{p95} && $seen->{p95} <= $seen->{p99}
-    && $seen->{p99} <= $seen->{max} && $seen->{max} < 200, 'udp: times, in their order' or diag($seen->{out});
+    && $seen->{p99} <= $seen->{max} && $seen->{max} < 5000, 'udp: times, in their order' or diag($seen->{out});
 like $seen->{min}, qr/\A\d+\.\d{3}\z/, 'udp: times in microseconds';
 
-$seen = witness('--udp', '--requests', 40, '--timeout', 60, $port, '/lost');
+$seen = witness('--udp', '--requests', 40, '--timeout', 250, $port, '/lost');
 is $seen->{complete}, 40, 'udp: what is lost is asked again';
 cmp_ok $seen->{lost}, '>=', 3, 'udp: and counted';
-cmp_ok $seen->{lost}, '<=', 5, 'udp: each once';
-cmp_ok $seen->{max}, '>=', 59, 'udp: its time counts from the first try on';
-cmp_ok $seen->{p50}, '<', 59, 'udp: the others do not wait for it';
+cmp_ok $seen->{lost}, '<=', 20, 'udp: and no others, but what a busy machine keeps for so long';
+cmp_ok $seen->{max}, '>=', 249, 'udp: its time counts from the first try on';
+cmp_ok $seen->{p50}, '<', 249, 'udp: the others do not wait for it';
 $seen = witness('--udp', '--requests', 12, '--timeout', 40, $port, '/late');
 ok $seen->{complete} == 12 && $seen->{lost} >= 1 && $seen->{wrong} == 0, 'udp: a reply that is late is not taken for that to the next try' or diag($seen->{out});
-is witness('--udp', '--requests', 50, $port, '/error')->{non2xx}, 5, 'udp: error pages are told';
-$seen = witness('--udp', '--requests', 50, $port, '/short');
+is witness('--udp', '--timeout', 5000, '--requests', 50, $port, '/error')->{non2xx}, 5, 'udp: error pages are told';
+$seen = witness('--udp', '--timeout', 5000, '--requests', 50, $port, '/short');
 is_deeply [@$seen{qw(complete wrong)}], [50, 10], 'udp: a reply of another length than the one before is wrong';
-for my $way (qw(cut none)) {
-    $seen = witness('--udp', '--requests', 45, $port, "/$way");
+for my $way (qw(cut none foreign)) {
+    $seen = witness('--udp', '--timeout', 5000, '--requests', 45, $port, "/$way");
     is_deeply [@$seen{qw(complete wrong)}], [45, $seen->{lost}], "udp: wrong, and asked again: $way";
     cmp_ok $seen->{wrong}, '>=', 4, "udp: each of them: $way";
 }
@@ -131,6 +132,7 @@ $seen = witness('--tls', 'new', '--requests', 5, '--seconds', 1, $port, '/small.
 is_deeply [@$seen{qw(status complete unanswered)}], [0, 0, 1], 'tls: the server speaks none, and it ends';
 
 for my $case ([['--udp', '--tls', 'new'], qr/--udp and --tls/], [['--tls', 'old'], qr/--tls is new or resumed, not 'old'/],
+    [['--fault', '/' . 'x' x 400], qr/a path has at most 400 bytes, not 401/],
     [['--timeout', 5], qr/--timeout is for --udp/], [['--udp', '--timeout', 0], qr/--timeout is a number from 1/]) {
     my $run = run_command("$top/collect/witness", @{ $case->[0] }, 1, '/');
     ok $run->{status} == 2 && $run->{err} =~ $case->[1] && $run->{out} eq '', "refused: witness @{ $case->[0] }" or diag($run->{err});
@@ -162,8 +164,8 @@ is_deeply \%cells, { map { $_ => 1 } 'httperf 200 http - -', 'httperf 500 http -
 is -e "$top/certificate/key.pem" ? slurp("$top/certificate/key.pem") : '', $own, 'https: the certificate of its user is not touched';
 like $report, qr/HTTPS, RSA-2048, new sessions: \*\*thread\*\* \d/, 'https: the abstract says what it costs';
 like $report, qr/httperf makes a new session for each connection/, 'https: the report says who resumes';
-ok -s "$folder/figures/small-part2-ways.svg", 'https: all ways in one figure';
-is slurp("$folder/figures/small-part2-ways.svg") =~ /RSA-2048, resumed sessions  thread/, 1, 'https: and each has its name';
+ok -s "$folder/figures/small-part3-ways.svg", 'https: all ways in one figure';
+like slurp("$folder/figures/small-part3-ways.svg"), qr/RSA-2048, resumed sessions  thread/, 'https: and each has its name';
 is scalar(grep { /^TLS\.3\t.*thread: / } split /\n/, slurp("$folder/claims.tsv")), 3, 'https: the claim is put to the server that is there';
 
 ($folder, $report, @rows) = measure('protocols', 0, '--servers', 'iterative+protocol=simple,iterative+protocol=persistent,thread+protocol=pipelined',

@@ -37,10 +37,10 @@ use Socket           qw(SOL_SOCKET SO_RCVBUF SHUT_WR);
 use Test::More       ();
 use Time::HiRes      ();
 
-our $PATIENCE = 60;
+our $PATIENCE = 240;
 
 our @EXPORT = qw(
-    each_server start_server run_command run_server build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server start_server stalled_stop run_command run_server build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -196,7 +196,7 @@ sub run_command (@command) {
     delete $running{$pid};
     return {
         hung   => !$ended,
-        status => $status >> 8,
+        status => $status & 127 ? 128 + ($status & 127) : $status >> 8,    # as a shell tells it: a number that is not 0
         signal => $status & 127,
         out    => slurp($out->filename),
         err    => slurp($err->filename),
@@ -328,6 +328,20 @@ sub start_server (%how) {
         or die "no URL in the ready line '$self->{ready}'\n";
     $self->{host} = $host =~ s/[\[\]]//gr;
     return $self;
+}
+
+# A server that was told to stop and waits for a client that does not read: what ends before this one has not waited
+# for the grace time.
+sub stalled_stop () {
+    my $root = tree('endless.bin' => '');
+    truncate "$root/endless.bin", 1 << 30 or die "truncate: $!";
+    my $server = start_server(root => $root, options => [qw(--write-timeout 600)]);
+    @$server{qw(tree client)} = ($root, $server->connect);
+    $server->{client}->send(request(GET => '/endless.bin'));
+    $server->{client}->fill($PATIENCE);
+    $server->signal('TERM');
+    until_true(sub { !$server->pending_signals });
+    return $server;
 }
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------
