@@ -141,8 +141,9 @@ load_programs() {
     for name in $(tr ',' ' ' <<<"$1"); do load_needs "$name"; done
 }
 
-# Prints the programs that the link of a study needs; fails where there can be none.
-link_programs() {
+# Prints the programs that the network of a study needs; fails where there can be no link. More ports are had where they can be.
+network_programs() {
+    if [[ $(study_key "$1" client-ports) && $EUID -eq 0 ]]; then echo ip:iproute2; fi
     if [[ ! $(study_key "$1" link) ]]; then return 0; fi
     # shellcheck source=collect/link.sh
     . "$project/collect/link.sh"
@@ -266,9 +267,9 @@ if [[ $resume ]]; then
     dir=${resume%/}
     if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then complain 2 "$dir holds no plan to go on with"; fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$dir/plan.tsv")")
-    link_needed=$(link_programs "$dir/study.txt")
+    network_needed=$(network_programs "$dir/study.txt")
     # shellcheck disable=SC2086 # a list
-    build "$dir/study.txt" "$dir/plan.tsv" "${programs[@]}" $link_needed
+    build "$dir/study.txt" "$dir/plan.tsv" "${programs[@]}" $network_needed
     echo "Going on with $dir" >&2
 else
     # ---- a new one ----
@@ -312,9 +313,9 @@ else
         make_plan
     fi
     mapfile -t programs < <(load_programs "$(awk -F '\t' 'NR > 1 && !seen[$14]++ { printf "%s ", $14 }' "$draft.plan")")
-    link_needed=$(link_programs "$draft")
+    network_needed=$(network_programs "$draft")
     # shellcheck disable=SC2086 # a list
-    build "$draft" "$draft.plan" "${programs[@]}" $link_needed
+    build "$draft" "$draft.plan" "${programs[@]}" $network_needed
 
     dir=${output:-results/$study/$(date +%Y%m%d-%H%M%S)}
     if [[ $dir != /* && ! $output ]]; then cd -- "$project"; fi

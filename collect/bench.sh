@@ -12,8 +12,8 @@
 # Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000 connections (or --requests, if that is
 # less), ten at once (--concurrency), on ours and on nginx.
 # Then how cost grows: the same CPU time at concurrency 1, 10, 100 and 1,000, and the memory of an idle keep-alive connection where
-# 100 and 1,000 of them are held (10,000 for event loops): the proportional set size of the server's processes beyond that of the
-# same server without a client, divided by the connections. A crew that serves one connection a worker gets as many workers as
+# 100 and 1,000 of them are held (10,000 for event loops): the proportional set size of the server's processes, without pages of files,
+# beyond that of the same server without a client, divided by the connections. A crew that serves one connection a worker gets as many workers as
 # it needs, whose memory then counts as that of their connections; who cannot hold so many has a dash.
 set -euo pipefail
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
@@ -303,7 +303,7 @@ if ((growth_rounds > 0)); then
             fi
         done
         echo
-        echo "How cost grows: KiB of memory (PSS) an idle connection, where so many are held, $growth_rounds rounds"
+        echo "How cost grows: KiB of memory (PSS without files) an idle connection, where so many are held, $growth_rounds rounds"
         growth_table idle "$idle"
     fi
 fi

@@ -65,6 +65,7 @@ function part_add(kind, tested, scale, rule, a, b) {
     part_estimate[parts] = test["estimate"]
     part_error[parts] = test["error"]
     part_df[parts] = test["df"]
+    part_blocks[parts] = test["df"] + 1
     part_verdict[parts] = ""
 }
 
@@ -75,6 +76,7 @@ function part_decided(kind, tested, found, verdict) {
     part_tested[parts] = tested
     part_found[parts] = found
     part_verdict[parts] = verdict
+    part_blocks[parts] = "-"
     part_rule[parts] = ""
 }
 
@@ -107,8 +109,8 @@ function combine(kind,    i, holds, fails, n) {
     return fails ? "does not hold" : holds == n ? "holds" : "cannot tell"
 }
 
-function print_row(part, kind, tested, found, low, high, verdict) {
-    printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", claim, claim_source, claim_quote, part, kind, tested, found, low, high, verdict
+function print_row(part, kind, tested, found, low, high, verdict, number) {
+    printf "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", claim, claim_source, claim_quote, part, kind, tested, found, low, high, verdict, number
 }
 
 function claim_end(    i, measured_parts, half, low, high, middle, verdict, kind) {
@@ -134,16 +136,16 @@ function claim_end(    i, measured_parts, half, low, high, middle, verdict, kind
     if (verdict == "") {
         kind = "claim"
         verdict = "cannot tell"
-        print_row("all", kind, "nothing", parts_missing == "" ? "this study has no data for it" : parts_missing, "-", "-", verdict)
+        print_row("all", kind, "nothing", parts_missing == "" ? "this study has no data for it" : parts_missing, "-", "-", verdict, "-")
         parts_missing = ""
         return
     }
-    print_row("all", kind, claim_mode == "any" ? "one of the parts is enough" : "all parts are needed", "", "-", "-", verdict)
+    print_row("all", kind, claim_mode == "any" ? "one of the parts is enough" : "all parts are needed", "", "-", "-", verdict, "-")
     if (kind == "claim" && combine("reading") != "")
-        print_row("cause", "reading", "the supposed cause", "", "-", "-", combine("reading"))
+        print_row("cause", "reading", "the supposed cause", "", "-", "-", combine("reading"), "-")
     for (i = 1; i <= parts; i++)
         print_row(i, part_kind[i], part_tested[i] (part_rule[i] == "" ? "" : ": " rule_text(part_rule[i], part_a[i], part_b[i], part_scale[i])),
-            part_found[i], part_low[i], part_high[i], part_verdict[i])
+            part_found[i], part_low[i], part_high[i], part_verdict[i], part_blocks[i])
 }
 
 # Tests server a against server b over the picked cells and adds the part.
@@ -197,9 +199,9 @@ function cell_like_any(c, name,    i, k) {
 
 # The change of a measure of a server from the first to the last run of a block, beside what the cells explain, into
 # slopes[block]: in each block a line through the deviations from the cells' means (of logarithms).
-function block_slopes(server, measure, slopes,    c, b, v, mean, count, points, px, py, i, runs_in_block, line) {
+function block_slopes(server, measure, slopes,    c, b, v, mean, count, points, px, py, i, runs_in, line) {
     split("", slopes)
-    for (i = 1; i <= run_count; i++) if (run[i, "order"] > runs_in_block) runs_in_block = run[i, "order"] + 0
+    for (i = 1; i <= run_count; i++) if (run[i, "order"] + 0 > runs_in[run[i, "block"]]) runs_in[run[i, "block"]] = run[i, "order"] + 0
     for (c = 1; c <= cell_count; c++) {
         if (cell[c, "server"] != server) continue
         for (b = 1; b <= blocks; b++) if ((v = measured(c, b, measure)) != "") { mean[c] += log(v); count[c]++ }
@@ -208,7 +210,7 @@ function block_slopes(server, measure, slopes,    c, b, v, mean, count, points, 
         points = 0
         for (c = 1; c <= cell_count; c++) {
             if (cell[c, "server"] != server || count[c] < 2 || (v = measured(c, b, measure)) == "") continue
-            px[++points] = run[run_at[c, b], "order"] / runs_in_block
+            px[++points] = run[run_at[c, b], "order"] / runs_in[b]
             py[points] = log(v) - mean[c] / count[c]
         }
         if (points < 4) continue
@@ -512,7 +514,7 @@ BEGIN {
     study_load(dir "/study.txt")
     wording_read(here "/claims.txt")
     runs_load("-")
-    print "claim\tsource\tquote\tpart\tkind\ttested\tfound\tlow\thigh\tverdict"
+    print "claim\tsource\tquote\tpart\tkind\ttested\tfound\tlow\thigh\tverdict\tblocks"
     wanted_count = split_claims(wanted)
     for (w = 1; w <= wanted_count; w++) {
         id = wanted[w]

@@ -20,12 +20,15 @@ function contrast_add(c, weight) {
 
 # Tests the contrast of a measure into out: as t_test, and blocks, ratio, ratio_low, ratio_high. Returns whether it could:
 # every cell needs two blocks. A pair counts the blocks that hold both; in larger contrasts a cell that has no
-# valid run in a block contributes its own mean there.
-function contrast_test(measure, out,    i, b, v, n, have, mean, value, estimate, effect, pairs, sum, squares) {
+# valid run in a block contributes its own mean there. Where some cells are in the first blocks alone, nothing else counts: in blocks
+# without them their spread would be missing, and the interval too narrow.
+function contrast_test(measure, out,    i, b, v, n, have, mean, value, estimate, effect, pairs, sum, squares, last) {
     split("", out)
     out["blocks"] = 0
     if (!contrast_size) return 0
-    for (b = 1; b <= blocks; b++) {
+    last = blocks
+    for (i = 1; i <= contrast_size; i++) if (in_first_blocks(contrast_cell[i]) && last_block[contrast_cell[i]] < last) last = last_block[contrast_cell[i]]
+    for (b = 1; b <= last; b++) {
         have = 0
         for (i = 1; i <= contrast_size; i++)
             if ((v = measured(contrast_cell[i], b, measure)) != "") { value[i, b] = log(v); have++ }
@@ -35,13 +38,13 @@ function contrast_test(measure, out,    i, b, v, n, have, mean, value, estimate,
     estimate = 0
     for (i = 1; i <= contrast_size; i++) {
         mean[i] = n = 0
-        for (b = 1; b <= blocks; b++) if ((i, b) in value) { mean[i] += value[i, b]; n++ }
+        for (b = 1; b <= last; b++) if ((i, b) in value) { mean[i] += value[i, b]; n++ }
         if (n < 2) return 0
         mean[i] /= n
         estimate += contrast_weight[i] * mean[i]
     }
     n = squares = sum = 0
-    for (b = 1; b <= blocks; b++) {
+    for (b = 1; b <= last; b++) {
         if (!(b in pairs)) continue
         effect[++n] = 0
         for (i = 1; i <= contrast_size; i++)

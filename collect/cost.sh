@@ -86,7 +86,7 @@ cost_begin_two() {
     if cost_base_cpu=$(cost_make "$mount" "$own") && [[ -r $cost_base_cpu/cpu.stat ]] &&
         grep -q usage_usec "$cost_base_cpu/cpu.stat" &&
         (echo "$BASHPID" >"$cost_base_cpu/cgroup.procs") 2>/dev/null; then
-        cost_method='cgroup v2 cpu.stat, sampled PSS'
+        cost_method='cgroup v2 cpu.stat, sampled PSS without pages of files'
     else
         if [[ $cost_base_cpu ]]; then rmdir "$cost_base_cpu" 2>/dev/null || :; fi
         cost_base_cpu=''

@@ -424,14 +424,14 @@ function at_level(first, server, i) {
 }
 
 # The share of the busiest worker of each crew, in percent, and what it would be if all had the same.
-function busiest_figure(file, base, of, runs, slices, first, text, columns,    i, p, known) {
+function busiest_figure(file, base, of, slices, first, text, columns,    i, p, known) {
     for (i = 1; i <= cell_count; i++) {
         sum[i, "busiest_percent"] = sum[i, "busiest"] == "" || sum[i, "busiest"] == "-" ? "-" : 100 * sum[i, "busiest"]
         if (part_of[i] == part && sum[i, "busiest_percent"] != "-") known = 1
     }
     if (!known) return
     figure_begin(base "busiest", "busiest", file, "Requests that the busiest worker of a crew answered" of,
-        "Share of all, mean of " plural(runs, "run", "runs") "; dashed: where all workers do the same.", "percent")
+        "Share of all, mean of " runs_said() "; dashed: where all workers do the same.", "percent")
     for (i = 1; i <= slices; i++) {
         server_panels(first[i], text[i], "busiest_percent", "", "%")
         for (p = 1; p <= panels; p++) context[p] = ""
@@ -442,14 +442,14 @@ function busiest_figure(file, base, of, runs, slices, first, text, columns,    i
 }
 
 # The memory of an idle connection, where it was measured; over a wide range, so that its axis may be logarithmic.
-function idle_figure(file, base, of, runs, slices, first, text, columns,    i, known) {
+function idle_figure(file, base, of, slices, first, text, columns,    i, known) {
     for (i = 1; i <= cell_count; i++) {
         if (!(sum[i, "idle_kib"] > 0)) sum[i, "idle_kib"] = "-"
         else if (part_of[i] == part) known = 1
     }
     if (!known) return
     figure_begin(base "idle-memory", "idle", file, "Memory of an idle connection",
-        "Proportional set size of the server, mean of " plural(runs, "run", "runs") ". Less is better.", "KiB")
+        "Proportional set size of the server, mean of " runs_said() ". Less is better.", "KiB")
     for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "idle_kib", "", "KiB")
     figure_end("ratio", columns)
 }
@@ -553,12 +553,21 @@ function group_tint(g,    i, n) {
     return (n - 1) % 6 + 1
 }
 
+# How many runs a point of the part stands for: "8 runs", or "3 to 8 runs".
+function runs_said(    i, few, many) {
+    few = many = 0
+    for (i = 1; i <= cell_count; i++) {
+        if (part_of[i] != part || !(sum[i, "n"] > 0)) continue
+        if (!few || sum[i, "n"] + 0 < few) few = sum[i, "n"] + 0
+        if (sum[i, "n"] + 0 > many) many = sum[i, "n"] + 0
+    }
+    return (few < many ? few " to " : "") plural(many, "run", "runs")
+}
+
 # Of a file: all figures.
-function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, count, hollow_text, columns) {
+function figures_of(file, base,    slices, first, text, i, s, g, m, of, count, hollow_text, columns) {
     slices = slices_of(file, first, text)
     of = (file == "-" || file == "" ? "" : ", " file_text(file))
-    runs = 0
-    for (i = 1; i <= cell_count; i++) if (part_of[i] == part && sum[i, "n"] + 0 > runs) runs = sum[i, "n"] + 0
     count = level_count["server"]
     hollow_text = any_bound ? " Hollow: limited by the load generator." : ""
     if (group_count) {
@@ -574,7 +583,7 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     columns = slices > 4 && !group_count ? 3 : 2
 
     figure_begin(base "requests", "requests", file, "Requests per second" of,
-        "Mean and standard deviation of " plural(runs, "run", "runs") "." hollow_text, "requests/s")
+        "Mean and standard deviation of " runs_said() "." hollow_text, "requests/s")
     fig["theirs"] = x_name != "" && !group_count && theirs_known(file)
     if (fig["theirs"]) fig["subtitle"] = fig["subtitle"] " Dashed: the report."
     for (i = 1; i <= slices; i++) {
@@ -587,7 +596,7 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     for (s = 1; s <= count && x_name != "" && count > 1 && !group_count; s++) {
         only = 1
         figure_begin(base "requests-" level["server", s], "alone", file, "Requests per second" of ": " level["server", s],
-            "Mean and standard deviation of " plural(runs, "run", "runs") "; shaded: fastest to slowest run." hollow_text, "requests/s")
+            "Mean and standard deviation of " runs_said() "; shaded: fastest to slowest run." hollow_text, "requests/s")
         for (i = 1; i <= slices; i++) {
             panel_begin(text[i])
             add_series(s, first[i], "rps_mean", "", "", "rps_sd", "requests/s")
@@ -598,14 +607,14 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     }
 
     figure_begin(base "cpu", "cpu", file, "Server CPU per request" of,
-        "Mean and standard deviation of " plural(runs, "run", "runs") ", the whole process tree. Less is better." hollow_text, "microseconds/request")
+        "Mean and standard deviation of " runs_said() ", the whole process tree. Less is better." hollow_text, "microseconds/request")
     for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "server_cpu_us_mean", "server_cpu_us_sd", "µs/request")
     figure_end("zero", columns)
 
-    if (group_count) group_times(file, base, of, runs, hollow_text, slices, first, text, columns)
-    else time_figure(file, base, "Time of a request" of, runs, hollow_text, slices, first, text)
-    busiest_figure(file, base, of, runs, slices, first, text, columns)
-    idle_figure(file, base, of, runs, slices, first, text, columns)
+    if (group_count) group_times(file, base, of, hollow_text, slices, first, text, columns)
+    else time_figure(file, base, "Time of a request" of, hollow_text, slices, first, text)
+    busiest_figure(file, base, of, slices, first, text, columns)
+    idle_figure(file, base, of, slices, first, text, columns)
 
     if (count > 1) {
         figure_begin(base "ratio", "ratio", file, "Requests per second relative to " baseline of,
@@ -623,29 +632,29 @@ function figures_of(file, base,    slices, first, text, i, s, g, m, runs, of, co
     }
 
     figure_begin(base "memory", "memory", file, "Peak memory of the server" of,
-        "Largest of the process tree in a run, mean of " plural(runs, "run", "runs") ".", "MiB")
+        "Largest of the process tree in a run, mean of " runs_said() ".", "MiB")
     for (i = 1; i <= cell_count; i++) sum[i, "peak_mib"] = sum[i, "peak_kib"] == "-" ? "-" : sum[i, "peak_kib"] / 1024
     for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "peak_mib", "", "MiB")
     figure_end("zero", columns)
 }
 
 # The same for groups: a figure each for the median and for the slowest in a hundred.
-function group_times(file, base, of, runs, hollow_text, slices, first, text, columns,    i) {
-    figure_begin(base "time-median", "time", file, "Time of a request, median" of, "Mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
+function group_times(file, base, of, hollow_text, slices, first, text, columns,    i) {
+    figure_begin(base "time-median", "time", file, "Time of a request, median" of, "Mean over " runs_said() "." hollow_text, "milliseconds")
     for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "p50_ms", "", "ms")
     figure_end("zero", columns)
-    figure_begin(base "time-p99", "time", file, "Time of a request, 99th percentile" of, "Mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
+    figure_begin(base "time-p99", "time", file, "Time of a request, 99th percentile" of, "Mean over " runs_said() "." hollow_text, "milliseconds")
     for (i = 1; i <= slices; i++) server_panels(first[i], text[i], "p99_ms", "", "ms")
     figure_end("zero", columns)
 }
 
 # Percentiles of the time of a request; where the load generator knows none, its mean.
-function time_figure(file, base, title, runs, hollow_text, slices, first, text,    i, p, s, columns, column, name, known) {
+function time_figure(file, base, title, hollow_text, slices, first, text,    i, p, s, columns, column, name, known) {
     for (i = 1; i <= cell_count; i++) if (part_of[i] == part && cell[i, "file"] == file && sum[i, "p95_ms"] != "-") known = 1
     columns = split(known ? "p50_ms p95_ms p99_ms" : "mean_ms", column, " ")
     split(!known ? "" : slices == 1 ? "median|95th percentile|99th percentile" : "median|p95|p99", name, "|")
     figure_begin(base "time", "time", file, title,
-        (known ? "Percentiles" : "Mean") " of each run, mean over " plural(runs, "run", "runs") "." hollow_text, "milliseconds")
+        (known ? "Percentiles" : "Mean") " of each run, mean over " runs_said() "." hollow_text, "milliseconds")
     for (i = 1; i <= slices; i++)
         for (p = 1; p <= columns; p++) {
             panel_begin(name[p] (name[p] == "" || text[i] == "" ? "" : ": ") text[i])

@@ -17,7 +17,8 @@
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
- * `memory` prints the proportional set size of the server's tree now, in KiB.
+ * `memory` prints the proportional set size of the server's tree now, without pages of files, in
+ * KiB.
  *
  * How each number comes about, best way first; the same way for every server, ours or not:
  *
@@ -35,6 +36,8 @@
  * Memory: the peak of the server's control group, with page tables, kernel stacks and page cache,
  * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
  * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
+ * Pages of files are not counted there: what a program's own file has in memory is shared with
+ * everybody who runs it, so that the share of each would change when another one starts or ends.
  */
 #include <dirent.h>
 #include <err.h>
@@ -211,7 +214,7 @@ static double tree_memory(const struct tree *tree)
         char path[PATH_BYTES], text[PATH_BYTES * 4];
         snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)tree->pids[i]);
         if (file_read(path, text, sizeof(text)) > 0)
-            kib += field_after(text, "\nPss:");
+            kib += field_after(text, "\nPss:") - field_after(text, "\nPss_File:");
     }
     return (double)kib * 1024;
 }

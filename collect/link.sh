@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034 # link_near, link_across, link_text and link_problem go out
-# link.sh: a slow link between server and load. A library: source it.
+# link.sh: a network of a study's own: a slow link between server and load, or more ports for clients. A library: source it.
 #
 # usage:    link_enter && exec "${link_own[@]}" COMMAND...       and in that: link_begin RATE; "${link_across[@]}" ab http://$link_near:PORT/
 # example:  link_enter && "${link_own[@]}" bash -c '. collect/link.sh; link_begin 20mbit && "${link_across[@]}" ping -c 1 "$link_near"'
@@ -8,6 +8,11 @@
 # veth devices. Both have no name, and are held by processes and their open files alone: with these the kernel takes them away, devices and
 # all, however they end. The rate is that of tbf on the server's device, for what the load downloads; the way back is free. Packets are
 # as long as on an Ethernet: without that a device hands on 64 KiB at once. Where the kernel has netem the way back takes 60 ms more.
+#
+# usage:    ports_enter FIRST-LAST && exec "${link_own[@]}" COMMAND...       and in that: ports_begin FIRST-LAST; ports_text
+# A client that opens very many connections, one after the other, runs out of ports that wait for nothing, and then looks for them. In a
+# namespace of its own it can have more of them than the machine gives to everybody. This wants root, since servers that root starts
+# change their user, which needs more than one to be known there.
 
 link_near='' link_across=() link_own=() link_text='' link_problem=''
 link_delay=60
@@ -20,6 +25,23 @@ link_enter() {
     if words=$("${link_own[@]}" true 2>&1); then return 0; fi
     link_problem="a link needs a network namespace: root, or user namespaces for everybody (${words//$'\n'/ })"
     return 1
+}
+
+# Sets link_own, what a command has to be started by; fails where it cannot have these ports.
+ports_enter() {
+    # shellcheck disable=SC2016 # these are the other shell's
+    ((EUID == 0)) && link_enter && command -v ip >/dev/null &&
+        "${link_own[@]}" bash -c "$(declare -f ports_begin)"'; ports_begin "$1"' ports "$1" 2>/dev/null
+}
+
+# Gives clients these ports, in the namespace that ports_enter led to.
+ports_begin() { ip link set lo up && echo "${1/-/ }" >/proc/sys/net/ipv4/ip_local_port_range; }
+
+# Says which ports clients take, where the load is.
+ports_text() {
+    local first last
+    read -r first last < <("${link_across[@]}" cat /proc/sys/net/ipv4/ip_local_port_range) || :
+    echo "$first to $last"
 }
 
 # Makes the link, in the namespace that link_enter led to.

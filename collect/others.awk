@@ -14,8 +14,8 @@ function others_abstract(    top) {
     else abstract_of_slow(top)
 }
 
-function abstract_of_idle(top,    s, c, k, cannot, same, less, more, a, b, d, e, text, v, low, high) {
-    a = b = d = e = 0
+function abstract_of_idle(top,    s, c, k, cannot, same, less, more, open, a, b, d, e, o, text, v, low, high) {
+    a = b = d = e = o = 0
     for (s = 1; s <= level_count["server"]; s++) {
         c = others_cell(s, top)
         if (!c) continue
@@ -28,6 +28,7 @@ function abstract_of_idle(top,    s, c, k, cannot, same, less, more, a, b, d, e,
         v = named(level["server", s], factor_text(comparison[k, "ratio"]) " times")
         if (comparison[k, "difference"] == "higher") more[++b] = v
         else if (comparison[k, "difference"] == "lower") less[++d] = v
+        else if (left_open(k)) open[++o] = v
         else same[++e] = named(level["server", s])
         v = memory_each(c)
         if (v == "-" || v <= 0) continue
@@ -38,6 +39,7 @@ function abstract_of_idle(top,    s, c, k, cannot, same, less, more, a, b, d, e,
     if (d) text = text "While they are held, the others get fewer requests per second from " join_text(less, d) ". "
     if (b) text = text (d ? "More" : "While they are held, the others get more requests per second") " from " join_text(more, b) ". "
     if (e) text = text "No difference from none is shown for " join_text(same, e) ". "
+    if (o) text = text "Whether they get more or fewer cannot be told for " join_text(open, o) ". "
     if (low && low != high)
         text = text "Each connection takes from " human(memory_each(low)) " KiB of memory (" cell[low, "server"] ") to " human(memory_each(high)) " KiB (" cell[high, "server"] ")."
     paragraph(text)

@@ -8,6 +8,9 @@
 #
 #     where: server=floor-thread+split load=httperf => concurrency=1 calls=5
 # says: cells with this server and this load generator exist with these values alone. Values may be alternatives: a|b.
+#     blocks: requests=100000 load=httperf => 3
+# says: such cells, which take long, are in the first 3 blocks alone; the others are in all of them. Of several such lines the
+# fewest blocks count.
 # What a report measured itself, `theirs:`, makes no run: theirs.awk reads it. Here it is only looked at for mistakes.
 
 function fail(message) {
@@ -71,11 +74,11 @@ function matches(value, alternatives,    n, i, a) {
     return 0
 }
 
-function condition(text,    n, i, terms, at) {
+function condition(text, key,    n, i, terms, at) {
     n = split(text, terms, " ")
     for (i = 1; i <= n; i++) {
         at = index(terms[i], "=")
-        if (!at || !(substr(terms[i], 1, at - 1) in index_of)) fail("where: " terms[i] " names no factor")
+        if (!at || !(substr(terms[i], 1, at - 1) in index_of)) fail(key ": " terms[i] " names no factor")
         if (!matches(now[substr(terms[i], 1, at - 1)], substr(terms[i], at + 1))) return 0
     }
     return 1
@@ -85,7 +88,7 @@ function possible(    i, at) {
     for (i = 1; i <= wheres; i++) {
         at = index(where[i], "=>")
         if (!at) fail("where: " where[i] " has no =>")
-        if (condition(substr(where[i], 1, at - 1)) && !condition(substr(where[i], at + 2))) return 0
+        if (condition(substr(where[i], 1, at - 1), "where") && !condition(substr(where[i], at + 2), "where")) return 0
     }
     if (now["load"] == "ab" && now["concurrency"] + 0 > now["requests"] + 0) { too_few++; return 0 }
     if ((now["load"] == "ab" || now["load"] == "witness") && now["calls"] + 0 > 1) { no_calls++; return 0 }
@@ -97,6 +100,18 @@ function possible(    i, at) {
     if (now["service"] ~ /^proxy-/ && now["file"] !~ (now["service"] == "proxy-miss" ? "^[0-9]*[02468]$" : "^[0-9]*[13579]$")) { wrong_parity++; return 0 }
     if (now["service"] ~ /^proxy-/ && (now["load"] != "ab" || now["scheme"] != "http")) { not_proxied++; return 0 }
     return 1
+}
+
+# In how many blocks, from the first on, the combination at hand is measured.
+function blocks_of_cell(    i, at, n, fewest) {
+    fewest = repetitions
+    for (i = 1; i <= limits; i++) {
+        at = index(limit[i], "=>")
+        if (!at || trim(substr(limit[i], 1, at - 1)) == "") fail("blocks: `" limit[i] "` is no `FACTOR=VALUE... => NUMBER`")
+        n = positive("blocks", trim(substr(limit[i], at + 2)))
+        if (condition(substr(limit[i], 1, at - 1), "blocks") && n < fewest) fewest = n
+    }
+    return fewest
 }
 
 # A line of what a report measured: `rps by concurrency, service=sized => 1=124.68 5=129.68`.
@@ -129,7 +144,8 @@ function expand(f,    i, line, k) {
         if (!possible()) return
         line = applying(factor[1])
         for (k = 2; k <= factors; k++) line = line "\t" applying(factor[k])
-        if (!(line in known)) { known[line] = 1; cell[++cells] = line }
+        if (!(line in in_blocks)) { in_blocks[line] = 0; cell[++cells] = line }
+        if ((k = blocks_of_cell()) > in_blocks[line]) in_blocks[line] = k
         return
     }
     for (i = 1; i <= count[factor[f]]; i++) {
@@ -145,7 +161,8 @@ BEGIN {
     n = split("name title question source servers files repetitions baseline claims quick rate duration timeout idle-timeout request-timeout fault seed", words, " ")
     for (i = 1; i <= n; i++) key_known[words[i]] = 1
     for (i = 3; i <= factors; i++) key_known[factor[i]] = 1
-    key_known["parts"] = key_known["fresh"] = key_known["see"] = key_known["figure"] = key_known["link"] = 1
+    n = split("parts fresh see figure link client-ports", words, " ")
+    for (i = 1; i <= n; i++) key_known[words[i]] = 1
 }
 
 {
@@ -155,6 +172,7 @@ BEGIN {
     if (!at) { if (trim($0) != "") fail("`" trim($0) "` is no `key: value`"); next }
     key = trim(substr($0, 1, at - 1))
     if (key == "where") where[++wheres] = trim(substr($0, at + 1))
+    else if (key == "blocks") limit[++limits] = trim(substr($0, at + 1))
     else if (key == "theirs") check_theirs(trim(substr($0, at + 1)))
     else if (!(key in key_known)) fail("there is no `" key "` in a study")
     else study[key] = trim(substr($0, at + 1))
@@ -184,6 +202,7 @@ END {
     check("protocol", "simple|persistent|pipelined")
     check("service", "files|sized|proxy-hit|proxy-revalidation|proxy-miss")
     if ("link" in study && study["link"] !~ /^[1-9][0-9]*(kbit|mbit|gbit)$/) fail("link: `" study["link"] "` is no rate such as 20mbit")
+    if ("client-ports" in study) check_ports(study["client-ports"])
     check("load", "ab|httperf|wrk|witness")
     expand(1)
     if (too_few) left_out("ab cannot have more connections at once than requests", too_few)
@@ -208,8 +227,15 @@ END {
             cell[i] = cell[j]
             cell[j] = line
         }
-        for (i = 1; i <= cells; i++) print ++run "\t" block "\t" i "\t" cell[i]
+        order = 0
+        for (i = 1; i <= cells; i++) if (block <= in_blocks[cell[i]]) print ++run "\t" block "\t" ++order "\t" cell[i]
     }
+}
+
+# Ports that everybody may use.
+function check_ports(text,    ends) {
+    if (text !~ /^[0-9]+-[0-9]+$/ || split(text, ends, "-") != 2 || ends[1] < 1024 || ends[2] > 65535 || ends[1] + 0 >= ends[2] + 0)
+        fail("client-ports: `" text "` is no range within 1024-65535")
 }
 
 function parts_check(text,    n, i, words) {

@@ -13,7 +13,7 @@ struct reply {
     char head[REPLY_HEAD_MOST];
     size_t head_bytes; /* that have come; all of them once `headed` */
     bool headed;
-    int status;
+    int status;       /* 0: what has come is no HTTP */
     long long length; /* that the head announces; -1: none */
     long long body;   /* bytes that have come */
 };
@@ -30,10 +30,12 @@ static inline void reply_begin(struct reply *reply)
 static inline void reply_read_head(struct reply *reply)
 {
     static const char name[] = "\r\nContent-Length:";
+    static const char version[] = "HTTP/1.";
     const char *space = strchr(reply->head, ' ');
 
     reply->headed = true;
-    reply->status = space ? atoi(space) : 0;
+    if (space && strncmp(reply->head, version, sizeof(version) - 1) == 0)
+        reply->status = atoi(space);
     for (const char *at = reply->head; (at = strstr(at, "\r\n")); at += 2)
         if (strncasecmp(at, name, sizeof(name) - 1) == 0)
             reply->length = atoll(at + sizeof(name) - 1);
@@ -64,7 +66,7 @@ static inline bool reply_take(struct reply *reply, const char *bytes, size_t cou
 
 static inline bool reply_whole(const struct reply *reply)
 {
-    return reply->headed && reply->length >= 0 && reply->body >= reply->length;
+    return reply->headed && reply->status > 0 && reply->length >= 0 && reply->body >= reply->length;
 }
 
 #endif

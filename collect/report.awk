@@ -24,14 +24,24 @@ function compared_text(server, k, verb, what, more, less, many, column,    r, nu
     r = comparison[k, "ratio"]
     numbers = "(" average_text(server, column) " against " average_text(baseline, column) averages_named() "; ratio " \
         sprintf("%." estimate_places(r, comparison[k, "low"], comparison[k, "high"]) "f", r) ", 95% interval " \
-        interval_text(comparison[k, "low"], comparison[k, "high"], r) ")"
+        interval_text(comparison[k, "low"], comparison[k, "high"], r) few_text(k) ")"
+    if (left_open(k)) return "it cannot be told whether there is a difference in " what " between **" server "** and " baseline " " adjusted_text(k) numbers
     if (comparison[k, "difference"] == "not shown")
-        return "no difference in " what " between **" server "** and " baseline " is shown " \
-            (comparison[k, "low"] > 1 || comparison[k, "high"] < 1 ? "once the number of comparisons is allowed for " : "") numbers
+        return "no difference in " what " between **" server "** and " baseline " is shown " adjusted_text(k) numbers
     if (r >= 2 || r <= 0.5)
         return "**" server "** " verb " " factor_text(r) " times as " many " " what " as " baseline " " numbers
     return "**" server "** " verb " " percent_text(r - 1) " " (r > 1 ? more : less) " " what " than " baseline " " numbers
 }
+
+# Whether a difference is not shown, but by as much as a tenth may be there: the interval of all comparisons together leaves room for it.
+function left_open(k) {
+    return comparison[k, "difference"] == "not shown" && (comparison[k, "all_low"] < 1 / 1.1 || comparison[k, "all_high"] > 1.1)
+}
+
+function adjusted_text(k) { return comparison[k, "low"] > 1 || comparison[k, "high"] < 1 ? "once the number of comparisons is allowed for " : "" }
+
+# Where few blocks are all there is, that is said beside what they say.
+function few_text(k) { return few_said(comparison[k, "blocks"]) }
 
 # The geometric mean over the cells of the part, so that it goes with the ratios.
 function average_text(server, column,    c, n, total) {
@@ -50,6 +60,7 @@ function averaged_text(    f, n, names, count, i) {
     for (i = 1; i <= cell_count; i++) if (part_of[i] == part && cell[i, "server"] == baseline) count++
     for (f = 2; f <= factor_count; f++) if (level_count[factor[f]] > 1) names[++n] = factor[f] == "calls" ? "calls per connection" : factor[f]
     if (!n) return ""
+    if (count == 1) return ""
     if (n == 1 && count == 2) return "over both values of " names[1]
     return "over all " thousands(count) " " (n == 1 ? "values" : "combinations") " of " join_text(names, n)
 }
@@ -199,7 +210,7 @@ function extremes(measure, key, sign, most, peers_most,    s, server, v, best, w
     }
     if (best == "" || best == worst) return ""
     text = "**" best "** " most " of our servers (" average_of(measure, best, key) "; 95% interval " \
-        human(average[measure, best, key, "low"]) " to " human(average[measure, best, key, "high"]) ") and **" worst "** the " \
+        human(average[measure, best, key, "low"]) " to " human(average[measure, best, key, "high"]) few_said(average[measure, best, key, "blocks"]) ") and **" worst "** the " \
         (sign > 0 ? "most" : "fewest") " (" average_of(measure, worst, key) ")"
     return text (peer == "" ? "" : "; **" peer "** " peers_most " (" average_of(measure, peer, key) ")")
 }
@@ -237,7 +248,7 @@ function one_server_text(    c, low, high, least, most) {
 }
 
 # With many servers: the order of all of them.
-function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i, j, text, v) {
+function ranking(measure, what, most, least,    s, k, server, n, order, ratio, at, i, j, text, v, few) {
     n = 1
     order[1] = baseline
     ratio[baseline] = 1
@@ -256,20 +267,31 @@ function ranking(measure, what, most, least,    s, k, server, n, order, ratio, i
     }
     text = toupper(substr(what, 1, 1)) substr(what, 2) ", relative to " baseline
     if (averaged_text() != "") text = text " and averaged " averaged_text()
-    text = text ", from the " most " to the " least ": "
+    for (i = 1; i <= n; i++) if (order[i] != baseline && few == "") few = few_text(at[order[i]])
+    text = text few ", from the " most " to the " least ": "
     for (i = 1; i <= n; i++)
-        text = text (i == 1 ? "" : ", ") "**" order[i] "** " (order[i] == baseline ? "1" : ratio_cell(at[order[i]]) (comparison[at[order[i]], "difference"] == "not shown" ? ", no difference shown" : ""))
+        text = text (i == 1 ? "" : ", ") "**" order[i] "** " (order[i] == baseline ? "1" : ratio_cell(at[order[i]]) ranked_text(at[order[i]]))
     return text "."
 }
 
+# What is to be said of a server's place: that it was asked for less than the baseline, so that its average is of fewer cells, or that
+# nothing is shown.
+function ranked_text(k,    c, asked) {
+    asked = 0
+    for (c = 1; c <= cell_count; c++) if (part_of[c] == part && cell[c, "server"] == baseline) asked++
+    return (comparison[k, "cells"] < asked ? " in " plural(comparison[k, "cells"], "cell", "cells") " alone" : "") \
+        (left_open(k) ? ", cannot tell" : comparison[k, "difference"] == "not shown" ? ", no difference shown" : "")
+}
+
 # In how many cells a server differs from the baseline, and from where to where its ratio goes; "" for a single cell.
-function range_text(server,    i, n, higher, lower, low, high, words, list, text) {
-    n = higher = lower = low = high = 0
+function range_text(server,    i, n, higher, lower, open, low, high, words, list, text) {
+    n = higher = lower = open = low = high = 0
     for (i = 1; i <= comparison_count; i++) {
         if (comparison[i, "scope"] != "cell" || comparison[i, "measure"] != "rps" || comparison[i, "server"] != server || !in_part(i)) continue
         n++
         if (comparison[i, "difference"] == "higher") higher++
         if (comparison[i, "difference"] == "lower") lower++
+        if (left_open(i)) open++
         if (!low || comparison[i, "ratio"] + 0 < comparison[low, "ratio"] + 0) low = i
         if (!high || comparison[i, "ratio"] + 0 > comparison[high, "ratio"] + 0) high = i
     }
@@ -277,11 +299,12 @@ function range_text(server,    i, n, higher, lower, low, high, words, list, text
     words = 0
     if (higher) list[++words] = "answers more requests per second than " baseline " in " share_text(higher, n)
     if (lower) list[++words] = (higher ? "fewer" : "answers fewer requests per second than " baseline) " in " share_text(lower, n)
-    if (n > higher + lower) {
-        text = (words ? "no difference is shown" : "shows no difference from " baseline " in requests per second") " in " share_text(n - higher - lower, n)
+    if (n > higher + lower + open) {
+        text = (words ? "no difference is shown" : "shows no difference from " baseline " in requests per second") " in " share_text(n - higher - lower - open, n)
         list[++words] = text
     }
-    return "**" server "** " join_text(list, words) "; its ratio runs from " \
+    if (open && words) list[++words] = "it cannot be told in " share_text(open, n)
+    return (words ? "**" server "** " join_text(list, words) : "whether **" server "** answers more requests per second than " baseline " or fewer cannot be told in any of " n " cells") "; its ratio runs from " \
         factor_text(comparison[low, "ratio"]) where_text(low) " to " factor_text(comparison[high, "ratio"]) where_text(high) "."
 }
 
@@ -388,10 +411,38 @@ function levels_text(name,    i, n, text, run_from, v) {
     return text
 }
 
-function method_section(    f, runs, n, i, most, tests) {
+# Whether a cell has these values: "requests=100000 server=fork|thread".
+function cell_meets(c, conditions,    words, n, i, at) {
+    n = split(conditions, words, " ")
+    for (i = 1; i <= n; i++) {
+        at = index(words[i], "=")
+        if (index("|" substr(words[i], at + 1) "|", "|" cell[c, substr(words[i], 1, at - 1)] "|") == 0) return 0
+    }
+    return 1
+}
+
+# Which cells are in the first blocks alone: " 100,000 connections 3 times"; "" if none is.
+function limits_text(most,    i, k, c, n, words, at, conditions, first, list, values, parts) {
+    n = 0
+    for (i = 1; i <= limit_count; i++) {
+        at = index(limit_line[i], "=>")
+        conditions = substr(limit_line[i], 1, at - 1)
+        first = 0
+        for (c = cell_count; c >= 1; c--) if (cell_meets(c, conditions)) first = c
+        if (!first || substr(limit_line[i], at + 2) + 0 >= most) continue
+        parts = split(conditions, words, " ")
+        for (k = 1; k <= parts; k++) {
+            at = index(words[k], "=")
+            values[k] = words[k] ~ /\|/ ? words[k] : factor_value(substr(words[k], 1, at - 1), substr(words[k], at + 1), cell[first, "load"])
+        }
+        list[++n] = "those with " join_text(values, parts) " " plural(substr(limit_line[i], index(limit_line[i], "=>") + 2) + 0, "time", "times")
+    }
+    return join_text(list, n)
+}
+
+function method_section(    f, runs, n, i, most, tests, limits) {
     say("## Method\n")
-    most = 0
-    for (i = 1; i <= cell_count; i++) if (sum[i, "n"] + sum[i, "n_invalid"] > most) most = sum[i, "n"] + sum[i, "n_invalid"]
+    most = most_runs()
     runs = threat("planned", "value") + 0
     say("| factor | values |\n| --- | --- |")
     part_leave()
@@ -399,9 +450,10 @@ function method_section(    f, runs, n, i, most, tests) {
         if ((factor[f] !~ /^(idle|slow)$/ || level_count[factor[f]] > 1 || level[factor[f], 1] != 0) && (factor[f] !~ /^(certificate|sessions)$/ || has_level("scheme", "https"))) say("| " factor[f] " | " cell_text(levels_text(factor[f])) " |")
     say("")
     for (f = n = 1; f <= factor_count; f++) n *= level_count[factor[f]]
-    paragraph((cell_count < n ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") ", " thousands(runs) \
-        " runs in all. The runs are ordered in blocks: a block holds every cell once, in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
-        plural(most, "start is", "starts are") " sampled. Client and server share this machine, over " (machine["link"] == "" ? "its loopback interface." : "a link between two network namespaces: " machine["link"] "."))
+    limits = limits_text(most)
+    paragraph((cell_count < n ? "Those combinations of these factors that the study asks for make " : "All combinations of these factors make ") plural(cell_count, "cell", "cells") "; each was run " plural(most, "time", "times") (limits == "" ? "" : ", but " limits) ", " thousands(runs) \
+        " runs in all. The runs are ordered in blocks: a block holds every cell once" (limits == "" ? "" : ", those that take long in the first blocks alone") ", in an order shuffled from the recorded seed, and the servers are started anew for each block, so that " \
+        plural(most, "start is", "starts are") " sampled. Client and server share this machine, over " (machine["link"] == "" ? "its loopback interface." : "a link between two network namespaces: " machine["link"] ".") ports_said())
     if (is_proxied()) paragraph("The origin behind the proxy is a server of its own on this machine, `thread_server --service sized`; what it costs is not counted. A run counts only if it was what it is called: before and after it the proxy said so itself (Cache-Status), and meanwhile the origin was asked for none of the requests of a hit, and for each of a revalidation or a miss.")
     paragraph("A run counts when its load generator succeeded, all requests completed, none failed or was answered with another status than 2xx, and the document had the right length. Runs that do not count keep their row with the reason, and are left out of every mean.")
     if (has_level("scheme", "udp"))
@@ -410,14 +462,28 @@ function method_section(    f, runs, n, i, most, tests) {
         paragraph("Keys and certificates were made for this study. All clients and servers may speak TLS 1.2 and 1.3, and so speak 1.3; no client checks the certificate. New sessions are whole handshakes; of resumed ones a run counts only if all but each client's first came back with a ticket." (has_level("load", "httperf") ? " httperf makes a new session for each connection; it can resume them only between the calls of what it calls a session, before each of which it waits for its clock, so it was not asked to." : ""))
     part_enter(1)
     if (study_kind() != "") others_method()
+    if (study["fresh"] != "" && study["figure"] == "idle")
+        paragraph("The memory of an idle connection is what the proportional set size of the server’s processes grew by while the connections came, divided by their number; a server is started for each run. " \
+            (machine["memory_method"] == "" ? "Pages of files are counted by their share, which changes when somebody else runs the same program." : "Pages of files are not counted, since the share of each process in them changes when somebody else runs the same program; nor is what the kernel keeps."))
     tests = 0
     for (i = 1; i <= comparison_count; i++) if (comparison[i, "scope"] == "cell") tests++
     if (tests)
         paragraph("Servers are compared with " (study_kind() != "" ? "themselves without such clients" : part_count > 1 ? "the baseline of their part" : baseline) " within blocks: the logarithm of the ratio is taken in every block, and the blocks are the sample of a paired t-test; averages over cells are taken in every block before testing. Ratios are geometric means with 95% t-intervals. Differences are called so when the p-value, adjusted by Holm's method for the " \
-            thousands(tests) " comparisons of cells (" (study_kind() != "" ? "requests per second, server CPU time, 99th percentile and peak memory" : "requests per second and server CPU time per request") " together), is below 0.05. " \
+            thousands(tests) " comparisons of cells (" (study_kind() != "" ? "requests per second, server CPU time, 99th percentile and peak memory" : "requests per second and server CPU time per request") " together), is below 0.05. Where it is not, and the interval, widened so that those of all comparisons hold together, leaves room for a tenth more or less, it cannot be told whether there is one. " \
             (study_kind() != "" ? "" : "Error bars in the figures are standard deviations of the sample, those of ratios are 95% intervals."))
-    paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size. Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
+    paragraph("Server CPU time counts the whole process tree with reaped children, user and system time. Context switches of a server whose processes or threads come and go are counted in a run of their own of 60 requests, because counting them costs time. Peak memory is what the kernel charges to the server in a run, with page tables and kernel stacks, where control groups can be made, and else its proportional set size" (machine["cost_method"] ~ /without pages of files/ ? " without pages of files" : "") ". Times of a request are percentiles of each run, averaged over the runs. Where the load generator used more than 90% of a processor on average, the cell is marked: points are drawn hollow, numbers have an asterisk.")
 }
+
+# Which ports the clients could take, of which those have to wait that were used a moment ago.
+function ports_said(    ports) {
+    ports = machine["client_ports"]
+    if (ports == "") { ports = machine["sysctl.net.ipv4.ip_local_port_range"]; sub(/ /, " to ", ports) }
+    if (ports == "") return ""
+    return " Clients took the ports " ports (study["client-ports"] == "" ? "" : study["client-ports"] == (ports_range(ports)) ? ", more than this machine gives to everybody, in a network namespace of the study" : \
+        ", those of the machine, though the study asks for " study["client-ports"]) "."
+}
+
+function ports_range(text) { sub(/ to /, "-", text); return text }
 
 # Whether a proxy was asked.
 function is_proxied(    i) {
@@ -463,7 +529,14 @@ function overall_table(    first, text, slices, i, s, server, c, k, n, total, cp
 function speed_text(c) {
     if (!c || sum[c, "rps_mean"] == "-") return "–"
     return human(sum[c, "rps_mean"]) (sum[c, "rps_sd"] == "-" ? "" : " ± " human(sum[c, "rps_sd"])) (client_bound(c) ? " \\*" : "") \
-        (sum[c, "n_invalid"] > 0 ? " (n = " sum[c, "n"] ")" : "")
+        (sum[c, "n"] < most_runs() ? " (n = " sum[c, "n"] ")" : "")
+}
+
+# How often most cells were run.
+function most_runs(    i) {
+    if (most_runs_known) return most_runs_known
+    for (i = 1; i <= cell_count; i++) if (sum[i, "n"] + sum[i, "n_invalid"] > most_runs_known) most_runs_known = sum[i, "n"] + sum[i, "n_invalid"]
+    return most_runs_known
 }
 
 # Requests per second of every cell of a slice: a column for each server and comparison,
@@ -671,11 +744,11 @@ function claims_section(    i, n, id) {
             paragraph("> " table["claims", i, "quote"] " (" table["claims", i, "source"] ")")
             if (table["claims", i, "tested"] == "nothing") { say("Not tested: " table["claims", i, "found"] ".") ; continue }
             paragraph("Tested, " table["claims", i, "tested"] "; intervals hold together with 95% confidence:")
-            say("| tested | found (95% interval) | verdict |\n| --- | --- | --- |")
+            say("| tested | found (95% interval) | blocks | verdict |\n| --- | --- | ---: | --- |")
             continue
         }
         if (table["claims", i, "part"] == "cause") continue
-        say("| " (table["claims", i, "kind"] == "reading" ? "*cause:* " : "") cell_text(table["claims", i, "tested"]) " | " cell_text(table["claims", i, "found"]) " | " table["claims", i, "verdict"] " |")
+        say("| " (table["claims", i, "kind"] == "reading" ? "*cause:* " : "") cell_text(table["claims", i, "tested"]) " | " cell_text(table["claims", i, "found"]) " | " (table["claims", i, "blocks"] ~ /^[0-9]/ ? table["claims", i, "blocks"] : "–") " | " table["claims", i, "verdict"] " |")
     }
     say("")
 }
@@ -726,7 +799,16 @@ function threats_section(    i, name, v, of, low, high, subject, note) {
     for (i = 1; i <= table_rows["claims"]; i++)
         if (table["claims", i, "claim"] == "A/A" && table["claims", i, "part"] == 1)
             say("- **A/A**: " table["claims", i, "tested"] "; found " table["claims", i, "found"] ".")
+    if ((v = few_cells()) > 0)
+        say("- **Few blocks**: " (v == cell_count ? "all cells were" : v " of " cell_count " cells were") " run fewer than " few_blocks_from() " times. Intervals of so few are wide, and what they leave open cannot be told.")
     say("- **One machine**: client and server share its processors and its caches; nothing here crosses a network" (is_proxied() ? ", and a proxy's origin has its share of them, too" : "") ".\n")
+}
+
+# How many cells few blocks hold.
+function few_cells(    i, n) {
+    n = 0
+    for (i = 1; i <= cell_count; i++) if (few_blocks(sum[i, "n"] + sum[i, "n_invalid"])) n++
+    return n
 }
 
 function reproduce_section(    i, n, command, seed) {

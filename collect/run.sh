@@ -58,12 +58,16 @@ if [[ ! -s $dir/plan.tsv || ! -f $dir/study.txt ]]; then fail "$dir holds no stu
 setting() { study_key "$dir/study.txt" "$1"; }
 machine() { awk -F '\t' -v key="$1" '$1 == key { value = $2 } END { print value }' "$dir/machine.tsv" 2>/dev/null || :; }
 
-# A study over a link has a network of its own: this starts again in it.
-link=$(setting link)
-if [[ $link && ! ${STUDY_NETWORK:-} ]]; then
+# A study over a link, or with ports of its own, has a network of its own: this starts again in it.
+link=$(setting link) client_ports=$(setting client-ports)
+if [[ ! ${STUDY_NETWORK:-} ]]; then
     link_own=()
-    if ! link_enter; then fail "$link_problem"; fi
-    STUDY_NETWORK=own exec "${link_own[@]}" "$project/collect/run.sh" "$dir"
+    if [[ $link ]]; then
+        if ! link_enter; then fail "$link_problem"; fi
+    elif [[ $client_ports ]] && ! ports_enter "$client_ports"; then
+        say "run: clients cannot have the ports $client_ports here, and take those of the machine"
+    fi
+    if ((${#link_own[@]})); then STUDY_NETWORK=own exec "${link_own[@]}" "$project/collect/run.sh" "$dir"; fi
 fi
 
 # ---- begin and end ----
@@ -132,10 +136,14 @@ else
     printf 'resumed\t%s\n' "$(date -u '+%Y-%m-%d %H:%M:%S UTC')" >>"$dir/machine.tsv"
 fi
 printf 'cost_method\t%s\n' "$cost_method" >>"$dir/machine.tsv"
+if [[ $(setting fresh) ]]; then printf 'memory_method\tPSS without pages of files\n' >>"$dir/machine.tsv"; fi
 if [[ $link ]]; then
     if ! link_begin "$link"; then fail "$link_problem"; fi
     printf 'link\t%s\n' "$link_text" >>"$dir/machine.tsv"
+elif [[ $client_ports && ${STUDY_NETWORK:-} ]]; then
+    ports_begin "$client_ports" || fail "clients cannot have the ports $client_ports"
 fi
+printf 'client_ports\t%s\n' "$(ports_text)" >>"$dir/machine.tsv"
 
 timeout=$(setting timeout) timeout=${timeout:-60}
 fresh=$(setting fresh)

@@ -6,6 +6,7 @@
 # After both:
 #   study[key]                 what the study file says, the last line of a key counting, without comments
 #   theirs_line[1..theirs_count]   what it says of a report's own numbers, see theirs.awk
+#   limit_line[1..limit_count]     which cells are in the first blocks alone, as plan.awk has it
 #   factor[1..factor_count]    the names of the factors, as columns of runs.tsv
 #   run_count, run[i, column]  the runs that are believed; run_cell[i]: the cell of each
 #   cell_count, cell[c, name]  the cells in the order of the study: server, file, then the other factors, numbers ascending
@@ -13,6 +14,7 @@
 #   run_at[c, block]           the run of a cell in a block
 #   level_count[name], level[name, i]    the values of a factor that occur, in order
 #   blocks                     the highest block
+#   last_block[c]              the highest block with a run of a cell: cells that take long may be in the first blocks alone
 #   x_name                     the numeric factor that varies most: the x axis of the figures; "" if none does
 #   baseline                   the server that ratios are taken against
 #   part_count, part_of[c]     the parts of the study (below); part_enter(p) narrows levels, x_name and baseline to one of them
@@ -30,6 +32,7 @@ function study_load(path,    line, at, status) {
         at = index(line, ":")
         if (at) study[trim(substr(line, 1, at - 1))] = trim(substr(line, at + 1))
         if (at && trim(substr(line, 1, at - 1)) == "theirs") theirs_line[++theirs_count] = trim(substr(line, at + 1))
+        if (at && trim(substr(line, 1, at - 1)) == "blocks") limit_line[++limit_count] = trim(substr(line, at + 1))
     }
     close(path)
     if (status < 0) fail("cannot read " path)
@@ -82,6 +85,7 @@ function runs_load(path,    line, n, fields, columns, i, c, key, status) {
     for (i = 1; i <= run_count; i++) {
         run_cell[i] = cell_at[run_key[i]]
         run_at[run_cell[i], run[i, "block"]] = i
+        if (run[i, "block"] + 0 > last_block[run_cell[i]]) last_block[run_cell[i]] = run[i, "block"] + 0
     }
     study_known()
 }
@@ -204,6 +208,9 @@ function measured(c, block, name,    i) {
     if (run[i, "valid"] != "yes" || run[i, name] == "-" || run[i, name] == "" || run[i, name] + 0 <= 0) return ""
     return run[i, name] + 0
 }
+
+# A cell that the study asks for in its first blocks alone. Where it was interrupted some cells lack the last one.
+function in_first_blocks(c) { return last_block[c] < blocks - 1 }
 
 # A cell where the load generator used over 90% of a processor, on average over its valid runs.
 function client_bound(c,    b, v, n, sum) {

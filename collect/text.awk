@@ -69,6 +69,11 @@ function p_text(p) {
     return p < 0.0001 ? "< 0.0001" : sprintf("%.4f", p)
 }
 
+# Of how many blocks on an interval is what one expects of it: of fewer it is more than a quarter wider than of very many.
+function few_blocks_from() { return 6 }
+function few_blocks(n) { return n + 0 < few_blocks_from() }
+function few_said(n) { return n ~ /^[0-9]/ && few_blocks(n) ? ", from " plural(n, "block", "blocks") " alone" : "" }
+
 # 1 run, 2 runs
 function plural(n, one, many) { return thousands(n) " " (n == 1 ? one : many) }
 
@@ -96,7 +101,7 @@ function factor_value(name, v, load) {
     if (v == "-" && (name == "certificate" || name == "sessions")) return ""
     if (v == "-") return name " not set"
     if (name == "concurrency") return "concurrency " v
-    if (name == "requests") return thousands(v) (connections_counted() ? " connection" : " request") (v == 1 ? "" : "s")
+    if (name == "requests") return thousands(v) (connections_counted(load) ? " connection" : " request") (v == 1 ? "" : "s")
     if (name == "calls") return v (v == 1 ? " call" : " calls") " per connection"
     if (name == "keepalive") return "keep-alive " v
     if (name == "processors") return v == "all" ? "all processors" : v == 1 ? "1 processor" : v " processors"
@@ -118,8 +123,8 @@ function has_level(name, v) { return (name, v) in level_seen }
 # A document that has a number for its name is one of that size: /150.
 function file_text(v) { return v ~ /^[0-9]+$/ ? "/" v : v }
 
-# httperf counts connections where the others count requests.
-function connections_counted() { return level_count["load"] == 1 && level["load", 1] == "httperf" }
+# httperf counts connections where the others count requests. Without a load generator, whether all do.
+function connections_counted(load) { return load != "" ? load == "httperf" : level_count["load"] == 1 && level["load", 1] == "httperf" }
 
 # The unit of the x axis.
 function x_title(name) {

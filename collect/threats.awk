@@ -17,13 +17,14 @@ function cell_means(    c, b, v) {
     }
 }
 
-# The change of a server's requests/s from the first block to the last: a line through the blocks' mean residuals.
+# The change of a server's requests/s from the first block to the last: a line through the blocks' mean residuals. Cells that are in the
+# first blocks alone have another mean behind their residuals, and tell nothing of the last.
 function drift(server,    b, c, n, sum, points, x, y, line, half, span) {
     points = 0
     for (b = 1; b <= blocks; b++) {
         n = sum = 0
         for (c = 1; c <= cell_count; c++)
-            if (cell[c, "server"] == server && (c, b) in residual) { sum += residual[c, b]; n++ }
+            if (cell[c, "server"] == server && !in_first_blocks(c) && (c, b) in residual) { sum += residual[c, b]; n++ }
         if (n) { x[++points] = b; y[points] = sum / n }
     }
     if (points < 3) return
@@ -38,7 +39,7 @@ function drift(server,    b, c, n, sum, points, x, y, line, half, span) {
 function self_test(    b, c, n, sum, effect, tests, found, d, of, test) {
     for (b = 1; b <= blocks; b++) {
         n = sum = 0
-        for (c = 1; c <= cell_count; c++) if ((c, b) in residual) { sum += residual[c, b]; n++ }
+        for (c = 1; c <= cell_count; c++) if (!in_first_blocks(c) && (c, b) in residual) { sum += residual[c, b]; n++ }
         effect[b] = n ? sum / n : 0
     }
     tests = found = 0

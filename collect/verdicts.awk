@@ -79,6 +79,7 @@ function doubts_find(name,    i, v, of, what, text) {
         if (what == "stolen" && v != "-" && v >= 2) text = text "; other machines of the host had " v "% of the processors"
     }
     if (machine["command"] ~ / --quick/) text = text "; a quick run"
+    if (machine["link"] != "") text = text "; over a link, " machine["link"]
     doubts[name] = substr(text, 3)
 }
 
@@ -256,6 +257,9 @@ function rule_split(tested,    at) {
 
 function plain_number(word) { gsub(/,/, "", word); return word + 0 }
 
+# What was found, and of how many blocks it is where they are few.
+function found_text(name, i) { return table[name, i, "found"] few_said(table[name, i, "blocks"]) }
+
 # The interval of a part beside the range where the claim would hold, as a drawing: by logarithm where all is positive.
 function drawing(low, high, found,    words, n, k, a, b, middle, from, to, logarithm, class) {
     if (low == "-" || part_rule == "") return ""
@@ -293,11 +297,11 @@ function part_item(name, i,    verdict) {
     rule_split(table[name, i, "tested"])
     return "<li><span class=\"tested\">" html(part_tested) (part_rule == "" ? "" : " <span class=\"rule\">holds if " html(part_rule) "</span>") "</span>" \
         "<span class=\"drawn\">" drawing(table[name, i, "low"], table[name, i, "high"], table[name, i, "found"]) "</span>" \
-        "<span class=\"found\">" html(table[name, i, "found"]) "</span>" badge(verdict) "</li>"
+        "<span class=\"found\">" html(found_text(name, i)) "</span>" badge(verdict) "</li>"
 }
 
 function part_row(name, i) {
-    return "| " cell_text(table[name, i, "tested"]) " | " cell_text(table[name, i, "found"]) " | " sign_of(table[name, i, "verdict"]) " " table[name, i, "verdict"] " |"
+    return "| " cell_text(table[name, i, "tested"]) " | " cell_text(found_text(name, i)) " | " sign_of(table[name, i, "verdict"]) " " table[name, i, "verdict"] " |"
 }
 
 # "2 hold, 1 does not hold and 3 cannot tell"

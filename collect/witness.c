@@ -51,6 +51,7 @@
 #include <unistd.h>
 
 enum { CLIENTS_MOST = 4096, REQUESTS_MOST = 10000000, READ_BYTES = 65536, EVENTS = 256 };
+enum { REQUEST_BYTES = 512, PATH_MOST = 400 };
 static const double RETRY_SECONDS = 0.001;
 /* After as long the kernel sends a lost TCP segment again, at the earliest. */
 static const double TIMEOUT_SECONDS = 0.2;
@@ -140,7 +141,7 @@ static void client_refused(struct witness *witness, struct client *client)
 
 static void client_ask(struct witness *witness, struct client *client)
 {
-    char request[512];
+    char request[REQUEST_BYTES];
     const char *path = client->fatal ? witness->fault : witness->path;
     int version = witness->wires.kind == WIRE_UDP; /* a datagram is never a connection that stays */
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
@@ -418,6 +419,14 @@ static long number(const char *text, long least, long most, const char *what)
     return value;
 }
 
+/* A request is sent in one piece, from a room that was made for it. */
+static const char *path(const char *text)
+{
+    if (strlen(text) > PATH_MOST)
+        errx(2, "a path has at most %d bytes, not %zu", PATH_MOST, strlen(text));
+    return text;
+}
+
 static void take_tls(struct wires *wires, const char *how)
 {
     if (strcmp(how, "new") != 0 && strcmp(how, "resumed") != 0)
@@ -439,7 +448,7 @@ static void option_take(struct witness *witness, int option, const char *text)
         witness->seconds = (double)number(text, 1, 86400, "--seconds");
         break;
     case 'f':
-        witness->fault = text;
+        witness->fault = path(text);
         break;
     case 'a':
         witness->after = number(text, 0, REQUESTS_MOST, "--after");
@@ -523,7 +532,7 @@ int main(int count, char *arguments[])
         .sin_family = AF_INET,
         .sin_port = htons((in_port_t)number(arguments[optind], 1, 65535, "PORT")),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    witness.path = arguments[optind + 1];
+    witness.path = path(arguments[optind + 1]);
     witness_open(&witness);
     witness_run(&witness);
     qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);
