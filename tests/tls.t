@@ -45,7 +45,7 @@ sub serial_of ($server) {
 }
 
 sub curl ($server, $name, @arguments) {
-    return run_command(qw(curl --silent --show-error --max-time 120 --noproxy *), '--cacert', "$place/$name.pem", @arguments);
+    return run_command(qw(curl --silent --show-error --noproxy *), '--cacert', "$place/$name.pem", @arguments);
 }
 
 # A client that shakes hands, and whose last words then all go to the server at once: these, and by TLS that it sends
@@ -196,7 +196,7 @@ each_server(sub ($model) {
     $origin->play('/through', reply(200, $large));
     $origin->play('/secret', [\'secret', reply(200, 'secret')->[0]]);
     for my $way ([], ['--proxytunnel']) {
-        my $run = run_command(qw(curl --silent --show-error --max-time 120 --proxy), $proxy->url, '--proxy-cacert', "$place/first.pem", @$way, $origin->url('/through'));
+        my $run = run_command(qw(curl --silent --show-error --proxy), $proxy->url, '--proxy-cacert', "$place/first.pem", @$way, $origin->url('/through'));
         ok $run->{out} eq $large, "through a proxy by TLS (@$way)" or diag($run->{err});
     }
     my $tapped = hasty_client($proxy, 'changed', request(CONNECT => $target, Host => $target) . request(GET => '/secret'), '-tls1_3');

@@ -86,7 +86,7 @@ each_server(sub ($model) {
         through => valgrind($tls_logs, 'definite,indirect,possible'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => ['--no-sandbox', '--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
-    my @curl = (qw(curl --silent --max-time 60 --insecure -o /dev/null -w %{http_code}));
+    my @curl = (qw(curl --silent --insecure -o /dev/null -w %{http_code}));
     is run_command(@curl, $server->url . 'file.txt')->{out}, 200, 'under valgrind a file by HTTPS';
     is $server->get('/file.txt')->{status}, 400, 'under valgrind HTTP on the port of HTTPS';
     { my $gone = $server->connect; $gone->send("\x16\x03\x01\x02\x00\x01\x00\x01\xfc"); }
