@@ -238,14 +238,20 @@ static struct switches tree_switches(const struct tree *tree)
     return sum;
 }
 
+/* A process that ends closes its sockets, so that its clients know, before it counts as a zombie.
+ */
 static bool alive(pid_t pid)
 {
-    char path[PATH_BYTES], text[PATH_BYTES * 2];
+    const unsigned long exiting = 0x4; /* the kernel's PF_EXITING */
+    char path[PATH_BYTES], text[PATH_BYTES * 2], state;
+    unsigned long flags;
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (file_read(path, text, sizeof(text)) <= 0)
         return false;
-    const char *state = strrchr(text, ')');
-    return state && state[2] != 'Z' && state[2] != 'X';
+    const char *behind_name = strrchr(text, ')');
+    return behind_name &&
+           sscanf(behind_name, ") %c %*d %*d %*d %*d %*d %lu", &state, &flags) == 2 &&
+           state != 'Z' && state != 'X' && !(flags & exiting);
 }
 
 /* ---- records of the dead: generic netlink, taskstats ---- */

@@ -25,6 +25,8 @@ each_server(sub ($model) {
         $connection->drain;
         like $connection->pending, qr{HTTP/1\.1 408 }, "$what: 408, by the request's deadline and not the writer's";
     }
+    $server->stop;
+    $server = start_server(root => $root);
 
     # A reply is not lost to what comes behind a request that says close
     my $head = request(GET => '/small.txt', Connection => 'close', 'X-Fill' => '');

@@ -127,7 +127,7 @@ my $large = slurp("$root/large.bin");
 each_server(sub ($model) {
     my @crew = run_server('--help')->{out} =~ /--workers/ ? qw(--workers 3) : ();
     my $log = "$place/log.$model->{name}";
-    my $server = start_server(root => $root, options => [tls_options('first'), @crew, '--log', $log]);
+    my $server = start_server(root => $root, options => [tls_options('first'), @crew, '--log', $log, '--idle-timeout', 3600]);
     my $url = $server->url;
     like $server->{ready}, qr{https://}, 'the ready line says https';
 
