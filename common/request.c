@@ -61,6 +61,14 @@ static bool is_target(char c)
     return is_one_of(c, TEXT("/.-_~?%&=+:@[]!$'()*,;"));
 }
 
+/* Of a query: browsers do not escape what they should there. */
+static bool is_query(char c)
+{
+    const struct text unescaped = TEXT("\\^`{|}");
+
+    return is_target(c) || text_find(unescaped, c) < unescaped.length;
+}
+
 /* Of a field value: visible, blank, tab, or above ASCII. */
 static bool is_value(char c)
 {
@@ -200,7 +208,11 @@ static bool read_authority(struct request *request, struct text *target)
 
 static bool read_target(struct request *request, struct text target)
 {
-    if (target.length == 0 || !is_made_of(target, is_target)) {
+    size_t length = text_find(target, '?');
+    struct text query = {target.data + length, target.length - length};
+
+    if (target.length == 0 || !is_made_of((struct text){target.data, length}, is_target) ||
+        !is_made_of(query, is_query)) {
         refuse(request, 400, "The request target has a character that no URI can have.");
         return false;
     }

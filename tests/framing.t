@@ -105,6 +105,8 @@ my @refused = (
         0, 1, 9, 34, 40, 44, 47, 58, 60, 64, 91, 123, 127, 128, 255),
     (map { [sprintf('byte %02x in the target', $_), 'GET /small' . chr($_) . ".txt HTTP/1.1\r\n${host}\r\n", 400] }
         0, 1, 8, 9, 11, 12, 31, 34, 35, 60, 62, 92, 94, 96, 123, 124, 125, 127, 128, 195, 255),
+    (map { [sprintf('byte %02x in a query', $_), 'GET /small.txt?' . chr($_) . " HTTP/1.1\r\n${host}\r\n", 400] }
+        0, 9, 31, 34, 35, 60, 62, 127, 128, 255),
     (map { ["version '$_'", "GET /small.txt $_\r\n${host}\r\n", 400] }
         'http/1.1', 'HTTP/1', 'HTTP/1.', 'HTTP/.1', 'HTTP/1.10', 'HTTP/01.1', 'HTTP/1.01', 'HTTP 1.1', 'HTTP/1,1',
         'HTTPS/1.1', 'HTTP/x.1', 'HTTP/1.x', 'HTTP/-1.1', 'HTTP/+1.1', 'HTTP/1.1.1', 'ICAP/1.0', 'HTTP//1.1', "HTTP/1.1\x00"),
@@ -136,6 +138,7 @@ my @accepted = (
     ['an empty Host',                  "${get}Host:\r\n",                               200],
     ['field names in odd letters',     "${get}hOsT: localhost\r\n",                     200],
     ['a target with a query',          "GET /small.txt?a=b&c=%20/?:@ HTTP/1.1\r\n$host", 200],
+    ['what browsers leave in a query', "GET /small.txt?a|b^c`d{e}f\\g HTTP/1.1\r\n$host", 200],
     ['an absolute target',             "GET http://localhost/small.txt HTTP/1.1\r\n$host", 200],
     ['an absolute target with port',   "GET http://localhost:80/small.txt?x HTTP/1.1\r\n$host", 200],
     ['an absolute target in capitals', "GET HTTP://LOCALHOST/small.txt HTTP/1.1\r\n$host", 200],

@@ -340,7 +340,7 @@ static void check_methods(void **state)
 static void check_every_byte(void **state)
 {
     static const char marks[] = "!#$%&'*+-.^_`|~";
-    static const char uri[] = "-._~!$&'()*+,;=:@/?[]%";
+    static const char uri[] = "-._~!$&'()*+,;=:@/?[]%", unescaped[] = "\\^`{|}";
 
     (void)state;
     for (int byte = 0; byte < 256; byte++) {
@@ -348,13 +348,15 @@ static void check_every_byte(void **state)
                             (byte >= '0' && byte <= '9');
         bool token = alphanumeric || (byte != 0 && strchr(marks, byte) != NULL);
         bool target = alphanumeric || (byte != 0 && strchr(uri, byte) != NULL);
+        bool query = target || (byte != 0 && strchr(unescaped, byte) != NULL);
         bool value = byte == '\t' || (byte >= ' ' && byte != 0x7f);
         char name[] = "GET / HTTP/1.0\r\nA?B: c\r\n\r\n", path[] = "GET /a?b HTTP/1.0\r\n\r\n",
-             text[] = "GET / HTTP/1.0\r\nA: b?c\r\n\r\n", method[] = "G?T / HTTP/1.0\r\n\r\n";
+             asked[] = "GET /?a?b HTTP/1.0\r\n\r\n", text[] = "GET / HTTP/1.0\r\nA: b?c\r\n\r\n",
+             method[] = "G?T / HTTP/1.0\r\n\r\n";
         struct request request;
         size_t taken;
 
-        name[17] = path[6] = text[20] = method[1] = (char)byte;
+        name[17] = path[6] = asked[7] = text[20] = method[1] = (char)byte;
         if (byte != ':') { /* it would end the name */
             request_start(&request);
             assert_int_equal(status_of(&request, name, sizeof name - 1, &taken),
@@ -362,6 +364,8 @@ static void check_every_byte(void **state)
         }
         request_start(&request);
         assert_int_equal(status_of(&request, path, sizeof path - 1, &taken), target ? WHOLE : 400);
+        request_start(&request);
+        assert_int_equal(status_of(&request, asked, sizeof asked - 1, &taken), query ? WHOLE : 400);
         request_start(&request);
         assert_int_equal(status_of(&request, text, sizeof text - 1, &taken), value ? WHOLE : 400);
         request_start(&request);
