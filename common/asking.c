@@ -40,7 +40,7 @@ static enum progress fail_to_connect(struct errand *errand)
 
     if (passage->proxy->classroom)
         return relay_fail(errand, 404, "The origin is not running.");
-    if (passage->late || passage->validates)
+    if (passage->late || passage->entry.space != NULL)
         return relay_fail(errand, 504,
                           passage->late
                               ? "The origin did not accept the connection in time."

@@ -84,6 +84,18 @@ enum progress delivering_break_off(struct errand *errand)
     return ERRAND_FAILED;
 }
 
+/* The origin has broken off its reply. As long as nothing of that has gone, the client can be told.
+ */
+static enum progress lose_origin(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+
+    if (passage->fetch->delivery.begun || errand->client_gone)
+        return delivering_break_off(errand);
+    keeping_finish(errand, false);
+    return relay_fail(errand, 502, "The origin has broken off its reply.");
+}
+
 /* Reads what the origin has sent, where there is room for it. */
 static enum transfer collect(struct errand *errand, uint64_t *moved)
 {
@@ -153,7 +165,7 @@ enum progress delivering_deliver(struct errand *errand)
         enum transfer theirs = collect(errand, &moved), ours = TRANSFER_DONE;
 
         if (theirs == TRANSFER_FAILED)
-            return delivering_break_off(errand);
+            return lose_origin(errand);
         if (!errand->client_gone)
             ours = pass_on(errand);
         if (delivery->ended)

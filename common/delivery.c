@@ -31,6 +31,7 @@ static enum transfer send_lines(struct delivery *delivery, struct errand *errand
 
     errand->sent += count;
     delivery->sent += count;
+    delivery->begun |= count > 0;
     if (delivery->sent == delivery->lines.length)
         delivery->sent = delivery->lines.length = 0;
     return transfer;

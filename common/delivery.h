@@ -11,6 +11,7 @@ struct delivery {
     enum framing framing; /* of the body, as the client reads it */
     bool bodiless;        /* the reply ends with its head */
     bool complete;        /* all of the body has come that will come */
+    bool begun;           /* something has gone to the client */
     bool ended;           /* all is gone */
     struct text data;     /* of the body, in memory; it must stay until it is gone */
     int file;             /* or in a file; -1: there is none */

@@ -1,5 +1,7 @@
 #include "common/options.h"
 
+#include "common/destination.h"
+
 #include <err.h>
 #include <getopt.h>
 #include <limits.h>
@@ -315,6 +317,15 @@ static bool read_accept(const struct row *row, const struct model *model, const 
     return complain(row, value, "a way that this model knows");
 }
 
+/* Whether it could be the authority of a URI; without a port it has that one, or 0: none. */
+static bool is_authority(const char *value, uint16_t port)
+{
+    struct text host;
+    uint16_t found;
+
+    return destination_split(text_of(value), port, &host, &found);
+}
+
 /* The scheme may be left out; a path cannot be mapped to. */
 static bool read_origin(const struct row *row, const char *value, const char **origin)
 {
@@ -327,11 +338,13 @@ static bool read_origin(const struct row *row, const char *value, const char **o
     memcpy(authority, start, length);
     authority[length] = '\0';
     *origin = authority;
-    return true;
+    return is_authority(authority, 80) || complain(row, value, "http://HOST:PORT");
 }
 
-static bool read_allow(struct options *options, const char *value)
+static bool read_allow(struct options *options, const struct row *row, const char *value)
 {
+    if (!is_authority(value, 0))
+        return complain(row, value, "HOST:PORT");
     if (options->allow_count == OPTIONS_ALLOW_LIMIT) {
         warnx("--allow can be given at most %d times", OPTIONS_ALLOW_LIMIT);
         return false;
@@ -387,7 +400,7 @@ static bool read_row(struct options *options, const struct row *row, const struc
     case KIND_ORIGIN:
         return read_origin(row, value, member);
     case KIND_ALLOW:
-        return read_allow(options, value);
+        return read_allow(options, row, value);
     case KIND_SIZE:
         return read_size(value, member) ||
                complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");

@@ -183,6 +183,12 @@ each_server(sub ($model) {
         'a bad chunk'          => reply(200, "2\r\nab\r\nxyz\r\n", 'Transfer-Encoding' => 'chunked'),
     );
     for my $name (sort keys %broken) {
+        $origin->play('/kept', [$broken{$name}[0] =~ s/\r\n/\r\nCache-Control: max-age=60\r\n/r]);
+        $client = $proxy->connect;
+        my $kept = $client->converse(request(GET => $origin->url('/kept'), Connection => 'close'));
+        like $kept, qr{^HTTP/1\.1 (?:502 .*<h1>|200 )}s, "the origin sends $name of what could be stored: it is told, or begins";
+        unlike $kept, qr/\AHTTP\/1\.1 200 .*\r\n0\r\n\r\n\z/s, "and does not end as a whole one ($name)";
+        $client->close;
         $origin->play('/broken', $broken{$name});
         $client = $proxy->connect;
         my $bytes = $client->converse(request(GET => $origin->url('/broken')));
@@ -283,11 +289,12 @@ each_server(sub ($model) {
 
     # --- the command line ---
     for my $bad (['--origin', 'http://'], ['--origin', 'http://127.0.0.1:1/path'], ['--max-body', 'x'], ['--max-body', '0'],
-        ['--cache-size', '5Z'], ['--origin-timeout', '-1']) {
+        ['--cache-size', '5Z'], ['--origin-timeout', '-1'], ['--origin', 'http://127.0.0.1:99999'], ['--allow', '10.0.0.1'],
+        ['--allow', '10.0.0.1:99999'], ['--allow', ':80']) {
         my $run = run_server('--service', 'proxy', '--no-cache', @$bad, 0);
         is $run->{status}, 2, "@$bad: status 2";
     }
-    for my $bad (['--origin', 'http://no.such.name.example'], ['--allow', '10.0.0.1'], ['--cache', '/dev/null/x']) {
+    for my $bad (['--origin', 'http://no.such.name.example'], ['--allow', 'no.such.name.example:80'], ['--cache', '/dev/null/x']) {
         my $run = run_server('--service', 'proxy', $bad->[0] eq '--cache' ? () : '--no-cache', @$bad, 0);
         is $run->{status}, 1, "@$bad: status 1";
         like $run->{err} =~ s/^.*limit of \d+ descriptors.*\n//mr, qr/\A[^\n]+\n\z/, 'one line says why';
