@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,10 +51,13 @@ enum kind {
 
 struct cache_shared {
     _Atomic int64_t size;
+    _Atomic bool counted; /* the size is that of what there is */
     _Atomic uint64_t passes[SLOTS];
     _Atomic uint64_t removals[SLOTS];
     _Atomic uint64_t moves[SLOTS];
-    _Atomic int64_t advanced[SLOTS]; /* in monotonic milliseconds */
+    _Atomic int64_t advanced[SLOTS];   /* in monotonic milliseconds */
+    _Atomic int64_t late[SLOTS];       /* likewise: when a fetch was given up, */
+    _Atomic uint64_t late_name[SLOTS]; /* and that of which number */
 };
 
 /* ---- files ---- */
@@ -320,7 +324,9 @@ static void trim(const struct cache *cache)
         before = atomic_load(&cache->shared->size);
         if (take_inventory(cache, &inventory)) {
             remove_least_used(cache, &inventory);
-            atomic_fetch_add(&cache->shared->size, inventory.size - before);
+            atomic_fetch_add(&cache->shared->size,
+                             (int64_t)((uint64_t)inventory.size - (uint64_t)before));
+            atomic_store(&cache->shared->counted, true);
             free(inventory.all);
         }
     }
@@ -335,22 +341,80 @@ uint64_t cache_size(const struct cache *cache)
     return size > 0 ? (uint64_t)size : 0;
 }
 
-/* ---- opening ---- */
+/* Beyond this nothing is added: what many write at once is trimmed when the first of them is done.
+ */
+static uint64_t most(const struct cache *cache)
+{
+    return cache->limit * 3 / 2;
+}
+
+/* Who was killed while he wrote left what he had counted, and anybody may have damaged the account:
+ * what it says cannot be, or keeps all else out, is counted anew. */
+static void check_account(const struct cache *cache)
+{
+    if (!atomic_load(&cache->shared->counted) || atomic_load(&cache->shared->size) < 0 ||
+        cache_size(cache) > most(cache))
+        trim(cache);
+}
+
+/* ---- the account ---- */
+
+/* The store whose account this process has mapped. */
+static struct cache mapped;
+
+/* Whether the account was shorter than it must be, and is not any more. */
+static bool lengthen_account(void)
+{
+    const off_t size = sizeof *mapped.shared;
+    int file = open_file(&mapped, ACCOUNT, O_RDWR | O_CREAT);
+    struct stat status;
+    bool mended = file >= 0 && fstat(file, &status) == 0 && status.st_size < size &&
+                  fallocate(file, 0, 0, size) == 0;
+
+    if (file >= 0)
+        close(file);
+    return mended;
+}
+
+/* Whoever makes the account shorter takes the memory away from all that have it mapped, and who
+ * touches that is told so by a signal. It begins anew then: for all, or if that cannot be, for this
+ * process and its children. Nothing is called here that a signal handler may not call. */
+static void mend_account(int signal, siginfo_t *fault, void *context)
+{
+    const char *at = fault->si_addr, *start = (const char *)mapped.shared;
+    const size_t size = sizeof *mapped.shared;
+    int error = errno;
+
+    (void)context;
+    if (start == NULL || at < start || at >= start + size ||
+        (!lengthen_account() && mmap(mapped.shared, size, PROT_READ | PROT_WRITE,
+                                     MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED))
+        sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); /* it comes again */
+    errno = error;
+}
 
 /* Shared by all that use the directory; where the disk is full, by the processes of this server. */
 static bool open_shared(struct cache *cache)
 {
-    const size_t size = sizeof(struct cache_shared);
+    const size_t size = sizeof *cache->shared;
+    const struct sigaction action = {.sa_sigaction = mend_account, .sa_flags = SA_SIGINFO};
     int file = open_file(cache, ACCOUNT, O_RDWR | O_CREAT);
     bool shared = file >= 0 && posix_fallocate(file, 0, (off_t)size) == 0;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         shared ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, shared ? file : -1, 0);
 
-    cache->shared = memory == MAP_FAILED ? NULL : memory;
     if (file >= 0)
         close(file);
-    return cache->shared != NULL;
+    if (memory == MAP_FAILED)
+        return false;
+    cache->shared = memory;
+    atomic_store(&cache->shared->counted, false);
+    mapped = *cache;
+    sigaction(SIGBUS, &action, NULL);
+    return true;
 }
+
+/* ---- opening ---- */
 
 static bool open_directory(struct cache *cache, const char *path)
 {
@@ -392,6 +456,8 @@ bool cache_open(struct cache *cache, const char *path, uint64_t limit)
 
 void cache_close(struct cache *cache)
 {
+    if (mapped.shared == cache->shared)
+        mapped = (struct cache){.directory = -1};
     if (cache->shared != NULL)
         munmap(cache->shared, sizeof *cache->shared);
     if (cache->directory >= 0)
@@ -739,6 +805,7 @@ bool cache_begin(const struct cache *cache, struct cache_writer *writer,
     bool begun;
 
     *writer = (struct cache_writer){.file = -1};
+    check_account(cache);
     whole.selected = TEXT("");
     if (record->fields.length + record->uri.length > CACHE_HEAD_LIMIT)
         return false;
@@ -762,7 +829,7 @@ bool cache_write(const struct cache *cache, struct cache_writer *writer, struct 
 {
     uint64_t end = writer->start + writer->header.length;
 
-    if (end + data.length > cache->limit / 2 || cache_size(cache) > cache->limit * 3 / 2 ||
+    if (end + data.length > cache->limit / 2 || cache_size(cache) > most(cache) ||
         !write_all(writer->file, data.data, data.length, end))
         return false;
     atomic_fetch_add_explicit(&cache->shared->size, (int64_t)data.length, memory_order_relaxed);
@@ -952,6 +1019,23 @@ int64_t cache_advanced(const struct cache *cache, const char *name, int64_t now)
 
     /* The account may be older than this start of the machine, and others see the clock later. */
     return then <= now + CLOCK_DIFFERENCE ? then : 0;
+}
+
+void cache_time_out(const struct cache *cache, const char *name, int64_t now)
+{
+    size_t slot = slot_of(name);
+
+    atomic_store(&cache->shared->late_name[slot], number_of(name));
+    atomic_store(&cache->shared->late[slot], now);
+}
+
+bool cache_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now)
+{
+    size_t slot = slot_of(name);
+    int64_t then = atomic_load(&cache->shared->late[slot]);
+
+    return then >= since && then <= now + CLOCK_DIFFERENCE &&
+           atomic_load(&cache->shared->late_name[slot]) == number_of(name);
 }
 
 /* A slot holds a part of the name and the second in which it is forgotten. */

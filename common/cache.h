@@ -137,6 +137,12 @@ void cache_advance(const struct cache *cache, const char *name, int64_t now);
 /* When one did last; 0: not known. */
 int64_t cache_advanced(const struct cache *cache, const char *name, int64_t now);
 
+/* The fetch of that name was in vain, since the origin took too long: noted at which time, in
+ * monotonic milliseconds. */
+void cache_time_out(const struct cache *cache, const char *name, int64_t now);
+/* Whether one was since then. */
+bool cache_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now);
+
 /* Replies of that name are not worth waiting for, since they will not be stored. This is forgotten
  * after CACHE_PASS_SECONDS. */
 #define CACHE_PASS_SECONDS 10

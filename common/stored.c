@@ -102,11 +102,24 @@ static enum progress let_earlier_go(struct passage *passage)
     return ERRAND_BEHIND;
 }
 
-/* One asks, and all others wait for what it gets. */
+/* Whether the origin was waited for in vain, in the time that this one has waited. */
+static bool was_in_vain(const struct errand *errand)
+{
+    const struct passage *passage = errand->work;
+
+    return passage->followed && passage->lock < 0 &&
+           cache_timed_out(passage->cache, passage->name, passage->follow_since,
+                           errand->now.milliseconds);
+}
+
+/* One asks, and all others wait for what it gets. If it waits in vain, so have they: one after the
+ * other they would wait for ever. */
 static enum progress ask_alone(struct errand *errand)
 {
     struct passage *passage = errand->work;
 
+    if (was_in_vain(errand))
+        return relay_fail(errand, 504, "The origin did not answer in time.");
     if (passage->lock < 0 && is_shareable(errand) && !is_futile(errand) && is_patient(errand)) {
         if (errand->behind)
             return let_earlier_go(passage);
@@ -287,6 +300,8 @@ enum progress stored_fail(struct errand *errand)
 {
     const struct passage *passage = errand->work;
 
+    if (passage->lock >= 0 && passage->failure == 504)
+        cache_time_out(passage->cache, passage->locked, errand->now.milliseconds);
     if (bridge(errand, 0))
         return ERRAND_ANSWERED;
     return relay_refuse(errand, passage->failure, passage->problem);

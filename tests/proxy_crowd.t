@@ -102,6 +102,17 @@ each_server(sub ($model) {
         $client->close;
         is get('/vary', X => $_)->{body}, 'after', 'after a PUT neither that nor another one is kept' for qw(b a);
         $second->stop(%few);
+
+        # An origin that says nothing: nobody waits for it once more in turn.
+        my $all = $proxy;
+        $proxy = start_proxy("$scratch/silent", '--origin-timeout', 2);
+        $origin->play('/silent', [\'silent']);
+        my @clients = map { asks('/silent') } 1 .. 6;
+        is scalar(grep { $_->reply->{status} == 504 } @clients), 6, 'an origin that says nothing: 504 for all that want the same';
+        cmp_ok $origin->count('/silent'), '<', 6, 'who has waited for it with another does not do so again';
+        $_->close for @clients;
+        $proxy->stop(%few);
+        $proxy = $all;
     }
 
     # --- what one client asks for takes nothing away from the others ---

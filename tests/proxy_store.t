@@ -139,6 +139,11 @@ each_server(sub ($model) {
     }
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'an entry that was damaged is not used';
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'but replaced';
+    $origin->play('/cut', reply(200, 'cut', %fresh));
+    truncate("$cache/account", $_) or die "truncate: $!\n" for 5000, 0;
+    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'what is shared about all entries is cut off: they are there';
+    $proxy->get($origin->url('/cut'));
+    is status_of($proxy->get($origin->url('/cut'))), 'hit', 'and new ones come';
     $proxy->stop(%few);
 
     # --- a directory that is emptied, or goes ---

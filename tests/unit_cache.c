@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -702,6 +704,105 @@ static void check_advance(void **state)
     assert_int_equal(cache_advanced(&cache, name, 2999), 0); /* of another start of the machine */
 }
 
+static void check_time_out(void **state)
+{
+    char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
+    assert_false(cache_timed_out(&cache, name, 1, 5000));
+    cache_time_out(&cache, name, 4000);
+    assert_true(cache_timed_out(&cache, name, 3000, 5000));
+    assert_true(cache_timed_out(&cache, name, 4000, 3500));  /* by a clock that was read later */
+    assert_false(cache_timed_out(&cache, name, 4001, 5000)); /* who came after it */
+    assert_false(cache_timed_out(&cache, name, 1, 2000));    /* of another start of the machine */
+    assert_false(cache_timed_out(&cache, other, 3000, 5000));
+}
+
+/* The size that is found when everything is counted. */
+static uint64_t counted_size(void)
+{
+    struct cache same;
+    uint64_t size;
+
+    assert_true(cache_open(&same, path, MIB));
+    size = cache_size(&same);
+    cache_close(&same);
+    return size;
+}
+
+static void damage_account(const void *bytes, size_t count)
+{
+    char name[96];
+    int file;
+
+    snprintf(name, sizeof name, "%s/account", path);
+    file = open(name, O_WRONLY);
+    assert_int_equal(pwrite(file, bytes, count, 0), count);
+    close(file);
+}
+
+/* What all share is a file: whatever becomes of it, the store goes on, and knows its size. */
+static void check_account(void **state)
+{
+    static const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (int64_t)1 << 40};
+    char name[96];
+    int file;
+
+    (void)state;
+    snprintf(name, sizeof name, "%s/account", path);
+    cache_close(&cache); /* a test has signal handlers of its own, and the store's comes after */
+    assert_true(cache_open(&cache, path, MIB));
+    assert_true(store_plain(URI, TEXT("first")));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(truncate(name, i * 1000), 0);
+        assert_true(holds(URI, "", TEXT("first")));
+        assert_int_equal(cache_removals(&cache, URI), 0);
+        assert_true(store_plain(TEXT("http://b/"), TEXT("second")));
+        assert_int_equal(cache_size(&cache), 2 * 4096);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        damage_account(&sizes[i], sizeof sizes[i]);
+        assert_true(store_plain(TEXT("http://b/"), TEXT("third")));
+        assert_int_equal(cache_size(&cache), 2 * 4096);
+    }
+    file = open(name, O_RDWR);
+    unlink(name);
+    assert_int_equal(ftruncate(file, 0), 0);
+    close(file);
+    assert_true(store_plain(TEXT("http://b/"), TEXT("fourth")));
+    assert_true(holds(URI, "", TEXT("first")));
+    assert_int_equal(cache_size(&cache), 2 * 4096);
+    assert_int_equal(counted_size(), 2 * 4096);
+}
+
+/* Writers that are killed leave files, and what they counted: who comes next clears that away. */
+static void check_killed_writers(void **state)
+{
+    static char body[400 * 1024];
+    struct cache_record record = record_of(TEXT("http://b/"));
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct cache_writer writer;
+            bool begun = cache_begin(&cache, &writer, &record, TEXT("")) &&
+                         cache_write(&cache, &writer, (struct text){body, sizeof body});
+            _exit(begun ? 0 : 1);
+        }
+        waitpid(child, NULL, 0);
+    }
+    assert_true(count_files('t') > 0);
+    assert_true(store_plain(URI, TEXT("first")));
+    assert_true(holds(URI, "", TEXT("first")));
+    assert_true(cache_size(&cache) <= MIB * 3 / 2);
+    assert_true(store_plain(URI, (struct text){body, sizeof body}));
+    assert_true(cache_size(&cache) <= MIB * 3 / 2);
+}
+
 static void check_pass(void **state)
 {
     char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
@@ -784,6 +885,9 @@ int main(void)
         {"locks", check_lock, set_up, tear_down, NULL},
         {"a directory that has gone", check_no_directory, set_up, tear_down, NULL},
         {"a fetch that gets on", check_advance, set_up, tear_down, NULL},
+        {"an origin that takes too long", check_time_out, set_up, tear_down, NULL},
+        {"a damaged account", check_account, set_up, tear_down, NULL},
+        {"killed writers", check_killed_writers, set_up, tear_down, NULL},
         {"replies that are not waited for", check_pass, set_up, tear_down, NULL},
         {"a full disk", check_full, set_up, tear_down, NULL},
         {"a directory of others", check_directory, set_up, tear_down, NULL},
