@@ -9,10 +9,10 @@ endif
 comma   := ,
 BUILD   ?= build$(if $(CRASH),/crash)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
-COMMON  := $(sort $(wildcard common/*.c))
+COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
-HEADERS := $(wildcard common/*.h collect/*.h)
+HEADERS := $(wildcard common/*.h common/*/*.h collect/*.h)
 SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
@@ -48,7 +48,7 @@ OBJECTS = $(COMMON:%.c=$(BUILD)/%.o)
 
 # OpenSSL is in all servers, and one that does not encrypt is not to pay for it: each page that a fork has to copy and each
 # window of 64 KiB that a new process looks into costs. So in the static servers the tables of the library have sections of
-# their own, whose memory common/tls.c gives back; the library stands behind what all servers use; and our constants stand
+# their own, whose memory common/net/tls.c gives back; the library stands behind what all servers use; and our constants stand
 # together, at the beginning of a window.
 ifeq ($(SANITIZE)$(DEBUG),)
 FIRST   := $(BUILD)/first.o
@@ -91,7 +91,7 @@ $(COLLECT): collect/%: collect/%.c $(wildcard collect/*.h)
 collect/witness: LDFLAGS += -Wl,--no-warnings
 collect/witness: LDLIBS = -lssl -lcrypto
 
-# Servers that die of one request, for the study `crash`: see common/fault.h.
+# Servers that die of one request, for the study `crash`: see common/files/crash_injection.h.
 crash:
 	@$(MAKE) --no-print-directory CRASH=1
 
@@ -149,4 +149,4 @@ help:
 
 .PHONY: all units check certificate bench lint clean help collect crash
 .DELETE_ON_ERROR:
--include $(wildcard $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/tests/*.d)
+-include $(wildcard $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)

@@ -1,6 +1,6 @@
 /* An event loop for each processor: each serves whoever of its many connections is ready. */
-#include "common/crew.h"
-#include "common/loop.h"
+#include "common/workers/event_loop.h"
+#include "common/workers/process_crew.h"
 
 static const struct model model = {
     .name = "epoll_server",

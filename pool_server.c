@@ -1,5 +1,5 @@
 /* A fixed crew of threads: each accepts a connection, serves it to its end, and takes the next. */
-#include "common/worker.h"
+#include "common/workers/worker.h"
 
 #include <err.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* A fixed crew of processes: each accepts a connection, serves it, and takes the next. */
-#include "common/channel.h"
-#include "common/crew.h"
-#include "common/turn.h"
+#include "common/workers/accept_lock.h"
+#include "common/workers/fd_passing.h"
+#include "common/workers/process_crew.h"
 
 #include <err.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "common/connection.h"
 
-#include "common/datagram.h"
 #include "common/log.h"
+#include "common/net/datagram.h"
 
 #define LINGER_MILLISECONDS 2000
 /* A reader that takes less than this before the write deadline is stalled, though it may sip. */

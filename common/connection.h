@@ -5,8 +5,8 @@
 #define COMMON_CONNECTION_H
 
 #include "common/exchange.h"
-#include "common/site.h"
-#include "common/transport.h"
+#include "common/net/transport.h"
+#include "common/service.h"
 
 enum connection_state {
     CONNECTION_READING,    /* the head of a request */

@@ -3,10 +3,10 @@
 #ifndef COMMON_ERRAND_H
 #define COMMON_ERRAND_H
 
-#include "common/date.h"
-#include "common/request.h"
-#include "common/response.h"
-#include "common/transport.h"
+#include "common/http/date.h"
+#include "common/http/request.h"
+#include "common/http/response.h"
+#include "common/net/transport.h"
 
 struct site;
 

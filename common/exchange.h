@@ -3,10 +3,10 @@
 #ifndef COMMON_EXCHANGE_H
 #define COMMON_EXCHANGE_H
 
-#include "common/content.h"
 #include "common/errand.h"
-#include "common/request.h"
-#include "common/response.h"
+#include "common/http/body_reader.h"
+#include "common/http/request.h"
+#include "common/http/response.h"
 
 /* The room that is kept for the body of a request behind its head. */
 #define EXCHANGE_BODY_ROOM 4096

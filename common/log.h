@@ -2,9 +2,9 @@
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
-#include "common/date.h"
-#include "common/request.h"
-#include "common/transport.h"
+#include "common/http/date.h"
+#include "common/http/request.h"
+#include "common/net/transport.h"
 
 /* Writes the text at once, or not at all: nobody waits for a reader that is slow. */
 bool log_write(int file, struct text text);

@@ -1,6 +1,6 @@
 #include "common/options.h"
 
-#include "common/destination.h"
+#include "common/net/address.h"
 
 #include <err.h>
 #include <getopt.h>

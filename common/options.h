@@ -2,8 +2,8 @@
 #ifndef COMMON_OPTIONS_H
 #define COMMON_OPTIONS_H
 
-#include "common/listener.h"
-#include "common/site.h"
+#include "common/net/listener.h"
+#include "common/service.h"
 
 #define OPTIONS_VERSION "1.0"
 

@@ -1,10 +1,10 @@
 #include "common/server.h"
 
 #include "common/connection.h"
-#include "common/crew.h"
-#include "common/opening.h"
+#include "common/net/tls.h"
+#include "common/startup.h"
 #include "common/summary.h"
-#include "common/tls.h"
+#include "common/workers/process_crew.h"
 
 #include <err.h>
 #include <errno.h>

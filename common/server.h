@@ -4,11 +4,11 @@
 #ifndef COMMON_SERVER_H
 #define COMMON_SERVER_H
 
-#include "common/listener.h"
+#include "common/net/listener.h"
 #include "common/options.h"
-#include "common/proxy.h"
+#include "common/proxy/proxy.h"
 #include "common/scoreboard.h"
-#include "common/site.h"
+#include "common/service.h"
 
 #include <sys/types.h>
 

@@ -1,8 +1,8 @@
 #include "common/summary.h"
 
-#include "common/crew.h"
 #include "common/log.h"
 #include "common/server.h"
+#include "common/workers/process_crew.h"
 
 #include <err.h>
 #include <stdio.h>

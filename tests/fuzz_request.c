@@ -6,17 +6,17 @@
  * On its own it makes mutations of the seeds below from a fixed start, so many as the first
  * argument says, and prints the result as TAP. For libFuzzer: clang -g -O1 -D_GNU_SOURCE -I.
  * -DFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_request.c common/?*.c */
-#include "common/conditional.h"
-#include "common/content.h"
-#include "common/date.h"
-#include "common/destination.h"
-#include "common/fields.h"
-#include "common/forward.h"
-#include "common/path.h"
-#include "common/policy.h"
-#include "common/range.h"
-#include "common/reply.h"
-#include "common/request.h"
+#include "common/http/body_reader.h"
+#include "common/http/conditional.h"
+#include "common/http/date.h"
+#include "common/http/fields.h"
+#include "common/http/path.h"
+#include "common/http/range.h"
+#include "common/http/request.h"
+#include "common/http/response_parser.h"
+#include "common/net/address.h"
+#include "common/proxy/freshness.h"
+#include "common/proxy/rewrite.h"
 
 #include <stdint.h>
 #include <stdio.h>

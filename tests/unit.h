@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 
-#include "common/text.h"
+#include "common/base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The store of replies: what is written is found again, whole or not at all, whatever happens to
  * the files and whoever writes at the same time. */
-#include "common/cache.h"
+#include "common/proxy/cache.h"
 
 #include "tests/unit.h"
 

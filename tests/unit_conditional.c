@@ -1,5 +1,5 @@
 /* Preconditions: which verdict the If- fields of a request lead to. */
-#include "common/conditional.h"
+#include "common/http/conditional.h"
 
 #include "tests/unit.h"
 

@@ -1,5 +1,5 @@
 /* Who waits for a reply that somebody else fetches, and for how long: by a clock of its own. */
-#include "common/proxy.h"
+#include "common/proxy/proxy.h"
 
 #include "tests/unit.h"
 

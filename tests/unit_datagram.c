@@ -1,7 +1,7 @@
 /* Datagrams: which ones are a request, and how long a reply may be. */
-#include "common/datagram.h"
+#include "common/net/datagram.h"
 
-#include "common/request.h"
+#include "common/http/request.h"
 #include "tests/unit.h"
 
 #include <arpa/inet.h>

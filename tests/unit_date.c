@@ -1,5 +1,5 @@
 /* Dates: written in one format, read in three. */
-#include "common/date.h"
+#include "common/http/date.h"
 
 #include "tests/unit.h"
 

@@ -1,5 +1,5 @@
 /* Paths of request targets: what they become, and which are refused. */
-#include "common/path.h"
+#include "common/http/path.h"
 
 #include "tests/unit.h"
 

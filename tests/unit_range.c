@@ -1,5 +1,5 @@
 /* Byte ranges: which bytes a Range field asks for. */
-#include "common/range.h"
+#include "common/http/range.h"
 
 #include "tests/unit.h"
 

@@ -1,5 +1,5 @@
 /* Heads of requests: what is read out of them, and which are refused with which status. */
-#include "common/request.h"
+#include "common/http/request.h"
 
 #include "tests/unit.h"
 

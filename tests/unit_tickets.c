@@ -1,5 +1,5 @@
 /* The keys of session tickets, as time goes by. */
-#include "common/tickets.h"
+#include "common/net/tickets.h"
 
 #include "tests/unit.h"
 

@@ -1,6 +1,6 @@
 /* The wheel of deadlines: nothing comes early, nothing is late by more than a span, nothing is
  * lost. */
-#include "common/timers.h"
+#include "common/workers/timers.h"
 
 #include "tests/unit.h"
 

@@ -1,0 +1,26 @@
+#include "common/base/open_beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* EAGAIN says that something was renamed at the same time, or that the file is under a lease: the
+ * first passes, the second may last. */
+#define TRIES 8
+
+int beneath_open(int directory, const char *path, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned)flags | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+    };
+    int tries = TRIES;
+    long file;
+
+    do
+        file = syscall(SYS_openat2, directory, path[0] != '\0' ? path : ".", &how, sizeof how);
+    while (file < 0 && (errno == EINTR || errno == EAGAIN) && --tries > 0);
+    return (int)file;
+}

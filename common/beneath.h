@@ -1,9 +1,0 @@
-/* Opening files below a directory: the kernel itself sees to it that no path leaves it, by whatever
- * symbolic link. */
-#ifndef COMMON_BENEATH_H
-#define COMMON_BENEATH_H
-
-/* As openat(). An empty path is the directory itself. */
-int beneath_open(int directory, const char *path, int flags);
-
-#endif

@@ -1,0 +1,163 @@
+#include "common/files/file_cache.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLACES 64
+/* Documents with longer paths are not kept. */
+#define PATH_SHORT 256
+/* Clocks of file systems tick, some of them every two seconds: two changes within a tick look like
+ * one. */
+#define SETTLED_SECONDS 3
+
+struct shelf {
+    pthread_mutex_t lock; /* of the places, for as long as one is looked at */
+    struct shelved *places[PLACES];
+};
+
+struct shelf *shelf_make(void)
+{
+    struct shelf *shelf = calloc(1, sizeof *shelf);
+
+    if (shelf != NULL)
+        pthread_mutex_init(&shelf->lock, NULL);
+    return shelf;
+}
+
+void shelf_free(struct shelf *shelf)
+{
+    for (size_t i = 0; i < PLACES; i++)
+        if (shelf->places[i] != NULL)
+            shelf_release(shelf->places[i]);
+    pthread_mutex_destroy(&shelf->lock);
+    free(shelf);
+}
+
+/* FNV-1a */
+static size_t place_of(struct text path)
+{
+    uint32_t hash = 2166136261U;
+
+    for (size_t i = 0; i < path.length; i++)
+        hash = (hash ^ (unsigned char)path.data[i]) * 16777619U;
+    return hash % PLACES;
+}
+
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* The time of the last status change tells of new permissions, too. */
+static bool is_unchanged(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           is_same_time(a->st_mtim, b->st_mtim) && is_same_time(a->st_ctim, b->st_ctim);
+}
+
+/* The document in the place of the path, if it is the one that is looked for. */
+static struct shelved *hold(struct shelf *shelf, struct text path)
+{
+    struct shelved *found;
+
+    pthread_mutex_lock(&shelf->lock);
+    found = shelf->places[place_of(path)];
+    if (found != NULL && text_equal(path, (struct text){found->path, found->path_length}))
+        atomic_fetch_add(&found->holders, 1);
+    else
+        found = NULL;
+    pthread_mutex_unlock(&shelf->lock);
+    return found;
+}
+
+/* Whether the path leads to the same, unchanged file without any symbolic link: what could be
+ * reached only by leaving the root is not, wherever it has gone meanwhile. */
+static bool leads_to(int root, struct text path, const struct stat *wanted)
+{
+    char prefix[PATH_SHORT];
+    struct stat status;
+
+    for (size_t i = 0; i <= path.length; i++) {
+        bool whole = i == path.length;
+        if (!whole && path.data[i] != '/') {
+            prefix[i] = path.data[i];
+            continue;
+        }
+        prefix[i] = '\0';
+        if (fstatat(root, prefix, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !(whole ? is_unchanged(&status, wanted) : S_ISDIR(status.st_mode)))
+            return false;
+        prefix[i] = '/';
+    }
+    return true;
+}
+
+struct shelved *shelf_take(struct shelf *shelf, int root, struct text path, int64_t now)
+{
+    struct shelved *found = hold(shelf, path);
+
+    if (found == NULL || (found->taken == now && leads_to(root, path, &found->status)))
+        return found;
+    shelf_release(found);
+    return NULL;
+}
+
+static bool is_settled(const struct stat *status, int64_t now)
+{
+    return status->st_mtim.tv_sec + SETTLED_SECONDS <= now &&
+           status->st_ctim.tv_sec + SETTLED_SECONDS <= now;
+}
+
+static struct shelved *read_document(struct text path, int file, const struct stat *status)
+{
+    size_t size = (size_t)status->st_size;
+    struct shelved *document = malloc(sizeof *document + size + path.length + 1);
+    struct stat after;
+
+    if (document == NULL)
+        return NULL;
+    if (pread(file, document->data, size, 0) != (ssize_t)size || fstat(file, &after) < 0 ||
+        !is_unchanged(status, &after)) {
+        free(document);
+        return NULL;
+    }
+    atomic_init(&document->holders, 2);
+    document->status = *status;
+    document->path = document->data + size;
+    document->path_length = path.length;
+    memcpy(document->path, path.data, path.length);
+    document->path[path.length] = '\0';
+    return document;
+}
+
+struct shelved *shelf_put(struct shelf *shelf, int root, struct text path, int file,
+                          const struct stat *status, int64_t now)
+{
+    struct shelved *document, *before;
+    struct shelved **place = &shelf->places[place_of(path)];
+
+    if (path.length == 0 || path.length >= PATH_SHORT || status->st_size > SHELF_DOCUMENT_LIMIT ||
+        !is_settled(status, now) || !leads_to(root, path, status))
+        return NULL;
+    document = read_document(path, file, status);
+    if (document == NULL)
+        return NULL;
+    document->taken = now;
+    pthread_mutex_lock(&shelf->lock);
+    before = *place;
+    *place = document;
+    pthread_mutex_unlock(&shelf->lock);
+    if (before != NULL)
+        shelf_release(before);
+    return document;
+}
+
+void shelf_release(struct shelved *document)
+{
+    if (atomic_fetch_sub(&document->holders, 1) == 1)
+        free(document);
+}

@@ -1,0 +1,229 @@
+/* The service that answers with the documents of a directory. */
+#include "common/base/open_beneath.h"
+#include "common/files/crash_injection.h"
+#include "common/files/listing.h"
+#include "common/http/mime_type.h"
+#include "common/http/path.h"
+#include "common/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INDEX "index.html"
+
+static void refuse_open(struct response *response, int error)
+{
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        response_refuse(response, 403, "The document may not be read.");
+        break;
+    case ENXIO: /* a socket, or a device without a driver */
+        response_refuse(response, 403, "Only regular files are served.");
+        break;
+    case EAGAIN: /* somebody holds a lease */
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        response_refuse(response, 503, "The document cannot be opened now.");
+        break;
+    default:
+        response_refuse(response, 404, "There is no such document.");
+    }
+}
+
+/* The validators of a file: its inode, size and time of change tell its versions apart. */
+static void describe(struct response *response, const struct stat *file)
+{
+    response->has_validators = true;
+    response->modified = file->st_mtim.tv_sec;
+    buffer_character(&response->etag, '"');
+    buffer_hex(&response->etag, file->st_ino);
+    buffer_character(&response->etag, '-');
+    buffer_hex(&response->etag, (uint64_t)file->st_size);
+    buffer_character(&response->etag, '-');
+    buffer_hex(&response->etag, (uint64_t)file->st_mtim.tv_sec);
+    buffer_character(&response->etag, '.');
+    buffer_hex(&response->etag, (uint64_t)file->st_mtim.tv_nsec);
+    buffer_character(&response->etag, '"');
+}
+
+static void answer_shelved(struct response *response, struct text path, struct shelved *document)
+{
+    response->status = 200;
+    response->type = type_of(path);
+    response->body = (struct body){.kind = BODY_MEMORY,
+                                   .length = (uint64_t)document->status.st_size,
+                                   .memory = document->data,
+                                   .shelved = document,
+                                   .file = -1};
+    describe(response, &document->status);
+}
+
+static void answer_file(const struct site *site, struct response *response, struct text path,
+                        int file, const struct stat *status, struct moment now)
+{
+    struct shelved *document =
+        site->shelf != NULL ? shelf_put(site->shelf, site->root, path, file, status, now.seconds)
+                            : NULL;
+
+    if (document != NULL) {
+        close(file);
+        answer_shelved(response, path, document);
+        return;
+    }
+    response->status = 200;
+    response->type = type_of(path);
+    response->body =
+        (struct body){.kind = BODY_FILE, .length = (uint64_t)status->st_size, .file = file};
+    describe(response, status);
+}
+
+/* Opens what stands at the path, if it is a regular file or a directory. */
+static int open_document(const struct site *site, const char *path, size_t length,
+                         struct stat *status, struct response *response)
+{
+    int file = beneath_open(site->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+
+    if (file < 0) {
+        refuse_open(response, errno);
+        return -1;
+    }
+    /* As fstat(), which takes its empty path from a page that a new process has not touched. */
+    if (fstatat(file, path + length, status, AT_EMPTY_PATH) == 0 &&
+        (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode)))
+        return file;
+    close(file);
+    response_refuse(response, 403, "Only regular files are served.");
+    return -1;
+}
+
+static void answer_directory(const struct site *site, const struct request *request, char *path,
+                             size_t length, int directory, struct moment now,
+                             struct response *response)
+{
+    struct stat status;
+    int file;
+
+    if (length > 0 && path[length - 1] != '/') {
+        response_refuse(response, 301, "The document is a directory: its address ends in a slash.");
+        response->moved_to = request;
+        close(directory);
+        return;
+    }
+    memcpy(path + length, INDEX, sizeof INDEX);
+    file = open_document(site, path, length + sizeof INDEX - 1, &status, response);
+    if (file >= 0 && S_ISREG(status.st_mode)) {
+        answer_file(site, response, (struct text){path, length + sizeof INDEX - 1}, file, &status,
+                    now);
+    } else if (file >= 0) {
+        close(file);
+        response_refuse(response, 403, "The index of this directory is no regular file.");
+    } else if (response->status != 404) {
+        ; /* there is an index, which may not be read */
+    } else if (site->list) {
+        path[length] = '\0';
+        listing_answer(site->root, directory, path, response);
+        directory = -1;
+    } else {
+        response_refuse(response, 403, "The directory may not be listed.");
+    }
+    if (directory >= 0)
+        close(directory);
+}
+
+static bool resolve(const struct request *request, char *path, size_t size, size_t *length,
+                    struct response *response)
+{
+    switch (path_resolve(request->path, path, size, length)) {
+    case PATH_GOOD:
+        return true;
+    case PATH_MALFORMED:
+        response_refuse(response, 400, "The path has a malformed percent-encoding.");
+        return false;
+    case PATH_CLIMBS:
+        response_refuse(response, 400, "The path leads out of the documents.");
+        return false;
+    case PATH_LONG:
+        response_refuse(response, 414, "The path is too long.");
+        return false;
+    case PATH_HIDDEN:
+        break;
+    }
+    response_refuse(response, 404, "There is no such document.");
+    return false;
+}
+
+static void answer_path(const struct site *site, const struct request *request, char *path,
+                        size_t size, struct moment now, struct response *response)
+{
+    struct shelved *document = NULL;
+    struct stat status;
+    size_t length;
+    int file;
+
+    fault_of(request->path);
+    if (!resolve(request, path, size - sizeof INDEX, &length, response))
+        return;
+    if (site->shelf != NULL)
+        document = shelf_take(site->shelf, site->root, (struct text){path, length}, now.seconds);
+    if (document != NULL) {
+        answer_shelved(response, (struct text){path, length}, document);
+        return;
+    }
+    file = open_document(site, path, length, &status, response);
+    if (file < 0)
+        return;
+    if (S_ISDIR(status.st_mode))
+        answer_directory(site, request, path, length, file, now, response);
+    else
+        answer_file(site, response, (struct text){path, length}, file, &status, now);
+}
+
+/* Most paths are short, and their space is then on a page of the stack that is in use already. */
+static void answer_read(const struct site *site, const struct request *request, struct moment now,
+                        struct response *response)
+{
+    char space[256], *path = space;
+    size_t size = sizeof space;
+
+    if (request->path.length + sizeof INDEX >= size) {
+        size = PATH_LIMIT + sizeof INDEX;
+        path = malloc(size);
+    }
+    if (path == NULL)
+        response_refuse(response, 503, "The server has no memory for this request.");
+    else
+        answer_path(site, request, path, size, now, response);
+    if (path != space)
+        free(path);
+}
+
+static void answer(const struct site *site, const struct request *request, struct moment now,
+                   struct response *response)
+{
+    const struct text allowed = TEXT("GET, HEAD, OPTIONS");
+
+    switch (request->method) {
+    case METHOD_GET:
+    case METHOD_HEAD:
+        answer_read(site, request, now, response);
+        break;
+    case METHOD_OPTIONS:
+        response->status = 204;
+        response->allow = allowed;
+        break;
+    case METHOD_UNKNOWN:
+        response_refuse(response, 501, "The method is not known here.");
+        break;
+    default:
+        response_refuse(response, 405, "Documents can only be read here.");
+        response->allow = allowed;
+    }
+}
+
+const struct service service_files = {.name = "files", .answer = answer};

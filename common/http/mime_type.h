@@ -1,0 +1,10 @@
+/* Media types, by the ending of a name. */
+#ifndef COMMON_HTTP_MIME_TYPE_H
+#define COMMON_HTTP_MIME_TYPE_H
+
+#include "common/base/text.h"
+
+/* "application/octet-stream" if the ending is not known. */
+struct text type_of(struct text path);
+
+#endif

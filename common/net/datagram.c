@@ -1,0 +1,273 @@
+#include "common/net/datagram.h"
+
+#include "common/http/body_reader.h"
+#include "common/http/request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What a pipe holds, however large pages are. */
+#define PIPE_BYTES 65536
+/* The first room for a reply: more than most need. */
+#define REPLY_FIRST 2048
+
+struct parcel {
+    struct envelope envelope;
+    char request[DATAGRAM_REQUEST_LIMIT];
+};
+
+static_assert(sizeof(struct parcel) <= PIPE_BYTES, "a parcel fits into a pipe");
+
+/* Where a message says at which address it arrived, or is to leave from. */
+union control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+};
+
+/* ---- receiving ---- */
+
+/* False if it was sent to all, not to us: those who would answer are too many. */
+static bool note_local(struct envelope *envelope, struct msghdr *message)
+{
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    struct in_pktinfo v4;
+    struct in6_pktinfo v6;
+
+    if (header == NULL)
+        return true;
+    if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO) {
+        memcpy(&v4, CMSG_DATA(header), sizeof v4);
+        envelope->local.v4 = v4.ipi_spec_dst;
+        envelope->located = true;
+        return v4.ipi_addr.s_addr == v4.ipi_spec_dst.s_addr;
+    }
+    if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_PKTINFO) {
+        memcpy(&v6, CMSG_DATA(header), sizeof v6);
+        envelope->local.v6 = v6.ipi6_addr;
+        envelope->interface = IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr) ? v6.ipi6_ifindex : 0;
+        envelope->located = true;
+        return !IN6_IS_ADDR_MULTICAST(&v6.ipi6_addr);
+    }
+    return true;
+}
+
+/* One that was longer than a parcel, or is not for us, is as if it were empty: no request. */
+static bool receive(struct envelope *envelope, char *request, int socket)
+{
+    struct iovec data = {.iov_base = request, .iov_len = DATAGRAM_REQUEST_LIMIT};
+    union control control;
+    struct msghdr message = {
+        .msg_name = &envelope->peer,
+        .msg_namelen = sizeof envelope->peer,
+        .msg_iov = &data,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control,
+    };
+    ssize_t length;
+
+    do
+        length = recvmsg(socket, &message, MSG_DONTWAIT);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return false;
+    envelope->socket = socket;
+    if (note_local(envelope, &message) && !(message.msg_flags & MSG_TRUNC))
+        envelope->length = (size_t)length;
+    return true;
+}
+
+int datagram_receive(int socket)
+{
+    struct parcel parcel;
+    int ends[2];
+    size_t size;
+
+    memset(&parcel.envelope, 0, sizeof parcel.envelope);
+    if (!receive(&parcel.envelope, parcel.request, socket) ||
+        pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    size = offsetof(struct parcel, request) + parcel.envelope.length;
+    /* A user that has very many pipes gets shorter ones: who serves sees that something is missing.
+     */
+    if (write(ends[1], &parcel, size) < 0) {
+        close(ends[0]);
+        ends[0] = -1;
+        errno = ENOBUFS;
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+/* ---- what it is ---- */
+
+bool datagram_is(int descriptor)
+{
+    struct stat status;
+
+    return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/* What is refused for its length alone has not been read: it may be anything, also a reply, and who
+ * answers those talks to another server for ever. A request begins with a method and a target. */
+static bool begins_as_request(struct text bytes)
+{
+    size_t end;
+
+    while (bytes.length > 0 && (bytes.data[0] == '\r' || bytes.data[0] == '\n')) {
+        bytes.data++;
+        bytes.length--;
+    }
+    for (end = 0; end < bytes.length && request_is_token(bytes.data[end]); end++)
+        ;
+    return end > 0 && end + 1 < bytes.length && bytes.data[end] == ' ' &&
+           text_find(TEXT("/hH*"), bytes.data[end + 1]) < 4;
+}
+
+bool datagram_is_whole(struct text bytes)
+{
+    struct request request;
+    struct content content;
+    size_t head;
+
+    request_start(&request);
+    switch (request_read(&request, bytes, &head)) {
+    case REQUEST_PARTIAL:
+        return false;
+    case REQUEST_REFUSED:
+        return request.status != 400 && begins_as_request(bytes);
+    case REQUEST_WHOLE:
+        break;
+    }
+    bytes.data += head;
+    bytes.length -= head;
+    if (request.framing == FRAMING_NONE)
+        return bytes.length == 0;
+    content_start(&content, &request);
+    return content_read(&content, &bytes) == CONTENT_WHOLE && bytes.length == 0;
+}
+
+size_t datagram_room(const union address *peer, size_t request)
+{
+    size_t room = DATAGRAM_AMPLIFICATION * request;
+
+    return destination_is_loopback(peer) || room > DATAGRAM_REPLY_LIMIT ? DATAGRAM_REPLY_LIMIT
+                                                                        : room;
+}
+
+/* Another thread's or process's stack has no page yet where a parcel would lie: so it is read in
+ * two pieces. */
+struct datagram *datagram_take(int descriptor)
+{
+    struct envelope envelope;
+    struct datagram *datagram;
+
+    if (read(descriptor, &envelope, sizeof envelope) != (ssize_t)sizeof envelope)
+        return NULL;
+    datagram = malloc(sizeof *datagram + envelope.length);
+    if (datagram == NULL)
+        return NULL;
+    *datagram = (struct datagram){
+        .envelope = envelope,
+        .room = datagram_room(&envelope.peer, envelope.length),
+    };
+    if (read(descriptor, datagram->request, envelope.length) == (ssize_t)envelope.length &&
+        datagram_is_whole((struct text){datagram->request, envelope.length}))
+        return datagram;
+    free(datagram);
+    return NULL;
+}
+
+void datagram_free(struct datagram *datagram)
+{
+    if (datagram != NULL)
+        free(datagram->reply.data);
+    free(datagram);
+}
+
+/* ---- the reply ---- */
+
+static bool grow(struct buffer *reply, size_t wanted)
+{
+    size_t capacity = reply->capacity > 0 ? reply->capacity : REPLY_FIRST;
+    char *larger;
+
+    if (wanted <= reply->capacity)
+        return true;
+    while (capacity < wanted)
+        capacity *= 2;
+    larger = realloc(reply->data, capacity);
+    if (larger == NULL)
+        return false;
+    reply->data = larger;
+    reply->capacity = capacity;
+    return true;
+}
+
+bool datagram_add(struct datagram *datagram, struct text data)
+{
+    struct buffer *reply = &datagram->reply;
+
+    datagram->overflowed |= data.length > datagram->room - reply->length;
+    if (datagram->overflowed || !grow(reply, reply->length + data.length))
+        return false;
+    memcpy(reply->data + reply->length, data.data, data.length);
+    reply->length += data.length;
+    return true;
+}
+
+size_t datagram_forget(struct datagram *datagram)
+{
+    size_t length = datagram->reply.length;
+
+    datagram->reply.length = 0;
+    datagram->overflowed = false;
+    return length;
+}
+
+/* From the address that was asked, or the client would not know the reply. */
+static void set_local(const struct envelope *envelope, union control *control,
+                      struct msghdr *message)
+{
+    bool old = envelope->peer.any.sa_family == AF_INET;
+    const struct in_pktinfo v4 = {.ipi_spec_dst = envelope->local.v4};
+    const struct in6_pktinfo v6 = {.ipi6_addr = envelope->local.v6,
+                                   .ipi6_ifindex = envelope->interface};
+    size_t size = old ? sizeof v4 : sizeof v6;
+
+    memset(control, 0, sizeof *control);
+    control->header.cmsg_level = old ? IPPROTO_IP : IPPROTO_IPV6;
+    control->header.cmsg_type = old ? IP_PKTINFO : IPV6_PKTINFO;
+    control->header.cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(&control->header), old ? (const void *)&v4 : (const void *)&v6, size);
+    message->msg_control = control;
+    message->msg_controllen = CMSG_SPACE(size);
+}
+
+void datagram_send(struct datagram *datagram)
+{
+    struct envelope *envelope = &datagram->envelope;
+    struct iovec data = {.iov_base = datagram->reply.data, .iov_len = datagram->reply.length};
+    union control control;
+    struct msghdr message = {
+        .msg_name = &envelope->peer,
+        .msg_namelen = destination_size(&envelope->peer),
+        .msg_iov = &data,
+        .msg_iovlen = 1,
+    };
+
+    if (datagram->sent || datagram->overflowed || data.iov_len == 0)
+        return;
+    if (envelope->located)
+        set_local(envelope, &control, &message);
+    datagram->sent = true;
+    /* If it cannot go, it is as lost as one that the network loses. */
+    while (sendmsg(envelope->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+}

@@ -1,0 +1,171 @@
+#include "common/net/key_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Files that take longer than this to read are on a disk that does not answer. */
+#define PATIENCE_SECONDS 2
+
+void keeper_look(const char *path, struct kept *file)
+{
+    /* To open a named pipe would wait for somebody who writes into it; to read need not. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    ssize_t count = -1;
+
+    file->error = 0;
+    file->length = 0;
+    if (descriptor >= 0)
+        fcntl(descriptor, F_SETFL, 0);
+    while (descriptor >= 0 && file->length < sizeof file->data) {
+        count = read(descriptor, file->data + file->length, sizeof file->data - file->length);
+        if (count <= 0)
+            break;
+        file->length += (size_t)count;
+    }
+    if (count < 0)
+        file->error = errno;
+    else if (file->length == sizeof file->data)
+        file->error = EFBIG;
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+/* ---- the process ---- */
+
+static bool send_all(int socket, const void *data, size_t size)
+{
+    const char *rest = data;
+
+    while (size > 0) {
+        ssize_t count = send(socket, rest, size, MSG_NOSIGNAL);
+        if (count <= 0)
+            return false;
+        rest += count;
+        size -= (size_t)count;
+    }
+    return true;
+}
+
+static bool send_file(int socket, const char *path, struct kept *file)
+{
+    bool sent;
+
+    keeper_look(path, file);
+    sent = send_all(socket, file, offsetof(struct kept, data) + file->length);
+    explicit_bzero(file, sizeof *file);
+    return sent;
+}
+
+static void keep(int socket, const char *const paths[KEEPER_FILES])
+{
+    struct kept *file = calloc(1, sizeof *file);
+    bool good = file != NULL;
+    char question;
+
+    while (good && recv(socket, &question, 1, 0) == 1)
+        for (int i = 0; i < KEEPER_FILES && good; i++)
+            good = send_file(socket, paths[i], file);
+    free(file);
+}
+
+/* What the terminal sends to all of its processes is not for this one: it ends with its server. */
+static void live(int socket, const char *const paths[KEEPER_FILES])
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_NAME, "keeper", 0, 0, 0);
+    for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
+        dup2(null, i); /* whoever reads what the server says is not to wait for this process */
+    if (socket != STDERR_FILENO + 1)
+        dup2(socket, STDERR_FILENO + 1);
+    close_range(STDERR_FILENO + 2, ~0U, 0);
+    keep(STDERR_FILENO + 1, paths);
+}
+
+/* ---- the server ---- */
+
+/* A child of nobody that the server may wait for: it reaps all of its own, and counts them. */
+static bool start(const int sockets[2], const char *const paths[KEEPER_FILES])
+{
+    pid_t child = fork();
+    int status;
+
+    if (child < 0)
+        return false;
+    if (child > 0)
+        return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    child = fork();
+    if (child == 0)
+        live(sockets[1], paths);
+    _exit(child < 0);
+}
+
+bool keeper_open(struct keeper *keeper, const char *const paths[KEEPER_FILES])
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
+    int sockets[2];
+
+    keeper->socket = -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
+        return false;
+    if (setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        !start(sockets, paths)) {
+        close(sockets[0]);
+        close(sockets[1]);
+        return false;
+    }
+    close(sockets[1]);
+    keeper->socket = sockets[0];
+    return true;
+}
+
+static bool receive_all(int socket, void *data, size_t size)
+{
+    char *rest = data;
+
+    while (size > 0) {
+        ssize_t count = recv(socket, rest, size, 0);
+        if (count <= 0)
+            return false;
+        rest += count;
+        size -= (size_t)count;
+    }
+    return true;
+}
+
+static bool receive_file(int socket, struct kept *file)
+{
+    return receive_all(socket, file, offsetof(struct kept, data)) &&
+           file->length <= sizeof file->data && receive_all(socket, file->data, file->length);
+}
+
+bool keeper_ask(struct keeper *keeper, struct kept files[KEEPER_FILES])
+{
+    bool good = keeper->socket >= 0 && send(keeper->socket, "?", 1, MSG_NOSIGNAL) == 1;
+
+    for (int i = 0; i < KEEPER_FILES && good; i++)
+        good = receive_file(keeper->socket, &files[i]);
+    if (good || keeper->socket < 0)
+        return good;
+    keeper_close(keeper); /* an answer that comes late must not be taken for the next one */
+    return false;
+}
+
+void keeper_close(struct keeper *keeper)
+{
+    if (keeper->socket >= 0)
+        close(keeper->socket);
+    keeper->socket = -1;
+}

@@ -1,0 +1,393 @@
+#include "common/net/listener.h"
+
+#include "common/net/address.h"
+#include "common/net/datagram.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define FREE_PORT_TRIES 20
+/* Of datagrams that wait, at each address. */
+#define RECEIVE_BYTES (4 * 1024 * 1024)
+
+/* Reads a numeric address, IPv6 perhaps in brackets. Names are not looked up: what a server is
+ * bound to should not depend on an answer from outside. */
+static bool read_address(const char *text, uint16_t port, union address *address, socklen_t *length)
+{
+    char bare[INET6_ADDRSTRLEN + 2];
+    size_t size = strlen(text);
+
+    *address = (union address){0};
+    if (size >= 2 && size < sizeof bare && text[0] == '[' && text[size - 1] == ']') {
+        memcpy(bare, text + 1, size - 2);
+        bare[size - 2] = '\0';
+        text = bare;
+    }
+    if (inet_pton(AF_INET, text, &address->v4.sin_addr) == 1) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(port);
+        *length = sizeof address->v4;
+        return true;
+    }
+    if (inet_pton(AF_INET6, text, &address->v6.sin6_addr) == 1) {
+        if (IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr)) /* another way to write one of IPv4 */
+            return read_address(strrchr(text, ':') + 1, port, address, length);
+        address->v6.sin6_family = AF_INET6;
+        address->v6.sin6_port = htons(port);
+        *length = sizeof address->v6;
+        return true;
+    }
+    return false;
+}
+
+bool listener_is_address(const char *text)
+{
+    union address address;
+    socklen_t length;
+
+    return read_address(text, 0, &address, &length);
+}
+
+static uint16_t bound_port(int socket)
+{
+    union address address = {0};
+    socklen_t length = sizeof address;
+
+    getsockname(socket, &address.any, &length);
+    return destination_port(&address);
+}
+
+/* Whether several listeners of ours have the port. The first one says so only when it has got the
+ * port alone: otherwise two servers could share one by mistake. */
+enum sharing {
+    SHARING_NOT,
+    SHARING_FIRST,
+    SHARING_TWIN,
+};
+
+static bool share_port(int socket)
+{
+    int on = 1;
+
+    return setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
+}
+
+static int listen_at(const union address *address, socklen_t length, int backlog,
+                     enum sharing sharing)
+{
+    const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
+    int on = 1;
+    int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    /* Inherited by each connection: no calls for it. */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
+        (address->any.sa_family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
+        (sharing == SHARING_TWIN && !share_port(fd)) || bind(fd, &address->any, length) < 0 ||
+        (sharing == SHARING_FIRST && !share_port(fd)) || listen(fd, backlog) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Only at an address that stands for all of them is it asked which one a datagram was sent to. What
+ * waits to be received is bounded by the kernel alone: it gives no more than it allows. */
+static int receive_at(const union address *address, enum sharing sharing)
+{
+    bool old = address->any.sa_family == AF_INET;
+    int on = 1, room = RECEIVE_BYTES;
+    int fd = socket(address->any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    if ((!old && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
+        (destination_is_any(address) &&
+         (old ? setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on)
+              : setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on)) < 0) ||
+        (sharing == SHARING_TWIN && !share_port(fd)) ||
+        bind(fd, &address->any, destination_size(address)) < 0 ||
+        (sharing == SHARING_FIRST && !share_port(fd))) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/* Where connections are accepted, datagrams are received as well. */
+static bool open_datagrams(struct listener *listener, enum sharing sharing)
+{
+    for (int i = 0; i < listener->streams; i++) {
+        union address address = {0};
+        socklen_t length = sizeof address;
+        int fd = -1;
+
+        if (getsockname(listener->sockets[i], &address.any, &length) == 0)
+            fd = receive_at(&address, sharing);
+        if (fd < 0)
+            return false;
+        listener->sockets[listener->count++] = fd;
+    }
+    return true;
+}
+
+/* Opens the next socket. The first one finds the port that the others share. */
+static bool open_next(struct listener *listener, const char *text, uint16_t port, int backlog,
+                      enum sharing sharing)
+{
+    union address address;
+    socklen_t length;
+    int fd;
+
+    if (!read_address(text, listener->count > 0 ? listener->port : port, &address, &length)) {
+        errno = EINVAL;
+        return false;
+    }
+    fd = listen_at(&address, length, backlog, sharing);
+    if (fd < 0)
+        return false;
+    listener->sockets[listener->count++] = fd;
+    listener->streams = listener->count;
+    listener->port = bound_port(fd);
+    return true;
+}
+
+struct listening {
+    const char *const *addresses;
+    int count;
+    bool by_default; /* the addresses: without IPv6 if there is none */
+    uint16_t port;
+    int backlog;
+    bool twins, datagrams;
+};
+
+static bool is_without_ipv6(int error)
+{
+    return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+}
+
+/* Opens all that can be had at a port. If that is not all, `*failed` is the address, or NULL for
+ * its datagrams. */
+static bool open_all(struct listener *listener, const struct listening *listening,
+                     const char **failed)
+{
+    enum sharing sharing = listening->twins ? SHARING_FIRST : SHARING_NOT;
+
+    *listener = (struct listener){0};
+    for (int i = 0; i < listening->count; i++) {
+        *failed = listening->addresses[i];
+        if (!open_next(listener, *failed, listening->port, listening->backlog, sharing) &&
+            !(listening->by_default && i > 0 && is_without_ipv6(errno)))
+            return false;
+    }
+    *failed = NULL;
+    return !listening->datagrams || open_datagrams(listener, sharing);
+}
+
+bool listener_open(struct listener *listener, const char *const *addresses, int count,
+                   uint16_t port, int backlog, bool twins, bool datagrams)
+{
+    static const char *const loopback[] = {"127.0.0.1", "::1"};
+    const struct listening listening = {
+        .addresses = count > 0 ? addresses : loopback,
+        .count = count > 0 ? count : 2,
+        .by_default = count == 0,
+        .port = port,
+        .backlog = backlog,
+        .twins = twins,
+        .datagrams = datagrams,
+    };
+    const char *failed;
+    int tries = 0;
+
+    while (!open_all(listener, &listening, &failed)) {
+        uint16_t found = listener->count > 0 ? listener->port : port;
+        int error = errno;
+
+        listener_close(listener);
+        /* Free at the first address, taken at another one, or by UDP: try a new one for all. */
+        if (port == 0 && error == EADDRINUSE && ++tries < FREE_PORT_TRIES)
+            continue;
+        errno = error;
+        if (failed != NULL)
+            warn("cannot listen at %s, port %u", failed, found);
+        else
+            warn("cannot receive datagrams at port %u", found);
+        return false;
+    }
+    return true;
+}
+
+bool listener_twin(struct listener *twin, const struct listener *first, int backlog)
+{
+    *twin = (struct listener){.port = first->port};
+    for (int i = 0; i < first->streams; i++) {
+        union address address = {0};
+        socklen_t length = sizeof address;
+        int fd = -1;
+
+        if (getsockname(first->sockets[i], &address.any, &length) == 0)
+            fd = listen_at(&address, length, backlog, SHARING_TWIN);
+        if (fd < 0)
+            return false;
+        twin->sockets[twin->count++] = fd;
+        twin->streams = twin->count;
+    }
+    return first->count == first->streams || open_datagrams(twin, SHARING_TWIN);
+}
+
+/* ---- accepting ---- */
+
+static int accept_at(int socket)
+{
+    int fd;
+
+    do
+        fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
+    while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    return fd;
+}
+
+static int take_at(const struct listener *listener, int place)
+{
+    return place < listener->streams ? accept_at(listener->sockets[place])
+                                     : datagram_receive(listener->sockets[place]);
+}
+
+int listener_accept(struct listener *listener)
+{
+    return take_at(listener, listener->turn);
+}
+
+static bool block(int socket)
+{
+    int flags = fcntl(socket, F_GETFL);
+
+    return flags >= 0 && fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+bool listener_share(struct listener *listener)
+{
+    return listener->count > 1 || block(listener->sockets[0]);
+}
+
+/* One epoll for all would wake a second worker for each connection: to see whether there is more.
+ */
+int listener_watch(const struct listener *listener)
+{
+    int events = epoll_create1(EPOLL_CLOEXEC);
+
+    for (int i = 0; events >= 0 && i < listener->count; i++) {
+        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = (uint32_t)i};
+        if (epoll_ctl(events, EPOLL_CTL_ADD, listener->sockets[i], &event) < 0) {
+            int error = errno;
+            close(events);
+            errno = error;
+            return -1;
+        }
+    }
+    return events;
+}
+
+int listener_await(struct listener *listener, int events, int milliseconds)
+{
+    struct epoll_event event = {.data.u32 = 0};
+    int fd;
+
+    do {
+        if ((listener->count > 1 || milliseconds == 0) &&
+            epoll_wait(events, &event, 1, milliseconds) < 1) {
+            errno = EAGAIN;
+            return -1;
+        }
+        fd = take_at(listener, (int)event.data.u32);
+        /* That another worker was faster does not say that none comes. */
+    } while (fd < 0 && errno == EAGAIN && listener->count > 1);
+    return fd;
+}
+
+/* ---- the end ---- */
+
+bool listener_refuse(struct listener *listener)
+{
+    /* Drops segments with SYN and without ACK. A listener that is closed at once resets the clients
+     * that are in its queue, or on the way into it; with this filter the queue runs dry first. */
+    struct sock_filter drop_syn[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13), /* the flags of the TCP header */
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TH_SYN | TH_ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TH_SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+    struct sock_fprog for_streams = {sizeof drop_syn / sizeof drop_syn[0], drop_syn};
+    struct sock_fprog for_datagrams = {sizeof drop_all / sizeof drop_all[0], drop_all};
+
+    /* Some kernels allow no filter without privileges. Then a client that begins just before the
+     * end may still be reset: as elsewhere. */
+    for (int i = 0; i < listener->count; i++)
+        if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER,
+                       i < listener->streams ? &for_streams : &for_datagrams,
+                       sizeof for_streams) < 0)
+            return false;
+    return true;
+}
+
+void listener_leave(struct listener *listener)
+{
+    int datagrams = listener->count - listener->streams;
+
+    for (int i = 0; i < listener->streams; i++) {
+        shutdown(listener->sockets[i], SHUT_RD); /* for child processes that still hold it, too */
+        close(listener->sockets[i]);
+    }
+    memmove(listener->sockets, listener->sockets + listener->streams,
+            (size_t)datagrams * sizeof listener->sockets[0]);
+    listener->streams = 0;
+    listener->count = datagrams;
+}
+
+void listener_close(struct listener *listener)
+{
+    listener_leave(listener);
+    for (int i = 0; i < listener->count; i++)
+        close(listener->sockets[i]);
+    listener->count = 0;
+}
+
+void listener_url(const struct listener *listener, const char *scheme, char *url, int size)
+{
+    union address address = {0};
+    socklen_t length = sizeof address;
+    char name[INET6_ADDRSTRLEN] = "";
+
+    getsockname(listener->sockets[0], &address.any, &length);
+    if (address.any.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &address.v4.sin_addr, name, sizeof name);
+        snprintf(url, (size_t)size, "%s://%s:%u/", scheme, name, listener->port);
+    } else {
+        inet_ntop(AF_INET6, &address.v6.sin6_addr, name, sizeof name);
+        snprintf(url, (size_t)size, "%s://[%s]:%u/", scheme, name, listener->port);
+    }
+}

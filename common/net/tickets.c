@@ -1,0 +1,70 @@
+#include "common/net/tickets.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+bool tickets_open(struct tickets *tickets)
+{
+    tickets->filled = false;
+    return lock_open(&tickets->lock);
+}
+
+static bool begin(struct tickets *tickets, int64_t now)
+{
+    tickets->filled = getrandom(&tickets->current, sizeof tickets->current, 0) ==
+                      (ssize_t)sizeof tickets->current;
+    tickets->since = now;
+    return tickets->filled;
+}
+
+/* As random as a key: a ticket that names it is not known. */
+static bool forget_previous(struct tickets *tickets)
+{
+    return getrandom(&tickets->previous, sizeof tickets->previous, 0) ==
+           (ssize_t)sizeof tickets->previous;
+}
+
+/* Takes the lock; false if there are no keys to be had. */
+static bool take(struct tickets *tickets, int64_t now)
+{
+    int64_t age;
+
+    if (!lock_take(&tickets->lock))
+        tickets->filled = false;
+    age = now - tickets->since;
+    if (!tickets->filled || age >= 2 * TICKETS_SECONDS) {
+        tickets->filled = false;
+        return forget_previous(tickets) && begin(tickets, now);
+    }
+    if (age < TICKETS_SECONDS)
+        return true;
+    tickets->previous = tickets->current;
+    return begin(tickets, tickets->since + TICKETS_SECONDS);
+}
+
+bool tickets_current(struct tickets *tickets, int64_t now, struct ticket_key *key)
+{
+    bool good = take(tickets, now);
+
+    if (good)
+        *key = tickets->current;
+    lock_give(&tickets->lock);
+    return good;
+}
+
+enum ticket_age tickets_find(struct tickets *tickets, const unsigned char *name, int64_t now,
+                             struct ticket_key *key)
+{
+    enum ticket_age age = TICKET_UNKNOWN;
+
+    if (take(tickets, now)) {
+        if (memcmp(name, tickets->current.name, TICKETS_NAME_SIZE) == 0)
+            age = TICKET_FRESH;
+        else if (memcmp(name, tickets->previous.name, TICKETS_NAME_SIZE) == 0)
+            age = TICKET_AGEING;
+    }
+    if (age != TICKET_UNKNOWN)
+        *key = age == TICKET_FRESH ? tickets->current : tickets->previous;
+    lock_give(&tickets->lock);
+    return age;
+}

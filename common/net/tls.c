@@ -1,0 +1,520 @@
+/* The one function of before 3.0 that is used here has no successor. */
+#define OPENSSL_API_COMPAT 10101
+
+#include "common/net/tls.h"
+
+#include "common/http/date.h"
+#include "common/net/key_reader.h"
+#include "common/net/tickets.h"
+#include "common/net/tls_warmup.h"
+#include "common/net/transport.h"
+
+#include <err.h>
+#include <errno.h>
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+/* Of TLS 1.2: forward secrecy and authenticated encryption alone. TLS 1.3 knows nothing else. */
+#define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+#define GROUPS  "X25519:P-256:P-384"
+
+/* A page of memory; where pages are larger, nothing is given back. */
+#define PAGE_BYTES ((uintptr_t)4096)
+
+enum { CERTIFICATE, KEY };
+
+/* In memory that all processes of the server share. */
+struct shared {
+    struct tickets tickets;
+    struct lock lock;                /* on the files */
+    _Atomic unsigned version;        /* of the files */
+    struct kept files[KEEPER_FILES]; /* from the second version on: the first is inherited */
+};
+
+struct tls {
+    struct shared *shared;
+    struct keeper keeper;
+    const char *names[KEEPER_FILES];
+    BIO_METHOD *wire;
+    EVP_CIPHER *cipher;    /* of tickets */
+    pthread_mutex_t mutex; /* among the threads of this process, on what follows */
+    SSL_CTX *context;
+    unsigned version; /* that it was made of */
+};
+
+/* ---- the context ---- */
+
+static const char *reason(void)
+{
+    const char *text = ERR_reason_error_string(ERR_peek_last_error());
+
+    return text != NULL ? text : "there is no memory";
+}
+
+static int refuse_passphrase(char *buffer, int size, int writing, void *argument)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    *(bool *)argument = true;
+    return -1;
+}
+
+static EVP_PKEY *read_key(const struct kept *file, const char *name)
+{
+    BIO *text = BIO_new_mem_buf(file->data, (int)file->length);
+    bool locked = false;
+    EVP_PKEY *key =
+        text != NULL ? PEM_read_bio_PrivateKey(text, NULL, refuse_passphrase, &locked) : NULL;
+
+    BIO_free(text);
+    if (locked)
+        warnx("the key '%s' is locked by a passphrase: it cannot be used without somebody who "
+              "enters it",
+              name);
+    else if (key == NULL)
+        warnx("'%s' holds no private key in PEM form: %s", name, reason());
+    return key;
+}
+
+/* The certificate, and behind it those that lead to who vouches for it. */
+static bool use_chain(SSL_CTX *context, BIO *text, const char *name)
+{
+    X509 *certificate = PEM_read_bio_X509(text, NULL, NULL, NULL);
+    bool good = certificate != NULL;
+
+    if (!good)
+        warnx("'%s' holds no certificate in PEM form: %s", name, reason());
+    if (good && SSL_CTX_use_certificate(context, certificate) != 1) {
+        warnx("the certificate '%s' cannot be used: %s", name, reason());
+        good = false;
+    }
+    if (good && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
+        warnx("the certificate '%s' has expired: clients will refuse it", name);
+    X509_free(certificate);
+    while (good && (certificate = PEM_read_bio_X509(text, NULL, NULL, NULL)) != NULL) {
+        good = SSL_CTX_add0_chain_cert(context, certificate) == 1;
+        if (!good)
+            X509_free(certificate);
+    }
+    return good;
+}
+
+static bool use_files(SSL_CTX *context, const struct kept *files, const char *const *names)
+{
+    BIO *text = BIO_new_mem_buf(files[CERTIFICATE].data, (int)files[CERTIFICATE].length);
+    bool good = text != NULL && use_chain(context, text, names[CERTIFICATE]);
+    EVP_PKEY *key;
+
+    BIO_free(text);
+    key = good ? read_key(&files[KEY], names[KEY]) : NULL;
+    if (key == NULL)
+        return false;
+    good = SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
+    if (!good)
+        warnx("the key '%s' does not belong to the certificate '%s': %s", names[KEY],
+              names[CERTIFICATE], reason());
+    EVP_PKEY_free(key);
+    return good;
+}
+
+/* Among the protocols that a client offers there must be this one, if it offers any. */
+static int choose_protocol(SSL *session, const unsigned char **chosen, unsigned char *length,
+                           const unsigned char *offered, unsigned offered_length, void *argument)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+
+    (void)session;
+    (void)argument;
+    if (SSL_select_next_proto((unsigned char **)chosen, length, ours, sizeof ours - 1, offered,
+                              offered_length) == OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_OK;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
+                      EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *digest, int making);
+
+static bool configure(SSL_CTX *context, struct tls *tls)
+{
+    SSL_CTX_set_app_data(context, tls);
+    /* A client need not say that it sends no more: messages know where they end (RFC 9112, 9.8). */
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                     SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
+                                     SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                  SSL_MODE_RELEASE_BUFFERS);
+    /* Otherwise one read could go on for as long as a client sends records without data. */
+    SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets know it all */
+    SSL_CTX_set_timeout(context, TICKETS_SECONDS);
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_cipher_list(context, CIPHERS) == 1 &&
+           SSL_CTX_set1_groups_list(context, GROUPS) == 1 &&
+           SSL_CTX_set_tlsext_ticket_key_evp_cb(context, use_ticket) == 1;
+}
+
+/* NULL: it has said why not. */
+static SSL_CTX *make_context(struct tls *tls, const struct kept *files)
+{
+    SSL_CTX *context;
+
+    ERR_clear_error();
+    context = SSL_CTX_new(TLS_server_method());
+    if (context != NULL && configure(context, tls)) {
+        if (use_files(context, files, tls->names))
+            return context;
+    } else {
+        warnx("cannot make TLS ready: %s", reason());
+    }
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+/* As make_context(); it has served somebody. */
+static SSL_CTX *make_tried_context(struct tls *tls, const struct kept *files)
+{
+    SSL_CTX *context = make_context(tls, files);
+
+    if (context == NULL || rehearsal_run(context))
+        return context;
+    warnx("the certificate '%s' serves nobody: %s", tls->names[CERTIFICATE], reason());
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+/* ---- the memory of the library ---- */
+
+/* What the linker puts into sections of their own, where the Makefile has given them names: tables
+ * that stay as they are, and variables. */
+#define UNSURE weak, visibility("hidden") /* other ways of building have no such sections */
+extern char tables_start[] __asm__("__start_tls_tables") __attribute__((UNSURE));
+extern char tables_stop[] __asm__("__stop_tls_tables") __attribute__((UNSURE));
+extern char variables_start[] __asm__("__start_tls_variables") __attribute__((UNSURE));
+extern char variables_stop[] __asm__("__stop_tls_variables") __attribute__((UNSURE));
+
+/* The whole pages between two addresses; none where there are no such sections. */
+static size_t pages(char **start, const char *stop)
+{
+    uintptr_t first = ((uintptr_t)*start + PAGE_BYTES - 1) & -PAGE_BYTES;
+    uintptr_t end = (uintptr_t)stop & -PAGE_BYTES;
+
+    *start = (char *)first;
+    return end > first ? end - first : 0;
+}
+
+/* Pages that relocation has written to are read from the file again, without being relocated, if
+ * somebody should still need them: nobody does. */
+void tls_forgo(void)
+{
+    char *tables = tables_start, *variables = variables_start;
+    size_t table_bytes = pages(&tables, tables_stop);
+    size_t variable_bytes = pages(&variables, variables_stop);
+
+    if (table_bytes > 0)
+        madvise(tables, table_bytes, MADV_DONTNEED);
+    if (variable_bytes > 0)
+        madvise(variables, variable_bytes, MADV_DONTNEED);
+}
+
+/* They are full of addresses of functions, and were made before the linker's own protection. */
+static void protect_tables(void)
+{
+    char *tables = tables_start;
+    size_t bytes = pages(&tables, tables_stop);
+
+    if (bytes > 0)
+        mprotect(tables, bytes, PROT_READ);
+}
+
+/* ---- tickets ---- */
+
+static bool prepare_ticket(const struct tls *tls, const struct ticket_key *key,
+                           const unsigned char *vector, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *digest,
+                           bool making)
+{
+    char hash[] = "SHA256";
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)(uintptr_t)key->digest,
+                                          sizeof key->digest),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, hash, 0),
+        OSSL_PARAM_construct_end(),
+    };
+
+    return EVP_CipherInit_ex(cipher, tls->cipher, NULL, key->cipher, vector, making) == 1 &&
+           EVP_MAC_CTX_set_params(digest, parameters) == 1;
+}
+
+/* What OpenSSL asks for: -1 an error, 0 no such ticket, 1 a good one, 2 one that needs renewal. */
+static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
+                      EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *digest, int making)
+{
+    struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(session));
+    struct tickets *tickets = &tls->shared->tickets;
+    int64_t now = date_now().milliseconds / 1000;
+    enum ticket_age age = TICKET_FRESH;
+    struct ticket_key key;
+    bool good;
+
+    if (!making) {
+        age = tickets_find(tickets, name, now, &key);
+        if (age == TICKET_UNKNOWN)
+            return 0;
+    } else {
+        if (!tickets_current(tickets, now, &key) || RAND_bytes(vector, 16) != 1)
+            return -1;
+        memcpy(name, key.name, sizeof key.name);
+    }
+    good = prepare_ticket(tls, &key, vector, cipher, digest, making != 0);
+    OPENSSL_cleanse(&key, sizeof key);
+    if (!good)
+        return -1;
+    /* By TLS 1.3 a client uses a ticket once, and can come back again if it gets another. */
+    return age == TICKET_FRESH && SSL_version(session) < TLS1_3_VERSION ? 1 : 2;
+}
+
+/* ---- chance ---- */
+
+/* The kernel's own, without a generator between: OpenSSL would make three of them in each thread,
+ * and seed them anew in each process. */
+static int get_random(unsigned char *data, int size)
+{
+    size_t done = 0;
+
+    while (done < (size_t)size) {
+        ssize_t count = getrandom(data + done, (size_t)size - done, 0);
+        if (count < 0 && errno != EINTR)
+            return 0;
+        done += count > 0 ? (size_t)count : 0;
+    }
+    return 1;
+}
+
+static int is_random(void)
+{
+    return 1;
+}
+
+static const RAND_METHOD chance = {
+    .bytes = get_random,
+    .pseudorand = get_random,
+    .status = is_random,
+};
+
+/* ---- opening ---- */
+
+static struct shared *open_shared(void)
+{
+    struct shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (shared == MAP_FAILED)
+        return NULL;
+    madvise(shared, sizeof *shared, MADV_DONTDUMP); /* no keys in a core file */
+    if (tickets_open(&shared->tickets) && lock_open(&shared->lock))
+        return shared;
+    munmap(shared, sizeof *shared);
+    return NULL;
+}
+
+static bool open_all(struct tls *tls)
+{
+    const uint64_t settings = OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
+                              OPENSSL_INIT_LOAD_CRYPTO_STRINGS |
+                              OPENSSL_INIT_NO_ATEXIT; /* threads may be at work until the end */
+
+    protect_tables();
+    tls->shared = open_shared();
+    if (tls->shared == NULL || OPENSSL_init_ssl(settings, NULL) != 1 ||
+        RAND_set_rand_method(&chance) != 1) {
+        warnx("cannot make TLS ready: there is no memory");
+        return false;
+    }
+    tls->wire = transport_tls_wire();
+    tls->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+    if (tls->wire == NULL || tls->cipher == NULL) {
+        warnx("cannot make TLS ready: %s", reason());
+        return false;
+    }
+    if (keeper_open(&tls->keeper, tls->names))
+        return true;
+    warn("cannot make a process that reads the certificate again");
+    return false;
+}
+
+static bool have_all(const struct kept *files, const char *const *names)
+{
+    static const char *const roles[] = {[CERTIFICATE] = "certificate", [KEY] = "key"};
+    bool good = true;
+
+    for (int i = 0; i < KEEPER_FILES; i++) {
+        if (files[i].error == 0)
+            continue;
+        warnx("cannot read the %s '%s': %s%s", roles[i], names[i], strerror(files[i].error),
+              files[i].error == ENOENT ? " (`make certificate` makes one to try)" : "");
+        good = false;
+        break;
+    }
+    return good;
+}
+
+static void forget(struct kept *files)
+{
+    if (files != NULL)
+        OPENSSL_cleanse(files, KEEPER_FILES * sizeof *files);
+    free(files);
+}
+
+static bool read_first(struct tls *tls)
+{
+    struct kept *files = malloc(KEEPER_FILES * sizeof *files);
+
+    if (files == NULL) {
+        warn("cannot read the certificate");
+        return false;
+    }
+    for (int i = 0; i < KEEPER_FILES; i++)
+        keeper_look(tls->names[i], &files[i]);
+    if (have_all(files, tls->names))
+        tls->context = make_tried_context(tls, files);
+    forget(files);
+    return tls->context != NULL;
+}
+
+struct tls *tls_open(const char *certificate, const char *key)
+{
+    struct tls *tls = calloc(1, sizeof *tls);
+
+    if (tls == NULL) {
+        warn("cannot make TLS ready");
+        return NULL;
+    }
+    *tls = (struct tls){.names = {[CERTIFICATE] = certificate, [KEY] = key},
+                        .keeper = {.socket = -1},
+                        .mutex = PTHREAD_MUTEX_INITIALIZER};
+    if (open_all(tls) && read_first(tls))
+        return tls;
+    tls_close(tls);
+    return NULL;
+}
+
+void tls_close(struct tls *tls)
+{
+    SSL_CTX_free(tls->context);
+    EVP_CIPHER_free(tls->cipher);
+    BIO_meth_free(tls->wire);
+    keeper_close(&tls->keeper);
+    if (tls->shared != NULL) {
+        OPENSSL_cleanse(&tls->shared->tickets, sizeof tls->shared->tickets);
+        munmap(tls->shared, sizeof *tls->shared);
+    }
+    free(tls);
+}
+
+/* ---- renewal ---- */
+
+/* Has sessions begin with another context; those that have begun keep theirs. */
+static void replace(struct tls *tls, SSL_CTX *context, unsigned version)
+{
+    SSL_CTX *old;
+
+    pthread_mutex_lock(&tls->mutex);
+    old = tls->context;
+    tls->context = context;
+    tls->version = version;
+    pthread_mutex_unlock(&tls->mutex);
+    SSL_CTX_free(old);
+}
+
+void tls_renew(struct tls *tls)
+{
+    struct shared *shared = tls->shared;
+    struct kept *files = malloc(KEEPER_FILES * sizeof *files);
+    SSL_CTX *context = NULL;
+
+    if (files == NULL || !keeper_ask(&tls->keeper, files))
+        warnx("the certificate cannot be read again: the server has to be restarted for that");
+    else if (have_all(files, tls->names))
+        context = make_tried_context(tls, files);
+    if (context != NULL) {
+        lock_take(&shared->lock);
+        memcpy(shared->files, files, sizeof shared->files);
+        replace(tls, context, atomic_fetch_add(&shared->version, 1) + 1);
+        lock_give(&shared->lock);
+        warnx("the certificate '%s' was read again", tls->names[CERTIFICATE]);
+    } else {
+        warnx("the certificate of before stays in use");
+    }
+    forget(files);
+}
+
+/* Another process has read a certificate that this one does not know yet. It was good there: if it
+ * is not here, memory is short, and the one of before goes on. */
+static void adopt(struct tls *tls)
+{
+    struct shared *shared = tls->shared;
+    struct kept *files = malloc(KEEPER_FILES * sizeof *files);
+    SSL_CTX *context;
+    unsigned version;
+
+    if (files == NULL)
+        return;
+    lock_take(&shared->lock);
+    memcpy(files, shared->files, sizeof shared->files);
+    version = atomic_load(&shared->version);
+    lock_give(&shared->lock);
+    context = make_context(tls, files);
+    if (context != NULL)
+        replace(tls, context, version);
+    forget(files);
+}
+
+/* The context of now, held; `*old`: there is a newer one. */
+static SSL_CTX *hold_context(struct tls *tls, bool *old)
+{
+    SSL_CTX *context;
+
+    pthread_mutex_lock(&tls->mutex);
+    *old = tls->version != atomic_load(&tls->shared->version);
+    context = tls->context;
+    SSL_CTX_up_ref(context);
+    pthread_mutex_unlock(&tls->mutex);
+    return context;
+}
+
+struct ssl_st *tls_begin(struct tls *tls, struct transport *transport)
+{
+    bool old;
+    SSL_CTX *context = hold_context(tls, &old);
+    SSL *session;
+    BIO *wire;
+
+    if (old) {
+        SSL_CTX_free(context);
+        adopt(tls);
+        context = hold_context(tls, &old);
+    }
+    session = SSL_new(context);
+    SSL_CTX_free(context);
+    wire = BIO_new(tls->wire);
+    if (session == NULL || wire == NULL) {
+        SSL_free(session);
+        BIO_free(wire);
+        return NULL;
+    }
+    BIO_set_data(wire, transport);
+    BIO_set_init(wire, 1);
+    SSL_set_bio(session, wire, wire);
+    SSL_set_accept_state(session);
+    return session;
+}

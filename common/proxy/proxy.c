@@ -1,0 +1,177 @@
+#include "common/proxy/proxy.h"
+
+#include "common/options.h"
+
+#include <err.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HOSTS_FILE  "/etc/hosts"
+#define HOSTS_LIMIT (64 * 1024)
+
+/* A file of more than that is read as far as it goes: the names behind are not known. Children
+ * inherit what stands here, and have nothing to free: so it is no memory of malloc. */
+static void read_hosts(struct proxy *proxy)
+{
+    int file = open(HOSTS_FILE, O_RDONLY | O_CLOEXEC);
+    void *memory =
+        mmap(NULL, HOSTS_LIMIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ssize_t count;
+
+    if (memory != MAP_FAILED) {
+        proxy->hosts = memory;
+        while (file >= 0 && proxy->hosts_length < HOSTS_LIMIT - 1 &&
+               (count = read(file, proxy->hosts + proxy->hosts_length,
+                             HOSTS_LIMIT - 1 - proxy->hosts_length)) > 0)
+            proxy->hosts_length += (size_t)count;
+        proxy->hosts[proxy->hosts_length++] = '\n'; /* the last line may have no end */
+    }
+    if (file >= 0)
+        close(file);
+}
+
+static struct text hosts_of(const struct proxy *proxy)
+{
+    return (struct text){proxy->hosts, proxy->hosts_length};
+}
+
+static bool look_up(const struct proxy *proxy, const char *option, const char *authority,
+                    uint16_t default_port, struct destination *destination)
+{
+    struct text host;
+    uint16_t port;
+
+    if (destination_split(text_of(authority), default_port, &host, &port) &&
+        destination_find(destination, hosts_of(proxy), host, port))
+        return true;
+    warnx("%s '%s' is no HOST:PORT that is known here: a numeric address, localhost, or a name "
+          "in " HOSTS_FILE,
+          option, authority);
+    return false;
+}
+
+static bool allow(struct proxy *proxy, const char *option, const char *authority, uint16_t port)
+{
+    struct destination destination;
+
+    if (!look_up(proxy, option, authority, port, &destination))
+        return false;
+    for (int i = 0; i < destination.count; i++)
+        proxy->allowed[proxy->allowed_count++] = destination.addresses[i];
+    return true;
+}
+
+/* So that it knows its own Via from that of any other proxy. */
+static void name_itself(struct proxy *proxy)
+{
+    uint64_t number = 0;
+
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        number = (uint64_t)date_now().milliseconds;
+    snprintf(proxy->name, sizeof proxy->name, "fork-vs-thread-%08x", (unsigned)number);
+}
+
+static void find_itself(struct proxy *proxy, const struct listener *listener)
+{
+    for (int i = 0; i < listener->streams; i++) {
+        union address *own = &proxy->own[proxy->own_count];
+        socklen_t size = sizeof *own;
+        if (getsockname(listener->sockets[i], &own->any, &size) == 0)
+            proxy->own_count++;
+    }
+}
+
+static bool open_all(struct proxy *proxy, const struct options *options)
+{
+    if (proxy->origin != NULL && !allow(proxy, "--origin", proxy->origin, 80))
+        return false;
+    if (proxy->origin != NULL)
+        proxy->origin_port = destination_port(&proxy->allowed[0]);
+    for (int i = 0; i < options->allow_count; i++)
+        if (!allow(proxy, "--allow", options->allow[i], 0))
+            return false;
+    return options->no_cache || cache_open(&proxy->cache, options->cache, options->cache_size);
+}
+
+struct proxy *proxy_open(const struct options *options, const struct listener *listener)
+{
+    struct proxy *proxy =
+        mmap(NULL, sizeof *proxy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (proxy == MAP_FAILED) {
+        warn("cannot make ready");
+        return NULL;
+    }
+    *proxy = (struct proxy){
+        .origin = options->origin,
+        .timeout = options->origin_timeout,
+        .body_limit = options->max_body,
+        .classroom = options->classroom,
+        .cache.directory = -1,
+    };
+    read_hosts(proxy);
+    name_itself(proxy);
+    find_itself(proxy, listener);
+    if (open_all(proxy, options))
+        return proxy;
+    proxy_close(proxy);
+    return NULL;
+}
+
+void proxy_close(struct proxy *proxy)
+{
+    if (proxy->cache.directory >= 0)
+        cache_close(&proxy->cache);
+    if (proxy->hosts != NULL)
+        munmap(proxy->hosts, HOSTS_LIMIT);
+    munmap(proxy, sizeof *proxy);
+}
+
+static bool is_allowed(const struct proxy *proxy, const union address *address)
+{
+    if (destination_is_loopback(address) && proxy->origin == NULL)
+        return true;
+    for (int i = 0; i < proxy->allowed_count; i++)
+        if (destination_same(&proxy->allowed[i], address))
+            return true;
+    return false;
+}
+
+static bool is_itself(const struct proxy *proxy, const union address *address)
+{
+    for (int i = 0; i < proxy->own_count; i++) {
+        const union address *own = &proxy->own[i];
+        if (destination_same(own, address))
+            return true;
+        if (destination_port(own) == destination_port(address) && destination_is_any(own) &&
+            (destination_is_loopback(address) || destination_is_any(address)))
+            return true;
+    }
+    return false;
+}
+
+int proxy_judge(const struct proxy *proxy, struct destination *destination, const char **problem)
+{
+    bool itself = false;
+    int kept = 0;
+
+    for (int i = 0; i < destination->count; i++) {
+        const union address *address = &destination->addresses[i];
+        if (is_itself(proxy, address))
+            itself = true;
+        else if (is_allowed(proxy, address))
+            destination->addresses[kept++] = *address;
+    }
+    destination->count = itself ? 0 : kept; /* which of them is meant is not known */
+    if (destination->count > 0)
+        return 0;
+    *problem = itself ? "The request would come back to this proxy."
+                      : "This proxy does not connect there: loopback addresses and those that it "
+                        "was started with --allow for are all that it knows.";
+    return itself ? 508 : 403;
+}

@@ -1,0 +1,38 @@
+/* The service that passes requests on to origins, and keeps their replies. */
+#ifndef COMMON_PROXY_PROXY_H
+#define COMMON_PROXY_PROXY_H
+
+#include "common/net/address.h"
+#include "common/net/listener.h"
+#include "common/proxy/cache.h"
+#include "common/service.h"
+
+#define PROXY_ALLOW_LIMIT 16
+
+struct options;
+
+struct proxy {
+    const char *origin;   /* "host:port" of the only one; NULL: whatever the client names */
+    uint16_t origin_port; /* 0: none */
+    char *hosts;          /* the text of the hosts file */
+    size_t hosts_length;
+    union address allowed[(1 + PROXY_ALLOW_LIMIT) * DESTINATION_LIMIT]; /* beyond loopback */
+    int allowed_count;
+    union address own[LISTENER_LIMIT]; /* where it listens itself */
+    int own_count;
+    struct cache cache; /* its `shared` is NULL: none */
+    char name[32];      /* of this very proxy, in Via */
+    int timeout;        /* for the origin, in milliseconds */
+    uint64_t body_limit;
+    bool classroom;
+};
+
+/* Reads what it needs before the sandbox closes. Says why not, and returns NULL. */
+struct proxy *proxy_open(const struct options *options, const struct listener *listener);
+void proxy_close(struct proxy *proxy);
+
+/* Keeps of the destination what the proxy may connect to. 0, or the status of a refusal, with
+ * `problem`. */
+int proxy_judge(const struct proxy *proxy, struct destination *destination, const char **problem);
+
+#endif

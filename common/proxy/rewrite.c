@@ -1,0 +1,184 @@
+#include "common/proxy/rewrite.h"
+
+#include "common/http/fields.h"
+
+struct text forward_method(const struct request *request)
+{
+    return (struct text){request->line.data, text_find(request->line, ' ')};
+}
+
+struct text forward_target(const struct request *request)
+{
+    size_t skip = text_find(request->line, ' ') + 1;
+    struct text rest = {request->line.data + skip, request->line.length - skip};
+
+    return (struct text){rest.data, text_find(rest, ' ')};
+}
+
+bool forward_is_absolute(const struct request *request)
+{
+    struct text target = forward_target(request);
+
+    return request->method != METHOD_CONNECT && target.data[0] != '/' && target.data[0] != '*';
+}
+
+bool forward_is_asterisk(const struct request *request)
+{
+    struct text target = forward_target(request);
+
+    if (request->method != METHOD_OPTIONS)
+        return false;
+    if (text_equal(target, TEXT("*")))
+        return true;
+    /* "OPTIONS http://host" becomes "OPTIONS *" at the last proxy. */
+    return request->scheme != SCHEME_UNSAID && target.data[target.length - 1] != '/' &&
+           request->path.length == 1 && request->query.length == 0;
+}
+
+static bool is_condition(struct text name)
+{
+    static const struct text known[] = {
+        TEXT_IS("If-Match"),          TEXT_IS("If-None-Match"),
+        TEXT_IS("If-Modified-Since"), TEXT_IS("If-Unmodified-Since"),
+        TEXT_IS("If-Range"),          TEXT_IS("Range"),
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (text_same(name, known[i]))
+            return true;
+    return false;
+}
+
+/* Fields that the proxy writes itself, or that were for it alone. */
+static bool is_own(struct text name)
+{
+    static const struct text known[] = {
+        TEXT_IS("Host"),   TEXT_IS("Content-Length"),      TEXT_IS("Max-Forwards"),
+        TEXT_IS("Expect"), TEXT_IS("Proxy-Authorization"),
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (text_same(name, known[i]))
+            return true;
+    return false;
+}
+
+static void write_request_line(const struct forward *forward, struct buffer *output)
+{
+    const struct request *request = forward->request;
+
+    buffer_add(output, forward_method(request));
+    buffer_character(output, ' ');
+    if (forward_is_asterisk(request)) {
+        buffer_character(output, '*');
+    } else {
+        buffer_add(output, request->path);
+        buffer_add(output, request->query);
+    }
+    buffer_add(output, TEXT(" HTTP/1.1\r\n"));
+}
+
+static void write_framing(const struct request *request, struct buffer *output)
+{
+    struct text value;
+
+    if (request->framing == FRAMING_CHUNKED) {
+        fields_add(output, TEXT("Transfer-Encoding"), TEXT("chunked"));
+    } else if (fields_single(request->fields, TEXT("Content-Length"), &value)) {
+        buffer_add(output, TEXT("Content-Length: "));
+        buffer_number(output, request->content_length);
+        buffer_add(output, TEXT("\r\n"));
+    }
+    if (request->expects_continue && request->framing != FRAMING_NONE)
+        fields_add(output, TEXT("Expect"), TEXT("100-continue"));
+}
+
+bool forward_left(const struct request *request, uint64_t *left)
+{
+    struct text value;
+
+    if ((request->method != METHOD_OPTIONS && request->method != METHOD_TRACE) ||
+        !fields_single(request->fields, TEXT("Max-Forwards"), &value) || value.length == 0)
+        return false;
+    for (size_t i = 0; i < value.length; i++)
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return false;
+    if (!text_number(value, left))
+        *left = UINT64_MAX; /* more than can be held */
+    return true;
+}
+
+/* It is not 0 here, since such requests are not passed on. */
+static void write_max_forwards(const struct request *request, struct buffer *output)
+{
+    uint64_t left;
+
+    if (!forward_left(request, &left) || left == 0)
+        return;
+    buffer_add(output, TEXT("Max-Forwards: "));
+    buffer_number(output, left - 1);
+    buffer_add(output, TEXT("\r\n"));
+}
+
+void forward_request(const struct forward *forward, struct buffer *output)
+{
+    struct text fields = forward->request->fields, name, value;
+    size_t from = 0;
+
+    write_request_line(forward, output);
+    fields_add(output, TEXT("Host"), forward->authority);
+    while (fields_next(fields, &from, &name, &value))
+        if (!is_own(name) && !fields_is_hop(fields, name) &&
+            !(forward->validates && is_condition(name)))
+            fields_add(output, name, value);
+    if (forward->etag.length > 0)
+        fields_add(output, TEXT("If-None-Match"), forward->etag);
+    if (forward->modified.length > 0)
+        fields_add(output, TEXT("If-Modified-Since"), forward->modified);
+    write_max_forwards(forward->request, output);
+    write_framing(forward->request, output);
+    forward_via(forward->request->minor, forward->via, output);
+    buffer_add(output, TEXT("Connection: close\r\n\r\n"));
+}
+
+/* An element of Via: "1.1 name" and perhaps a comment. */
+static bool is_from(struct text element, struct text via)
+{
+    size_t version = text_find(element, ' ');
+    struct text name = {element.data + version, element.length - version};
+
+    name = text_trim(name);
+    name.length = text_find(name, ' ');
+    return text_same(name, via);
+}
+
+bool forward_has_looped(const struct request *request, struct text via)
+{
+    struct text value, element;
+    size_t from = 0;
+
+    while (fields_find(request->fields, TEXT("Via"), &from, &value))
+        while (text_next(&value, &element))
+            if (is_from(element, via))
+                return true;
+    return false;
+}
+
+void forward_fields(struct text fields, struct buffer *output)
+{
+    struct text name, value;
+    size_t from = 0;
+
+    while (fields_next(fields, &from, &name, &value))
+        if (!text_same(name, TEXT("Content-Length")) && !fields_is_hop(fields, name))
+            fields_add(output, name, value);
+}
+
+void forward_via(unsigned minor, struct text via, struct buffer *output)
+{
+    buffer_add(output, TEXT("Via: 1."));
+    buffer_number(output, minor);
+    buffer_character(output, ' ');
+    buffer_add(output, via);
+    buffer_add(output, TEXT("\r\n"));
+}

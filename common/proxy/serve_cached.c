@@ -1,0 +1,218 @@
+#include "common/proxy/serve_cached.h"
+
+#include "common/http/fields.h"
+#include "common/proxy/relay.h"
+#include "common/proxy/send_response.h"
+#include "common/proxy/storage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The fields of a stored reply, as they go to the client; its type is left out, since parts of the
+ * body may need it. */
+static void write_fields(struct text fields, bool unvalidated, struct buffer *lines)
+{
+    struct text name, value;
+    size_t from = 0;
+
+    while (fields_next(fields, &from, &name, &value))
+        if (!text_same(name, TEXT("Content-Type")) && !text_same(name, TEXT("Age")) &&
+            !(unvalidated && policy_names(fields, TEXT("no-cache"), name)))
+            fields_add(lines, name, value);
+}
+
+/* The type, if it may be told. */
+static bool find_type(struct text fields, bool unvalidated, struct text *type)
+{
+    return fields_first(fields, TEXT("Content-Type"), type) &&
+           !(unvalidated && policy_names(fields, TEXT("no-cache"), TEXT("Content-Type")));
+}
+
+/* Fields of the stored body, which a 304 does not bring. */
+static bool describes_body(struct text name)
+{
+    return text_same(name, TEXT("Content-Encoding")) || text_same(name, TEXT("Content-Language")) ||
+           text_same(name, TEXT("Content-Range"));
+}
+
+static void drop_description(struct response *response)
+{
+    struct text fields = {response->fields, response->fields_length}, name, value;
+    size_t from = 0, begin = 0, kept = 0;
+
+    for (; fields_next(fields, &from, &name, &value); begin = from) {
+        if (describes_body(name))
+            continue;
+        memmove(response->fields + kept, response->fields + begin, from - begin);
+        kept += from - begin;
+    }
+    response->fields_length = kept;
+}
+
+/* What is said about a reply from the store. `status` is that of the origin's reply which led to
+ * it; 0: it did not answer; -1: it was not asked. */
+static void write_state(const struct errand *errand, int status, struct buffer *lines)
+{
+    const struct passage *passage = errand->work;
+    int64_t age = policy_age(&passage->kept, errand->now.seconds);
+
+    /* Age says that the origin has not confirmed this just now (RFC 9111, section 5.1). */
+    if (status != 304 || passage->kept.age > 0) {
+        storage_add_parameter(lines, "Age: ", age);
+        buffer_add(lines, TEXT("\r\n"));
+    }
+    forward_via(passage->entry.record.minor, text_of(passage->proxy->name), lines);
+    storage_begin_status(lines);
+    if (status < 0 && !passage->followed) {
+        buffer_add(lines, TEXT("; hit"));
+    } else {
+        buffer_add(lines, TEXT("; fwd="));
+        buffer_string(lines, passage->why);
+        if (status > 0)
+            storage_add_parameter(lines, "; fwd-status=", status);
+        if (status < 0)
+            buffer_add(lines, TEXT("; collapsed"));
+    }
+    storage_add_parameter(lines, "; ttl=", policy_lifetime(&passage->kept) - age);
+    buffer_add(lines, TEXT("\r\n"));
+}
+
+/* ---- as a response ---- */
+
+/* Copies a text behind the lines, where it stays as long as they do. */
+static struct text copy(struct buffer *lines, struct text text)
+{
+    struct text copied = {lines->data + lines->length, text.length};
+
+    buffer_add(lines, text);
+    return copied;
+}
+
+/* Hands the body over to the reply: it lets go of it. */
+static struct body take_body(struct cache_entry *entry)
+{
+    struct body body = {.kind = BODY_FILE,
+                        .length = entry->record.length,
+                        .file = entry->file,
+                        .start = entry->start};
+
+    if (entry->body.data != NULL) {
+        body.kind = BODY_MEMORY;
+        body.memory = entry->body.data;
+        body.owned = entry->space;
+        body.file = -1;
+        entry->space = NULL;
+    } else {
+        entry->file = -1;
+    }
+    return body;
+}
+
+enum progress serving_answer(struct errand *errand, struct text fields, int status)
+{
+    struct passage *passage = errand->work;
+    struct response *response = errand->response;
+    const struct cache_record *record = &passage->entry.record;
+    struct moment dated = {.seconds = passage->kept.date};
+    size_t room = fields.length + passage->kept.etag.length + record->reason.length + 1024;
+    struct buffer lines = {.data = malloc(room), .capacity = room};
+    struct text type;
+
+    if (lines.data == NULL)
+        return relay_refuse(errand, 503, "The proxy has no memory for this request.");
+    response_start(response);
+    write_fields(fields, status != 304, &lines);
+    write_state(errand, status, &lines);
+    response->fields = lines.data;
+    response->fields_length = lines.length;
+    response->status = record->status;
+    response->reason = copy(&lines, record->reason);
+    if (find_type(fields, status != 304, &type))
+        response->type = copy(&lines, type);
+    type = copy(&lines, passage->kept.etag);
+    response->etag = (struct buffer){.data = lines.data + (type.data - lines.data),
+                                     .capacity = type.length,
+                                     .length = type.length};
+    response->has_validators = true;
+    response->modified = passage->kept.has_modified ? passage->kept.modified : passage->kept.date;
+    cache_touch(&passage->entry);
+    response->body = take_body(&passage->entry);
+    response_settle(response, errand->request, dated);
+    if (response->status == 304)
+        drop_description(response);
+    return ERRAND_ANSWERED;
+}
+
+/* ---- before the origin is asked ---- */
+
+static void write_stale(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+    const struct cache_record *record = &passage->entry.record;
+    struct delivery *delivery = &passage->fetch->delivery;
+    struct buffer *lines = &delivery->lines;
+    struct text type;
+
+    delivery_start(delivery);
+    relay_write_status(errand, record->status, record->reason, lines);
+    write_fields(record->fields, true, lines);
+    if (find_type(record->fields, true, &type))
+        fields_add(lines, TEXT("Content-Type"), type);
+    write_state(errand, -1, lines);
+    if (record->status != 204)
+        storage_add_parameter(lines, "Content-Length: ", (int64_t)record->length);
+    buffer_add(lines, record->status != 204 ? TEXT("\r\n") : TEXT(""));
+    relay_write_persistence(errand, lines);
+    delivery->file = passage->entry.file;
+    delivery->file_start = passage->entry.start;
+    delivery->file_end = record->length;
+    delivery->framing = FRAMING_LENGTH;
+    delivery->complete = true;
+}
+
+/* A client that is slow keeps nobody else from asking the origin. */
+static void step_aside(struct passage *passage)
+{
+    if (passage->lock < 0)
+        return;
+    storage_give_way(passage);
+    passage->moves = cache_moves(passage->cache, passage->locked);
+}
+
+/* Whether nobody has asked the origin meanwhile. */
+static bool is_still_first(struct passage *passage)
+{
+    return passage->lock >= 0 || (cache_moves(passage->cache, passage->locked) == passage->moves &&
+                                  storage_lock(passage));
+}
+
+enum progress serving_deliver(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+    enum progress progress;
+
+    if (passage->fetch == NULL) {
+        if (errand->behind)
+            return ERRAND_BEHIND;
+        if (!relay_make_fetch(errand))
+            return relay_refuse(errand, 503, "The proxy has no memory for this request.");
+        write_stale(errand);
+    }
+    progress = delivering_deliver(errand);
+    if (progress == ERRAND_WAITS) {
+        step_aside(passage);
+        return progress;
+    }
+    if (progress != ERRAND_DONE)
+        errand->stays =
+            false; /* the client has a part of it, and must not take more for the rest */
+    else if (!relay_goes_on(errand))
+        errand->client->kind->finish(errand->client);
+    cache_touch(&passage->entry);
+    passage->background = true;
+    passage->served = passage->entry.record.status;
+    errand->client_gone = true;
+    if (!is_still_first(passage))
+        return progress;
+    return relay_go_to(passage, STAGE_OPENING);
+}

@@ -1,0 +1,142 @@
+#include "common/proxy/tunnel.h"
+
+#include "common/proxy/relay.h"
+
+#include <string.h>
+
+#define IDLE_MILLISECONDS 120000
+/* What one step moves in each direction before it lets others have a turn. */
+#define TURN_BYTES (1024 * 1024)
+
+/* One direction. */
+struct flow {
+    struct transport *from, *to;
+    char *space;
+    size_t size;
+    size_t *start, *end; /* of what was read and not yet written */
+    bool *ended;         /* nothing more will be read */
+    unsigned wants_from, wants_to;
+    uint64_t moved; /* written in this step */
+    bool broken;
+};
+
+enum progress tunnel_begin(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+    struct fetch *fetch = passage->fetch;
+    struct buffer *lines = &fetch->delivery.lines;
+
+    errand->stays = false;
+    errand->response->status = 200;
+    delivery_start(&fetch->delivery);
+    relay_write_status(errand, 200, TEXT("Connection established"), lines);
+    buffer_add(lines, TEXT("Date: "));
+    date_write(lines, errand->now.seconds);
+    buffer_add(lines, TEXT("\r\nServer: fork-vs-thread\r\n\r\n"));
+    /* What came behind the request is for the origin already; it is no longer than the input of a
+     * connection. */
+    buffer_add(&fetch->lines, errand->received);
+    errand->received.data += errand->received.length;
+    errand->received.length = 0;
+    passage->origin = errand->now.milliseconds + IDLE_MILLISECONDS;
+    return fetch->lines.overflow ? ERRAND_FAILED : relay_go_to(passage, STAGE_TUNNELLING);
+}
+
+static enum transfer empty(struct flow *flow)
+{
+    size_t count;
+    struct text rest = {flow->space + *flow->start, *flow->end - *flow->start};
+    enum transfer transfer = flow->to->kind->write(flow->to, rest, false, &count);
+
+    *flow->start += count;
+    flow->moved += count;
+    flow->wants_to |= relay_wanted(transfer);
+    flow->broken |= transfer == TRANSFER_FAILED;
+    return transfer;
+}
+
+static enum transfer fill(struct flow *flow)
+{
+    enum transfer transfer;
+
+    *flow->start = *flow->end = 0;
+    transfer = flow->from->kind->read(flow->from, flow->space, flow->size, flow->end);
+    flow->wants_from |= relay_wanted(transfer);
+    /* Also if what came was not encrypted, or badly: it is no data. */
+    flow->broken |=
+        transfer == TRANSFER_FAILED || transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED;
+    if (transfer == TRANSFER_END) {
+        *flow->ended = true;
+        flow->to->kind->finish(flow->to);
+    }
+    return transfer;
+}
+
+static void pump(struct flow *flow)
+{
+    enum transfer transfer = TRANSFER_DONE;
+
+    while (transfer == TRANSFER_DONE && flow->moved < TURN_BYTES) {
+        if (*flow->start < *flow->end)
+            transfer = empty(flow);
+        else if (*flow->ended)
+            return;
+        else
+            transfer = fill(flow);
+    }
+    if (transfer == TRANSFER_DONE)
+        flow->wants_to |= PAIR_WRITE; /* its next turn comes at once */
+}
+
+/* A session that is over, which it is once it was told that nothing more comes, leaves the bare
+ * socket: what comes from that is no data. */
+static bool is_bare(const struct transport *client)
+{
+    return client->tls != NULL && client->kind == &transport_plain;
+}
+
+enum progress tunnel_relay(struct errand *errand)
+{
+    struct passage *passage = errand->work;
+    struct fetch *fetch = passage->fetch;
+    struct upstream *upstream = &fetch->upstream;
+    struct flow up = {
+        .from = errand->client,
+        .to = &upstream->transport,
+        .space = fetch->space,
+        .size = sizeof fetch->space,
+        .start = &fetch->sent,
+        .end = &fetch->lines.length,
+        .ended = &passage->client_ended,
+    };
+    struct flow down = {
+        .from = &upstream->transport,
+        .to = errand->client,
+        .space = upstream->buffer,
+        .size = sizeof upstream->buffer,
+        .start = &upstream->start,
+        .end = &upstream->end,
+        .ended = &passage->origin_ended,
+    };
+    enum transfer head = delivery_send(&fetch->delivery, errand);
+
+    if (head == TRANSFER_FAILED)
+        return ERRAND_DONE;
+    if (head != TRANSFER_DONE)
+        return relay_wait(errand, relay_wanted(head), 0);
+    pump(&up);
+    if (up.broken)
+        return ERRAND_DONE; /* before anything goes to a client that has lost its session */
+    pump(&down);
+    if (is_bare(errand->client)) {
+        passage->client_ended = true;
+        up.wants_from = 0;
+    }
+    errand->sent += down.moved;
+    errand->body_bytes += down.moved;
+    if (up.moved > 0 || down.moved > 0)
+        passage->origin = errand->now.milliseconds + IDLE_MILLISECONDS;
+    if (down.broken || (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
+        return ERRAND_DONE;
+    return relay_wait(errand, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
+}

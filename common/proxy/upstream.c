@@ -1,0 +1,168 @@
+#include "common/proxy/upstream.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+
+void upstream_start(struct upstream *upstream)
+{
+    memset(upstream, 0, offsetof(struct upstream, buffer));
+    upstream->transport = (struct transport){.kind = &transport_plain, .socket = -1};
+    upstream->lines =
+        (struct buffer){.data = upstream->fields, .capacity = sizeof upstream->fields};
+}
+
+bool upstream_connect(struct upstream *upstream, const union address *address)
+{
+    const int on = 1;
+    int new = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    upstream_close(upstream);
+    upstream->transport.socket = new;
+    upstream->transport.nonblocking = true;
+    if (new < 0)
+        return false;
+    setsockopt(new, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return connect(new, &address->any, destination_size(address)) == 0 || errno == EINPROGRESS;
+}
+
+enum transfer upstream_connected(struct upstream *upstream)
+{
+    union address peer;
+    socklen_t size = sizeof peer, error_size = sizeof(int);
+    int error = 0;
+
+    if (getsockopt(upstream->transport.socket, SOL_SOCKET, SO_ERROR, &error, &error_size) < 0)
+        error = errno;
+    if (error != 0) {
+        errno = error;
+        return TRANSFER_FAILED;
+    }
+    if (getpeername(upstream->transport.socket, &peer.any, &size) == 0)
+        return TRANSFER_DONE;
+    return errno == ENOTCONN ? TRANSFER_WRITE : TRANSFER_FAILED;
+}
+
+enum transfer upstream_send(struct upstream *upstream, struct text *bytes)
+{
+    size_t count;
+    enum transfer transfer =
+        upstream->transport.kind->write(&upstream->transport, *bytes, false, &count);
+
+    bytes->data += count;
+    bytes->length -= count;
+    return transfer;
+}
+
+static struct text received(const struct upstream *upstream)
+{
+    return (struct text){upstream->buffer + upstream->start, upstream->end - upstream->start};
+}
+
+/* Reads behind what was received. */
+static enum transfer receive(struct upstream *upstream)
+{
+    size_t count;
+    enum transfer transfer;
+
+    if (upstream->start == upstream->end)
+        upstream->start = upstream->end = 0;
+    if (upstream->end == sizeof upstream->buffer) {
+        struct text rest = received(upstream);
+        memmove(upstream->buffer, rest.data, rest.length);
+        upstream->start = 0;
+        upstream->end = rest.length;
+    }
+    transfer =
+        upstream->transport.kind->read(&upstream->transport, upstream->buffer + upstream->end,
+                                       sizeof upstream->buffer - upstream->end, &count);
+    upstream->end += count;
+    return transfer;
+}
+
+static void begin_body(struct upstream *upstream)
+{
+    const struct reply *reply = &upstream->reply;
+
+    content_begin(&upstream->content, reply->framing, reply->content_length, UINT64_MAX);
+    upstream->whole = reply->framing == FRAMING_NONE && !reply->until_close;
+}
+
+enum transfer upstream_head(struct upstream *upstream, enum method method)
+{
+    enum transfer transfer;
+    size_t taken;
+
+    if (upstream->reply.status != 0)
+        reply_start(&upstream->reply);
+    for (;;) {
+        switch (
+            reply_read(&upstream->reply, method, received(upstream), &upstream->lines, &taken)) {
+        case REPLY_WHOLE:
+            upstream->start += taken;
+            begin_body(upstream);
+            return TRANSFER_DONE;
+        case REPLY_REFUSED:
+            upstream->problem = upstream->reply.problem;
+            return TRANSFER_FAILED;
+        case REPLY_PARTIAL:
+            break;
+        }
+        transfer = receive(upstream);
+        if (transfer != TRANSFER_DONE)
+            return transfer;
+    }
+}
+
+/* A body without framing is whole when the connection ends well. */
+static enum transfer read_until_close(struct upstream *upstream, struct text *data)
+{
+    enum transfer transfer = TRANSFER_DONE;
+
+    if (upstream->start == upstream->end)
+        transfer = receive(upstream);
+    *data = received(upstream);
+    upstream->start = upstream->end;
+    upstream->whole = transfer == TRANSFER_END;
+    return transfer;
+}
+
+enum transfer upstream_body(struct upstream *upstream, struct text *data)
+{
+    *data = (struct text){0};
+    while (!upstream->whole) {
+        struct text bytes = received(upstream);
+        enum content_progress progress;
+        enum transfer transfer;
+
+        if (upstream->reply.until_close)
+            return read_until_close(upstream, data);
+        progress = content_take(&upstream->content, &bytes, data);
+        upstream->start = upstream->end - bytes.length;
+        if (progress == CONTENT_REFUSED)
+            return TRANSFER_FAILED;
+        upstream->whole = progress == CONTENT_WHOLE;
+        if (data->length > 0)
+            return TRANSFER_DONE;
+        if (upstream->whole)
+            break;
+        transfer = receive(upstream);
+        if (transfer != TRANSFER_DONE)
+            return transfer == TRANSFER_END ? TRANSFER_FAILED : transfer; /* cut short */
+    }
+    return TRANSFER_END;
+}
+
+bool upstream_holds(const struct upstream *upstream)
+{
+    return upstream->start < upstream->end;
+}
+
+void upstream_close(struct upstream *upstream)
+{
+    if (upstream->transport.socket >= 0)
+        upstream->transport.kind->close(&upstream->transport);
+    upstream->transport.socket = -1;
+}

@@ -1,0 +1,247 @@
+#include "common/startup.h"
+
+#include "common/base/sandbox.h"
+#include "common/net/tls.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Descriptors that are needed whatever the number of connections. */
+#define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
+/* ThreadSanitizer has one of its own, as soon as there are others. */
+#ifdef __SANITIZE_THREAD__
+#define SANITIZER_THREADS 1
+#else
+#define SANITIZER_THREADS 0
+#endif
+
+static bool open_root(struct server *server)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
+    const char *root = server->options.root;
+
+    server->site.root = -1;
+    if (server->options.service->serves != NULL)
+        return true;
+    server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
+    if (server->site.root >= 0)
+        return true;
+    if (errno == ENOSYS)
+        warnx("this kernel has no openat2, which keeps clients below the root: "
+              "Linux 5.6 or later is needed");
+    else
+        warn("cannot open the root '%s'", root);
+    return false;
+}
+
+static bool open_tls(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    server->site.transport = options->tls ? &transport_tls : &transport_plain;
+    server->site.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
+    if (!options->tls) {
+        tls_forgo();
+        return true;
+    }
+    server->site.tls = tls_open(options->certificate, options->key);
+    return server->site.tls != NULL;
+}
+
+/* Opens a file to write to; "-" is standard output, no name none. */
+static bool open_output(const char *name, int flags, int *file)
+{
+    *file = -1;
+    if (name == NULL)
+        return true;
+    *file = strcmp(name, "-") == 0 ? STDOUT_FILENO
+                                   : open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+    if (*file < 0)
+        warn("cannot open '%s'", name);
+    return *file >= 0;
+}
+
+bool opening_workers_wait(const struct server *server)
+{
+    return server->options.workers > 0 && server->model->max_connections == 0 &&
+           server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
+}
+
+/* How many descriptors of this process each connection needs; 0: none that lasts. */
+static unsigned descriptors_each(const struct server *server)
+{
+    const struct options *options = &server->options;
+    int each = server->model->descriptors;
+
+    if (each == 0)
+        return 0;
+    each += options->service->descriptors;
+    if (opening_workers_wait(server))
+        each++; /* what its worker waits at; and that worker's listener: */
+    if (opening_workers_wait(server) && options->accept == ACCEPT_REUSEPORT)
+        each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1);
+    return (unsigned)each;
+}
+
+static void raise_descriptors(struct server *server)
+{
+    uint64_t wanted = (uint64_t)server->options.max_connections, possible;
+    unsigned reserved = DESCRIPTORS_RESERVED + (server->options.udp ? LISTENER_LIMIT : 0);
+    unsigned each = descriptors_each(server);
+    struct rlimit limit;
+
+    server->limit = wanted;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        getrlimit(RLIMIT_NOFILE, &limit);
+    if (each == 0)
+        return;
+    possible = limit.rlim_cur > reserved ? (limit.rlim_cur - reserved) / each : 0;
+    if (possible == 0)
+        possible = 1;
+    if (possible >= wanted)
+        return;
+    server->limit = possible;
+    if (opening_workers_wait(server)) /* each of them takes a connection whenever there is one */
+        server->options.workers = (int)possible;
+    warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
+          (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
+          (unsigned long long)wanted);
+}
+
+/* There is one at first. */
+static bool open_duties(struct server *server)
+{
+    server->duties = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+    atomic_store(&server->board->duties, 1);
+    return server->duties >= 0;
+}
+
+static bool open_signals(struct server *server)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGUSR1);
+    if (server->model->supervises)
+        sigaddset(&set, SIGCHLD);
+    if (server->options.tls) {
+        sigaddset(&set, SIGHUP);
+        signal(SIGHUP, SIG_DFL); /* whoever started this may ignore it */
+    }
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
+    signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->duties = -1;
+    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
+    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL &&
+        (server->options.accept != ACCEPT_FEW || open_duties(server)))
+        return true;
+    warn("cannot make ready");
+    return false;
+}
+
+static void fill_site(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    server->site.service = options->service;
+    server->site.datagrams = options->udp;
+    server->site.protocol = options->protocol;
+    server->site.list = options->list;
+    server->site.max_age = options->max_age;
+    server->site.request_timeout = options->request_timeout;
+    server->site.idle_timeout = options->idle_timeout;
+    server->site.write_timeout = options->write_timeout;
+    server->site.board = server->board;
+    server->site.proxy = server->proxy;
+    if (server->model->lasting && !options->no_shelf)
+        server->site.shelf = shelf_make();
+}
+
+static bool open_twin(struct server *server, struct listener *twin)
+{
+    return listener_twin(twin, &server->listener, server->options.backlog) &&
+           (!opening_workers_wait(server) || listener_share(twin));
+}
+
+/* Where each worker of a crew has a listener, the first one has that of the server. */
+static bool open_twins(struct server *server)
+{
+    int twins = server->options.accept == ACCEPT_REUSEPORT ? server->options.workers - 1 : 0;
+    bool good = !opening_workers_wait(server) || listener_share(&server->listener);
+
+    if (twins > 0)
+        server->twins = calloc((size_t)twins, sizeof *server->twins);
+    while (good && server->twin_count < twins)
+        good = server->twins != NULL && open_twin(server, &server->twins[server->twin_count++]);
+    if (!good)
+        warn("cannot make a listener for each of %d workers", server->options.workers);
+    return good;
+}
+
+static void close_sandbox(const struct server *server)
+{
+    struct sandbox sandbox = {.root = server->site.root, .cache = -1};
+
+    if (server->proxy != NULL) {
+        sandbox.connects = true;
+        sandbox.port = server->proxy->origin_port;
+        if (server->proxy->cache.shared != NULL)
+            sandbox.cache = server->proxy->cache.directory;
+    }
+    sandbox_enter(&sandbox);
+}
+
+bool opening_make_ready(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    raise_descriptors(server);
+    if (!open_root(server) || !open_tls(server) ||
+        !open_output(options->log, O_APPEND, &server->site.log) ||
+        !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
+        !listener_open(&server->listener, options->bind, options->bind_count, options->port,
+                       options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) ||
+        !open_twins(server))
+        return false;
+    if (options->user != NULL && !sandbox_become(options->user))
+        return false;
+    if (options->service->connects &&
+        (server->proxy = proxy_open(options, &server->listener)) == NULL)
+        return false;
+    server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    server->threads = server_number(server, "Threads:") + SANITIZER_THREADS;
+    if (!options->no_sandbox)
+        close_sandbox(server);
+    fill_site(server);
+    return true;
+}
+
+void opening_fill_standard_descriptors(void)
+{
+    int file;
+
+    while ((file = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && file <= STDERR_FILENO)
+        ;
+    if (file >= 0)
+        close(file);
+}

@@ -1,0 +1,77 @@
+#include "common/workers/fd_passing.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Where a message carries its descriptor. */
+union control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+};
+
+static struct msghdr message_of(union control *control, struct iovec *byte)
+{
+    return (struct msghdr){
+        .msg_iov = byte,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof *control,
+    };
+}
+
+bool channel_open(struct channel *channel)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return false;
+    *channel = (struct channel){.giver = ends[0], .taker = ends[1]};
+    return true;
+}
+
+void channel_give(struct channel *channel, int descriptor)
+{
+    char nothing = 0;
+    struct iovec byte = {.iov_base = &nothing, .iov_len = 1};
+    union control control = {0};
+    struct msghdr message = message_of(&control, &byte);
+
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof descriptor);
+    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+    while (sendmsg(channel->giver, &message, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+    close(descriptor);
+}
+
+int channel_take(struct channel *channel)
+{
+    char nothing;
+    struct iovec byte = {.iov_base = &nothing, .iov_len = 1};
+    union control control = {0};
+    struct msghdr message = message_of(&control, &byte);
+    int descriptor = -1;
+    ssize_t length;
+
+    do
+        length = recvmsg(channel->taker, &message, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    if (length == 1 && control.header.cmsg_type == SCM_RIGHTS)
+        memcpy(&descriptor, CMSG_DATA(&control.header), sizeof descriptor);
+    return descriptor;
+}
+
+bool channel_holds(const struct channel *channel)
+{
+    char byte;
+
+    return recv(channel->taker, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+void channel_end(struct channel *channel)
+{
+    shutdown(channel->giver, SHUT_WR);
+}

@@ -1,0 +1,212 @@
+#include "common/workers/process_crew.h"
+
+#include "common/workers/listen_balance.h"
+
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Who lives shorter than this has failed at the start. Its next life begins after the first delay,
+ * and twice as late each time. */
+#define SHORT_LIFE_MILLISECONDS  1000
+#define FIRST_DELAY_MILLISECONDS 100
+#define MOST_DELAY_MILLISECONDS  10000
+
+struct member {
+    pid_t process; /* 0: none */
+    int64_t born;
+    int64_t due;  /* when the next life begins */
+    int failures; /* short lives in a row */
+};
+
+struct crew {
+    void (*work)(struct worker *worker);
+    bool (*waits)(int number);
+    struct member members[];
+};
+
+static void live(struct server *server, int number)
+{
+    struct worker worker = worker_begin(server, number);
+
+    server_child();
+    if (getppid() == server->process) /* it may have ended before this child was tied to it */
+        server->crew->work(&worker);
+    worker_end(&worker);
+    crew_free(server);
+    server_child_ends(server);
+    _exit(0);
+}
+
+static bool begin(struct server *server, int number)
+{
+    struct member *member = &server->crew->members[number];
+    pid_t process = fork();
+
+    if (process < 0)
+        return false;
+    if (process == 0)
+        live(server, number);
+    server_worker_began(server);
+    member->process = process;
+    member->born = date_now().milliseconds;
+    return true;
+}
+
+bool crew_start(struct server *server, void (*work)(struct worker *worker),
+                bool (*waits)(int number))
+{
+    int workers = server->options.workers;
+    struct crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
+
+    server->crew = crew;
+    for (int i = 0; crew != NULL && i < workers; i++) {
+        crew->work = work;
+        crew->waits = waits;
+        if (begin(server, i))
+            continue;
+        warn("cannot make %d processes", workers);
+        server->exit_status = 1;
+        return false; /* those there are end with this one */
+    }
+    if (crew != NULL) {
+        server_ready(server);
+        return true;
+    }
+    warn("cannot make a crew");
+    server->exit_status = 1;
+    return false;
+}
+
+static int delay_after(int failures)
+{
+    int delay = FIRST_DELAY_MILLISECONDS;
+
+    for (int i = 1; i < failures && delay < MOST_DELAY_MILLISECONDS; i++)
+        delay *= 2;
+    return delay < MOST_DELAY_MILLISECONDS ? delay : MOST_DELAY_MILLISECONDS;
+}
+
+/* The next life begins after the delay; -1: there is none. */
+static void report_death(int number, pid_t process, int status, int delay)
+{
+    char how[40], when[60];
+
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+    if (delay < 0)
+        snprintf(when, sizeof when, "the server is stopping");
+    else if (delay == 0)
+        snprintf(when, sizeof when, "another one takes its place");
+    else
+        snprintf(when, sizeof when, "it keeps dying: the next try is in %.1f s", delay / 1000.0);
+    warnx("worker %d (process %d) %s; %s", number, (int)process, how, when);
+}
+
+/* The connections that a worker had end with it. One that was passed to it and not yet taken waits
+ * for the next life, if there is one; else it ends as well, be it that the worker died with it in
+ * its hands and had not said so yet. */
+static void bury_connections(struct server *server, int number, bool stopping)
+{
+    const struct crew *crew = server->crew;
+    struct post *post = &server->board->posts[number];
+    int64_t lost = atomic_exchange(&post->active, 0);
+    bool waits = atomic_load(&post->given) && crew->waits != NULL && crew->waits(number);
+
+    if (lost == 0 && atomic_load(&post->given) && (stopping || !waits))
+        lost = 1;
+    for (int64_t i = 0; i < lost; i++)
+        server_left(server);
+    if (!waits || stopping)
+        atomic_store(&post->given, false);
+}
+
+static void bury(struct server *server, int number, int status)
+{
+    struct member *member = &server->crew->members[number];
+    int64_t now = date_now().milliseconds;
+    bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
+
+    server_worker_ended(server);
+    if (server->options.accept == ACCEPT_FEW)
+        duty_return(server, number);
+    bury_connections(server, number, stopping);
+    member->failures = now - member->born < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
+    member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
+    if (!regular)
+        report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
+    member->process = 0;
+}
+
+bool crew_lives(const struct server *server, int number)
+{
+    return server->crew->members[number].process != 0;
+}
+
+static int number_of(const struct server *server, pid_t process)
+{
+    for (int i = 0; i < server->options.workers; i++)
+        if (server->crew->members[i].process == process)
+            return i;
+    return -1;
+}
+
+/* Begins the lives that are due. Returns how long until the next one is; -1 if all live. */
+static int revive(struct server *server)
+{
+    int64_t now = date_now().milliseconds, soonest = -1;
+
+    for (int i = 0; i < server->options.workers; i++) {
+        struct member *member = &server->crew->members[i];
+        if (member->process != 0)
+            continue;
+        if (member->due <= now && !begin(server, i)) {
+            warn("cannot make a process for worker %d: it is tried again", i);
+            member->due = now + SHORT_LIFE_MILLISECONDS;
+        }
+        if (member->process == 0 && (soonest < 0 || member->due - now < soonest))
+            soonest = member->due - now;
+    }
+    return (int)soonest;
+}
+
+int crew_collect(struct server *server, bool all)
+{
+    pid_t process;
+    int status;
+
+    if (server->crew == NULL)
+        return -1;
+    while ((process = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+        int number = number_of(server, process);
+        if (number >= 0)
+            bury(server, number, status);
+    }
+    return scoreboard_stopping(server->board) ? -1 : revive(server);
+}
+
+void crew_free(struct server *server)
+{
+    free(server->crew);
+    server->crew = NULL;
+}
+
+double crew_seconds(const struct server *server)
+{
+    double seconds = 0;
+
+    for (int i = 0; server->crew != NULL && i < server->options.workers; i++) {
+        pid_t process = server->crew->members[i].process;
+        struct timespec time;
+        clockid_t clock;
+        if (process != 0 && clock_getcpuclockid(process, &clock) == 0 &&
+            clock_gettime(clock, &time) == 0)
+            seconds += (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+    }
+    return seconds;
+}

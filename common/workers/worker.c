@@ -1,0 +1,139 @@
+#include "common/workers/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+/* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
+ * is taken off the server's then, is never less than what it added there. */
+static void claim(struct worker *worker)
+{
+    atomic_fetch_add(&worker->post->active, 1);
+}
+
+static void disclaim(struct worker *worker)
+{
+    atomic_fetch_sub(&worker->post->active, 1);
+}
+
+struct worker worker_begin(struct server *server, int number)
+{
+    bool own = server->options.accept == ACCEPT_REUSEPORT && number > 0;
+
+    return (struct worker){
+        .server = server,
+        .listener = own ? &server->twins[number - 1] : &server->listener,
+        .post = &server->board->posts[number],
+        .number = number,
+        .events = -1,
+    };
+}
+
+void worker_end(struct worker *worker)
+{
+    if (worker->events >= 0)
+        close(worker->events);
+}
+
+void worker_take(struct worker *worker)
+{
+    atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
+    claim(worker);
+}
+
+/* What is waited for at a stop, others that wait at the same listener need not wait for again. */
+static bool is_drained(struct worker *worker, bool stopping)
+{
+    struct scoreboard *board = worker->server->board;
+
+    if (!stopping || worker->server->options.accept == ACCEPT_REUSEPORT)
+        return stopping;
+    atomic_store(&board->drained, true);
+    return true;
+}
+
+static int await(struct worker *worker, int milliseconds)
+{
+    if (worker->events < 0)
+        worker->events = listener_watch(worker->listener);
+    return worker->events < 0 ? -1 : listener_await(worker->listener, worker->events, milliseconds);
+}
+
+int worker_accept(struct worker *worker)
+{
+    struct server *server = worker->server;
+    struct scoreboard *board = server->board;
+
+    while (!server_is_over(server, 0) && !atomic_load(&board->drained)) {
+        bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
+        int socket = await(worker, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
+
+        if (socket >= 0) {
+            worker_take(worker);
+            scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
+            return socket;
+        }
+        if (server_is_over(server, 0))
+            break; /* the listener may be closed */
+        if (errno != EAGAIN) {
+            server_warn_scarce(server, "cannot accept");
+            poll(NULL, 0, SERVER_SCARCE_MILLISECONDS);
+        } else if (is_drained(worker, stopping)) {
+            break;
+        }
+    }
+    return -1;
+}
+
+int worker_try(struct worker *worker)
+{
+    struct server *server = worker->server;
+    struct scoreboard *board = server->board;
+    int64_t active;
+    int socket = -1;
+
+    claim(worker);
+    active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
+    if (active > (int64_t)server->limit)
+        errno = EBUSY;
+    else
+        socket = listener_accept(worker->listener);
+    if (socket >= 0) {
+        scoreboard_note_peak(board, active);
+        atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
+        return socket;
+    }
+    atomic_fetch_sub(&board->active, 1);
+    disclaim(worker);
+    if (errno != EAGAIN && errno != EBUSY && !server_is_over(server, 0))
+        server_warn_scarce(server, "cannot accept");
+    return -1;
+}
+
+bool worker_has_place(const struct worker *worker)
+{
+    return !server_is_full(worker->server);
+}
+
+int worker_quiet(const struct worker *worker)
+{
+    return atomic_load(&worker->server->board->hurry) ? 0 : SERVER_QUIET_MILLISECONDS;
+}
+
+bool worker_is_over(const struct worker *worker)
+{
+    return server_is_over(worker->server, 0);
+}
+
+void worker_left(struct worker *worker)
+{
+    atomic_store(&worker->post->given, false);
+    server_left(worker->server);
+    disclaim(worker);
+}
+
+void worker_serve(struct worker *worker, int socket)
+{
+    server_serve_at(worker->server, worker->post, socket, date_now());
+    worker_left(worker);
+}

@@ -1,0 +1,136 @@
+/* Where a proxy may connect to: how names become addresses, and which of these are loopback. */
+#include "common/net/address.h"
+
+#include "tests/unit.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static const char hosts[] = "# names\n"
+                            "127.0.0.1 localhost\n"
+                            "192.0.2.7\tBox box.example # not this\n"
+                            "\n"
+                            "2001:db8::1 box\r\n"
+                            "10.0.0.1 localhost evil\n"
+                            "nonsense broken\n"
+                            "192.0.2.8 unended";
+
+struct split_case {
+    const char *name; /* the authority */
+    const char *host; /* NULL: it is refused */
+    uint16_t port;
+};
+
+static const struct split_case splits[] = {
+    {"a", "a", 80},
+    {"a:1", "a", 1},
+    {"a:65535", "a", 65535},
+    {"a:", "a", 80},
+    {"127.0.0.1:8080", "127.0.0.1", 8080},
+    {"[::1]", "::1", 80},
+    {"[::1]:8", "::1", 8},
+    {"a:0", NULL, 0},
+    {"a:65536", NULL, 0},
+    {"a:x", NULL, 0},
+    {"a:1x", NULL, 0},
+    {"a:-1", NULL, 0},
+    {":80", NULL, 0},
+    {"", NULL, 0},
+    {"[::1", NULL, 0},
+    {"[::1]x", NULL, 0},
+    {"[]:1", NULL, 0},
+    {"::1", NULL, 0},
+};
+
+static void check_split(void **state)
+{
+    const struct split_case *row = *state;
+    struct text host;
+    uint16_t port;
+    bool good = destination_split(text_of(row->name), 80, &host, &port);
+
+    assert_int_equal(good, row->host != NULL);
+    if (!good)
+        return;
+    assert_true(text_equal(host, text_of(row->host)));
+    assert_int_equal(port, row->port);
+}
+
+struct find_case {
+    const char *name;      /* the host */
+    const char *addresses; /* with a blank before each */
+    bool loopback;         /* the first */
+};
+
+static const struct find_case finds[] = {
+    {"127.0.0.1", " 127.0.0.1", true},
+    {"127.255.0.3", " 127.255.0.3", true},
+    {"128.0.0.1", " 128.0.0.1", false},
+    {"::1", " ::1", true},
+    {"::2", " ::2", false},
+    {"::ffff:127.0.0.1", " 127.0.0.1", true},
+    {"::ffff:10.0.0.1", " 10.0.0.1", false},
+    {"0.0.0.0", " 0.0.0.0", false},
+    {"::", " ::", false},
+    {"localhost", " 127.0.0.1 ::1", true},
+    {"LOCALHOST.", " 127.0.0.1 ::1", true},
+    {"a.localhost", " 127.0.0.1 ::1", true},
+    {"box", " 192.0.2.7 2001:db8::1", false},
+    {"BOX.example", " 192.0.2.7", false},
+    {"evil", " 10.0.0.1", false},
+    {"names", "", false},
+    {"not", "", false},
+    {"broken", "", false},
+    {"192.0.2.7.", "", false},
+    {"2130706433", "", false},
+    {"0177.0.0.1", "", false},
+    {"127.1", "", false},
+    {"0x7f.0.0.1", "", false},
+    {"", "", false},
+    {"xlocalhost", "", false},
+};
+
+static void check_find(void **state)
+{
+    const struct find_case *row = *state;
+    struct destination destination;
+    char found[256] = "", name[INET6_ADDRSTRLEN];
+    bool known = destination_find(&destination, text_of(hosts), text_of(row->name), 7);
+
+    assert_int_equal(known, row->addresses[0] != '\0');
+    for (int i = 0; i < destination.count; i++) {
+        const union address *address = &destination.addresses[i];
+        const void *bytes = address->any.sa_family == AF_INET ? (const void *)&address->v4.sin_addr
+                                                              : &address->v6.sin6_addr;
+        strcat(strcat(found, " "), inet_ntop(address->any.sa_family, bytes, name, sizeof name));
+        assert_int_equal(destination_port(address), 7);
+    }
+    assert_string_equal(found, row->addresses);
+    if (known)
+        assert_int_equal(destination_is_loopback(&destination.addresses[0]), row->loopback);
+}
+
+static void check_same(void **state)
+{
+    struct destination a, b;
+
+    (void)state;
+    destination_find(&a, TEXT(""), TEXT("127.0.0.1"), 7);
+    destination_find(&b, TEXT(""), TEXT("::ffff:127.0.0.1"), 7);
+    assert_true(destination_same(&a.addresses[0], &b.addresses[0]));
+    destination_find(&b, TEXT(""), TEXT("127.0.0.1"), 8);
+    assert_false(destination_same(&a.addresses[0], &b.addresses[0]));
+    destination_find(&b, TEXT(""), TEXT("::1"), 7);
+    assert_false(destination_same(&a.addresses[0], &b.addresses[0]));
+    destination_find(&b, TEXT(""), TEXT("::"), 7);
+    assert_true(destination_is_any(&b.addresses[0]));
+    assert_false(destination_is_any(&a.addresses[0]));
+}
+
+int main(void)
+{
+    UNIT_TABLE(splits, check_split);
+    UNIT_TABLE(finds, check_find);
+    unit_add("addresses that are the same", check_same, NULL);
+    return unit_run("destination");
+}
