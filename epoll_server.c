@@ -15,7 +15,7 @@ static const struct model model = {
     .crew = 1,
     .accepts = 1U << ACCEPT_FEW | 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
     .supervises = true,
-    .collect = crew_collect,
+    .collect = process_crew_collect,
 };
 
 int main(int argc, char **argv)
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 
     if (!server_open(&server, &model, argc, argv))
         return server.exit_status;
-    if (!crew_start(&server, loop_run, NULL))
+    if (!process_crew_start(&server, event_loop_run, NULL))
         return server.exit_status;
     server_watch(&server);
     return server_close(&server);

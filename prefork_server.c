@@ -10,32 +10,32 @@ static struct server *server;
 
 /* ---- lock and mutex: only the worker whose turn it is waits in accept ---- */
 
-static struct turn turn;
+static struct accept_lock turn;
 
 static bool open_lock(void)
 {
-    return turn_open_file(&turn);
+    return accept_lock_open_file(&turn);
 }
 
 static bool open_mutex(void)
 {
-    return turn_open_mutex(&turn);
+    return accept_lock_open_mutex(&turn);
 }
 
 static int accept_in_turn(struct worker *worker)
 {
     int socket;
 
-    if (!turn_take(&turn))
+    if (!accept_lock_take(&turn))
         return -1;
     socket = worker_accept(worker);
-    turn_give(&turn);
+    accept_lock_give(&turn);
     return socket;
 }
 
 /* ---- pass: the parent accepts, and passes the connection to a worker that is free ---- */
 
-static struct channel *channels; /* one for each worker */
+static struct fd_passing *channels; /* one for each worker */
 
 static bool open_channels(void)
 {
@@ -43,7 +43,7 @@ static bool open_channels(void)
 
     channels = calloc((size_t)workers, sizeof *channels);
     for (int i = 0; channels != NULL && i < workers; i++)
-        if (!channel_open(&channels[i]))
+        if (!fd_passing_open(&channels[i]))
             return false;
     return channels != NULL;
 }
@@ -55,7 +55,7 @@ static int find_free(bool living)
     int number = 0;
 
     while (number < server->options.workers &&
-           ((living && !crew_lives(server, number)) || !server_assign(server, number)))
+           ((living && !process_crew_lives(server, number)) || !server_assign(server, number)))
         number++;
     return number;
 }
@@ -69,7 +69,7 @@ static void hand_over(int socket)
     if (number == workers && !scoreboard_stopping(server->board))
         number = find_free(false);
     if (number < workers)
-        channel_give(&channels[number], socket);
+        fd_passing_give(&channels[number], socket);
     else
         server_drop(server, socket);
 }
@@ -81,17 +81,17 @@ static void hand_out(void)
     while ((socket = server_accept(server)) >= 0)
         hand_over(socket);
     for (int i = 0; i < server->options.workers; i++)
-        channel_end(&channels[i]);
+        fd_passing_end(&channels[i]);
 }
 
 static bool waits(int number)
 {
-    return channel_holds(&channels[number]);
+    return fd_passing_holds(&channels[number]);
 }
 
 static int take_passed(struct worker *worker)
 {
-    int socket = channel_take(&channels[worker->number]);
+    int socket = fd_passing_take(&channels[worker->number]);
 
     if (socket >= 0)
         worker_take(worker);
@@ -128,7 +128,7 @@ static const struct model model = {
     .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_LOCK | 1U << ACCEPT_MUTEX | 1U << ACCEPT_PASS |
                1U << ACCEPT_REUSEPORT,
     .supervises = true,
-    .collect = crew_collect,
+    .collect = process_crew_collect,
 };
 
 int main(int argc, char **argv)
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
         return server->exit_status;
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
         err(1, "cannot make ready for --accept %s", options_way(server->options.accept));
-    if (!crew_start(server, work, server->options.accept == ACCEPT_PASS ? waits : NULL))
+    if (!process_crew_start(server, work, server->options.accept == ACCEPT_PASS ? waits : NULL))
         return server->exit_status;
     if (server->options.accept == ACCEPT_PASS)
         hand_out();

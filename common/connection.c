@@ -23,7 +23,7 @@ static void set_deadline(struct connection *connection, int milliseconds)
 /* The time for a request to arrive begins; what is sent meanwhile does not prolong it. */
 static void begin_request_time(struct connection *connection)
 {
-    set_deadline(connection, connection->site->request_timeout);
+    set_deadline(connection, connection->context->request_timeout);
     connection->request_deadline = connection->deadline;
 }
 
@@ -37,7 +37,7 @@ static enum outcome flush_then(struct connection *connection, enum connection_st
 {
     connection->next = next;
     connection->taken = connection->sent;
-    set_deadline(connection, connection->site->write_timeout);
+    set_deadline(connection, connection->context->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
 }
 
@@ -111,7 +111,7 @@ static enum outcome begin_body(struct connection *connection)
     struct exchange *exchange = connection->exchange;
     const struct request *request = &exchange->request;
 
-    content_start(&exchange->content, request);
+    body_reader_start(&exchange->body_reader, request);
     exchange->body_start = exchange->input_start;
     begin_request_time(connection);
     if (!request->expects_continue || exchange_received(exchange).length > 0)
@@ -121,27 +121,27 @@ static enum outcome begin_body(struct connection *connection)
         connection->client_closes = false;
         return go_to(connection, CONNECTION_ANSWERING);
     }
-    if (request->content_length > CONTENT_LIMIT)
+    if (request->content_length > BODY_READER_LIMIT)
         return go_to(connection, CONNECTION_DISCARDING);
     if (!exchange_put_continue(exchange))
         return cut_off(connection);
     return flush_then(connection, CONNECTION_DISCARDING);
 }
 
-static enum outcome begin_errand(struct connection *connection)
+static enum outcome begin_call(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
 
     exchange->body_start = exchange->input_start;
-    exchange->errand = (struct errand){
-        .site = connection->site,
+    exchange->call = (struct service_call){
+        .context = connection->context,
         .request = &exchange->request,
         .client = &connection->transport,
         .response = &exchange->response,
         .stays = !is_datagram(connection),
     };
     response_start(&exchange->response);
-    connection->on_errand = true;
+    connection->in_call = true;
     connection->taken = connection->sent;
     return go_to(connection, CONNECTION_RELAYING);
 }
@@ -175,8 +175,8 @@ static enum outcome begin_answer(struct connection *connection, size_t head)
     connection->answered = false;
     if (is_datagram(connection) && !suits_datagram(connection))
         return refuse(connection, 501, "No tunnel can be made of datagrams.");
-    if (connection->site->service->step != NULL)
-        return begin_errand(connection);
+    if (connection->context->service->step != NULL)
+        return begin_call(connection);
     if (request->framing != FRAMING_NONE)
         return begin_body(connection);
     return go_to(connection, CONNECTION_ANSWERING);
@@ -219,14 +219,14 @@ static enum outcome discard_body(struct connection *connection)
 
     for (;;) {
         struct text bytes = exchange_received(exchange);
-        enum content_progress progress = content_read(&exchange->content, &bytes);
+        enum body_reader_progress progress = body_reader_read(&exchange->body_reader, &bytes);
         enum transfer transfer;
 
         exchange->input_start = exchange->input_end - bytes.length;
-        if (progress == CONTENT_WHOLE)
+        if (progress == BODY_READER_WHOLE)
             return go_to(connection, CONNECTION_ANSWERING);
-        if (progress == CONTENT_REFUSED)
-            return refuse(connection, exchange->content.status, exchange->content.problem);
+        if (progress == BODY_READER_REFUSED)
+            return refuse(connection, exchange->body_reader.status, exchange->body_reader.problem);
         if (exchange_has_output(exchange))
             return flush_then(connection, CONNECTION_DISCARDING);
         /* The head stays where it is, since the request is made of slices of it. */
@@ -239,14 +239,14 @@ static enum outcome discard_body(struct connection *connection)
 
 /* ---- a service that works in steps ---- */
 
-static void end_errand(struct connection *connection)
+static void end_call(struct connection *connection)
 {
-    struct errand *errand = &connection->exchange->errand;
+    struct service_call *call = &connection->exchange->call;
 
-    if (errand->work != NULL)
-        connection->site->service->end(errand);
-    connection->on_errand = false;
-    if (!errand->stays) {
+    if (call->work != NULL)
+        connection->context->service->end(call);
+    connection->in_call = false;
+    if (!call->stays) {
         connection->closing = true;
         connection->client_closes = false;
     }
@@ -260,8 +260,8 @@ static enum outcome answer_anew(struct connection *connection)
     int status = response->status;
     bool long_one = datagram->overflowed;
 
-    if (connection->on_errand)
-        end_errand(connection);
+    if (connection->in_call)
+        end_call(connection);
     connection->tally.bytes -= datagram_forget(datagram); /* in all, it is never below zero */
     response_end(response);
     response_start(response);
@@ -275,30 +275,30 @@ static enum outcome answer_anew(struct connection *connection)
 }
 
 /* Goes on as the service says. */
-static enum outcome follow(struct connection *connection, enum progress progress)
+static enum outcome follow(struct connection *connection, enum service_progress progress)
 {
     struct exchange *exchange = connection->exchange;
-    struct errand *errand = &exchange->errand;
+    struct service_call *call = &exchange->call;
 
     switch (progress) {
-    case ERRAND_WAITS:
-        connection->descriptor = errand->descriptor;
-        connection->deadline = errand->deadline;
-        return errand->to_write ? OUTCOME_WRITE : OUTCOME_READ;
-    case ERRAND_BEHIND:
+    case SERVICE_WAITS:
+        connection->descriptor = call->descriptor;
+        connection->deadline = call->deadline;
+        return call->to_write ? OUTCOME_WRITE : OUTCOME_READ;
+    case SERVICE_BEHIND:
         return flush_then(connection, CONNECTION_RELAYING);
-    case ERRAND_FAILED:
-    case ERRAND_GOES_ON:
+    case SERVICE_FAILED:
+    case SERVICE_GOES_ON:
         break;
-    case ERRAND_ANSWERED:
+    case SERVICE_ANSWERED:
         connection->answered = true;
-        end_errand(connection);
+        end_call(connection);
         return go_to(connection, CONNECTION_ANSWERING);
-    case ERRAND_DONE:
-        exchange->body_bytes = errand->body_bytes;
-        end_errand(connection);
+    case SERVICE_DONE:
+        exchange->body_bytes = call->body_bytes;
+        end_call(connection);
         connection->closing |=
-            connection->client_closes || connection->site->protocol == PROTOCOL_SIMPLE;
+            connection->client_closes || connection->context->protocol == PROTOCOL_SIMPLE;
         return go_to(connection, CONNECTION_ANSWERED);
     }
     return is_datagram(connection) ? answer_anew(connection) : cut_off(connection);
@@ -309,35 +309,35 @@ static enum outcome follow(struct connection *connection, enum progress progress
 static void lend_input(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
-    struct errand *errand = &exchange->errand;
+    struct service_call *call = &exchange->call;
 
-    errand->now = connection->now;
-    errand->received = exchange_received(exchange);
-    errand->room = exchange->input + exchange->body_start;
-    errand->room_size = exchange->input_size - exchange->body_start;
-    errand->behind = exchange_has_output(exchange);
-    errand->sent = 0;
+    call->now = connection->now;
+    call->received = exchange_received(exchange);
+    call->room = exchange->input + exchange->body_start;
+    call->room_size = exchange->input_size - exchange->body_start;
+    call->behind = exchange_has_output(exchange);
+    call->sent = 0;
 }
 
 static void reclaim_input(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
-    const struct text *rest = &exchange->errand.received;
+    const struct text *rest = &exchange->call.received;
 
     exchange->input_start = (size_t)(rest->data - exchange->input);
     exchange->input_end = exchange->input_start + rest->length;
-    note_progress(connection, exchange->errand.sent);
+    note_progress(connection, exchange->call.sent);
 }
 
 static enum outcome relay(struct connection *connection)
 {
-    enum progress progress;
+    enum service_progress progress;
 
     lend_input(connection);
-    progress = connection->site->service->step(&connection->exchange->errand);
+    progress = connection->context->service->step(&connection->exchange->call);
     reclaim_input(connection);
     if (is_datagram(connection) && connection->transport.datagram->overflowed)
-        progress = ERRAND_FAILED;
+        progress = SERVICE_FAILED;
     return follow(connection, progress);
 }
 
@@ -353,7 +353,7 @@ static enum persistence persistence(const struct connection *connection)
 /* Has the head written behind what the output holds; false if there is no room. */
 static bool put_head(struct connection *connection)
 {
-    const struct site *site = connection->site;
+    const struct service_context *context = connection->context;
     struct buffer *output = &connection->exchange->output;
     size_t before = output->length;
 
@@ -361,7 +361,7 @@ static bool put_head(struct connection *connection)
         output->overflow = false;
         output->length = before;
         response_write_head(&connection->exchange->response, persistence(connection),
-                            site->protocol == PROTOCOL_SIMPLE, connection->now, output);
+                            context->protocol == PROTOCOL_SIMPLE, connection->now, output);
     } while (output->overflow && exchange_grow_output(connection->exchange));
     if (!output->overflow)
         return true;
@@ -403,33 +403,35 @@ static enum outcome say_less(struct connection *connection)
 
 /* A target may name its scheme. With the other one it means another server, which encrypts; or does
  * not. */
-static void ask_service(const struct site *site, struct exchange *exchange, struct moment now)
+static void ask_service(const struct service_context *context, struct exchange *exchange,
+                        struct moment now)
 {
     const struct request *request = &exchange->request;
     struct response *response = &exchange->response;
 
     response_start(response);
-    if (request->scheme != SCHEME_UNSAID && request->scheme != site->scheme) {
+    if (request->scheme != SCHEME_UNSAID && request->scheme != context->scheme) {
         response_refuse(response, 421, "This server answers for the other of http and https.");
         return;
     }
-    site->service->answer(site, request, now, response);
+    context->service->answer(context, request, now, response);
     response_settle(response, request, now);
 }
 
 static enum outcome answer(struct connection *connection)
 {
-    const struct site *site = connection->site;
+    const struct service_context *context = connection->context;
     struct exchange *exchange = connection->exchange;
     size_t before = exchange->output.length;
 
     if (!connection->answered) {
-        ask_service(site, exchange, connection->now);
+        ask_service(context, exchange, connection->now);
         connection->answered = true;
     }
     /* At a stop the last reply says so: behind it nothing is waiting. */
-    if (connection->client_closes || site->protocol == PROTOCOL_SIMPLE || is_datagram(connection) ||
-        (scoreboard_stopping(site->board) && exchange_received(exchange).length == 0))
+    if (connection->client_closes || context->protocol == PROTOCOL_SIMPLE ||
+        is_datagram(connection) ||
+        (scoreboard_stopping(context->board) && exchange_received(exchange).length == 0))
         connection->closing = true;
     if (!put_head(connection)) {
         if (exchange_has_output(exchange))
@@ -451,16 +453,16 @@ static enum outcome answer(struct connection *connection)
     return go_to(connection, CONNECTION_ANSWERED);
 }
 
-static void end_reply(struct connection *connection)
+static void end_response(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
 
     connection->answered = false;
     connection->tally.requests++;
     connection->tally.errors += exchange->response.status >= 400;
-    if (connection->site->log >= 0)
-        log_reply(connection->site->log, &connection->transport, &exchange->request,
-                  exchange->response.status, exchange->body_bytes, connection->now);
+    if (connection->context->log >= 0)
+        log_response(connection->context->log, &connection->transport, &exchange->request,
+                     exchange->response.status, exchange->body_bytes, connection->now);
     response_end(&exchange->response);
     request_start(&exchange->request);
     if (exchange_received(exchange).length == 0)
@@ -471,11 +473,12 @@ static enum outcome conclude(struct connection *connection)
 {
     const struct exchange *exchange = connection->exchange;
 
-    end_reply(connection);
+    end_response(connection);
     if (connection->closing)
         return flush_then(connection, CONNECTION_FINISHING);
     begin_request_time(connection); /* of the next one, if it is here already */
-    if (connection->site->protocol != PROTOCOL_PIPELINED || exchange_received(exchange).length == 0)
+    if (connection->context->protocol != PROTOCOL_PIPELINED ||
+        exchange_received(exchange).length == 0)
         return flush_then(connection, CONNECTION_READING);
     return go_to(connection, CONNECTION_READING);
 }
@@ -536,11 +539,11 @@ static enum outcome go_on(struct connection *connection)
         return OUTCOME_GO_ON;
     exchange_free_output(connection->exchange);
     connection->idle = true;
-    set_deadline(connection, connection->site->idle_timeout);
+    set_deadline(connection, connection->context->idle_timeout);
     return connection->drained ? OUTCOME_READ : OUTCOME_GO_ON;
 }
 
-static enum outcome send_reply(struct connection *connection)
+static enum outcome send_response(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
 
@@ -608,18 +611,18 @@ static void open_datagram(struct connection *connection)
     connection->state = CONNECTION_ENDED;
 }
 
-void connection_open(struct connection *connection, const struct site *site, int socket,
-                     struct moment now)
+void connection_open(struct connection *connection, const struct service_context *context,
+                     int socket, struct moment now)
 {
     *connection = (struct connection){
-        .transport = {.kind = site->transport, .socket = socket, .tls = site->tls},
-        .site = site,
+        .transport = {.kind = context->transport, .socket = socket, .tls = context->tls},
+        .context = context,
         .state = CONNECTION_READING,
         .now = now,
         .descriptor = socket,
     };
     begin_request_time(connection);
-    if (site->datagrams && datagram_is(socket))
+    if (context->datagrams && datagram_is(socket))
         open_datagram(connection);
 }
 
@@ -646,10 +649,10 @@ struct exchange *connection_reclaim(struct connection *connection)
 enum need connection_step(struct connection *connection)
 {
     static enum outcome (*const steps[CONNECTION_ENDED])(struct connection *) = {
-        [CONNECTION_READING] = read_head,  [CONNECTION_DISCARDING] = discard_body,
-        [CONNECTION_ANSWERING] = answer,   [CONNECTION_ANSWERED] = conclude,
-        [CONNECTION_SENDING] = send_reply, [CONNECTION_FINISHING] = finish,
-        [CONNECTION_LINGERING] = linger,   [CONNECTION_RELAYING] = relay,
+        [CONNECTION_READING] = read_head,     [CONNECTION_DISCARDING] = discard_body,
+        [CONNECTION_ANSWERING] = answer,      [CONNECTION_ANSWERED] = conclude,
+        [CONNECTION_SENDING] = send_response, [CONNECTION_FINISHING] = finish,
+        [CONNECTION_LINGERING] = linger,      [CONNECTION_RELAYING] = relay,
     };
 
     connection->turn = 0;
@@ -683,7 +686,7 @@ static bool reader_goes_on(struct connection *connection)
 static void expire_sending(struct connection *connection)
 {
     if (reader_goes_on(connection)) {
-        set_deadline(connection, connection->site->write_timeout);
+        set_deadline(connection, connection->context->write_timeout);
         return;
     }
     connection->transport.kind->abandon(&connection->transport);
@@ -694,26 +697,26 @@ static void expire_sending(struct connection *connection)
  * service's. */
 static void expire_relaying(struct connection *connection)
 {
-    struct errand *errand = &connection->exchange->errand;
+    struct service_call *call = &connection->exchange->call;
     int64_t now = connection->now.milliseconds;
-    enum progress progress;
+    enum service_progress progress;
 
-    if (now < errand->deadline) {
+    if (now < call->deadline) {
         connection->transport.kind->abandon(&connection->transport); /* a stop */
         cut_off(connection);
         return;
     }
-    if (!errand->client_gone && errand->client_deadline != 0 && now >= errand->client_deadline) {
+    if (!call->client_gone && call->client_deadline != 0 && now >= call->client_deadline) {
         if (reader_goes_on(connection)) {
-            errand->client_deadline = now + connection->site->write_timeout;
+            call->client_deadline = now + connection->context->write_timeout;
             return;
         }
         connection->transport.kind->abandon(&connection->transport);
-        errand->client_gone = true;
+        call->client_gone = true;
         return;
     }
     lend_input(connection);
-    progress = connection->site->service->expire(errand);
+    progress = connection->context->service->expire(call);
     reclaim_input(connection);
     follow(connection, progress);
 }
@@ -737,8 +740,8 @@ void connection_expire(struct connection *connection)
 void connection_close(struct connection *connection)
 {
     if (connection->exchange != NULL) {
-        if (connection->on_errand)
-            end_errand(connection);
+        if (connection->in_call)
+            end_call(connection);
         response_end(&connection->exchange->response);
         exchange_end(connection->exchange);
     }

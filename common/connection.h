@@ -4,6 +4,7 @@
 #ifndef COMMON_CONNECTION_H
 #define COMMON_CONNECTION_H
 
+#include "common/base/clock.h"
 #include "common/exchange.h"
 #include "common/net/transport.h"
 #include "common/service.h"
@@ -22,14 +23,14 @@ enum connection_state {
 
 struct connection {
     struct transport transport;
-    const struct site *site;
+    const struct service_context *context;
     struct exchange *exchange; /* NULL: it was taken back */
     enum connection_state state;
     enum connection_state next; /* after SENDING */
     bool idle;                  /* between two requests */
     bool drained;               /* the last read took all there was */
     bool answered;              /* the service has said what the reply is */
-    bool on_errand;             /* a service works in steps, and has to be let go of */
+    bool in_call;               /* a service works in steps, and has to be let go of */
     bool closing;               /* no further request will be read */
     bool client_closes;         /* the client asked for that, and will not send more */
     uint64_t sent;              /* bytes, in all */
@@ -50,8 +51,8 @@ enum need {
 };
 
 /* Takes a socket, or a datagram where the site has them, and no exchange yet. */
-void connection_open(struct connection *connection, const struct site *site, int socket,
-                     struct moment now);
+void connection_open(struct connection *connection, const struct service_context *context,
+                     int socket, struct moment now);
 /* Lends it an exchange, which is the driver's, uninitialised. Without one it takes no step. */
 void connection_lend(struct connection *connection, struct exchange *exchange);
 /* Takes the exchange back, where there is nothing in it that has to be kept; or NULL. */

@@ -3,10 +3,10 @@
 #ifndef COMMON_EXCHANGE_H
 #define COMMON_EXCHANGE_H
 
-#include "common/errand.h"
 #include "common/http/body_reader.h"
 #include "common/http/request.h"
 #include "common/http/response.h"
+#include "common/service.h"
 
 /* The room that is kept for the body of a request behind its head. */
 #define EXCHANGE_BODY_ROOM 4096
@@ -17,7 +17,7 @@
 struct exchange {
     struct response response;
     struct request request;
-    struct content content;
+    struct body_reader body_reader;
 
     /* What is left of the reply's body. */
     uint64_t offset;     /* of the next byte */
@@ -33,7 +33,7 @@ struct exchange {
     size_t output_sent;
     char input_space[1024];
     char output_space[1536];
-    struct errand errand; /* at the end: not touched unless a service works in steps */
+    struct service_call call; /* at the end: not touched unless a service works in steps */
 };
 
 /* Makes an exchange of what is uninitialised. */

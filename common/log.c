@@ -89,8 +89,8 @@ static struct text field_or_nothing(const struct request *request, enum field_na
     return value;
 }
 
-void log_reply(int log, const struct transport *client, const struct request *request, int status,
-               uint64_t bytes, struct moment now)
+void log_response(int log, const struct transport *client, const struct request *request,
+                  int status, uint64_t bytes, struct moment now)
 {
     char space[LINE_LIMIT];
     struct buffer line = {.data = space, .capacity = sizeof space};

@@ -2,6 +2,7 @@
 #ifndef COMMON_LOG_H
 #define COMMON_LOG_H
 
+#include "common/base/clock.h"
 #include "common/http/date.h"
 #include "common/http/request.h"
 #include "common/net/transport.h"
@@ -10,7 +11,7 @@
 bool log_write(int file, struct text text);
 
 /* Writes a line about one reply, with a single write; nothing if `log` is -1. */
-void log_reply(int log, const struct transport *client, const struct request *request, int status,
-               uint64_t bytes, struct moment now);
+void log_response(int log, const struct transport *client, const struct request *request,
+                  int status, uint64_t bytes, struct moment now);
 
 #endif

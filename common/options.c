@@ -79,7 +79,7 @@ static const struct row rows[] = {
     {"stats", "FILE", KIND_TEXT, AT(stats), "write the counters as JSON at exit and at SIGUSR1", 0},
     {"user", "NAME", KIND_TEXT, AT(user), "drop privileges to this user", 0},
     {"no-sandbox", NULL, KIND_FLAG, AT(no_sandbox), "do without the sandbox", 0},
-    {"no-shelf", NULL, KIND_FLAG, AT(no_shelf),
+    {"no-shelf", NULL, KIND_FLAG, AT(no_file_cache),
      "open every document anew, also where connections could share it in memory", 0},
     {"origin", "URL", KIND_ORIGIN, AT(origin),
      "proxy: stand before this one origin, http://HOST:PORT, instead of asking whatever host the "
@@ -104,7 +104,8 @@ static const struct row rows[] = {
 
 #define ROWS ((int)(sizeof rows / sizeof rows[0]))
 
-static const struct service *const services[] = {&service_files, &service_sized, &service_proxy};
+static const struct service *const services[] = {&service_files, &service_generated,
+                                                 &service_proxy};
 static const char *const protocols[] = {
     [PROTOCOL_SIMPLE] = "simple",
     [PROTOCOL_PERSISTENT] = "persistent",
@@ -323,7 +324,7 @@ static bool is_authority(const char *value, uint16_t port)
     struct text host;
     uint16_t found;
 
-    return destination_split(text_of(value), port, &host, &found);
+    return address_split(text_of(value), port, &host, &found);
 }
 
 /* The scheme may be left out; a path cannot be mapped to. */

@@ -66,7 +66,7 @@ struct options {
     const char *stats;
     const char *user;
     bool no_sandbox;
-    bool no_shelf;
+    bool no_file_cache;
     /* Of the proxy. */
     const char *origin; /* "HOST:PORT", without "http://" */
     const char *allow[OPTIONS_ALLOW_LIMIT];

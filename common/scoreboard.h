@@ -17,7 +17,7 @@ struct post {
     _Atomic uint64_t dropped; /* datagrams without a reply */
     _Atomic int64_t active;   /* connections now, of a worker */
     _Atomic int64_t stays;    /* of them, that keep their connections; of an event loop */
-    _Atomic bool on_duty;     /* an event loop listens; see duty.h */
+    _Atomic bool listening;   /* an event loop listens; see duty.h */
     _Atomic bool given;       /* a connection was passed to it that it has not served to its end */
 };
 

@@ -77,8 +77,8 @@ static bool watch_all(struct server *server)
 
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)
 {
-    opening_fill_standard_descriptors();
-    *server = (struct server){.model = model, .process = getpid(), .now = date_now()};
+    startup_fill_standard_descriptors();
+    *server = (struct server){.model = model, .process = getpid(), .now = clock_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
     switch (options_read(&server->options, model, argc, argv)) {
     case OPTIONS_BAD:
@@ -89,7 +89,7 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
     case OPTIONS_GOOD:
         break;
     }
-    if (!opening_make_ready(server) || !watch_all(server)) {
+    if (!startup_make_ready(server) || !watch_all(server)) {
         server->exit_status = 1;
         return false;
     }
@@ -120,7 +120,7 @@ static void hush(int event)
 static void ask_to_stop(struct server *server)
 {
     struct scoreboard *board = server->board;
-    int64_t now = date_now().milliseconds, none = 0;
+    int64_t now = clock_now().milliseconds, none = 0;
 
     if (!atomic_compare_exchange_strong(&board->stop_deadline, &none, now + GRACE_MILLISECONDS))
         atomic_store(&board->stop_deadline, now - GRACE_MARGIN);
@@ -148,7 +148,7 @@ static void heed_signals(struct server *server)
         else if (signal.ssi_signo == SIGCHLD)
             collect(server);
         else if (signal.ssi_signo == SIGHUP)
-            tls_renew(server->site.tls);
+            tls_renew(server->context.tls);
     }
 }
 
@@ -163,7 +163,7 @@ void server_warn_scarce(struct server *server, const char *what)
 {
     struct scoreboard *board = server->board;
     int error = errno;
-    int64_t second = date_now().seconds;
+    int64_t second = clock_now().seconds;
 
     if (atomic_exchange(&board->scarce_seconds, second) != second)
         atomic_store(&board->scarce_warnings, 0);
@@ -258,9 +258,9 @@ static bool wait_for_client(struct server *server)
     }
     if (!server->refusing) {
         refuse(server);
-        server->now = date_now();
+        server->now = clock_now();
     }
-    left = until(server->now.milliseconds + server->quiet, date_now().milliseconds);
+    left = until(server->now.milliseconds + server->quiet, clock_now().milliseconds);
     return rest_for_client(server, left) || left > 0;
 }
 
@@ -268,7 +268,7 @@ bool server_is_over(const struct server *server, int64_t margin)
 {
     int64_t deadline = atomic_load(&server->board->stop_deadline);
 
-    return deadline != 0 && date_now().milliseconds >= deadline + margin;
+    return deadline != 0 && clock_now().milliseconds >= deadline + margin;
 }
 
 static void count_connection(struct server *server)
@@ -278,7 +278,7 @@ static void count_connection(struct server *server)
     scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
     if (server->options.workers == 0) /* otherwise the worker does */
         atomic_fetch_add_explicit(&board->posts[0].connections, 1, memory_order_relaxed);
-    server->now = date_now();
+    server->now = clock_now();
 }
 
 static bool is_time_to_look(struct server *server)
@@ -361,8 +361,8 @@ void server_child(void)
 /* What processes share (the proxy's, that of TLS) belongs to the parent. */
 void server_child_ends(struct server *server)
 {
-    if (server->site.shelf != NULL)
-        shelf_free(server->site.shelf);
+    if (server->context.file_cache != NULL)
+        file_cache_free(server->context.file_cache);
     free(server->twins);
 }
 
@@ -397,7 +397,7 @@ static bool await(struct server *server, struct post *post, struct connection *c
         connection->transport.patient = true;
     else
         sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
-    connection->now = date_now();
+    connection->now = clock_now();
     return connection->now.milliseconds < deadline;
 }
 
@@ -407,7 +407,7 @@ void server_serve_at(struct server *server, struct post *post, int socket, struc
     struct exchange exchange;
     enum need need;
 
-    connection_open(&connection, &server->site, socket, now);
+    connection_open(&connection, &server->context, socket, now);
     connection_lend(&connection, &exchange);
     connection.transport.patient = true;
     while ((need = connection_step(&connection)) != NEED_NOTHING)
@@ -422,7 +422,7 @@ void server_serve_at(struct server *server, struct post *post, int socket, struc
 void server_serve(struct server *server, int socket)
 {
     server_serve_at(server, &server->board->posts[0], socket,
-                    server->model->lasting ? date_now() : server->now);
+                    server->model->lasting ? clock_now() : server->now);
 }
 
 /* ---- a crew ---- */
@@ -462,7 +462,7 @@ bool server_assign(struct server *server, int number)
  * process closes these. Datagrams that are worked on still need theirs. */
 static void leave_listeners(struct server *server)
 {
-    if (opening_workers_wait(server) && !server->model->supervises &&
+    if (startup_workers_wait(server) && !server->model->supervises &&
         atomic_load(&server->board->workers) > 0)
         return;
     listener_leave(&server->listener);
@@ -515,17 +515,17 @@ int server_close(struct server *server)
         await_threads(server);
     if (unused)
         close_listeners(server);
-    if (server->site.shelf != NULL && unused)
-        shelf_free(server->site.shelf);
+    if (server->context.file_cache != NULL && unused)
+        file_cache_free(server->context.file_cache);
     if (server->proxy != NULL && unused)
         proxy_close(server->proxy);
-    if (server->site.tls != NULL && unused)
-        tls_close(server->site.tls);
+    if (server->context.tls != NULL && unused)
+        tls_close(server->context.tls);
     /* After that: the first process of a container has the keeper for a child, too. */
     if (server->model->collect != NULL)
         server->model->collect(server, all);
     summary_print(server);
     summary_write(server, server->stats);
-    crew_free(server);
+    process_crew_free(server);
     return 0;
 }

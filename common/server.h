@@ -4,6 +4,7 @@
 #ifndef COMMON_SERVER_H
 #define COMMON_SERVER_H
 
+#include "common/base/clock.h"
 #include "common/net/listener.h"
 #include "common/options.h"
 #include "common/proxy/proxy.h"
@@ -17,20 +18,20 @@
 struct server {
     const struct model *model;
     struct options options;
-    struct site site;
+    struct service_context context;
     struct proxy *proxy; /* or NULL */
     struct scoreboard *board;
     struct listener listener;
     struct listener *twins; /* where each worker has a listener: those of all but the first */
     int twin_count;
-    struct crew *crew; /* of processes; or NULL */
-    struct moment now; /* when the last connection was accepted */
-    pid_t process;     /* that accepts */
-    int signals;       /* signalfd */
-    int stop;          /* eventfd: readable for good once a stop was asked for */
-    int left;          /* eventfd: a connection has ended, or the end has come */
-    int duties;        /* eventfd: of event loops, those that nobody has; or -1 */
-    int events;        /* epoll: of all that the acceptor waits for */
+    struct process_crew *crew; /* of processes; or NULL */
+    struct moment now;         /* when the last connection was accepted */
+    pid_t process;             /* that accepts */
+    int signals;               /* signalfd */
+    int stop;                  /* eventfd: readable for good once a stop was asked for */
+    int left;                  /* eventfd: a connection has ended, or the end has come */
+    int duties;                /* eventfd: of event loops, those that nobody has; or -1 */
+    int events;                /* epoll: of all that the acceptor waits for */
     int stats;
     int status;      /* /proc/self/status, opened before the sandbox closes */
     long threads;    /* of this process, beside those that the model makes */

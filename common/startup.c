@@ -30,11 +30,11 @@ static bool open_root(struct server *server)
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
     const char *root = server->options.root;
 
-    server->site.root = -1;
+    server->context.root = -1;
     if (server->options.service->serves != NULL)
         return true;
-    server->site.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
-    if (server->site.root >= 0)
+    server->context.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
+    if (server->context.root >= 0)
         return true;
     if (errno == ENOSYS)
         warnx("this kernel has no openat2, which keeps clients below the root: "
@@ -48,14 +48,14 @@ static bool open_tls(struct server *server)
 {
     const struct options *options = &server->options;
 
-    server->site.transport = options->tls ? &transport_tls : &transport_plain;
-    server->site.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
+    server->context.transport = options->tls ? &transport_tls : &transport_plain;
+    server->context.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
     if (!options->tls) {
         tls_forgo();
         return true;
     }
-    server->site.tls = tls_open(options->certificate, options->key);
-    return server->site.tls != NULL;
+    server->context.tls = tls_open(options->certificate, options->key);
+    return server->context.tls != NULL;
 }
 
 /* Opens a file to write to; "-" is standard output, no name none. */
@@ -71,7 +71,7 @@ static bool open_output(const char *name, int flags, int *file)
     return *file >= 0;
 }
 
-bool opening_workers_wait(const struct server *server)
+bool startup_workers_wait(const struct server *server)
 {
     return server->options.workers > 0 && server->model->max_connections == 0 &&
            server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
@@ -86,9 +86,9 @@ static unsigned descriptors_each(const struct server *server)
     if (each == 0)
         return 0;
     each += options->service->descriptors;
-    if (opening_workers_wait(server))
+    if (startup_workers_wait(server))
         each++; /* what its worker waits at; and that worker's listener: */
-    if (opening_workers_wait(server) && options->accept == ACCEPT_REUSEPORT)
+    if (startup_workers_wait(server) && options->accept == ACCEPT_REUSEPORT)
         each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1);
     return (unsigned)each;
 }
@@ -114,7 +114,7 @@ static void raise_descriptors(struct server *server)
     if (possible >= wanted)
         return;
     server->limit = possible;
-    if (opening_workers_wait(server)) /* each of them takes a connection whenever there is one */
+    if (startup_workers_wait(server)) /* each of them takes a connection whenever there is one */
         server->options.workers = (int)possible;
     warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
           (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
@@ -159,35 +159,35 @@ static bool open_signals(struct server *server)
     return false;
 }
 
-static void fill_site(struct server *server)
+static void fill_context(struct server *server)
 {
     const struct options *options = &server->options;
 
-    server->site.service = options->service;
-    server->site.datagrams = options->udp;
-    server->site.protocol = options->protocol;
-    server->site.list = options->list;
-    server->site.max_age = options->max_age;
-    server->site.request_timeout = options->request_timeout;
-    server->site.idle_timeout = options->idle_timeout;
-    server->site.write_timeout = options->write_timeout;
-    server->site.board = server->board;
-    server->site.proxy = server->proxy;
-    if (server->model->lasting && !options->no_shelf)
-        server->site.shelf = shelf_make();
+    server->context.service = options->service;
+    server->context.datagrams = options->udp;
+    server->context.protocol = options->protocol;
+    server->context.list = options->list;
+    server->context.max_age = options->max_age;
+    server->context.request_timeout = options->request_timeout;
+    server->context.idle_timeout = options->idle_timeout;
+    server->context.write_timeout = options->write_timeout;
+    server->context.board = server->board;
+    server->context.proxy = server->proxy;
+    if (server->model->lasting && !options->no_file_cache)
+        server->context.file_cache = file_cache_make();
 }
 
 static bool open_twin(struct server *server, struct listener *twin)
 {
     return listener_twin(twin, &server->listener, server->options.backlog) &&
-           (!opening_workers_wait(server) || listener_share(twin));
+           (!startup_workers_wait(server) || listener_share(twin));
 }
 
 /* Where each worker of a crew has a listener, the first one has that of the server. */
 static bool open_twins(struct server *server)
 {
     int twins = server->options.accept == ACCEPT_REUSEPORT ? server->options.workers - 1 : 0;
-    bool good = !opening_workers_wait(server) || listener_share(&server->listener);
+    bool good = !startup_workers_wait(server) || listener_share(&server->listener);
 
     if (twins > 0)
         server->twins = calloc((size_t)twins, sizeof *server->twins);
@@ -200,7 +200,7 @@ static bool open_twins(struct server *server)
 
 static void close_sandbox(const struct server *server)
 {
-    struct sandbox sandbox = {.root = server->site.root, .cache = -1};
+    struct sandbox sandbox = {.root = server->context.root, .cache = -1};
 
     if (server->proxy != NULL) {
         sandbox.connects = true;
@@ -211,13 +211,13 @@ static void close_sandbox(const struct server *server)
     sandbox_enter(&sandbox);
 }
 
-bool opening_make_ready(struct server *server)
+bool startup_make_ready(struct server *server)
 {
     const struct options *options = &server->options;
 
     raise_descriptors(server);
     if (!open_root(server) || !open_tls(server) ||
-        !open_output(options->log, O_APPEND, &server->site.log) ||
+        !open_output(options->log, O_APPEND, &server->context.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
                        options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) ||
@@ -232,11 +232,11 @@ bool opening_make_ready(struct server *server)
     server->threads = server_number(server, "Threads:") + SANITIZER_THREADS;
     if (!options->no_sandbox)
         close_sandbox(server);
-    fill_site(server);
+    fill_context(server);
     return true;
 }
 
-void opening_fill_standard_descriptors(void)
+void startup_fill_standard_descriptors(void)
 {
     int file;
 

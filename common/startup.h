@@ -6,12 +6,12 @@
 
 /* To be called before anything is opened: where standard descriptors are closed, the next file
  * would be taken for one of them. */
-void opening_fill_standard_descriptors(void);
+void startup_fill_standard_descriptors(void);
 
 /* False if something cannot be had: what it is was said. */
-bool opening_make_ready(struct server *server);
+bool startup_make_ready(struct server *server);
 
 /* Whether the workers wait for connections themselves, each for one at a time. */
-bool opening_workers_wait(const struct server *server);
+bool startup_workers_wait(const struct server *server);
 
 #endif

@@ -43,7 +43,7 @@ static struct cost measure(const struct server *server)
     getrusage(RUSAGE_CHILDREN, &children);
     cost.cpu_seconds = seconds_of(self.ru_utime) + seconds_of(self.ru_stime) +
                        seconds_of(children.ru_utime) + seconds_of(children.ru_stime) +
-                       crew_seconds(server);
+                       process_crew_seconds(server);
     cost.microseconds = requests > 0 ? cost.cpu_seconds * 1e6 / (double)requests : 0;
     cost.peak_kib = peak_of_self(server, &self);
     if (children.ru_maxrss > cost.peak_kib)

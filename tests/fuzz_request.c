@@ -110,47 +110,48 @@ static void try_forward(const struct request *request)
 {
     size_t room = 2 * (request->fields.length + request->line.length) + 1024;
     struct buffer output = {.data = malloc(room), .capacity = room};
-    const struct forward forward = {.request = request, .authority = TEXT("a"), .via = TEXT("me")};
-    struct destination destination;
+    const struct rewrite rewrite = {.request = request, .authority = TEXT("a"), .via = TEXT("me")};
+    struct address_list destination;
     struct text host;
     uint16_t port;
 
     require(output.data != NULL, "there is memory");
-    forward_has_looped(request, TEXT("me"));
+    rewrite_has_looped(request, TEXT("me"));
     if (request->method != METHOD_CONNECT) {
-        forward_request(&forward, &output);
+        rewrite_request(&rewrite, &output);
         require(!output.overflow, "a request that is passed on is not much longer");
     }
     free(output.data);
-    if (destination_split(request->host, 80, &host, &port))
-        destination_find(&destination, TEXT("127.0.0.1 a\n"), host, port);
+    if (address_split(request->host, 80, &host, &port))
+        address_find(&destination, TEXT("127.0.0.1 a\n"), host, port);
 }
 
 /* All that a cache makes of the fields of a reply. */
-static void try_policy(const struct reply *reply)
+static void try_policy(const struct parsed_response *response)
 {
-    size_t room = 4 * reply->fields.length + 16;
+    size_t room = 4 * response->fields.length + 16;
     struct buffer kept = {.data = malloc(room), .capacity = room};
     struct buffer merged = {.data = malloc(2 * room), .capacity = 2 * room};
-    struct policy_reply read;
+    struct cached_response read;
     struct directives asked;
 
     require(kept.data != NULL && merged.data != NULL, "there is memory");
-    policy_read(&read, reply->status, reply->fields, 1699999990, 1700000000);
-    policy_directives(reply->fields, true, &asked);
-    policy_may_store(&read, reply->fields, reply->fields);
-    require(policy_lifetime(&read) >= 0 && policy_lifetime(&read) <= POLICY_FOREVER,
+    freshness_read(&read, response->status, response->fields, 1699999990, 1700000000);
+    freshness_directives(response->fields, true, &asked);
+    freshness_may_store(&read, response->fields, response->fields);
+    require(freshness_lifetime(&read) >= 0 && freshness_lifetime(&read) <= FRESHNESS_FOREVER,
             "a lifetime has its limits");
-    require(policy_age(&read, 1700000005) >= 0 && policy_age(&read, 1700000005) <= POLICY_FOREVER,
+    require(freshness_age(&read, 1700000005) >= 0 &&
+                freshness_age(&read, 1700000005) <= FRESHNESS_FOREVER,
             "an age has its limits");
-    policy_judge(&read, &asked, 1700000005);
-    policy_bridges_error(&read, &asked, 1700000005);
-    policy_keep(reply->fields, &kept);
-    policy_merge((struct text){kept.data, kept.length}, reply->fields, &merged);
+    freshness_judge(&read, &asked, 1700000005);
+    freshness_bridges_error(&read, &asked, 1700000005);
+    freshness_keep(response->fields, &kept);
+    freshness_merge((struct text){kept.data, kept.length}, response->fields, &merged);
     require(!kept.overflow && !merged.overflow, "fields that are kept do not grow");
     kept.length = merged.length = 0;
-    policy_vary_list(reply->fields, &kept);
-    policy_select((struct text){kept.data, kept.length}, reply->fields, &merged);
+    freshness_vary_list(response->fields, &kept);
+    freshness_select((struct text){kept.data, kept.length}, response->fields, &merged);
     free(kept.data);
     free(merged.data);
 }
@@ -159,27 +160,29 @@ static void try_policy(const struct reply *reply)
  * bytes it is; 0 if it is none. */
 static size_t read_reply(const char *bytes, size_t size, size_t step)
 {
-    static char space[REPLY_HEAD_LIMIT + 1024];
+    static char space[RESPONSE_HEAD_LIMIT + 1024];
     struct buffer fields = {.data = space, .capacity = sizeof space};
-    enum reply_progress progress = REPLY_PARTIAL;
-    struct reply reply;
+    enum response_parser_progress progress = RESPONSE_PARSER_PARTIAL;
+    struct parsed_response response;
     size_t taken = 0;
 
-    reply_start(&reply);
-    for (size_t known = 0; known < size && progress == REPLY_PARTIAL;) {
+    response_parser_start(&response);
+    for (size_t known = 0; known < size && progress == RESPONSE_PARSER_PARTIAL;) {
         char *copy;
         known = size - known > step ? known + step : size;
         copy = copy_of(bytes, known);
-        progress = reply_read(&reply, METHOD_GET, (struct text){copy, known}, &fields, &taken);
-        require(progress != REPLY_WHOLE || (taken > 0 && taken <= known),
+        progress = response_parser_read(&response, METHOD_GET, (struct text){copy, known}, &fields,
+                                        &taken);
+        require(progress != RESPONSE_PARSER_WHOLE || (taken > 0 && taken <= known),
                 "the head of a reply ends within its bytes");
-        require(progress != REPLY_REFUSED || reply.problem != NULL, "a refusal says why");
+        require(progress != RESPONSE_PARSER_REFUSED || response.problem != NULL,
+                "a refusal says why");
         free(copy);
     }
-    if (progress != REPLY_WHOLE)
+    if (progress != RESPONSE_PARSER_WHOLE)
         return 0;
-    try_lines(reply.fields);
-    try_policy(&reply);
+    try_lines(response.fields);
+    try_policy(&response);
     return taken;
 }
 
@@ -222,33 +225,33 @@ static struct result read_head(const char *bytes, size_t size, size_t step)
 }
 
 struct body_result {
-    enum content_progress progress;
+    enum body_reader_progress progress;
     int status;
     size_t taken;
 };
 
 static struct body_result read_body(const char *bytes, size_t size, size_t step)
 {
-    struct body_result result = {.progress = CONTENT_PARTIAL};
+    struct body_result result = {.progress = BODY_READER_PARTIAL};
     struct request request;
-    struct content content;
+    struct body_reader body_reader;
 
     request_start(&request);
     request.framing = FRAMING_CHUNKED;
-    content_start(&content, &request);
-    while (result.taken < size && result.progress == CONTENT_PARTIAL) {
+    body_reader_start(&body_reader, &request);
+    while (result.taken < size && result.progress == BODY_READER_PARTIAL) {
         size_t portion = size - result.taken < step ? size - result.taken : step;
         char *copy = copy_of(bytes + result.taken, portion);
         struct text rest = {copy, portion};
-        result.progress = content_read(&content, &rest);
+        result.progress = body_reader_read(&body_reader, &rest);
         require(rest.length <= portion, "no more is taken than there is");
-        require(result.progress != CONTENT_PARTIAL || rest.length == 0,
+        require(result.progress != BODY_READER_PARTIAL || rest.length == 0,
                 "a body that is not whole takes all");
         result.taken += portion - rest.length;
         free(copy);
     }
-    if (result.progress == CONTENT_REFUSED) {
-        result.status = content.status;
+    if (result.progress == BODY_READER_REFUSED) {
+        result.status = body_reader.status;
         result.taken = 0;
     }
     return result;

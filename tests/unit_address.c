@@ -47,7 +47,7 @@ static void check_split(void **state)
     const struct split_case *row = *state;
     struct text host;
     uint16_t port;
-    bool good = destination_split(text_of(row->name), 80, &host, &port);
+    bool good = address_split(text_of(row->name), 80, &host, &port);
 
     assert_int_equal(good, row->host != NULL);
     if (!good)
@@ -93,9 +93,9 @@ static const struct find_case finds[] = {
 static void check_find(void **state)
 {
     const struct find_case *row = *state;
-    struct destination destination;
+    struct address_list destination;
     char found[256] = "", name[INET6_ADDRSTRLEN];
-    bool known = destination_find(&destination, text_of(hosts), text_of(row->name), 7);
+    bool known = address_find(&destination, text_of(hosts), text_of(row->name), 7);
 
     assert_int_equal(known, row->addresses[0] != '\0');
     for (int i = 0; i < destination.count; i++) {
@@ -103,28 +103,28 @@ static void check_find(void **state)
         const void *bytes = address->any.sa_family == AF_INET ? (const void *)&address->v4.sin_addr
                                                               : &address->v6.sin6_addr;
         strcat(strcat(found, " "), inet_ntop(address->any.sa_family, bytes, name, sizeof name));
-        assert_int_equal(destination_port(address), 7);
+        assert_int_equal(address_port(address), 7);
     }
     assert_string_equal(found, row->addresses);
     if (known)
-        assert_int_equal(destination_is_loopback(&destination.addresses[0]), row->loopback);
+        assert_int_equal(address_is_loopback(&destination.addresses[0]), row->loopback);
 }
 
 static void check_same(void **state)
 {
-    struct destination a, b;
+    struct address_list a, b;
 
     (void)state;
-    destination_find(&a, TEXT(""), TEXT("127.0.0.1"), 7);
-    destination_find(&b, TEXT(""), TEXT("::ffff:127.0.0.1"), 7);
-    assert_true(destination_same(&a.addresses[0], &b.addresses[0]));
-    destination_find(&b, TEXT(""), TEXT("127.0.0.1"), 8);
-    assert_false(destination_same(&a.addresses[0], &b.addresses[0]));
-    destination_find(&b, TEXT(""), TEXT("::1"), 7);
-    assert_false(destination_same(&a.addresses[0], &b.addresses[0]));
-    destination_find(&b, TEXT(""), TEXT("::"), 7);
-    assert_true(destination_is_any(&b.addresses[0]));
-    assert_false(destination_is_any(&a.addresses[0]));
+    address_find(&a, TEXT(""), TEXT("127.0.0.1"), 7);
+    address_find(&b, TEXT(""), TEXT("::ffff:127.0.0.1"), 7);
+    assert_true(address_same(&a.addresses[0], &b.addresses[0]));
+    address_find(&b, TEXT(""), TEXT("127.0.0.1"), 8);
+    assert_false(address_same(&a.addresses[0], &b.addresses[0]));
+    address_find(&b, TEXT(""), TEXT("::1"), 7);
+    assert_false(address_same(&a.addresses[0], &b.addresses[0]));
+    address_find(&b, TEXT(""), TEXT("::"), 7);
+    assert_true(address_is_any(&b.addresses[0]));
+    assert_false(address_is_any(&a.addresses[0]));
 }
 
 int main(void)

@@ -73,29 +73,29 @@ static const struct content_case cases[] = {
     {"fffffffffffffffffffffffffffffffff\r\n", 413},
 };
 
-static void start(struct content *content, enum framing framing, uint64_t length)
+static void start(struct body_reader *body_reader, enum framing framing, uint64_t length)
 {
     struct request request;
 
     request_start(&request);
     request.framing = framing;
     request.content_length = length;
-    content_start(content, &request);
+    body_reader_start(body_reader, &request);
 }
 
-static int status_of(struct content *content, struct text *bytes)
+static int status_of(struct body_reader *body_reader, struct text *bytes)
 {
-    switch (content_read(content, bytes)) {
-    case CONTENT_WHOLE:
+    switch (body_reader_read(body_reader, bytes)) {
+    case BODY_READER_WHOLE:
         return WHOLE;
-    case CONTENT_PARTIAL:
+    case BODY_READER_PARTIAL:
         assert_int_equal(bytes->length, 0);
         return PARTIAL;
-    case CONTENT_REFUSED:
+    case BODY_READER_REFUSED:
         break;
     }
-    assert_non_null(content->problem);
-    return content->status;
+    assert_non_null(body_reader->problem);
+    return body_reader->status;
 }
 
 /* With a request behind a whole body, of which nothing may be taken; in steps of all sizes. */
@@ -108,15 +108,15 @@ static void check_case(void **state)
     snprintf(text, sizeof text, "%s%s", row->name, row->status == WHOLE ? BEHIND : "");
     length = strlen(text);
     for (size_t step = 1; step <= length + 1; step++) {
-        struct content content;
+        struct body_reader body_reader;
         int status = PARTIAL;
         size_t at = 0, left = 0;
 
-        start(&content, FRAMING_CHUNKED, 0);
+        start(&body_reader, FRAMING_CHUNKED, 0);
         while (at < length && status == PARTIAL) {
             size_t portion = at + step < length ? step : length - at;
             struct text bytes = {text + at, portion};
-            status = status_of(&content, &bytes);
+            status = status_of(&body_reader, &bytes);
             at += portion;
             left = bytes.length;
         }
@@ -128,33 +128,33 @@ static void check_case(void **state)
 
 static void check_length(void **state)
 {
-    static char body[CONTENT_LIMIT + 10];
-    static const uint64_t lengths[] = {1, 5, 4096, CONTENT_LIMIT};
+    static char body[BODY_READER_LIMIT + 10];
+    static const uint64_t lengths[] = {1, 5, 4096, BODY_READER_LIMIT};
 
     (void)state;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        struct content content;
+        struct body_reader body_reader;
         struct text first = {body, (size_t)lengths[i] - 1}, rest = {body, 10};
 
-        start(&content, FRAMING_LENGTH, lengths[i]);
+        start(&body_reader, FRAMING_LENGTH, lengths[i]);
         if (first.length > 0)
-            assert_int_equal(status_of(&content, &first), PARTIAL);
-        assert_int_equal(status_of(&content, &rest), WHOLE);
+            assert_int_equal(status_of(&body_reader, &first), PARTIAL);
+        assert_int_equal(status_of(&body_reader, &rest), WHOLE);
         assert_int_equal(rest.length, 9);
     }
 }
 
 static void check_length_limit(void **state)
 {
-    static const uint64_t lengths[] = {CONTENT_LIMIT + 1, UINT64_MAX, (uint64_t)1 << 63};
+    static const uint64_t lengths[] = {BODY_READER_LIMIT + 1, UINT64_MAX, (uint64_t)1 << 63};
 
     (void)state;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        struct content content;
+        struct body_reader body_reader;
         struct text bytes = TEXT("abc");
 
-        start(&content, FRAMING_LENGTH, lengths[i]);
-        assert_int_equal(status_of(&content, &bytes), 413);
+        start(&body_reader, FRAMING_LENGTH, lengths[i]);
+        assert_int_equal(status_of(&body_reader, &bytes), 413);
     }
 }
 
@@ -168,17 +168,17 @@ static void check_chunk_limit(void **state)
     memcpy(chunk, "10000\r\n", 7);
     memcpy(chunk + 7 + 65536, "\r\n", 2);
     for (int chunks = 15; chunks <= 17; chunks++) {
-        struct content content;
+        struct body_reader body_reader;
         int status = PARTIAL;
 
-        start(&content, FRAMING_CHUNKED, 0);
+        start(&body_reader, FRAMING_CHUNKED, 0);
         for (int i = 0; i < chunks && status == PARTIAL; i++) {
             struct text bytes = {chunk, sizeof chunk};
-            status = status_of(&content, &bytes);
+            status = status_of(&body_reader, &bytes);
         }
         if (status == PARTIAL) {
             struct text end = TEXT("0\r\n\r\n");
-            status = status_of(&content, &end);
+            status = status_of(&body_reader, &end);
         }
         assert_int_equal(status, chunks <= 16 ? WHOLE : 413);
     }
@@ -192,15 +192,15 @@ static void check_overhead(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        struct content content;
+        struct body_reader body_reader;
         struct text bytes = text_of(starts[i]);
         int status, rounds = 0;
 
-        start(&content, FRAMING_CHUNKED, 0);
-        status = status_of(&content, &bytes);
+        start(&body_reader, FRAMING_CHUNKED, 0);
+        status = status_of(&body_reader, &bytes);
         for (; status == PARTIAL && rounds < 1000000; rounds++) {
             bytes = text_of(repeated[i]);
-            status = status_of(&content, &bytes);
+            status = status_of(&body_reader, &bytes);
         }
         assert_true(status == 413 || status == 431 || status == 400);
         assert_true(rounds > 500);
@@ -211,7 +211,7 @@ static void check_overhead(void **state)
 static void check_gap(void **state)
 {
     static char chunk[65536 + 9];
-    struct content content;
+    struct body_reader body_reader;
     struct text bytes = {chunk, sizeof chunk};
     int status, rounds = 0;
 
@@ -219,14 +219,14 @@ static void check_gap(void **state)
     memset(chunk, 'x', sizeof chunk);
     memcpy(chunk, "10000\r\n", 7);
     memcpy(chunk + 7 + 65536, "\r\n", 2);
-    content_begin(&content, FRAMING_CHUNKED, 0, UINT64_MAX);
+    body_reader_begin(&body_reader, FRAMING_CHUNKED, 0, UINT64_MAX);
     for (int i = 0; i < 100; i++, bytes = (struct text){chunk, sizeof chunk})
-        assert_int_equal(status_of(&content, &bytes), PARTIAL);
+        assert_int_equal(status_of(&body_reader, &bytes), PARTIAL);
     bytes = TEXT("0\r\n");
-    status = status_of(&content, &bytes);
+    status = status_of(&body_reader, &bytes);
     for (; status == PARTIAL && rounds < 1000000; rounds++) {
         bytes = TEXT("A: b\r\n");
-        status = status_of(&content, &bytes);
+        status = status_of(&body_reader, &bytes);
     }
     assert_int_equal(status, 431);
     assert_in_range(rounds, 1000, 4000);

@@ -1,4 +1,5 @@
 /* Who waits for a reply that somebody else fetches, and for how long: by a clock of its own. */
+#include "common/base/clock.h"
 #include "common/proxy/proxy.h"
 
 #include "tests/unit.h"
@@ -37,11 +38,11 @@ static void abandon_nothing(struct transport *transport)
 /* A client that takes nothing. */
 static const struct transport_kind stalled = {.write = write_nothing, .abandon = abandon_nothing};
 
-static struct site site = {.service = &service_proxy,
-                           .protocol = PROTOCOL_PIPELINED,
-                           .request_timeout = 10000,
-                           .write_timeout = 3000,
-                           .proxy = &proxy};
+static struct service_context context = {.service = &service_proxy,
+                                         .protocol = PROTOCOL_PIPELINED,
+                                         .request_timeout = 10000,
+                                         .write_timeout = 3000,
+                                         .proxy = &proxy};
 
 /* ---- the proxy, and an origin that says nothing ---- */
 
@@ -61,7 +62,7 @@ static void open_origin(void)
 
 static int set_up(void **state)
 {
-    struct destination destination;
+    struct address_list destination;
     struct cache_entry entry;
     struct text host;
     uint16_t port;
@@ -72,12 +73,12 @@ static int set_up(void **state)
     open_origin();
     proxy =
         (struct proxy){.origin = authority, .name = "me", .timeout = TIMEOUT, .allowed_count = 1};
-    assert_true(destination_split(text_of(authority), 0, &host, &port));
-    assert_true(destination_find(&destination, TEXT(""), host, port));
+    assert_true(address_split(text_of(authority), 0, &host, &port));
+    assert_true(address_find(&destination, TEXT(""), host, port));
     proxy.allowed[0] = destination.addresses[0];
     proxy.origin_port = port;
     assert_true(cache_open(&proxy.cache, path, MIB));
-    site.board = scoreboard_make(1);
+    context.board = scoreboard_make(1);
     cache_find(&proxy.cache, uri, TEXT(""), &entry, name);
     return 0;
 }
@@ -99,15 +100,15 @@ struct client {
     struct transport transport;
     struct request request;
     struct response response;
-    struct errand errand;
-    enum progress progress;
+    struct service_call call;
+    enum service_progress progress;
 };
 
 static const struct moment start = {.seconds = 1700000000, .milliseconds = 1000000};
 
 static void step(struct client *client)
 {
-    client->progress = service_proxy.step(&client->errand);
+    client->progress = service_proxy.step(&client->call);
 }
 
 static void ask(struct client *client)
@@ -120,47 +121,47 @@ static void ask(struct client *client)
     assert_int_equal(
         request_read(&client->request, TEXT("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), &taken),
         REQUEST_WHOLE);
-    client->errand = (struct errand){.site = &site,
-                                     .request = &client->request,
-                                     .client = &client->transport,
-                                     .response = &client->response,
-                                     .now = start,
-                                     .stays = true};
+    client->call = (struct service_call){.context = &context,
+                                         .request = &client->request,
+                                         .client = &client->transport,
+                                         .response = &client->response,
+                                         .now = start,
+                                         .stays = true};
     step(client);
 }
 
 static void leave(struct client *client)
 {
-    if (client->errand.work != NULL)
-        service_proxy.end(&client->errand);
+    if (client->call.work != NULL)
+        service_proxy.end(&client->call);
     response_end(&client->response);
 }
 
 static bool waits(const struct client *client)
 {
-    return client->progress == ERRAND_WAITS && client->errand.descriptor < 0;
+    return client->progress == SERVICE_WAITS && client->call.descriptor < 0;
 }
 
 /* It has a connection to the origin. */
 static bool has_asked(const struct client *client)
 {
-    return client->progress == ERRAND_WAITS && client->errand.descriptor >= 0;
+    return client->progress == SERVICE_WAITS && client->call.descriptor >= 0;
 }
 
 /* Its clock goes on until it does not wait any more, or so many milliseconds from the start. Who
  * fetches gets on each `pace`, as long as it is below `until`. Says when it has ended. */
 static int64_t go_on(struct client *client, int64_t limit, int64_t pace, int64_t until)
 {
-    int64_t *now = &client->errand.now.milliseconds, moved = start.milliseconds;
+    int64_t *now = &client->call.now.milliseconds, moved = start.milliseconds;
 
     while (waits(client) && *now < start.milliseconds + limit) {
-        assert_true(client->errand.deadline > *now);
-        *now = client->errand.deadline;
+        assert_true(client->call.deadline > *now);
+        *now = client->call.deadline;
         if (*now - moved >= pace && *now < start.milliseconds + until) {
             moved = *now;
             cache_advance(&proxy.cache, name, moved);
         }
-        assert_int_equal(service_proxy.expire(&client->errand), ERRAND_WAITS);
+        assert_int_equal(service_proxy.expire(&client->call), SERVICE_WAITS);
         step(client);
     }
     return *now - start.milliseconds;
@@ -251,7 +252,7 @@ static void check_successor(void **state)
         else
             close(lock);
         for (int i = 0; i < 3; i++) {
-            int64_t before = clients[i].errand.now.milliseconds;
+            int64_t before = clients[i].call.now.milliseconds;
             int64_t time = go_on(&clients[i], 1000, MOST, 0) + start.milliseconds - before;
             if (has_asked(&clients[i]))
                 assert_true(time <= (told ? 32 : 128));
@@ -275,7 +276,7 @@ static void check_stored(void **state)
     store("Cache-Control: max-age=1000\r\n");
     cache_unlock(&proxy.cache, name, lock);
     assert_true(go_on(&client, 1000, MOST, 0) < 400);
-    assert_int_equal(client.progress, ERRAND_ANSWERED);
+    assert_int_equal(client.progress, SERVICE_ANSWERED);
     leave(&client);
 }
 
@@ -336,12 +337,12 @@ static void check_stalled(void **state)
     (void)state;
     store("Cache-Control: max-age=10, stale-while-revalidate=1000\r\n");
     ask(&client);
-    assert_int_equal(client.progress, ERRAND_WAITS);
+    assert_int_equal(client.progress, SERVICE_WAITS);
     lock = lock_as_leader();
     cache_unlock(&proxy.cache, name, lock);
-    assert_int_equal(client.errand.deadline, start.milliseconds + site.write_timeout);
-    client.errand.now.milliseconds = client.errand.deadline;
-    assert_int_equal(service_proxy.expire(&client.errand), ERRAND_FAILED);
+    assert_int_equal(client.call.deadline, start.milliseconds + context.write_timeout);
+    client.call.now.milliseconds = client.call.deadline;
+    assert_int_equal(service_proxy.expire(&client.call), SERVICE_FAILED);
     leave(&client);
     lock = lock_as_leader();
     cache_unlock(&proxy.cache, name, lock);

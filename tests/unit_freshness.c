@@ -20,12 +20,12 @@ struct text_case {
     const char *result;
 };
 
-static struct policy_reply read_reply(int status, const char *fields)
+static struct cached_response read_reply(int status, const char *fields)
 {
-    struct policy_reply reply;
+    struct cached_response response;
 
-    policy_read(&reply, status, text_of(fields), NOW, NOW);
-    return reply;
+    freshness_read(&response, status, text_of(fields), NOW, NOW);
+    return response;
 }
 
 /* ---- storing ---- */
@@ -117,9 +117,9 @@ static const struct store_case store_cases[] = {
 static void check_store(void **state)
 {
     const struct store_case *row = *state;
-    struct policy_reply reply = read_reply(row->status, row->name);
+    struct cached_response response = read_reply(row->status, row->name);
 
-    assert_int_equal(policy_may_store(&reply, text_of(row->request), text_of(row->name)),
+    assert_int_equal(freshness_may_store(&response, text_of(row->request), text_of(row->name)),
                      row->stored);
 }
 
@@ -132,8 +132,8 @@ static void check_for_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        struct policy_reply reply = read_reply(known[i], fields);
-        assert_false(policy_may_store(&reply, TEXT(""), text_of(fields)));
+        struct cached_response response = read_reply(known[i], fields);
+        assert_false(freshness_may_store(&response, TEXT(""), text_of(fields)));
     }
 }
 
@@ -150,8 +150,8 @@ static const struct number_case lifetimes[] = {
     {"Cache-Control: Max-Age=60\r\n", 60},
     {"Cache-Control: max-age=\"60\"\r\n", 60},
     {"Cache-Control: max-age=060\r\n", 60},
-    {"Cache-Control: max-age=99999999999999999999999\r\n", POLICY_FOREVER},
-    {"Cache-Control: max-age=4294967296\r\n", POLICY_FOREVER},
+    {"Cache-Control: max-age=99999999999999999999999\r\n", FRESHNESS_FOREVER},
+    {"Cache-Control: max-age=4294967296\r\n", FRESHNESS_FOREVER},
     {"Cache-Control: max-age=-1\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=+1\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=1.5\r\n" MODIFY DATE, 0},
@@ -172,8 +172,8 @@ static const struct number_case lifetimes[] = {
     {"Cache-Control: max-age=60;\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=60 public\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=2147483647\r\n", 2147483647},
-    {"Cache-Control: max-age=2147483648\r\n", POLICY_FOREVER},
-    {"Cache-Control: max-age=18446744073709551616\r\n", POLICY_FOREVER},
+    {"Cache-Control: max-age=2147483648\r\n", FRESHNESS_FOREVER},
+    {"Cache-Control: max-age=18446744073709551616\r\n", FRESHNESS_FOREVER},
     {"Cache-Control: s-maxage=0, max-age=60\r\nExpires: " MINUTE "\r\n" DATE, 0},
     {"Cache-Control: xmax-age=9, max-agex=9\r\n", 0},
     {"Cache-Control: max-age=60, s-maxage=30\r\n", 30},
@@ -189,7 +189,7 @@ static const struct number_case lifetimes[] = {
     {"Expires: Sun, 06 Nov 1994 08:50:37 EST\r\n" MODIFY DATE, 0},
     {"Expires: -1\r\n" MODIFY DATE, 0},
     {"Expires: 60\r\n" MODIFY DATE, 0},
-    {"Expires: Fri, 31 Dec 9999 23:59:59 GMT\r\n" DATE, POLICY_FOREVER},
+    {"Expires: Fri, 31 Dec 9999 23:59:59 GMT\r\n" DATE, FRESHNESS_FOREVER},
     {"Expires: Mon, 01 Jan 0001 00:00:00 GMT\r\n" DATE, 0},
     {"Expires: " MINUTE "\r\nDate: " MINUTE "\r\n", 0},
     {"Expires: " MINUTE "\r\nDate: never\r\n", 60},
@@ -202,7 +202,7 @@ static const struct number_case lifetimes[] = {
     {"Expires: " MINUTE "\r\nExpires: " MINUTE "\r\n" DATE, 0},
     {MODIFY DATE, 100},
     {MODIFY, 100},
-    {"Last-Modified: Sun, 06 Nov 1904 08:49:37 GMT\r\n" DATE, POLICY_HEURISTIC_LIMIT},
+    {"Last-Modified: Sun, 06 Nov 1904 08:49:37 GMT\r\n" DATE, FRESHNESS_HEURISTIC_LIMIT},
     {"Last-Modified: " MINUTE "\r\n" DATE, 0},
     {"Last-Modified: yesterday\r\n" DATE, 0},
     {"last-modified: sun, 06 nov 1994 08:32:57 gmt\r\n" DATE, 100},
@@ -214,19 +214,19 @@ static const struct number_case lifetimes[] = {
 static void check_lifetime(void **state)
 {
     const struct number_case *row = *state;
-    struct policy_reply reply = read_reply(200, row->name);
+    struct cached_response response = read_reply(200, row->name);
 
-    assert_int_equal(policy_lifetime(&reply), row->seconds);
+    assert_int_equal(freshness_lifetime(&response), row->seconds);
 }
 
 static void check_guess(void **state)
 {
-    struct policy_reply reply = read_reply(302, MODIFY DATE);
+    struct cached_response response = read_reply(302, MODIFY DATE);
 
     (void)state;
-    assert_int_equal(policy_lifetime(&reply), 0);
-    reply = read_reply(302, "Cache-Control: public\r\n" MODIFY DATE);
-    assert_int_equal(policy_lifetime(&reply), 100);
+    assert_int_equal(freshness_lifetime(&response), 0);
+    response = read_reply(302, "Cache-Control: public\r\n" MODIFY DATE);
+    assert_int_equal(freshness_lifetime(&response), 100);
 }
 
 static const struct number_case ages[] = {
@@ -243,8 +243,8 @@ static const struct number_case ages[] = {
     {"Age: -30\r\n" DATE, 5},
     {"Age: x\r\n" DATE, 5},
     {"Age: \"30\"\r\n" DATE, 5},
-    {"Age: 99999999999999999999\r\n" DATE, POLICY_FOREVER},
-    {"Age: 2147483647\r\n" DATE, POLICY_FOREVER},
+    {"Age: 99999999999999999999\r\n" DATE, FRESHNESS_FOREVER},
+    {"Age: 2147483647\r\n" DATE, FRESHNESS_FOREVER},
     {"Age: 2147483640\r\n" DATE, 2147483645},
     {"Age: 030\r\n" DATE, 35},
     {"Age: 1e3\r\n" DATE, 5},
@@ -253,7 +253,7 @@ static const struct number_case ages[] = {
     {"Age: 30 40\r\n" DATE, 5},
     {"Age: x, 30\r\n" DATE, 5},
     {"Age:\r\n" DATE, 5},
-    {"Age: 0\r\nDate: Mon, 01 Jan 0001 00:00:00 GMT\r\n", POLICY_FOREVER},
+    {"Age: 0\r\nDate: Mon, 01 Jan 0001 00:00:00 GMT\r\n", FRESHNESS_FOREVER},
     {"Age: 7\r\nDate: Fri, 31 Dec 9999 23:59:59 GMT\r\n", 12},
     {DATE DATE, 5},
 };
@@ -261,22 +261,22 @@ static const struct number_case ages[] = {
 static void check_age(void **state)
 {
     const struct number_case *row = *state;
-    struct policy_reply reply = read_reply(200, row->name);
+    struct cached_response response = read_reply(200, row->name);
 
-    assert_int_equal(policy_age(&reply, NOW + 5), row->seconds);
+    assert_int_equal(freshness_age(&response, NOW + 5), row->seconds);
 }
 
 static void check_delay(void **state)
 {
-    struct policy_reply reply;
+    struct cached_response response;
 
     (void)state;
-    policy_read(&reply, 200, TEXT("Age: 10\r\n"), NOW - 7, NOW);
-    assert_int_equal(policy_age(&reply, NOW), 17);
-    assert_int_equal(policy_age(&reply, NOW + 3), 20);
-    assert_int_equal(policy_age(&reply, NOW - 3), 17); /* the clock was set back */
-    policy_read(&reply, 200, TEXT("Age: 10\r\n"), NOW + 7, NOW);
-    assert_int_equal(policy_age(&reply, NOW), 10);
+    freshness_read(&response, 200, TEXT("Age: 10\r\n"), NOW - 7, NOW);
+    assert_int_equal(freshness_age(&response, NOW), 17);
+    assert_int_equal(freshness_age(&response, NOW + 3), 20);
+    assert_int_equal(freshness_age(&response, NOW - 3), 17); /* the clock was set back */
+    freshness_read(&response, 200, TEXT("Age: 10\r\n"), NOW + 7, NOW);
+    assert_int_equal(freshness_age(&response, NOW), 10);
 }
 
 /* What a stored reply can be asked about with. */
@@ -299,22 +299,23 @@ static const struct text_case tags[] = {
 static void check_tag(void **state)
 {
     const struct text_case *row = *state;
-    struct policy_reply reply = read_reply(200, row->name);
+    struct cached_response response = read_reply(200, row->name);
 
-    assert_int_equal(reply.etag.length, strlen(row->result));
-    assert_true(text_equal(reply.etag, text_of(row->result)));
+    assert_int_equal(response.etag.length, strlen(row->result));
+    assert_true(text_equal(response.etag, text_of(row->result)));
 }
 
 static void check_modified(void **state)
 {
-    struct policy_reply reply = read_reply(200, "ETag: \"a\"\r\nLast-Modified: yesterday\r\n");
+    struct cached_response response =
+        read_reply(200, "ETag: \"a\"\r\nLast-Modified: yesterday\r\n");
 
     (void)state;
-    assert_int_equal(reply.modified_text.length, 0);
-    reply = read_reply(200, MODIFY MODIFY);
-    assert_int_equal(reply.modified_text.length, 0);
-    reply = read_reply(200, MODIFY);
-    assert_int_equal(reply.modified_text.length, DATE_LENGTH);
+    assert_int_equal(response.modified_text.length, 0);
+    response = read_reply(200, MODIFY MODIFY);
+    assert_int_equal(response.modified_text.length, 0);
+    response = read_reply(200, MODIFY);
+    assert_int_equal(response.modified_text.length, DATE_LENGTH);
 }
 
 /* ---- use ---- */
@@ -322,91 +323,92 @@ static void check_modified(void **state)
 struct use_case {
     const char *name; /* of the reply, which is 10 seconds old */
     const char *request;
-    enum policy_use use;
+    enum freshness_use use;
 };
 
 static const struct use_case uses[] = {
-    {CC "max-age=11\r\n", "", POLICY_FRESH},
-    {CC "max-age=10\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=9\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=60, no-cache\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=60, no-cache\r\n", CC "max-stale\r\n", POLICY_VALIDATE},
-    {CC "max-age=60, no-cache=\"x\"\r\n", "", POLICY_FRESH},
-    {CC "max-age=60, no-cache=\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "no-cache\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "no-cache=x\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", "Pragma: no-cache\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", "Pragma: no-cache\r\n" CC "max-age=60\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\nPragma: no-cache\r\n", "", POLICY_FRESH},
-    {CC "max-age=60\r\n", CC "max-age=10\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\n", CC "max-age=9\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "max-age=0\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "max-age=x\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "max-age=9, max-stale=9\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "min-fresh=50\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\n", CC "min-fresh=51\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "min-fresh=x\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "min-fresh=51, max-stale\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale=5\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale=4\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale=x\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale, max-age=10\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale, max-age=9\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "max-stale\r\n", POLICY_FRESH},
-    {CC "max-age=5\r\n", CC "max-stale, max-stale\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale=9, max-stale\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale, max-stale=9\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale=9, max-stale=9\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale=9, max-stale=8\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale=\"9\"\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale=\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale=99999999999999999999\r\n", POLICY_STALE},
-    {CC "max-age=5\r\n", CC "max-stale, no-cache\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale, min-fresh=1\r\n", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "max-stale, max-age=0\r\n", POLICY_VALIDATE},
-    {CC "max-age=5, no-cache=\"x\"\r\n", CC "max-stale\r\n", POLICY_STALE},
-    {CC "max-age=60\r\n", CC "max-age=60, max-age=0\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "min-fresh=5, min-fresh=6\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "min-fresh=99999999999\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "s-maxage=1\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\n", CC "must-revalidate, private, no-transform, odd\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\n", CC "x=\"no-cache\"\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\n", CC "x=\"a, no-cache\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", CC "\r\nPragma: no-cache\r\n", POLICY_FRESH},
-    {CC "max-age=60\r\n", "Pragma: a, NO-CACHE\r\n", POLICY_VALIDATE},
-    {CC "max-age=60\r\n", "Pragma: cache\r\n", POLICY_FRESH},
-    {CC "max-age=5, must-revalidate\r\n", CC "max-stale\r\n", POLICY_VALIDATE},
-    {CC "max-age=5, proxy-revalidate\r\n", CC "max-stale\r\n", POLICY_VALIDATE},
-    {CC "s-maxage=5\r\n", CC "max-stale\r\n", POLICY_VALIDATE},
-    {CC "max-age=60, must-revalidate\r\n", "", POLICY_FRESH},
-    {CC "max-age=5, stale-while-revalidate=6\r\n", "", POLICY_MEANTIME},
-    {CC "max-age=5, stale-while-revalidate=5\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=x\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60\r\n", CC "max-age=30\r\n", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60\r\n", CC "no-cache\r\n", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60, must-revalidate\r\n", "", POLICY_VALIDATE},
-    {CC "s-maxage=5, stale-while-revalidate=60\r\n", "", POLICY_VALIDATE},
-    {CC "stale-while-revalidate=60\r\n", "", POLICY_MEANTIME},
-    {CC "max-age=5, stale-while-revalidate=60, proxy-revalidate\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60, no-cache\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60, no-cache=\"x\"\r\n", "", POLICY_MEANTIME},
-    {CC "max-age=5, stale-while-revalidate=60\r\n", CC "min-fresh=1\r\n", POLICY_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60, stale-while-revalidate=9\r\n", "", POLICY_VALIDATE},
-    {CC "max-age=5\r\n", CC "stale-while-revalidate=60\r\n", POLICY_VALIDATE},
-    {"Expires: 0\r\n", "", POLICY_VALIDATE},
-    {"", "", POLICY_VALIDATE},
-    {MODIFY, "", POLICY_FRESH},
+    {CC "max-age=11\r\n", "", FRESHNESS_FRESH},
+    {CC "max-age=10\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=9\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=60, no-cache\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=60, no-cache\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60, no-cache=\"x\"\r\n", "", FRESHNESS_FRESH},
+    {CC "max-age=60, no-cache=\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "no-cache\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "no-cache=x\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", "Pragma: no-cache\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", "Pragma: no-cache\r\n" CC "max-age=60\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\nPragma: no-cache\r\n", "", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", CC "max-age=10\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", CC "max-age=9\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "max-age=0\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "max-age=x\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "max-age=9, max-stale=9\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "min-fresh=50\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", CC "min-fresh=51\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "min-fresh=x\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "min-fresh=51, max-stale\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale=5\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale=4\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale=x\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale, max-age=10\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale, max-age=9\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "max-stale\r\n", FRESHNESS_FRESH},
+    {CC "max-age=5\r\n", CC "max-stale, max-stale\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale=9, max-stale\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale, max-stale=9\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale=9, max-stale=9\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale=9, max-stale=8\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale=\"9\"\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale=\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale=99999999999999999999\r\n", FRESHNESS_STALE},
+    {CC "max-age=5\r\n", CC "max-stale, no-cache\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale, min-fresh=1\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "max-stale, max-age=0\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5, no-cache=\"x\"\r\n", CC "max-stale\r\n", FRESHNESS_STALE},
+    {CC "max-age=60\r\n", CC "max-age=60, max-age=0\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "min-fresh=5, min-fresh=6\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "min-fresh=99999999999\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "s-maxage=1\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", CC "must-revalidate, private, no-transform, odd\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", CC "x=\"no-cache\"\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", CC "x=\"a, no-cache\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", CC "\r\nPragma: no-cache\r\n", FRESHNESS_FRESH},
+    {CC "max-age=60\r\n", "Pragma: a, NO-CACHE\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60\r\n", "Pragma: cache\r\n", FRESHNESS_FRESH},
+    {CC "max-age=5, must-revalidate\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5, proxy-revalidate\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
+    {CC "s-maxage=5\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=60, must-revalidate\r\n", "", FRESHNESS_FRESH},
+    {CC "max-age=5, stale-while-revalidate=6\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=5\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=x\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=60\r\n", CC "max-age=30\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=60\r\n", CC "no-cache\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=60, must-revalidate\r\n", "", FRESHNESS_VALIDATE},
+    {CC "s-maxage=5, stale-while-revalidate=60\r\n", "", FRESHNESS_VALIDATE},
+    {CC "stale-while-revalidate=60\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=60, proxy-revalidate\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=60, no-cache\r\n", "", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=60, no-cache=\"x\"\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=60\r\n", CC "min-fresh=1\r\n", FRESHNESS_VALIDATE},
+    {CC "max-age=5, stale-while-revalidate=60, stale-while-revalidate=9\r\n", "",
+     FRESHNESS_VALIDATE},
+    {CC "max-age=5\r\n", CC "stale-while-revalidate=60\r\n", FRESHNESS_VALIDATE},
+    {"Expires: 0\r\n", "", FRESHNESS_VALIDATE},
+    {"", "", FRESHNESS_VALIDATE},
+    {MODIFY, "", FRESHNESS_FRESH},
 };
 
 static void check_use(void **state)
 {
     const struct use_case *row = *state;
-    struct policy_reply reply = read_reply(200, row->name);
+    struct cached_response response = read_reply(200, row->name);
     struct directives request;
 
-    policy_directives(text_of(row->request), true, &request);
-    assert_int_equal(policy_judge(&reply, &request, NOW + 10), row->use);
+    freshness_directives(text_of(row->request), true, &request);
+    assert_int_equal(freshness_judge(&response, &request, NOW + 10), row->use);
 }
 
 static const struct use_case bridges[] = {
@@ -433,11 +435,11 @@ static const struct use_case bridges[] = {
 static void check_bridge(void **state)
 {
     const struct use_case *row = *state;
-    struct policy_reply reply = read_reply(200, row->name);
+    struct cached_response response = read_reply(200, row->name);
     struct directives request;
 
-    policy_directives(text_of(row->request), true, &request);
-    assert_int_equal(policy_bridges_error(&reply, &request, NOW + 10), (bool)row->use);
+    freshness_directives(text_of(row->request), true, &request);
+    assert_int_equal(freshness_bridges_error(&response, &request, NOW + 10), (bool)row->use);
 }
 
 /* ---- fields ---- */
@@ -465,7 +467,7 @@ static void check_keep(void **state)
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    policy_keep(text_of(row->name), &buffer);
+    freshness_keep(text_of(row->name), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -496,7 +498,7 @@ static void check_merge(void **state)
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    policy_merge(text_of(row->name), text_of(row->update), &buffer);
+    freshness_merge(text_of(row->name), text_of(row->update), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -530,8 +532,8 @@ static void check_selection(void **state)
     struct buffer buffer = {.data = space, .capacity = sizeof space};
     struct buffer list = {.data = names, .capacity = sizeof names};
 
-    policy_vary_list(text_of(row->name), &list);
-    policy_select((struct text){list.data, list.length}, text_of(row->update), &buffer);
+    freshness_vary_list(text_of(row->name), &list);
+    freshness_select((struct text){list.data, list.length}, text_of(row->update), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -573,7 +575,7 @@ static void check_confirmation(void **state)
 {
     const struct confirm_case *row = *state;
 
-    assert_int_equal(policy_confirms(text_of(row->name), text_of(row->update)), row->confirmed);
+    assert_int_equal(freshness_confirms(text_of(row->name), text_of(row->update)), row->confirmed);
 }
 
 static const struct confirm_case heads[] = {
@@ -590,7 +592,7 @@ static void check_head(void **state)
 {
     const struct confirm_case *row = *state;
 
-    assert_int_equal(policy_same_head(text_of(row->name), 10, text_of(row->update)),
+    assert_int_equal(freshness_same_head(text_of(row->name), 10, text_of(row->update)),
                      row->confirmed);
 }
 

@@ -1,4 +1,5 @@
 /* Documents of a given size: each of them, and what is no size. */
+#include "common/base/clock.h"
 #include "common/service.h"
 
 #include "tests/unit.h"
@@ -6,14 +7,14 @@
 #include <string.h>
 
 static const struct moment now = {.seconds = 1700000000};
-static const struct site site = {.max_age = 60};
+static const struct service_context context = {.max_age = 60};
 
 static void ask(struct response *response, const char *path)
 {
     const struct request request = {.method = METHOD_GET, .path = text_of(path)};
 
     response_start(response);
-    service_sized.answer(&site, &request, now, response);
+    service_generated.answer(&context, &request, now, response);
 }
 
 /* Takes the text off the head of what is left; false if something else stands there. */

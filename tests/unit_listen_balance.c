@@ -15,7 +15,7 @@
 
 static struct server server;
 static struct worker workers[LOOPS];
-static struct duty duties[LOOPS];
+static struct listen_balance duties[LOOPS];
 
 static void begin(int count)
 {
@@ -27,7 +27,7 @@ static void begin(int count)
     for (int i = 0; i < count; i++) {
         workers[i] =
             (struct worker){.server = &server, .post = &server.board->posts[i], .number = i};
-        duty_open(&duties[i], &workers[i]);
+        listen_balance_open(&duties[i], &workers[i]);
     }
 }
 
@@ -40,7 +40,7 @@ static void end(void)
 }
 
 /* Has a loop be busy for a share of the time that passes, and review its duty then. */
-static bool pass_time(struct duty *duty, int64_t *now, int percent)
+static bool pass_time(struct listen_balance *balance, int64_t *now, int percent)
 {
     const int64_t work = 20 * INT64_C(1000000); /* nanoseconds of CPU */
     struct timespec time;
@@ -48,13 +48,13 @@ static bool pass_time(struct duty *duty, int64_t *now, int percent)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     start = time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-    duty->reviewed = *now;
-    duty->used = start;
+    balance->reviewed = *now;
+    balance->used = start;
     do
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     while (time.tv_sec * INT64_C(1000000000) + time.tv_nsec - start < work);
     *now += 20 * 100 / percent;
-    return duty_review(duty, duty->stays, *now);
+    return listen_balance_review(balance, balance->stays, *now);
 }
 
 static void check_first(void **state)
@@ -64,7 +64,7 @@ static void check_first(void **state)
     assert_true(duties[0].on);
     assert_false(duties[1].on);
     assert_false(duties[2].on);
-    assert_false(duty_take(&duties[1]));
+    assert_false(listen_balance_take(&duties[1]));
     end();
 }
 
@@ -75,13 +75,13 @@ static void check_help(void **state)
     (void)state;
     begin(LOOPS);
     assert_true(pass_time(&duties[0], &now, 50));
-    assert_false(duty_take(&duties[1])); /* nobody was called */
+    assert_false(listen_balance_take(&duties[1])); /* nobody was called */
     assert_true(pass_time(&duties[0], &now, 95));
-    assert_true(duty_take(&duties[1]));
-    assert_false(duty_take(&duties[2]));
-    assert_true(duty_review(&duties[1], 0, now)); /* what it did before does not count */
+    assert_true(listen_balance_take(&duties[1]));
+    assert_false(listen_balance_take(&duties[2]));
+    assert_true(listen_balance_review(&duties[1], 0, now)); /* what it did before does not count */
     assert_true(pass_time(&duties[1], &now, 95));
-    assert_true(duty_take(&duties[2]));
+    assert_true(listen_balance_take(&duties[2]));
     assert_true(pass_time(&duties[2], &now, 95)); /* there is nobody left to call */
     assert_int_equal(server.board->duties, LOOPS);
     end();
@@ -95,10 +95,10 @@ static void check_leave(void **state)
     begin(LOOPS);
     assert_true(pass_time(&duties[0], &now, 10)); /* the last one stays */
     assert_true(pass_time(&duties[0], &now, 95));
-    assert_true(duty_take(&duties[1]));
+    assert_true(listen_balance_take(&duties[1]));
     assert_true(pass_time(&duties[1], &now, 50));
     assert_false(pass_time(&duties[1], &now, 10));
-    assert_false(duty_take(&duties[2])); /* it was not passed on */
+    assert_false(listen_balance_take(&duties[2])); /* it was not passed on */
     assert_true(pass_time(&duties[0], &now, 10));
     assert_int_equal(server.board->duties, 1);
     end();
@@ -108,17 +108,17 @@ static void check_stays(void **state)
 {
     (void)state;
     begin(LOOPS);
-    assert_true(duty_review(&duties[0], 1, START));
-    assert_false(duty_review(&duties[0], 2, START));
-    assert_true(duty_take(&duties[1]));
-    assert_true(duty_review(&duties[1], 1, START));
-    assert_false(duty_review(&duties[1], 2, START));
-    assert_true(duty_take(&duties[2]));
-    assert_true(duty_review(&duties[2], 2, START)); /* no more than the others have */
-    assert_true(duty_review(&duties[2], 3, START));
-    assert_false(duty_review(&duties[2], 4, START));
-    assert_true(duty_take(&duties[0]));
-    assert_true(duty_review(&duties[0], 2, START)); /* what it had is nothing new */
+    assert_true(listen_balance_review(&duties[0], 1, START));
+    assert_false(listen_balance_review(&duties[0], 2, START));
+    assert_true(listen_balance_take(&duties[1]));
+    assert_true(listen_balance_review(&duties[1], 1, START));
+    assert_false(listen_balance_review(&duties[1], 2, START));
+    assert_true(listen_balance_take(&duties[2]));
+    assert_true(listen_balance_review(&duties[2], 2, START)); /* no more than the others have */
+    assert_true(listen_balance_review(&duties[2], 3, START));
+    assert_false(listen_balance_review(&duties[2], 4, START));
+    assert_true(listen_balance_take(&duties[0]));
+    assert_true(listen_balance_review(&duties[0], 2, START)); /* what it had is nothing new */
     end();
 }
 
@@ -126,11 +126,11 @@ static void check_death(void **state)
 {
     (void)state;
     begin(LOOPS);
-    duty_return(&server, 1); /* it had none */
-    assert_false(duty_take(&duties[1]));
-    duty_return(&server, 0);
-    assert_true(duty_take(&duties[2]));
-    assert_false(duty_take(&duties[1]));
+    listen_balance_return(&server, 1); /* it had none */
+    assert_false(listen_balance_take(&duties[1]));
+    listen_balance_return(&server, 0);
+    assert_true(listen_balance_take(&duties[2]));
+    assert_false(listen_balance_take(&duties[1]));
     end();
 }
 
@@ -140,7 +140,7 @@ static void check_alone(void **state)
 
     (void)state;
     begin(1);
-    assert_true(duty_review(&duties[0], 100, START));
+    assert_true(listen_balance_review(&duties[0], 100, START));
     assert_true(pass_time(&duties[0], &now, 95));
     assert_true(pass_time(&duties[0], &now, 1));
     end();
@@ -153,8 +153,8 @@ static void check_own(void **state)
     close(server.duties);
     server.duties = -1;
     for (int i = 0; i < LOOPS; i++) {
-        duty_open(&duties[i], &workers[i]);
-        assert_true(duty_review(&duties[i], 100, START));
+        listen_balance_open(&duties[i], &workers[i]);
+        assert_true(listen_balance_review(&duties[i], 100, START));
     }
     end();
 }

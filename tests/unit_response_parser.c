@@ -60,20 +60,21 @@ static void check_head(void **state)
     for (size_t cut = 0; cut <= length; cut++) {
         char space[512];
         struct buffer fields = {.data = space, .capacity = sizeof space};
-        struct reply reply;
-        reply_start(&reply);
+        struct parsed_response response;
+        response_parser_start(&response);
         if (cut < length)
-            assert_int_equal(
-                reply_read(&reply, row->method, (struct text){row->name, cut}, &fields, &taken),
-                REPLY_PARTIAL);
-        assert_int_equal(reply_read(&reply, row->method, text_of(row->name), &fields, &taken),
-                         REPLY_WHOLE);
+            assert_int_equal(response_parser_read(&response, row->method,
+                                                  (struct text){row->name, cut}, &fields, &taken),
+                             RESPONSE_PARSER_PARTIAL);
+        assert_int_equal(
+            response_parser_read(&response, row->method, text_of(row->name), &fields, &taken),
+            RESPONSE_PARSER_WHOLE);
         assert_int_equal(taken, length);
-        assert_int_equal(reply.status, row->status);
-        assert_int_equal(reply.framing, row->framing);
-        assert_int_equal(reply.until_close, row->until_close);
-        assert_int_equal(reply.content_length, row->length);
-        assert_true(text_equal(reply.fields, text_of(row->fields)));
+        assert_int_equal(response.status, row->status);
+        assert_int_equal(response.framing, row->framing);
+        assert_int_equal(response.until_close, row->until_close);
+        assert_int_equal(response.content_length, row->length);
+        assert_true(text_equal(response.fields, text_of(row->fields)));
     }
 }
 
@@ -130,48 +131,51 @@ static void check_refused(void **state)
     const struct refused_case *row = *state;
     char space[512];
     struct buffer fields = {.data = space, .capacity = sizeof space};
-    struct reply reply;
+    struct parsed_response response;
     size_t taken;
 
-    reply_start(&reply);
-    assert_int_equal(reply_read(&reply, METHOD_GET, text_of(row->name), &fields, &taken),
-                     REPLY_REFUSED);
-    assert_non_null(reply.problem);
+    response_parser_start(&response);
+    assert_int_equal(
+        response_parser_read(&response, METHOD_GET, text_of(row->name), &fields, &taken),
+        RESPONSE_PARSER_REFUSED);
+    assert_non_null(response.problem);
 }
 
 /* A head that does not end is refused at its limit, not read on for ever. */
 static void check_limits(void **state)
 {
-    const size_t size = REPLY_HEAD_LIMIT + 100;
+    const size_t size = RESPONSE_HEAD_LIMIT + 100;
     char *head = malloc(size), *space = malloc(size);
     struct buffer fields = {.data = space, .capacity = size};
-    struct reply reply;
+    struct parsed_response response;
     size_t taken, length;
 
     (void)state;
     memset(head, 'x', size);
     memcpy(head, OK "A: ", strlen(OK) + 3);
-    reply_start(&reply);
-    assert_int_equal(
-        reply_read(&reply, METHOD_GET, (struct text){head, REPLY_HEAD_LIMIT - 1}, &fields, &taken),
-        REPLY_PARTIAL);
-    assert_int_equal(
-        reply_read(&reply, METHOD_GET, (struct text){head, REPLY_HEAD_LIMIT}, &fields, &taken),
-        REPLY_REFUSED);
+    response_parser_start(&response);
+    assert_int_equal(response_parser_read(&response, METHOD_GET,
+                                          (struct text){head, RESPONSE_HEAD_LIMIT - 1}, &fields,
+                                          &taken),
+                     RESPONSE_PARSER_PARTIAL);
+    assert_int_equal(response_parser_read(&response, METHOD_GET,
+                                          (struct text){head, RESPONSE_HEAD_LIMIT}, &fields,
+                                          &taken),
+                     RESPONSE_PARSER_REFUSED);
 
     length = strlen(OK);
-    for (int i = 0; i <= REPLY_FIELD_LIMIT; i++, length += 6)
+    for (int i = 0; i <= RESPONSE_FIELD_LIMIT; i++, length += 6)
         memcpy(head + length, "A: b\r\n", 6);
     memcpy(head + length, "\r\n", 2);
-    reply_start(&reply);
-    assert_int_equal(
-        reply_read(&reply, METHOD_GET, (struct text){head, length + 2}, &fields, &taken),
-        REPLY_REFUSED);
-    reply_start(&reply);
+    response_parser_start(&response);
+    assert_int_equal(response_parser_read(&response, METHOD_GET, (struct text){head, length + 2},
+                                          &fields, &taken),
+                     RESPONSE_PARSER_REFUSED);
+    response_parser_start(&response);
     fields.capacity = 100;
-    assert_int_equal(
-        reply_read(&reply, METHOD_GET, (struct text){head, length + 2}, &fields, &taken),
-        REPLY_REFUSED);
+    assert_int_equal(response_parser_read(&response, METHOD_GET, (struct text){head, length + 2},
+                                          &fields, &taken),
+                     RESPONSE_PARSER_REFUSED);
     free(head);
     free(space);
 }

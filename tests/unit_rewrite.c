@@ -64,27 +64,27 @@ static void check_request(void **state)
     struct request request;
     char space[1024];
     struct buffer output = {.data = space, .capacity = sizeof space};
-    struct forward forward = {.request = &request,
+    struct rewrite rewrite = {.request = &request,
                               .authority = TEXT("o:1"),
                               .via = TEXT("me"),
                               .validates = row->validates};
 
     if (row->validates) {
-        forward.etag = TEXT("\"e\"");
-        forward.modified = TEXT("m");
+        rewrite.etag = TEXT("\"e\"");
+        rewrite.modified = TEXT("m");
     }
     read_request(&request, row->name);
-    forward_request(&forward, &output);
+    rewrite_request(&rewrite, &output);
     buffer_character(&output, '\0');
     assert_string_equal(space, row->forwarded);
 }
 
-struct loop_case {
+struct event_loop_case {
     const char *name; /* the fields */
     bool looped;
 };
 
-static const struct loop_case loops[] = {
+static const struct event_loop_case loops[] = {
     {"", false},
     {"Via: 1.1 me\r\n", true},
     {"Via: 1.1 ME\r\n", true},
@@ -99,12 +99,12 @@ static const struct loop_case loops[] = {
 
 static void check_loop(void **state)
 {
-    const struct loop_case *row = *state;
+    const struct event_loop_case *row = *state;
     struct request request;
     char space[256] = "GET / HTTP/1.0\r\n";
 
     read_request(&request, strcat(strcat(space, row->name), "\r\n"));
-    assert_int_equal(forward_has_looped(&request, TEXT("me")), row->looped);
+    assert_int_equal(rewrite_has_looped(&request, TEXT("me")), row->looped);
 }
 
 struct field_case {
@@ -125,7 +125,7 @@ static void check_fields(void **state)
     char space[256];
     struct buffer output = {.data = space, .capacity = sizeof space};
 
-    forward_fields(text_of(row->name), &output);
+    rewrite_fields(text_of(row->name), &output);
     buffer_character(&output, '\0');
     assert_string_equal(space, row->forwarded);
 }

@@ -10,7 +10,7 @@
  * first passes, the second may last. */
 #define TRIES 8
 
-int beneath_open(int directory, const char *path, int flags)
+int open_beneath(int directory, const char *path, int flags)
 {
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC,

@@ -4,6 +4,6 @@
 #define COMMON_BASE_OPEN_BENEATH_H
 
 /* As openat(). An empty path is the directory itself. */
-int beneath_open(int directory, const char *path, int flags);
+int open_beneath(int directory, const char *path, int flags);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 
 /* Without a core file: how long it takes to write one is not what the study asks. */
-static inline void fault_of(struct text path)
+static inline void crash_injection_check(struct text path)
 {
     const struct text magic = TEXT(CRASH_PATH);
 
@@ -23,7 +23,7 @@ static inline void fault_of(struct text path)
 
 #else
 
-static inline void fault_of(struct text path)
+static inline void crash_injection_check(struct text path)
 {
     (void)path;
 }

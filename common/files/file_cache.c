@@ -14,27 +14,27 @@
  * one. */
 #define SETTLED_SECONDS 3
 
-struct shelf {
+struct file_cache {
     pthread_mutex_t lock; /* of the places, for as long as one is looked at */
-    struct shelved *places[PLACES];
+    struct cached_file *places[PLACES];
 };
 
-struct shelf *shelf_make(void)
+struct file_cache *file_cache_make(void)
 {
-    struct shelf *shelf = calloc(1, sizeof *shelf);
+    struct file_cache *file_cache = calloc(1, sizeof *file_cache);
 
-    if (shelf != NULL)
-        pthread_mutex_init(&shelf->lock, NULL);
-    return shelf;
+    if (file_cache != NULL)
+        pthread_mutex_init(&file_cache->lock, NULL);
+    return file_cache;
 }
 
-void shelf_free(struct shelf *shelf)
+void file_cache_free(struct file_cache *file_cache)
 {
     for (size_t i = 0; i < PLACES; i++)
-        if (shelf->places[i] != NULL)
-            shelf_release(shelf->places[i]);
-    pthread_mutex_destroy(&shelf->lock);
-    free(shelf);
+        if (file_cache->places[i] != NULL)
+            file_cache_release(file_cache->places[i]);
+    pthread_mutex_destroy(&file_cache->lock);
+    free(file_cache);
 }
 
 /* FNV-1a */
@@ -60,17 +60,17 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
 }
 
 /* The document in the place of the path, if it is the one that is looked for. */
-static struct shelved *hold(struct shelf *shelf, struct text path)
+static struct cached_file *hold(struct file_cache *file_cache, struct text path)
 {
-    struct shelved *found;
+    struct cached_file *found;
 
-    pthread_mutex_lock(&shelf->lock);
-    found = shelf->places[place_of(path)];
+    pthread_mutex_lock(&file_cache->lock);
+    found = file_cache->places[place_of(path)];
     if (found != NULL && text_equal(path, (struct text){found->path, found->path_length}))
         atomic_fetch_add(&found->holders, 1);
     else
         found = NULL;
-    pthread_mutex_unlock(&shelf->lock);
+    pthread_mutex_unlock(&file_cache->lock);
     return found;
 }
 
@@ -96,13 +96,14 @@ static bool leads_to(int root, struct text path, const struct stat *wanted)
     return true;
 }
 
-struct shelved *shelf_take(struct shelf *shelf, int root, struct text path, int64_t now)
+struct cached_file *file_cache_take(struct file_cache *file_cache, int root, struct text path,
+                                    int64_t now)
 {
-    struct shelved *found = hold(shelf, path);
+    struct cached_file *found = hold(file_cache, path);
 
     if (found == NULL || (found->taken == now && leads_to(root, path, &found->status)))
         return found;
-    shelf_release(found);
+    file_cache_release(found);
     return NULL;
 }
 
@@ -112,10 +113,10 @@ static bool is_settled(const struct stat *status, int64_t now)
            status->st_ctim.tv_sec + SETTLED_SECONDS <= now;
 }
 
-static struct shelved *read_document(struct text path, int file, const struct stat *status)
+static struct cached_file *read_document(struct text path, int file, const struct stat *status)
 {
     size_t size = (size_t)status->st_size;
-    struct shelved *document = malloc(sizeof *document + size + path.length + 1);
+    struct cached_file *document = malloc(sizeof *document + size + path.length + 1);
     struct stat after;
 
     if (document == NULL)
@@ -134,29 +135,30 @@ static struct shelved *read_document(struct text path, int file, const struct st
     return document;
 }
 
-struct shelved *shelf_put(struct shelf *shelf, int root, struct text path, int file,
-                          const struct stat *status, int64_t now)
+struct cached_file *file_cache_put(struct file_cache *file_cache, int root, struct text path,
+                                   int file, const struct stat *status, int64_t now)
 {
-    struct shelved *document, *before;
-    struct shelved **place = &shelf->places[place_of(path)];
+    struct cached_file *document, *before;
+    struct cached_file **place = &file_cache->places[place_of(path)];
 
-    if (path.length == 0 || path.length >= PATH_SHORT || status->st_size > SHELF_DOCUMENT_LIMIT ||
-        !is_settled(status, now) || !leads_to(root, path, status))
+    if (path.length == 0 || path.length >= PATH_SHORT ||
+        status->st_size > FILE_CACHE_DOCUMENT_LIMIT || !is_settled(status, now) ||
+        !leads_to(root, path, status))
         return NULL;
     document = read_document(path, file, status);
     if (document == NULL)
         return NULL;
     document->taken = now;
-    pthread_mutex_lock(&shelf->lock);
+    pthread_mutex_lock(&file_cache->lock);
     before = *place;
     *place = document;
-    pthread_mutex_unlock(&shelf->lock);
+    pthread_mutex_unlock(&file_cache->lock);
     if (before != NULL)
-        shelf_release(before);
+        file_cache_release(before);
     return document;
 }
 
-void shelf_release(struct shelved *document)
+void file_cache_release(struct cached_file *document)
 {
     if (atomic_fetch_sub(&document->holders, 1) == 1)
         free(document);

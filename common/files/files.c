@@ -52,24 +52,26 @@ static void describe(struct response *response, const struct stat *file)
     buffer_character(&response->etag, '"');
 }
 
-static void answer_shelved(struct response *response, struct text path, struct shelved *document)
+static void answer_shelved(struct response *response, struct text path,
+                           struct cached_file *document)
 {
     response->status = 200;
-    response->type = type_of(path);
+    response->type = mime_type_of(path);
     response->body = (struct body){.kind = BODY_MEMORY,
                                    .length = (uint64_t)document->status.st_size,
                                    .memory = document->data,
-                                   .shelved = document,
+                                   .cached_file = document,
                                    .file = -1};
     describe(response, &document->status);
 }
 
-static void answer_file(const struct site *site, struct response *response, struct text path,
-                        int file, const struct stat *status, struct moment now)
+static void answer_file(const struct service_context *context, struct response *response,
+                        struct text path, int file, const struct stat *status, struct moment now)
 {
-    struct shelved *document =
-        site->shelf != NULL ? shelf_put(site->shelf, site->root, path, file, status, now.seconds)
-                            : NULL;
+    struct cached_file *document =
+        context->file_cache != NULL
+            ? file_cache_put(context->file_cache, context->root, path, file, status, now.seconds)
+            : NULL;
 
     if (document != NULL) {
         close(file);
@@ -77,17 +79,17 @@ static void answer_file(const struct site *site, struct response *response, stru
         return;
     }
     response->status = 200;
-    response->type = type_of(path);
+    response->type = mime_type_of(path);
     response->body =
         (struct body){.kind = BODY_FILE, .length = (uint64_t)status->st_size, .file = file};
     describe(response, status);
 }
 
 /* Opens what stands at the path, if it is a regular file or a directory. */
-static int open_document(const struct site *site, const char *path, size_t length,
+static int open_document(const struct service_context *context, const char *path, size_t length,
                          struct stat *status, struct response *response)
 {
-    int file = beneath_open(site->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int file = open_beneath(context->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
     if (file < 0) {
         refuse_open(response, errno);
@@ -102,8 +104,8 @@ static int open_document(const struct site *site, const char *path, size_t lengt
     return -1;
 }
 
-static void answer_directory(const struct site *site, const struct request *request, char *path,
-                             size_t length, int directory, struct moment now,
+static void answer_directory(const struct service_context *context, const struct request *request,
+                             char *path, size_t length, int directory, struct moment now,
                              struct response *response)
 {
     struct stat status;
@@ -116,18 +118,18 @@ static void answer_directory(const struct site *site, const struct request *requ
         return;
     }
     memcpy(path + length, INDEX, sizeof INDEX);
-    file = open_document(site, path, length + sizeof INDEX - 1, &status, response);
+    file = open_document(context, path, length + sizeof INDEX - 1, &status, response);
     if (file >= 0 && S_ISREG(status.st_mode)) {
-        answer_file(site, response, (struct text){path, length + sizeof INDEX - 1}, file, &status,
-                    now);
+        answer_file(context, response, (struct text){path, length + sizeof INDEX - 1}, file,
+                    &status, now);
     } else if (file >= 0) {
         close(file);
         response_refuse(response, 403, "The index of this directory is no regular file.");
     } else if (response->status != 404) {
         ; /* there is an index, which may not be read */
-    } else if (site->list) {
+    } else if (context->list) {
         path[length] = '\0';
-        listing_answer(site->root, directory, path, response);
+        listing_answer(context->root, directory, path, response);
         directory = -1;
     } else {
         response_refuse(response, 403, "The directory may not be listed.");
@@ -158,35 +160,36 @@ static bool resolve(const struct request *request, char *path, size_t size, size
     return false;
 }
 
-static void answer_path(const struct site *site, const struct request *request, char *path,
-                        size_t size, struct moment now, struct response *response)
+static void answer_path(const struct service_context *context, const struct request *request,
+                        char *path, size_t size, struct moment now, struct response *response)
 {
-    struct shelved *document = NULL;
+    struct cached_file *document = NULL;
     struct stat status;
     size_t length;
     int file;
 
-    fault_of(request->path);
+    crash_injection_check(request->path);
     if (!resolve(request, path, size - sizeof INDEX, &length, response))
         return;
-    if (site->shelf != NULL)
-        document = shelf_take(site->shelf, site->root, (struct text){path, length}, now.seconds);
+    if (context->file_cache != NULL)
+        document = file_cache_take(context->file_cache, context->root, (struct text){path, length},
+                                   now.seconds);
     if (document != NULL) {
         answer_shelved(response, (struct text){path, length}, document);
         return;
     }
-    file = open_document(site, path, length, &status, response);
+    file = open_document(context, path, length, &status, response);
     if (file < 0)
         return;
     if (S_ISDIR(status.st_mode))
-        answer_directory(site, request, path, length, file, now, response);
+        answer_directory(context, request, path, length, file, now, response);
     else
-        answer_file(site, response, (struct text){path, length}, file, &status, now);
+        answer_file(context, response, (struct text){path, length}, file, &status, now);
 }
 
 /* Most paths are short, and their space is then on a page of the stack that is in use already. */
-static void answer_read(const struct site *site, const struct request *request, struct moment now,
-                        struct response *response)
+static void answer_read(const struct service_context *context, const struct request *request,
+                        struct moment now, struct response *response)
 {
     char space[256], *path = space;
     size_t size = sizeof space;
@@ -198,20 +201,20 @@ static void answer_read(const struct site *site, const struct request *request, 
     if (path == NULL)
         response_refuse(response, 503, "The server has no memory for this request.");
     else
-        answer_path(site, request, path, size, now, response);
+        answer_path(context, request, path, size, now, response);
     if (path != space)
         free(path);
 }
 
-static void answer(const struct site *site, const struct request *request, struct moment now,
-                   struct response *response)
+static void answer(const struct service_context *context, const struct request *request,
+                   struct moment now, struct response *response)
 {
     const struct text allowed = TEXT("GET, HEAD, OPTIONS");
 
     switch (request->method) {
     case METHOD_GET:
     case METHOD_HEAD:
-        answer_read(site, request, now, response);
+        answer_read(context, request, now, response);
         break;
     case METHOD_OPTIONS:
         response->status = 204;

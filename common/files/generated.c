@@ -71,7 +71,7 @@ static bool describe_new(struct response *response)
     return true;
 }
 
-static void answer_read(const struct site *site, const struct request *request,
+static void answer_read(const struct service_context *context, const struct request *request,
                         struct response *response)
 {
     struct buffer page = {0};
@@ -90,22 +90,22 @@ static void answer_read(const struct site *site, const struct request *request,
     }
     write_document((size_t)size, &page);
     if (size % 2 == 1)
-        describe_constant(size, site->max_age, response);
+        describe_constant(size, context->max_age, response);
     response->status = 200;
     response->type = TEXT("text/html; charset=utf-8");
     response->body = response_page(&page);
     response->has_validators = true;
 }
 
-static void answer(const struct site *site, const struct request *request, struct moment now,
-                   struct response *response)
+static void answer(const struct service_context *context, const struct request *request,
+                   struct moment now, struct response *response)
 {
     (void)now;
     if (request->method == METHOD_GET || request->method == METHOD_HEAD)
-        answer_read(site, request, response);
+        answer_read(context, request, response);
     else
         response_refuse(response, 501, "Documents can only be read here: by GET and HEAD.");
 }
 
-const struct service service_sized = {
+const struct service service_generated = {
     .name = "sized", .serves = "documents of any size", .answer = answer};

@@ -69,7 +69,7 @@ static bool follow(int root, const char *path, const char *name, struct stat *st
 
     if (snprintf(whole, sizeof whole, "%s%s", path, name) >= (int)sizeof whole)
         return false;
-    file = beneath_open(root, whole, O_PATH);
+    file = open_beneath(root, whole, O_PATH);
     if (file < 0)
         return false;
     found = fstat(file, status) == 0;

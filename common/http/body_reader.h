@@ -5,29 +5,29 @@
 #include "common/http/request.h"
 
 /* Of a body that is thrown away. */
-#define CONTENT_LIMIT (1024 * 1024)
+#define BODY_READER_LIMIT (1024 * 1024)
 /* Of any body. */
-#define CONTENT_LIMIT_ANY (UINT64_C(1) << 56)
+#define BODY_READER_LIMIT_ANY (UINT64_C(1) << 56)
 
-enum content_state {
-    CONTENT_DATA,       /* bytes of a body by Content-Length, or of a chunk */
-    CONTENT_SIZE_FIRST, /* the first digit of a chunk's size */
-    CONTENT_SIZE,
-    CONTENT_EXTENSION,
-    CONTENT_QUOTED, /* a quoted string in a chunk extension */
-    CONTENT_ESCAPED,
-    CONTENT_SIZE_END,
-    CONTENT_DATA_CR,
-    CONTENT_DATA_LF,
-    CONTENT_TRAILER_START, /* of a trailer line */
-    CONTENT_TRAILER_NAME,
-    CONTENT_TRAILER,
-    CONTENT_TRAILER_LF,
-    CONTENT_END_LF,
+enum body_reader_state {
+    BODY_READER_DATA,       /* bytes of a body by Content-Length, or of a chunk */
+    BODY_READER_SIZE_FIRST, /* the first digit of a chunk's size */
+    BODY_READER_SIZE,
+    BODY_READER_EXTENSION,
+    BODY_READER_QUOTED, /* a quoted string in a chunk extension */
+    BODY_READER_ESCAPED,
+    BODY_READER_SIZE_END,
+    BODY_READER_DATA_CR,
+    BODY_READER_DATA_LF,
+    BODY_READER_TRAILER_START, /* of a trailer line */
+    BODY_READER_TRAILER_NAME,
+    BODY_READER_TRAILER,
+    BODY_READER_TRAILER_LF,
+    BODY_READER_END_LF,
 };
 
-struct content {
-    enum content_state state;
+struct body_reader {
+    enum body_reader_state state;
     bool chunked;
     uint64_t remaining; /* of the body or chunk */
     uint64_t total;     /* of all chunks */
@@ -39,19 +39,21 @@ struct content {
     const char *problem;
 };
 
-enum content_progress {
-    CONTENT_PARTIAL,
-    CONTENT_WHOLE,
-    CONTENT_REFUSED, /* `status` and `problem` say why */
+enum body_reader_progress {
+    BODY_READER_PARTIAL,
+    BODY_READER_WHOLE,
+    BODY_READER_REFUSED, /* `status` and `problem` say why */
 };
 
-void content_start(struct content *content, const struct request *request);
+void body_reader_start(struct body_reader *body_reader, const struct request *request);
 /* The same for a body that need not be of a request. */
-void content_begin(struct content *content, enum framing framing, uint64_t length, uint64_t limit);
+void body_reader_begin(struct body_reader *body_reader, enum framing framing, uint64_t length,
+                       uint64_t limit);
 /* Takes what belongs to the body off the head of `bytes`. */
-enum content_progress content_read(struct content *content, struct text *bytes);
+enum body_reader_progress body_reader_read(struct body_reader *body_reader, struct text *bytes);
 /* The same, but goes no further than to the end of the next piece of data, which `*data` is then:
  * nothing once all bytes are taken. */
-enum content_progress content_take(struct content *content, struct text *bytes, struct text *data);
+enum body_reader_progress body_reader_take(struct body_reader *body_reader, struct text *bytes,
+                                           struct text *data);
 
 #endif

@@ -1,7 +1,7 @@
+/* Calendar arithmetic, and the three date formats of HTTP. */
 #include "common/http/date.h"
 
 #include <string.h>
-#include <time.h>
 
 #define DAY 86400
 
@@ -9,15 +9,6 @@ static const char weekdays[7][10] = {"Sunday",   "Monday", "Tuesday", "Wednesday
                                      "Thursday", "Friday", "Saturday"};
 const char date_months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                  "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-
-struct moment date_now(void)
-{
-    struct timespec wall, monotonic;
-
-    clock_gettime(CLOCK_REALTIME, &wall);
-    clock_gettime(CLOCK_MONOTONIC, &monotonic);
-    return (struct moment){wall.tv_sec, monotonic.tv_sec * 1000 + monotonic.tv_nsec / 1000000};
-}
 
 /* The proleptic Gregorian calendar is counted in eras of 400 years that begin on 1 March. */
 #define ERA_DAYS  146097

@@ -1,18 +1,10 @@
-/* Dates as HTTP writes them (RFC 9110, section 5.6.7), and the clocks. */
+/* Dates as HTTP writes and reads them (RFC 9110, section 5.6.7). */
 #ifndef COMMON_HTTP_DATE_H
 #define COMMON_HTTP_DATE_H
 
 #include "common/base/text.h"
 
 #include <stdint.h>
-
-/* One moment by both clocks: seconds since 1970 for dates, milliseconds for deadlines. */
-struct moment {
-    int64_t seconds;
-    int64_t milliseconds;
-};
-
-struct moment date_now(void);
 
 /* Writes "Sun, 06 Nov 1994 08:49:37 GMT". Dates outside the years 1 to 9999 are moved to their
  * edge. */

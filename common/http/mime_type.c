@@ -45,7 +45,7 @@ static struct text ending_of(struct text path)
     return (struct text){0};
 }
 
-struct text type_of(struct text path)
+struct text mime_type_of(struct text path)
 {
     struct text ending = ending_of(path);
 

@@ -5,6 +5,6 @@
 #include "common/base/text.h"
 
 /* "application/octet-stream" if the ending is not known. */
-struct text type_of(struct text path);
+struct text mime_type_of(struct text path);
 
 #endif

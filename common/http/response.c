@@ -62,8 +62,8 @@ static void drop_body(struct response *response)
         close(response->body.file);
     if (response->body.owned != NULL)
         free(response->body.owned);
-    if (response->body.shelved != NULL)
-        shelf_release(response->body.shelved);
+    if (response->body.cached_file != NULL)
+        file_cache_release(response->body.cached_file);
     response->body = (struct body){.file = -1};
 }
 

@@ -2,6 +2,7 @@
 #ifndef COMMON_HTTP_RESPONSE_H
 #define COMMON_HTTP_RESPONSE_H
 
+#include "common/base/clock.h"
 #include "common/files/file_cache.h"
 #include "common/http/conditional.h"
 #include "common/http/date.h"
@@ -20,10 +21,10 @@ struct body {
     enum body_kind kind;
     uint64_t length;
     const char *memory;
-    char *owned;             /* from malloc, and freed with the reply; or NULL */
-    struct shelved *shelved; /* let go of with the reply; or NULL */
-    int file;                /* closed with the reply; or -1 */
-    uint64_t start;          /* of the body in the file */
+    char *owned;                     /* from malloc, and freed with the reply; or NULL */
+    struct cached_file *cached_file; /* let go of with the reply; or NULL */
+    int file;                        /* closed with the reply; or -1 */
+    uint64_t start;                  /* of the body in the file */
 };
 
 /* What is said to those who keep replies. */

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-static enum reply_progress refuse(struct reply *reply, const char *problem)
+static enum response_parser_progress refuse(struct parsed_response *response, const char *problem)
 {
-    reply->problem = problem;
-    return REPLY_REFUSED;
+    response->problem = problem;
+    return RESPONSE_PARSER_REFUSED;
 }
 
-void reply_start(struct reply *reply)
+void response_parser_start(struct parsed_response *response)
 {
-    *reply = (struct reply){0};
+    *response = (struct parsed_response){0};
 }
 
 static bool is_digit(char character)
@@ -32,7 +32,7 @@ static bool is_printable(struct text text)
 }
 
 /* "HTTP/1.1 200 OK"; the reason may be missing, and the blank before it, too. */
-static bool read_status_line(struct reply *reply, struct text line)
+static bool read_status_line(struct parsed_response *response, struct text line)
 {
     const char *data = line.data;
 
@@ -40,13 +40,13 @@ static bool read_status_line(struct reply *reply, struct text line)
         data[8] != ' ' || !is_digit(data[9]) || !is_digit(data[10]) || !is_digit(data[11]) ||
         (line.length > 12 && data[12] != ' '))
         return false;
-    reply->minor = (unsigned)(data[7] - '0');
-    reply->status = (data[9] - '0') * 100 + (data[10] - '0') * 10 + (data[11] - '0');
+    response->minor = (unsigned)(data[7] - '0');
+    response->status = (data[9] - '0') * 100 + (data[10] - '0') * 10 + (data[11] - '0');
     if (line.length > 13)
-        reply->reason = (struct text){data + 13, line.length - 13};
-    if (reply->reason.length > REPLY_REASON_LIMIT || !is_printable(reply->reason))
-        reply->reason = (struct text){0};
-    return reply->status >= 100 && reply->status < 600;
+        response->reason = (struct text){data + 13, line.length - 13};
+    if (response->reason.length > RESPONSE_REASON_LIMIT || !is_printable(response->reason))
+        response->reason = (struct text){0};
+    return response->status >= 100 && response->status < 600;
 }
 
 static const char *read_field(struct text line, struct buffer *fields)
@@ -70,20 +70,20 @@ static const char *read_field(struct text line, struct buffer *fields)
 }
 
 /* Several lengths are one if they are equal. */
-static bool read_length(struct reply *reply)
+static bool read_length(struct parsed_response *response)
 {
     struct text value, element;
     uint64_t length;
     size_t from = 0;
 
-    while (fields_find(reply->fields, TEXT("Content-Length"), &from, &value)) {
+    while (fields_find(response->fields, TEXT("Content-Length"), &from, &value)) {
         size_t count = 0;
         for (; text_next(&value, &element); count++) {
             if (!text_number(element, &length) ||
-                (reply->has_length && length != reply->content_length))
+                (response->has_length && length != response->content_length))
                 return false;
-            reply->has_length = true;
-            reply->content_length = length;
+            response->has_length = true;
+            response->content_length = length;
         }
         if (count == 0)
             return false;
@@ -111,35 +111,35 @@ static bool names_too_many(struct text fields, struct text list)
     for (; fields_find(fields, list, &from, &value); names++)
         for (size_t i = 0; i < value.length; i++)
             names += value.data[i] == ',';
-    return names > REPLY_FIELD_LIMIT;
+    return names > RESPONSE_FIELD_LIMIT;
 }
 
-static const char *settle_framing(struct reply *reply, enum method method)
+static const char *settle_framing(struct parsed_response *response, enum method method)
 {
-    bool coded = fields_has(reply->fields, TEXT("Transfer-Encoding"));
+    bool coded = fields_has(response->fields, TEXT("Transfer-Encoding"));
 
-    if (!read_length(reply))
+    if (!read_length(response))
         return "The origin's reply has no single, numeric Content-Length.";
-    if (coded && (reply->has_length || reply->minor == 0))
+    if (coded && (response->has_length || response->minor == 0))
         return "The origin's reply says in two ways how long it is.";
-    if (coded && !is_chunked_alone(reply->fields))
+    if (coded && !is_chunked_alone(response->fields))
         return "The origin's reply has a transfer coding that was not asked for.";
-    if (method == METHOD_HEAD || reply->status < 200 || reply->status == 204 ||
-        reply->status == 304)
+    if (method == METHOD_HEAD || response->status < 200 || response->status == 204 ||
+        response->status == 304)
         return NULL; /* never a body */
-    if (reply->content_length > CONTENT_LIMIT_ANY)
+    if (response->content_length > BODY_READER_LIMIT_ANY)
         return "The origin's reply is longer than any body can be.";
     if (coded)
-        reply->framing = FRAMING_CHUNKED;
-    else if (reply->has_length)
-        reply->framing = reply->content_length > 0 ? FRAMING_LENGTH : FRAMING_NONE;
+        response->framing = FRAMING_CHUNKED;
+    else if (response->has_length)
+        response->framing = response->content_length > 0 ? FRAMING_LENGTH : FRAMING_NONE;
     else
-        reply->until_close = true;
+        response->until_close = true;
     return NULL;
 }
 
-static enum reply_progress read_head(struct reply *reply, enum method method, struct text head,
-                                     struct buffer *fields)
+static enum response_parser_progress read_head(struct parsed_response *response, enum method method,
+                                               struct text head, struct buffer *fields)
 {
     const char *problem = NULL;
     size_t count = 0, reason;
@@ -147,58 +147,59 @@ static enum reply_progress read_head(struct reply *reply, enum method method, st
 
     fields->length = 0;
     fields->overflow = false;
-    if (!text_line(&head, &line) || !read_status_line(reply, line))
-        return refuse(reply, "The origin does not answer in HTTP/1.");
-    buffer_add(fields, reply->reason);
+    if (!text_line(&head, &line) || !read_status_line(response, line))
+        return refuse(response, "The origin does not answer in HTTP/1.");
+    buffer_add(fields, response->reason);
     reason = fields->length;
-    reply->reason = (struct text){fields->data, reason};
+    response->reason = (struct text){fields->data, reason};
     while (problem == NULL && text_line(&head, &line) && line.length > 0) {
         problem = read_field(line, fields);
-        if (++count > REPLY_FIELD_LIMIT)
+        if (++count > RESPONSE_FIELD_LIMIT)
             problem = "The origin's reply has more than 200 header fields.";
     }
     if (problem != NULL)
-        return refuse(reply, problem);
-    reply->fields = (struct text){fields->data + reason, fields->length - reason};
-    if (names_too_many(reply->fields, TEXT("Connection")) ||
-        names_too_many(reply->fields, TEXT("Vary")) ||
-        names_too_many(reply->fields, TEXT("Cache-Control")))
-        return refuse(reply, "The origin's reply names more than 200 fields.");
-    problem = settle_framing(reply, method);
-    return problem != NULL ? refuse(reply, problem) : REPLY_WHOLE;
+        return refuse(response, problem);
+    response->fields = (struct text){fields->data + reason, fields->length - reason};
+    if (names_too_many(response->fields, TEXT("Connection")) ||
+        names_too_many(response->fields, TEXT("Vary")) ||
+        names_too_many(response->fields, TEXT("Cache-Control")))
+        return refuse(response, "The origin's reply names more than 200 fields.");
+    problem = settle_framing(response, method);
+    return problem != NULL ? refuse(response, problem) : RESPONSE_PARSER_WHOLE;
 }
 
 /* Looks for the empty line that ends a head. A line may end without a carriage return: it is passed
  * on with one. */
-static enum reply_progress scan(struct reply *reply, struct text bytes)
+static enum response_parser_progress scan(struct parsed_response *response, struct text bytes)
 {
-    for (; reply->scanned < bytes.length; reply->scanned++) {
-        size_t i = reply->scanned;
-        bool after_return = i > reply->line_start && bytes.data[i - 1] == '\r';
+    for (; response->scanned < bytes.length; response->scanned++) {
+        size_t i = response->scanned;
+        bool after_return = i > response->line_start && bytes.data[i - 1] == '\r';
 
         if (bytes.data[i] == '\0' || (after_return && bytes.data[i] != '\n'))
-            return refuse(reply, "The head of the origin's reply has a control character.");
+            return refuse(response, "The head of the origin's reply has a control character.");
         if (bytes.data[i] != '\n')
             continue;
-        if (i == reply->line_start + (after_return ? 1 : 0))
-            return REPLY_WHOLE;
-        reply->line_start = i + 1;
+        if (i == response->line_start + (after_return ? 1 : 0))
+            return RESPONSE_PARSER_WHOLE;
+        response->line_start = i + 1;
     }
-    return REPLY_PARTIAL;
+    return RESPONSE_PARSER_PARTIAL;
 }
 
-enum reply_progress reply_read(struct reply *reply, enum method method, struct text bytes,
-                               struct buffer *fields, size_t *taken)
+enum response_parser_progress response_parser_read(struct parsed_response *response,
+                                                   enum method method, struct text bytes,
+                                                   struct buffer *fields, size_t *taken)
 {
     struct text known = {bytes.data,
-                         bytes.length < REPLY_HEAD_LIMIT ? bytes.length : REPLY_HEAD_LIMIT};
-    enum reply_progress progress = scan(reply, known);
+                         bytes.length < RESPONSE_HEAD_LIMIT ? bytes.length : RESPONSE_HEAD_LIMIT};
+    enum response_parser_progress progress = scan(response, known);
 
-    if (progress == REPLY_WHOLE) {
-        *taken = reply->scanned + 1;
-        return read_head(reply, method, (struct text){bytes.data, *taken}, fields);
+    if (progress == RESPONSE_PARSER_WHOLE) {
+        *taken = response->scanned + 1;
+        return read_head(response, method, (struct text){bytes.data, *taken}, fields);
     }
-    if (progress == REPLY_PARTIAL && known.length == REPLY_HEAD_LIMIT)
-        return refuse(reply, "The head of the origin's reply is longer than 32 KiB.");
+    if (progress == RESPONSE_PARSER_PARTIAL && known.length == RESPONSE_HEAD_LIMIT)
+        return refuse(response, "The head of the origin's reply is longer than 32 KiB.");
     return progress;
 }

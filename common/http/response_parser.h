@@ -5,11 +5,11 @@
 
 #include "common/http/request.h"
 
-#define REPLY_HEAD_LIMIT   32768
-#define REPLY_FIELD_LIMIT  200
-#define REPLY_REASON_LIMIT 256
+#define RESPONSE_HEAD_LIMIT   32768
+#define RESPONSE_FIELD_LIMIT  200
+#define RESPONSE_REASON_LIMIT 256
 
-struct reply {
+struct parsed_response {
     size_t scanned;    /* bytes that hold no end of the head */
     size_t line_start; /* of the line that `scanned` is in */
 
@@ -25,18 +25,19 @@ struct reply {
     const char *problem; /* why it is refused */
 };
 
-enum reply_progress {
-    REPLY_PARTIAL,
-    REPLY_WHOLE,
-    REPLY_REFUSED,
+enum response_parser_progress {
+    RESPONSE_PARSER_PARTIAL,
+    RESPONSE_PARSER_WHOLE,
+    RESPONSE_PARSER_REFUSED,
 };
 
 /* Makes ready for the next reply. */
-void reply_start(struct reply *reply);
+void response_parser_start(struct parsed_response *response);
 
 /* Looks at all bytes received of a reply to the method so far. Once the head is whole, `*taken` is
  * its length, and `fields` holds its fields, with the reason before them. */
-enum reply_progress reply_read(struct reply *reply, enum method method, struct text bytes,
-                               struct buffer *fields, size_t *taken);
+enum response_parser_progress response_parser_read(struct parsed_response *response,
+                                                   enum method method, struct text bytes,
+                                                   struct buffer *fields, size_t *taken);
 
 #endif

@@ -13,7 +13,7 @@ static bool read_port(struct text digits, uint16_t *port)
     return true;
 }
 
-bool destination_split(struct text authority, uint16_t port, struct text *host, uint16_t *found)
+bool address_split(struct text authority, uint16_t port, struct text *host, uint16_t *found)
 {
     struct text rest = authority;
     size_t end;
@@ -70,9 +70,9 @@ static bool read_address(struct text text, uint16_t port, union address *address
     return true;
 }
 
-static void add(struct destination *destination, struct text text, uint16_t port)
+static void add(struct address_list *destination, struct text text, uint16_t port)
 {
-    if (destination->count < DESTINATION_LIMIT &&
+    if (destination->count < ADDRESS_LIST_LIMIT &&
         read_address(text, port, &destination->addresses[destination->count]))
         destination->count++;
 }
@@ -115,8 +115,8 @@ static bool is_localhost(struct text host)
                       ending));
 }
 
-bool destination_find(struct destination *destination, struct text hosts, struct text host,
-                      uint16_t port)
+bool address_find(struct address_list *destination, struct text hosts, struct text host,
+                  uint16_t port)
 {
     struct text line, address;
 
@@ -137,35 +137,35 @@ bool destination_find(struct destination *destination, struct text hosts, struct
     return destination->count > 0;
 }
 
-bool destination_is_loopback(const union address *address)
+bool address_is_loopback(const union address *address)
 {
     if (address->any.sa_family == AF_INET)
         return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
     return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
 }
 
-bool destination_is_any(const union address *address)
+bool address_is_any(const union address *address)
 {
     if (address->any.sa_family == AF_INET)
         return address->v4.sin_addr.s_addr == INADDR_ANY;
     return IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr);
 }
 
-uint16_t destination_port(const union address *address)
+uint16_t address_port(const union address *address)
 {
     return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
 }
 
-bool destination_same(const union address *a, const union address *b)
+bool address_same(const union address *a, const union address *b)
 {
-    if (a->any.sa_family != b->any.sa_family || destination_port(a) != destination_port(b))
+    if (a->any.sa_family != b->any.sa_family || address_port(a) != address_port(b))
         return false;
     if (a->any.sa_family == AF_INET)
         return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
     return IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
 }
 
-socklen_t destination_size(const union address *address)
+socklen_t address_size(const union address *address)
 {
     return address->any.sa_family == AF_INET ? sizeof address->v4 : sizeof address->v6;
 }

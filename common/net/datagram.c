@@ -133,7 +133,7 @@ static bool begins_as_request(struct text bytes)
 bool datagram_is_whole(struct text bytes)
 {
     struct request request;
-    struct content content;
+    struct body_reader body_reader;
     size_t head;
 
     request_start(&request);
@@ -149,16 +149,15 @@ bool datagram_is_whole(struct text bytes)
     bytes.length -= head;
     if (request.framing == FRAMING_NONE)
         return bytes.length == 0;
-    content_start(&content, &request);
-    return content_read(&content, &bytes) == CONTENT_WHOLE && bytes.length == 0;
+    body_reader_start(&body_reader, &request);
+    return body_reader_read(&body_reader, &bytes) == BODY_READER_WHOLE && bytes.length == 0;
 }
 
 size_t datagram_room(const union address *peer, size_t request)
 {
     size_t room = DATAGRAM_AMPLIFICATION * request;
 
-    return destination_is_loopback(peer) || room > DATAGRAM_REPLY_LIMIT ? DATAGRAM_REPLY_LIMIT
-                                                                        : room;
+    return address_is_loopback(peer) || room > DATAGRAM_REPLY_LIMIT ? DATAGRAM_REPLY_LIMIT : room;
 }
 
 /* Another thread's or process's stack has no page yet where a parcel would lie: so it is read in
@@ -187,46 +186,46 @@ struct datagram *datagram_take(int descriptor)
 void datagram_free(struct datagram *datagram)
 {
     if (datagram != NULL)
-        free(datagram->reply.data);
+        free(datagram->response.data);
     free(datagram);
 }
 
 /* ---- the reply ---- */
 
-static bool grow(struct buffer *reply, size_t wanted)
+static bool grow(struct buffer *response, size_t wanted)
 {
-    size_t capacity = reply->capacity > 0 ? reply->capacity : REPLY_FIRST;
+    size_t capacity = response->capacity > 0 ? response->capacity : REPLY_FIRST;
     char *larger;
 
-    if (wanted <= reply->capacity)
+    if (wanted <= response->capacity)
         return true;
     while (capacity < wanted)
         capacity *= 2;
-    larger = realloc(reply->data, capacity);
+    larger = realloc(response->data, capacity);
     if (larger == NULL)
         return false;
-    reply->data = larger;
-    reply->capacity = capacity;
+    response->data = larger;
+    response->capacity = capacity;
     return true;
 }
 
 bool datagram_add(struct datagram *datagram, struct text data)
 {
-    struct buffer *reply = &datagram->reply;
+    struct buffer *response = &datagram->response;
 
-    datagram->overflowed |= data.length > datagram->room - reply->length;
-    if (datagram->overflowed || !grow(reply, reply->length + data.length))
+    datagram->overflowed |= data.length > datagram->room - response->length;
+    if (datagram->overflowed || !grow(response, response->length + data.length))
         return false;
-    memcpy(reply->data + reply->length, data.data, data.length);
-    reply->length += data.length;
+    memcpy(response->data + response->length, data.data, data.length);
+    response->length += data.length;
     return true;
 }
 
 size_t datagram_forget(struct datagram *datagram)
 {
-    size_t length = datagram->reply.length;
+    size_t length = datagram->response.length;
 
-    datagram->reply.length = 0;
+    datagram->response.length = 0;
     datagram->overflowed = false;
     return length;
 }
@@ -253,11 +252,11 @@ static void set_local(const struct envelope *envelope, union control *control,
 void datagram_send(struct datagram *datagram)
 {
     struct envelope *envelope = &datagram->envelope;
-    struct iovec data = {.iov_base = datagram->reply.data, .iov_len = datagram->reply.length};
+    struct iovec data = {.iov_base = datagram->response.data, .iov_len = datagram->response.length};
     union control control;
     struct msghdr message = {
         .msg_name = &envelope->peer,
-        .msg_namelen = destination_size(&envelope->peer),
+        .msg_namelen = address_size(&envelope->peer),
         .msg_iov = &data,
         .msg_iovlen = 1,
     };

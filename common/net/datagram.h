@@ -35,7 +35,7 @@ struct datagram {
     size_t room;     /* for the reply */
     bool overflowed; /* there was more of it */
     bool sent;       /* nothing will go any more */
-    struct buffer reply;
+    struct buffer response;
     char request[];
 };
 

@@ -14,7 +14,7 @@
 /* Files that take longer than this to read are on a disk that does not answer. */
 #define PATIENCE_SECONDS 2
 
-void keeper_look(const char *path, struct kept *file)
+void key_reader_look(const char *path, struct kept *file)
 {
     /* To open a named pipe would wait for somebody who writes into it; to read need not. */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -58,7 +58,7 @@ static bool send_file(int socket, const char *path, struct kept *file)
 {
     bool sent;
 
-    keeper_look(path, file);
+    key_reader_look(path, file);
     sent = send_all(socket, file, offsetof(struct kept, data) + file->length);
     explicit_bzero(file, sizeof *file);
     return sent;
@@ -112,12 +112,12 @@ static bool start(const int sockets[2], const char *const paths[KEEPER_FILES])
     _exit(child < 0);
 }
 
-bool keeper_open(struct keeper *keeper, const char *const paths[KEEPER_FILES])
+bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEEPER_FILES])
 {
     const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
     int sockets[2];
 
-    keeper->socket = -1;
+    key_reader->socket = -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
         return false;
     if (setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
@@ -127,7 +127,7 @@ bool keeper_open(struct keeper *keeper, const char *const paths[KEEPER_FILES])
         return false;
     }
     close(sockets[1]);
-    keeper->socket = sockets[0];
+    key_reader->socket = sockets[0];
     return true;
 }
 
@@ -151,21 +151,21 @@ static bool receive_file(int socket, struct kept *file)
            file->length <= sizeof file->data && receive_all(socket, file->data, file->length);
 }
 
-bool keeper_ask(struct keeper *keeper, struct kept files[KEEPER_FILES])
+bool key_reader_ask(struct key_reader *key_reader, struct kept files[KEEPER_FILES])
 {
-    bool good = keeper->socket >= 0 && send(keeper->socket, "?", 1, MSG_NOSIGNAL) == 1;
+    bool good = key_reader->socket >= 0 && send(key_reader->socket, "?", 1, MSG_NOSIGNAL) == 1;
 
     for (int i = 0; i < KEEPER_FILES && good; i++)
-        good = receive_file(keeper->socket, &files[i]);
-    if (good || keeper->socket < 0)
+        good = receive_file(key_reader->socket, &files[i]);
+    if (good || key_reader->socket < 0)
         return good;
-    keeper_close(keeper); /* an answer that comes late must not be taken for the next one */
+    key_reader_close(key_reader); /* an answer that comes late must not be taken for the next one */
     return false;
 }
 
-void keeper_close(struct keeper *keeper)
+void key_reader_close(struct key_reader *key_reader)
 {
-    if (keeper->socket >= 0)
-        close(keeper->socket);
-    keeper->socket = -1;
+    if (key_reader->socket >= 0)
+        close(key_reader->socket);
+    key_reader->socket = -1;
 }

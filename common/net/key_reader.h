@@ -16,20 +16,20 @@ struct kept {
     char data[KEEPER_FILE_LIMIT];
 };
 
-struct keeper {
+struct key_reader {
     int socket; /* -1: there is none any more */
 };
 
 /* Reads the file into memory that is overwritten. */
-void keeper_look(const char *path, struct kept *file);
+void key_reader_look(const char *path, struct kept *file);
 
 /* Starts the process. False, with errno set, if it cannot be made. It ends with the last process
  * that holds the keeper. */
-bool keeper_open(struct keeper *keeper, const char *const paths[KEEPER_FILES]);
+bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEEPER_FILES]);
 
 /* Has it read the files. False if it does not answer: then it never will again. */
-bool keeper_ask(struct keeper *keeper, struct kept files[KEEPER_FILES]);
+bool key_reader_ask(struct key_reader *key_reader, struct kept files[KEEPER_FILES]);
 
-void keeper_close(struct keeper *keeper);
+void key_reader_close(struct key_reader *key_reader);
 
 #endif

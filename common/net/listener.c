@@ -66,7 +66,7 @@ static uint16_t bound_port(int socket)
     socklen_t length = sizeof address;
 
     getsockname(socket, &address.any, &length);
-    return destination_port(&address);
+    return address_port(&address);
 }
 
 /* Whether several listeners of ours have the port. The first one says so only when it has got the
@@ -121,11 +121,11 @@ static int receive_at(const union address *address, enum sharing sharing)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     if ((!old && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
-        (destination_is_any(address) &&
+        (address_is_any(address) &&
          (old ? setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on)
               : setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on)) < 0) ||
         (sharing == SHARING_TWIN && !share_port(fd)) ||
-        bind(fd, &address->any, destination_size(address)) < 0 ||
+        bind(fd, &address->any, address_size(address)) < 0 ||
         (sharing == SHARING_FIRST && !share_port(fd))) {
         int error = errno;
         close(fd);

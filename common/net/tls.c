@@ -2,6 +2,7 @@
 #define OPENSSL_API_COMPAT 10101
 
 #include "common/net/tls.h"
+#include "common/base/clock.h"
 
 #include "common/http/date.h"
 #include "common/net/key_reader.h"
@@ -41,7 +42,7 @@ struct shared {
 
 struct tls {
     struct shared *shared;
-    struct keeper keeper;
+    struct key_reader key_reader;
     const char *names[KEEPER_FILES];
     BIO_METHOD *wire;
     EVP_CIPHER *cipher;    /* of tickets */
@@ -186,7 +187,7 @@ static SSL_CTX *make_tried_context(struct tls *tls, const struct kept *files)
 {
     SSL_CTX *context = make_context(tls, files);
 
-    if (context == NULL || rehearsal_run(context))
+    if (context == NULL || tls_warmup_run(context))
         return context;
     warnx("the certificate '%s' serves nobody: %s", tls->names[CERTIFICATE], reason());
     SSL_CTX_free(context);
@@ -261,7 +262,7 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
 {
     struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(session));
     struct tickets *tickets = &tls->shared->tickets;
-    int64_t now = date_now().milliseconds / 1000;
+    int64_t now = clock_now().milliseconds / 1000;
     enum ticket_age age = TICKET_FRESH;
     struct ticket_key key;
     bool good;
@@ -346,7 +347,7 @@ static bool open_all(struct tls *tls)
         warnx("cannot make TLS ready: %s", reason());
         return false;
     }
-    if (keeper_open(&tls->keeper, tls->names))
+    if (key_reader_open(&tls->key_reader, tls->names))
         return true;
     warn("cannot make a process that reads the certificate again");
     return false;
@@ -384,7 +385,7 @@ static bool read_first(struct tls *tls)
         return false;
     }
     for (int i = 0; i < KEEPER_FILES; i++)
-        keeper_look(tls->names[i], &files[i]);
+        key_reader_look(tls->names[i], &files[i]);
     if (have_all(files, tls->names))
         tls->context = make_tried_context(tls, files);
     forget(files);
@@ -400,7 +401,7 @@ struct tls *tls_open(const char *certificate, const char *key)
         return NULL;
     }
     *tls = (struct tls){.names = {[CERTIFICATE] = certificate, [KEY] = key},
-                        .keeper = {.socket = -1},
+                        .key_reader = {.socket = -1},
                         .mutex = PTHREAD_MUTEX_INITIALIZER};
     if (open_all(tls) && read_first(tls))
         return tls;
@@ -413,7 +414,7 @@ void tls_close(struct tls *tls)
     SSL_CTX_free(tls->context);
     EVP_CIPHER_free(tls->cipher);
     BIO_meth_free(tls->wire);
-    keeper_close(&tls->keeper);
+    key_reader_close(&tls->key_reader);
     if (tls->shared != NULL) {
         OPENSSL_cleanse(&tls->shared->tickets, sizeof tls->shared->tickets);
         munmap(tls->shared, sizeof *tls->shared);
@@ -442,7 +443,7 @@ void tls_renew(struct tls *tls)
     struct kept *files = malloc(KEEPER_FILES * sizeof *files);
     SSL_CTX *context = NULL;
 
-    if (files == NULL || !keeper_ask(&tls->keeper, files))
+    if (files == NULL || !key_reader_ask(&tls->key_reader, files))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
     else if (have_all(files, tls->names))
         context = make_tried_context(tls, files);

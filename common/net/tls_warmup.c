@@ -82,7 +82,7 @@ static bool play(SSL_CTX *context, SSL_CTX *clients, const struct scene *scene)
     return good;
 }
 
-bool rehearsal_run(struct ssl_ctx_st *context)
+bool tls_warmup_run(struct ssl_ctx_st *context)
 {
     static const unsigned char protocol[] = "\x08http/1.1";
     SSL_CTX *clients = SSL_CTX_new(TLS_client_method());

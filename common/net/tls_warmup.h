@@ -9,6 +9,6 @@ struct ssl_ctx_st;
 
 /* Has a server of this context serve clients of both versions of TLS, with new sessions and old
  * ones. False if that fails: the errors of OpenSSL say why. */
-bool rehearsal_run(struct ssl_ctx_st *context);
+bool tls_warmup_run(struct ssl_ctx_st *context);
 
 #endif

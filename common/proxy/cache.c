@@ -609,7 +609,7 @@ static char *select_fields(struct text list, struct text request_fields, struct 
 
     if (buffer.data == NULL)
         return NULL;
-    policy_select(list, request_fields, &buffer);
+    freshness_select(list, request_fields, &buffer);
     *selected = (struct text){buffer.data, buffer.length};
     return buffer.data;
 }

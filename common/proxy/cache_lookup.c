@@ -23,254 +23,256 @@
 /* ---- looking ---- */
 
 /* Asks the origin, as the first one or after all. */
-static enum progress ask(struct errand *errand)
+static enum service_progress ask(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->asked.only_if_cached)
-        return relay_refuse(errand, 504, "The proxy has no stored reply that could be used.");
-    return relay_go_to(passage, STAGE_OPENING);
+    if (proxied->asked.only_if_cached)
+        return relay_refuse(call, 504, "The proxy has no stored reply that could be used.");
+    return relay_go_to(proxied, STAGE_OPENING);
 }
 
 /* Whether what the origin will say could be for others, too. */
-static bool is_shareable(const struct errand *errand)
+static bool is_shareable(const struct service_call *call)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    return passage->writes && !passage->asked.no_cache && !passage->asked.only_if_cached &&
-           storage_is_for_all(errand) &&
-           (passage->validates || !fields_has(errand->request->fields, TEXT("Range")));
+    return proxied->writes && !proxied->asked.no_cache && !proxied->asked.only_if_cached &&
+           storage_is_for_all(call) &&
+           (proxied->validates || !fields_has(call->request->fields, TEXT("Range")));
 }
 
 /* Whether nobody else could use it without asking again. */
-static bool is_futile(const struct errand *errand)
+static bool is_futile(const struct service_call *call)
 {
-    const struct passage *passage = errand->work;
-    bool found = passage->entry.space != NULL;
+    const struct proxy_request *proxied = call->work;
+    bool found = proxied->entry.space != NULL;
 
-    return (found && (passage->kept.directives.no_cache || policy_lifetime(&passage->kept) <= 0)) ||
-           cache_passes(passage->cache, passage->name, errand->now.seconds);
+    return (found &&
+            (proxied->kept.directives.no_cache || freshness_lifetime(&proxied->kept) <= 0)) ||
+           cache_passes(proxied->cache, proxied->name, call->now.seconds);
 }
 
 /* Who fetches may die, or the origin be silent: but as long as the fetch gets on it is waited for.
  */
-static bool is_patient(const struct errand *errand)
+static bool is_patient(const struct service_call *call)
 {
-    const struct passage *passage = errand->work;
-    int64_t now = errand->now.milliseconds, since = passage->follow_since, advanced;
+    const struct proxy_request *proxied = call->work;
+    int64_t now = call->now.milliseconds, since = proxied->follow_since, advanced;
 
     if (since == 0)
         return true;
-    advanced = cache_advanced(passage->cache, passage->name, now);
-    return now < (advanced > since ? advanced : since) + passage->proxy->timeout +
+    advanced = cache_advanced(proxied->cache, proxied->name, now);
+    return now < (advanced > since ? advanced : since) + proxied->proxy->timeout +
                      FOLLOW_MILLISECONDS &&
-           now < since + passage->proxy->timeout + FOLLOW_LIMIT;
+           now < since + proxied->proxy->timeout + FOLLOW_LIMIT;
 }
 
-static enum progress wait_for_other(struct errand *errand)
+static enum service_progress wait_for_other(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    int64_t now = errand->now.milliseconds;
+    struct proxy_request *proxied = call->work;
+    int64_t now = call->now.milliseconds;
 
-    if (passage->follow_since == 0) {
-        passage->follow_since = now;
-        passage->follow_wait = FIRST_WAIT;
-    } else if (passage->follow_wait < MOST_WAIT) {
-        passage->follow_wait *= 2;
+    if (proxied->follow_since == 0) {
+        proxied->follow_since = now;
+        proxied->follow_wait = FIRST_WAIT;
+    } else if (proxied->follow_wait < MOST_WAIT) {
+        proxied->follow_wait *= 2;
     }
-    passage->followed = true;
-    storage_drop_entry(passage);
-    errand->descriptor = -1;
-    errand->deadline = now + passage->follow_wait;
-    return ERRAND_WAITS;
+    proxied->followed = true;
+    storage_drop_entry(proxied);
+    call->descriptor = -1;
+    call->deadline = now + proxied->follow_wait;
+    return SERVICE_WAITS;
 }
 
 /* Whether there is no use in looking at the store yet. */
-static bool is_too_early(const struct errand *errand)
+static bool is_too_early(const struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    return passage->followed && passage->lock < 0 &&
-           cache_moves(passage->cache, passage->name) == passage->moves &&
-           ++passage->follow_looks % LOOKS != 0 && is_patient(errand);
+    return proxied->followed && proxied->lock < 0 &&
+           cache_moves(proxied->cache, proxied->name) == proxied->moves &&
+           ++proxied->follow_looks % LOOKS != 0 && is_patient(call);
 }
 
 /* Earlier replies go first: their client may be slow, and is not to hold what others wait for. */
-static enum progress let_earlier_go(struct passage *passage)
+static enum service_progress let_earlier_go(struct proxy_request *proxied)
 {
-    storage_drop_entry(passage);
-    return ERRAND_BEHIND;
+    storage_drop_entry(proxied);
+    return SERVICE_BEHIND;
 }
 
 /* Whether the origin was waited for in vain, in the time that this one has waited. */
-static bool was_in_vain(const struct errand *errand)
+static bool was_in_vain(const struct service_call *call)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    return passage->followed && passage->lock < 0 &&
-           cache_timed_out(passage->cache, passage->name, passage->follow_since,
-                           errand->now.milliseconds);
+    return proxied->followed && proxied->lock < 0 &&
+           cache_timed_out(proxied->cache, proxied->name, proxied->follow_since,
+                           call->now.milliseconds);
 }
 
 /* One asks, and all others wait for what it gets. If it waits in vain, so have they: one after the
  * other they would wait for ever. */
-static enum progress ask_alone(struct errand *errand)
+static enum service_progress ask_alone(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (was_in_vain(errand))
-        return relay_fail(errand, 504, "The origin did not answer in time.");
-    if (passage->lock < 0 && is_shareable(errand) && !is_futile(errand) && is_patient(errand)) {
-        if (errand->behind)
-            return let_earlier_go(passage);
-        passage->moves = cache_moves(passage->cache, passage->name);
-        if (storage_lock(passage)) {
-            storage_drop_entry(passage); /* and look again: it may have come just now */
-            return ERRAND_GOES_ON;
+    if (was_in_vain(call))
+        return relay_fail(call, 504, "The origin did not answer in time.");
+    if (proxied->lock < 0 && is_shareable(call) && !is_futile(call) && is_patient(call)) {
+        if (call->behind)
+            return let_earlier_go(proxied);
+        proxied->moves = cache_moves(proxied->cache, proxied->name);
+        if (storage_lock(proxied)) {
+            storage_drop_entry(proxied); /* and look again: it may have come just now */
+            return SERVICE_GOES_ON;
         }
-        if (passage->lock == CACHE_LOCKED)
-            return wait_for_other(errand);
+        if (proxied->lock == CACHE_LOCKED)
+            return wait_for_other(call);
     }
-    passage->followed = false;
-    return ask(errand);
+    proxied->followed = false;
+    return ask(call);
 }
 
-static void read_entry(struct passage *passage)
+static void read_entry(struct proxy_request *proxied)
 {
-    const struct cache_record *record = &passage->entry.record;
+    const struct cache_record *record = &proxied->entry.record;
 
-    policy_read(&passage->kept, record->status, record->fields, record->requested,
-                record->received);
+    freshness_read(&proxied->kept, record->status, record->fields, record->requested,
+                   record->received);
 }
 
-static bool may_validate(const struct passage *passage)
+static bool may_validate(const struct proxy_request *proxied)
 {
-    return passage->kept.etag.length > 0 || passage->kept.has_modified;
+    return proxied->kept.etag.length > 0 || proxied->kept.has_modified;
 }
 
 /* Whether the client asks for the whole reply, whatever it has. */
-static bool is_plain(const struct errand *errand)
+static bool is_plain(const struct service_call *call)
 {
     const uint32_t conditions = 1U << FIELD_RANGE | 1U << FIELD_IF_NONE_MATCH |
                                 1U << FIELD_IF_MODIFIED_SINCE | 1U << FIELD_IF_RANGE;
 
-    return errand->request->method == METHOD_GET && !(errand->request->present & conditions);
+    return call->request->method == METHOD_GET && !(call->request->present & conditions);
 }
 
 /* What is stale is served at once, and asked about behind that: by one of those who get it. One who
  * asks for less than the whole is answered after that. */
-static enum progress serve_meanwhile(struct errand *errand)
+static enum service_progress serve_meanwhile(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    bool plain = is_plain(errand);
+    struct proxy_request *proxied = call->work;
+    bool plain = is_plain(call);
 
-    passage->why = "stale";
-    passage->validates = may_validate(passage);
-    if (is_shareable(errand) && (plain || passage->validates)) {
-        if (errand->behind)
-            return let_earlier_go(passage);
-        if (passage->lock >= 0) {
-            passage->meanwhile = !plain;
-            return plain ? relay_go_to(passage, STAGE_SERVING) : ask(errand);
+    proxied->why = "stale";
+    proxied->validates = may_validate(proxied);
+    if (is_shareable(call) && (plain || proxied->validates)) {
+        if (call->behind)
+            return let_earlier_go(proxied);
+        if (proxied->lock >= 0) {
+            proxied->meanwhile = !plain;
+            return plain ? relay_go_to(proxied, STAGE_SERVING) : ask(call);
         }
-        if (storage_lock(passage)) {
-            storage_drop_entry(passage); /* and look again: it may be fresh just now */
-            return ERRAND_GOES_ON;
+        if (storage_lock(proxied)) {
+            storage_drop_entry(proxied); /* and look again: it may be fresh just now */
+            return SERVICE_GOES_ON;
         }
     }
-    passage->validates = false;
-    return serving_answer(errand, passage->entry.record.fields, -1);
+    proxied->validates = false;
+    return serve_cached_answer(call, proxied->entry.record.fields, -1);
 }
 
-static enum progress use_entry(struct errand *errand)
+static enum service_progress use_entry(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    read_entry(passage);
-    switch (policy_judge(&passage->kept, &passage->asked, errand->now.seconds)) {
-    case POLICY_FRESH:
-    case POLICY_STALE:
-        storage_give_way(passage);
-        return serving_answer(errand, passage->entry.record.fields, -1);
-    case POLICY_MEANTIME:
-        return serve_meanwhile(errand);
-    case POLICY_VALIDATE:
+    read_entry(proxied);
+    switch (freshness_judge(&proxied->kept, &proxied->asked, call->now.seconds)) {
+    case FRESHNESS_FRESH:
+    case FRESHNESS_STALE:
+        storage_give_way(proxied);
+        return serve_cached_answer(call, proxied->entry.record.fields, -1);
+    case FRESHNESS_MEANTIME:
+        return serve_meanwhile(call);
+    case FRESHNESS_VALIDATE:
         break;
     }
-    passage->why = policy_is_fresh(&passage->kept, errand->now.seconds) ? "request" : "stale";
-    passage->validates = may_validate(passage);
-    return ask_alone(errand);
+    proxied->why = freshness_is_fresh(&proxied->kept, call->now.seconds) ? "request" : "stale";
+    proxied->validates = may_validate(proxied);
+    return ask_alone(call);
 }
 
-enum progress stored_look(struct errand *errand)
+enum service_progress cache_lookup_find(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
     enum cache_found found;
 
-    if (!passage->reads)
-        return ask(errand);
-    if (is_too_early(errand))
-        return wait_for_other(errand);
-    found = cache_find(passage->cache, passage->uri, errand->request->fields, &passage->entry,
-                       passage->name);
-    if (passage->lock >= 0 && strcmp(passage->name, passage->locked) != 0)
-        storage_give_way(passage); /* it is one of several by now */
-    if (found == CACHE_FOUND && !cache_verify(passage->cache, &passage->entry)) {
-        storage_drop_entry(passage);
+    if (!proxied->reads)
+        return ask(call);
+    if (is_too_early(call))
+        return wait_for_other(call);
+    found = cache_find(proxied->cache, proxied->uri, call->request->fields, &proxied->entry,
+                       proxied->name);
+    if (proxied->lock >= 0 && strcmp(proxied->name, proxied->locked) != 0)
+        storage_give_way(proxied); /* it is one of several by now */
+    if (found == CACHE_FOUND && !cache_verify(proxied->cache, &proxied->entry)) {
+        storage_drop_entry(proxied);
         found = CACHE_NOTHING;
     }
     if (found == CACHE_FOUND)
-        return use_entry(errand);
-    passage->why = found == CACHE_OTHER ? "vary-miss" : "uri-miss";
-    return ask_alone(errand);
+        return use_entry(call);
+    proxied->why = found == CACHE_OTHER ? "vary-miss" : "uri-miss";
+    return ask_alone(call);
 }
 
 /* ---- what the origin says ---- */
 
 /* The origin says that a stored reply is still good: answers with the entry, if that is meant. */
-static enum progress confirm(struct errand *errand)
+static enum service_progress confirm(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct policy_reply reply;
+    struct proxy_request *proxied = call->work;
+    struct cached_response response;
     struct buffer fields;
-    enum progress progress;
+    enum service_progress progress;
 
-    if (!policy_confirms(passage->entry.record.fields, passage->fetch->upstream.reply.fields)) {
-        if (storage_is_for_all(errand))
-            cache_remove(passage->cache, passage->uri);
-        storage_drop_entry(passage);
-        return asking_again(errand);
+    if (!freshness_confirms(proxied->entry.record.fields,
+                            proxied->fetch->upstream.response.fields)) {
+        if (storage_is_for_all(call))
+            cache_remove(proxied->cache, proxied->uri);
+        storage_drop_entry(proxied);
+        return fetch_again(call);
     }
-    if (!keeping_renew(errand, &fields, &reply))
-        return relay_refuse(errand, 503, "The proxy has no memory for this request.");
+    if (!cache_store_renew(call, &fields, &response))
+        return relay_refuse(call, 503, "The proxy has no memory for this request.");
     if (fields.length > CACHE_HEAD_LIMIT) { /* what is too long to be stored cannot be told */
         free(fields.data);
-        storage_drop_entry(passage);
-        return asking_again(errand);
+        storage_drop_entry(proxied);
+        return fetch_again(call);
     }
-    if (passage->lock >= 0 && !policy_is_fresh(&reply, errand->now.seconds))
-        cache_pass(passage->cache, passage->locked, errand->now.seconds);
-    storage_give_way(passage);
-    passage->kept = reply;
-    passage->followed = false;
-    progress = serving_answer(errand, (struct text){fields.data, fields.length}, 304);
+    if (proxied->lock >= 0 && !freshness_is_fresh(&response, call->now.seconds))
+        cache_pass(proxied->cache, proxied->locked, call->now.seconds);
+    storage_give_way(proxied);
+    proxied->kept = response;
+    proxied->followed = false;
+    progress = serve_cached_answer(call, (struct text){fields.data, fields.length}, 304);
     free(fields.data);
     return progress;
 }
 
 /* The origin has failed, with that status or with none: whether the entry may be used nevertheless.
  * It is answered with then. */
-static bool bridge(struct errand *errand, int status)
+static bool bridge(struct service_call *call, int status)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->entry.space == NULL ||
-        !(passage->meanwhile ||
-          policy_bridges_error(&passage->kept, &passage->asked, errand->now.seconds)))
+    if (proxied->entry.space == NULL ||
+        !(proxied->meanwhile ||
+          freshness_bridges_error(&proxied->kept, &proxied->asked, call->now.seconds)))
         return false;
-    storage_give_way(passage);
-    passage->followed = false;
-    return serving_answer(errand, passage->entry.record.fields, status) == ERRAND_ANSWERED;
+    storage_give_way(proxied);
+    proxied->followed = false;
+    return serve_cached_answer(call, proxied->entry.record.fields, status) == SERVICE_ANSWERED;
 }
 
 /* Whether a 304 can be about what the client has. Other methods are nothing to the store. */
@@ -282,27 +284,27 @@ static bool may_be_confirmed(const struct request *request)
            request->present & conditions;
 }
 
-enum progress stored_judge(struct errand *errand)
+enum service_progress cache_lookup_judge(struct service_call *call)
 {
-    const struct passage *passage = errand->work;
-    int status = passage->fetch->upstream.reply.status;
+    const struct proxy_request *proxied = call->work;
+    int status = proxied->fetch->upstream.response.status;
 
-    if (passage->validates && status == 304)
-        return confirm(errand);
-    if (status == 304 && !may_be_confirmed(errand->request))
-        return relay_fail(errand, 502, "The origin confirms what it was not asked about.");
-    if (policy_is_error(status) && bridge(errand, status))
-        return ERRAND_ANSWERED;
-    return delivering_begin(errand);
+    if (proxied->validates && status == 304)
+        return confirm(call);
+    if (status == 304 && !may_be_confirmed(call->request))
+        return relay_fail(call, 502, "The origin confirms what it was not asked about.");
+    if (freshness_is_error(status) && bridge(call, status))
+        return SERVICE_ANSWERED;
+    return send_response_begin(call);
 }
 
-enum progress stored_fail(struct errand *errand)
+enum service_progress cache_lookup_fail(struct service_call *call)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    if (passage->lock >= 0 && passage->failure == 504)
-        cache_time_out(passage->cache, passage->locked, errand->now.milliseconds);
-    if (bridge(errand, 0))
-        return ERRAND_ANSWERED;
-    return relay_refuse(errand, passage->failure, passage->problem);
+    if (proxied->lock >= 0 && proxied->failure == 504)
+        cache_time_out(proxied->cache, proxied->locked, call->now.milliseconds);
+    if (bridge(call, 0))
+        return SERVICE_ANSWERED;
+    return relay_refuse(call, proxied->failure, proxied->problem);
 }

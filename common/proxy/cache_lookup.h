@@ -5,10 +5,10 @@
 #include "common/proxy/proxy_request.h"
 
 /* The stages: looking for one; or for one that somebody else is fetching; */
-enum progress stored_look(struct errand *errand);
+enum service_progress cache_lookup_find(struct service_call *call);
 /* judging, once the head of a final reply has come, whether that or a stored one is the answer; */
-enum progress stored_judge(struct errand *errand);
+enum service_progress cache_lookup_judge(struct service_call *call);
 /* and failing: a stored one bridges that, or the client is told. */
-enum progress stored_fail(struct errand *errand);
+enum service_progress cache_lookup_fail(struct service_call *call);
 
 #endif

@@ -6,23 +6,23 @@
 #include <stdlib.h>
 
 /* What the stored reply is with these fields of a newer one. The fields are from malloc. */
-static bool update(struct errand *errand, struct cache_record *record, struct buffer *merged,
-                   struct policy_reply *reply)
+static bool update(struct service_call *call, struct cache_record *record, struct buffer *merged,
+                   struct cached_response *response)
 {
-    struct passage *passage = errand->work;
-    const struct reply *head = &passage->fetch->upstream.reply;
-    size_t room = passage->entry.record.fields.length + head->fields.length;
+    struct proxy_request *proxied = call->work;
+    const struct parsed_response *head = &proxied->fetch->upstream.response;
+    size_t room = proxied->entry.record.fields.length + head->fields.length;
 
     *merged = (struct buffer){.data = malloc(room), .capacity = room};
     if (merged->data == NULL)
         return false;
-    policy_merge(passage->entry.record.fields, head->fields, merged);
-    *record = passage->entry.record;
+    freshness_merge(proxied->entry.record.fields, head->fields, merged);
+    *record = proxied->entry.record;
     record->fields = (struct text){merged->data, merged->length};
-    record->requested = passage->requested;
-    record->received = errand->now.seconds;
-    record->removals = passage->removals;
-    policy_read(reply, record->status, record->fields, record->requested, record->received);
+    record->requested = proxied->requested;
+    record->received = call->now.seconds;
+    record->removals = proxied->removals;
+    freshness_read(response, record->status, record->fields, record->requested, record->received);
     return true;
 }
 
@@ -33,33 +33,34 @@ static bool is_no_news(const struct cache_record *record, const struct cache_rec
 }
 
 /* Stores the entry anew with other fields, if it may still be stored. */
-static void renew(struct errand *errand, struct cache_record *record,
-                  const struct policy_reply *reply)
+static void renew(struct service_call *call, struct cache_record *record,
+                  const struct cached_response *response)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
     size_t room = record->fields.length;
     struct buffer list = {.data = malloc(room), .capacity = room};
 
-    if (list.data == NULL || is_no_news(record, &passage->entry.record)) {
+    if (list.data == NULL || is_no_news(record, &proxied->entry.record)) {
         free(list.data);
         return;
     }
-    policy_vary_list(record->fields, &list);
+    freshness_vary_list(record->fields, &list);
     record->list = (struct text){list.data, list.length};
-    if (policy_may_store(reply, errand->request->fields, record->fields))
-        cache_renew(passage->cache, &passage->entry, record, errand->request->fields);
-    else if (!passage->asked.no_store && storage_is_for_all(errand))
-        cache_remove(passage->cache, passage->uri);
+    if (freshness_may_store(response, call->request->fields, record->fields))
+        cache_renew(proxied->cache, &proxied->entry, record, call->request->fields);
+    else if (!proxied->asked.no_store && storage_is_for_all(call))
+        cache_remove(proxied->cache, proxied->uri);
     free(list.data);
 }
 
-bool keeping_renew(struct errand *errand, struct buffer *fields, struct policy_reply *reply)
+bool cache_store_renew(struct service_call *call, struct buffer *fields,
+                       struct cached_response *response)
 {
     struct cache_record record;
 
-    if (!update(errand, &record, fields, reply))
+    if (!update(call, &record, fields, response))
         return false;
-    renew(errand, &record, reply);
+    renew(call, &record, response);
     return true;
 }
 
@@ -72,7 +73,7 @@ static bool is_safe(enum method method)
 }
 
 /* Of a reference to the same origin, where that has it; of any other one, nothing. */
-static struct text own_path(const struct passage *passage, struct text reference)
+static struct text own_path(const struct proxy_request *proxied, struct text reference)
 {
     const struct text scheme = TEXT("http://");
     size_t skip = scheme.length;
@@ -88,23 +89,23 @@ static struct text own_path(const struct passage *passage, struct text reference
         return (struct text){0};
     reference = (struct text){reference.data + skip, reference.length - skip};
     authority = (struct text){reference.data, text_find(reference, '/')};
-    if (!destination_split(authority, 80, &host, &port) || port != passage->port ||
-        !text_same(host, passage->host))
+    if (!address_split(authority, 80, &host, &port) || port != proxied->port ||
+        !text_same(host, proxied->host))
         return (struct text){0};
     return (struct text){reference.data + authority.length, reference.length - authority.length};
 }
 
 /* Removes what a field of the reply names, if that is of the same origin. */
-static void invalidate_named(struct errand *errand, struct text name)
+static void invalidate_named(struct service_call *call, struct text name)
 {
-    struct passage *passage = errand->work;
-    struct text value, path, uri = passage->uri;
+    struct proxy_request *proxied = call->work;
+    struct text value, path, uri = proxied->uri;
     size_t origin = 7 + text_find((struct text){uri.data + 7, uri.length - 7}, '/');
     struct buffer target;
 
-    if (!fields_single(passage->fetch->upstream.reply.fields, name, &value))
+    if (!fields_single(proxied->fetch->upstream.response.fields, name, &value))
         return;
-    path = own_path(passage, value);
+    path = own_path(proxied, value);
     if (path.length == 0)
         return;
     target =
@@ -113,50 +114,50 @@ static void invalidate_named(struct errand *errand, struct text name)
         return;
     buffer_add(&target, (struct text){uri.data, origin});
     buffer_add(&target, path);
-    cache_remove(passage->cache, (struct text){target.data, target.length});
+    cache_remove(proxied->cache, (struct text){target.data, target.length});
     free(target.data);
 }
 
-static void invalidate(struct errand *errand)
+static void invalidate(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    cache_remove(passage->cache, passage->uri);
-    invalidate_named(errand, TEXT("Location"));
-    invalidate_named(errand, TEXT("Content-Location"));
+    cache_remove(proxied->cache, proxied->uri);
+    invalidate_named(call, TEXT("Location"));
+    invalidate_named(call, TEXT("Content-Location"));
 }
 
 /* Whether a reply of that status can mean that the origin has no such thing any more as is stored:
  * one that blames the request, or the method, says nothing of that. */
-static bool supersedes(const struct errand *errand, int status)
+static bool supersedes(const struct service_call *call, int status)
 {
-    return storage_is_for_all(errand) && !policy_is_for_one(status) &&
+    return storage_is_for_all(call) && !freshness_is_for_one(status) &&
            (status < 400 || status == 404 || status == 410);
 }
 
 /* Whether a reply to HEAD is about the stored reply to GET, as it was. */
-static bool is_same(const struct passage *passage)
+static bool is_same(const struct proxy_request *proxied)
 {
-    const struct cache_record *record = &passage->entry.record;
-    const struct reply *head = &passage->fetch->upstream.reply;
+    const struct cache_record *record = &proxied->entry.record;
+    const struct parsed_response *head = &proxied->fetch->upstream.response;
 
     return head->status == record->status &&
-           policy_same_head(record->fields, record->length, head->fields);
+           freshness_same_head(record->fields, record->length, head->fields);
 }
 
 /* A reply to HEAD says how the stored reply to GET would look now. */
-static void compare_head(struct errand *errand)
+static void compare_head(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    int status = passage->fetch->upstream.reply.status;
-    struct policy_reply reply;
+    struct proxy_request *proxied = call->work;
+    int status = proxied->fetch->upstream.response.status;
+    struct cached_response response;
     struct buffer fields;
 
-    if (!supersedes(errand, status))
+    if (!supersedes(call, status))
         return;
-    if (!is_same(passage)) {
-        cache_remove(passage->cache, passage->uri);
-    } else if (keeping_renew(errand, &fields, &reply)) {
+    if (!is_same(proxied)) {
+        cache_remove(proxied->cache, proxied->uri);
+    } else if (cache_store_renew(call, &fields, &response)) {
         free(fields.data);
     }
 }
@@ -164,118 +165,118 @@ static void compare_head(struct errand *errand)
 /* ---- the reply itself ---- */
 
 /* Begins to store the reply. */
-static bool keep(struct errand *errand)
+static bool keep(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct reply *head = &passage->fetch->upstream.reply;
+    struct proxy_request *proxied = call->work;
+    const struct parsed_response *head = &proxied->fetch->upstream.response;
     size_t room = head->fields.length;
-    struct cache_record record = {.uri = passage->uri,
+    struct cache_record record = {.uri = proxied->uri,
                                   .reason = head->reason,
                                   .status = head->status,
                                   .minor = head->minor,
-                                  .requested = passage->requested,
-                                  .received = errand->now.seconds,
-                                  .removals = passage->removals};
+                                  .requested = proxied->requested,
+                                  .received = call->now.seconds,
+                                  .removals = proxied->removals};
     struct buffer kept = {.data = malloc(2 * room), .capacity = room}, list;
     bool begun;
 
     if (kept.data == NULL)
         return false;
     list = (struct buffer){.data = kept.data + room, .capacity = room};
-    policy_keep(head->fields, &kept);
-    policy_vary_list(head->fields, &list);
+    freshness_keep(head->fields, &kept);
+    freshness_vary_list(head->fields, &list);
     record.fields = (struct text){kept.data, kept.length};
     record.list = (struct text){list.data, list.length};
-    begun = cache_begin(passage->cache, &passage->writer, &record, errand->request->fields);
+    begun = cache_begin(proxied->cache, &proxied->writer, &record, call->request->fields);
     free(kept.data);
     return begun;
 }
 
-static bool may_keep(struct errand *errand)
+static bool may_keep(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct reply *head = &passage->fetch->upstream.reply;
-    struct policy_reply reply;
+    struct proxy_request *proxied = call->work;
+    const struct parsed_response *head = &proxied->fetch->upstream.response;
+    struct cached_response response;
 
-    if (!passage->writes || (head->has_length && head->content_length > passage->cache->limit / 2))
+    if (!proxied->writes || (head->has_length && head->content_length > proxied->cache->limit / 2))
         return false;
-    if (head->status >= 400 && !storage_is_for_all(errand))
+    if (head->status >= 400 && !storage_is_for_all(call))
         return false;
-    policy_read(&reply, head->status, head->fields, passage->requested, errand->now.seconds);
-    passage->stale_again =
-        passage->entry.space != NULL && !policy_is_fresh(&reply, errand->now.seconds);
-    return policy_may_store(&reply, errand->request->fields, head->fields);
+    freshness_read(&response, head->status, head->fields, proxied->requested, call->now.seconds);
+    proxied->stale_again =
+        proxied->entry.space != NULL && !freshness_is_fresh(&response, call->now.seconds);
+    return freshness_may_store(&response, call->request->fields, head->fields);
 }
 
-void keeping_take(struct errand *errand)
+void cache_store_take(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct reply *head = &passage->fetch->upstream.reply;
-    bool found = passage->entry.space != NULL;
+    struct proxy_request *proxied = call->work;
+    const struct parsed_response *head = &proxied->fetch->upstream.response;
+    bool found = proxied->entry.space != NULL;
 
-    if (passage->cache == NULL || passage->uri.data == NULL)
+    if (proxied->cache == NULL || proxied->uri.data == NULL)
         return;
-    if (!is_safe(errand->request->method) && head->status < 400)
-        invalidate(errand);
-    if (errand->request->method == METHOD_HEAD && found)
-        compare_head(errand);
-    passage->storing = may_keep(errand) && keep(errand);
-    if (passage->storing) {
-        struct delivery *delivery = &passage->fetch->delivery;
-        delivery->file = passage->writer.file;
-        delivery->file_start = passage->writer.start;
+    if (!is_safe(call->request->method) && head->status < 400)
+        invalidate(call);
+    if (call->request->method == METHOD_HEAD && found)
+        compare_head(call);
+    proxied->storing = may_keep(call) && keep(call);
+    if (proxied->storing) {
+        struct response_writer *writer = &proxied->fetch->writer;
+        writer->file = proxied->writer.file;
+        writer->file_start = proxied->writer.start;
         return;
     }
-    if (found && passage->writes && supersedes(errand, head->status))
-        cache_remove(passage->cache, passage->uri); /* it is not what the origin has now */
-    if (passage->lock >= 0 && head->status != 304)
-        cache_pass(passage->cache, passage->name, errand->now.seconds);
-    storage_give_way(passage);
+    if (found && proxied->writes && supersedes(call, head->status))
+        cache_remove(proxied->cache, proxied->uri); /* it is not what the origin has now */
+    if (proxied->lock >= 0 && head->status != 304)
+        cache_pass(proxied->cache, proxied->name, call->now.seconds);
+    storage_give_way(proxied);
 }
 
-bool keeping_add(struct errand *errand, struct text data)
+bool cache_store_add(struct service_call *call, struct text data)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (!passage->storing)
+    if (!proxied->storing)
         return false;
-    if (cache_write(passage->cache, &passage->writer, data)) {
-        passage->fetch->delivery.file_end += data.length;
-        if (passage->lock >= 0)
-            cache_advance(passage->cache, passage->locked, errand->now.milliseconds);
+    if (cache_write(proxied->cache, &proxied->writer, data)) {
+        proxied->fetch->writer.file_end += data.length;
+        if (proxied->lock >= 0)
+            cache_advance(proxied->cache, proxied->locked, call->now.milliseconds);
         return true;
     }
     /* The disk is full, or the reply too large: what is in the file goes to the client, and then
      * all else without it. */
-    passage->storing = false;
-    cache_pass(passage->cache, passage->name, errand->now.seconds);
-    storage_give_way(passage);
+    proxied->storing = false;
+    cache_pass(proxied->cache, proxied->name, call->now.seconds);
+    storage_give_way(proxied);
     return false;
 }
 
-void keeping_finish(struct errand *errand, bool whole)
+void cache_store_finish(struct service_call *call, bool whole)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->storing && whole)
-        cache_commit(passage->cache, &passage->writer);
-    passage->storing = false;
-    if (passage->stale_again && passage->lock >= 0)
-        cache_pass(passage->cache, passage->locked, errand->now.seconds);
-    storage_give_way(passage);
+    if (proxied->storing && whole)
+        cache_commit(proxied->cache, &proxied->writer);
+    proxied->storing = false;
+    if (proxied->stale_again && proxied->lock >= 0)
+        cache_pass(proxied->cache, proxied->locked, call->now.seconds);
+    storage_give_way(proxied);
 }
 
-void keeping_describe(const struct errand *errand, struct buffer *lines)
+void cache_store_describe(const struct service_call *call, struct buffer *lines)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    if (passage->cache == NULL)
+    if (proxied->cache == NULL)
         return;
     storage_begin_status(lines);
     buffer_add(lines, TEXT("; fwd="));
-    buffer_string(lines, passage->why);
-    storage_add_parameter(lines, "; fwd-status=", passage->fetch->upstream.reply.status);
-    if (passage->storing)
+    buffer_string(lines, proxied->why);
+    storage_add_parameter(lines, "; fwd-status=", proxied->fetch->upstream.response.status);
+    if (proxied->storing)
         buffer_add(lines, TEXT("; stored"));
     buffer_add(lines, TEXT("\r\n"));
 }

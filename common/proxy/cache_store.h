@@ -6,16 +6,17 @@
 
 /* Makes of the entry what the head of a newer reply says, and stores it so, if it may still be
  * stored. Its fields are from malloc then. False if there is no memory. */
-bool keeping_renew(struct errand *errand, struct buffer *fields, struct policy_reply *reply);
+bool cache_store_renew(struct service_call *call, struct buffer *fields,
+                       struct cached_response *response);
 
 /* The head of a final reply has come: removes what it makes invalid, begins to store it, or gives
  * way to others that wait for it. */
-void keeping_take(struct errand *errand);
+void cache_store_take(struct service_call *call);
 /* A piece of its body has come: whether it is stored now. */
-bool keeping_add(struct errand *errand, struct text data);
+bool cache_store_add(struct service_call *call, struct text data);
 /* It is whole, or will never be. */
-void keeping_finish(struct errand *errand, bool whole);
+void cache_store_finish(struct service_call *call, bool whole);
 /* Writes Cache-Status for a reply from the origin. */
-void keeping_describe(const struct errand *errand, struct buffer *lines);
+void cache_store_describe(const struct service_call *call, struct buffer *lines);
 
 #endif

@@ -10,102 +10,102 @@
 
 /* ---- connecting ---- */
 
-static bool write_request(struct errand *errand)
+static bool write_request(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct fetch *fetch = passage->fetch;
-    struct forward forward = {
-        .request = errand->request,
-        .authority = passage->authority,
-        .via = text_of(passage->proxy->name),
-        .validates = passage->validates,
+    struct proxy_request *proxied = call->work;
+    struct fetch *fetch = proxied->fetch;
+    struct rewrite rewrite = {
+        .request = call->request,
+        .authority = proxied->authority,
+        .via = text_of(proxied->proxy->name),
+        .validates = proxied->validates,
     };
 
-    if (passage->validates) {
-        forward.etag = passage->kept.etag;
-        forward.modified = passage->kept.modified_text;
+    if (proxied->validates) {
+        rewrite.etag = proxied->kept.etag;
+        rewrite.modified = proxied->kept.modified_text;
     }
 
-    storage_note_asking(errand);
+    storage_note_asking(call);
     fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};
     fetch->sent = 0;
-    if (errand->request->method != METHOD_CONNECT)
-        forward_request(&forward, &fetch->lines);
+    if (call->request->method != METHOD_CONNECT)
+        rewrite_request(&rewrite, &fetch->lines);
     return !fetch->lines.overflow;
 }
 
-static enum progress fail_to_connect(struct errand *errand)
+static enum service_progress fail_to_connect(struct service_call *call)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    if (passage->proxy->classroom)
-        return relay_fail(errand, 404, "The origin is not running.");
-    if (passage->late || passage->entry.space != NULL)
-        return relay_fail(errand, 504,
-                          passage->late
+    if (proxied->proxy->classroom)
+        return relay_fail(call, 404, "The origin is not running.");
+    if (proxied->late || proxied->entry.space != NULL)
+        return relay_fail(call, 504,
+                          proxied->late
                               ? "The origin did not accept the connection in time."
                               : "The stored reply is stale, and the origin cannot be asked.");
-    return relay_fail(errand, 502, "The origin does not accept connections.");
+    return relay_fail(call, 502, "The origin does not accept connections.");
 }
 
-enum progress asking_try_next(struct errand *errand)
+enum service_progress fetch_try_next(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct upstream *upstream = &passage->fetch->upstream;
+    struct proxy_request *proxied = call->work;
+    struct upstream *upstream = &proxied->fetch->upstream;
 
-    pair_close(&passage->pair);
-    relay_renew(errand);
-    while (passage->tried < passage->destination.count)
-        if (upstream_connect(upstream, &passage->destination.addresses[passage->tried++]))
-            return relay_go_to(passage, STAGE_CONNECTING);
-    return fail_to_connect(errand);
+    poll_pair_close(&proxied->poll_pair);
+    relay_renew(call);
+    while (proxied->tried < proxied->destination.count)
+        if (upstream_connect(upstream, &proxied->destination.addresses[proxied->tried++]))
+            return relay_go_to(proxied, STAGE_CONNECTING);
+    return fail_to_connect(call);
 }
 
-enum progress asking_open(struct errand *errand)
+enum service_progress fetch_open(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (errand->behind)
-        return ERRAND_BEHIND;
-    if (passage->fetch == NULL && !relay_make_fetch(errand))
-        return relay_refuse(errand, 503, "The proxy has no memory for this request.");
-    if (!write_request(errand))
-        return relay_refuse(errand, 431, "The head of the request is too long to be passed on.");
-    return asking_try_next(errand);
+    if (call->behind)
+        return SERVICE_BEHIND;
+    if (proxied->fetch == NULL && !relay_make_fetch(call))
+        return relay_refuse(call, 503, "The proxy has no memory for this request.");
+    if (!write_request(call))
+        return relay_refuse(call, 431, "The head of the request is too long to be passed on.");
+    return fetch_try_next(call);
 }
 
-enum progress asking_again(struct errand *errand)
+enum service_progress fetch_again(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    passage->tried = 0;
-    pair_close(&passage->pair);
-    upstream_close(&passage->fetch->upstream);
-    upstream_start(&passage->fetch->upstream);
-    return relay_go_to(passage, STAGE_OPENING);
+    proxied->tried = 0;
+    poll_pair_close(&proxied->poll_pair);
+    upstream_close(&proxied->fetch->upstream);
+    upstream_start(&proxied->fetch->upstream);
+    return relay_go_to(proxied, STAGE_OPENING);
 }
 
-enum progress asking_connect(struct errand *errand)
+enum service_progress fetch_connect(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum transfer transfer = upstream_connected(&passage->fetch->upstream);
+    struct proxy_request *proxied = call->work;
+    enum transfer transfer = upstream_connected(&proxied->fetch->upstream);
 
     if (transfer == TRANSFER_WRITE)
-        return relay_wait(errand, 0, PAIR_WRITE);
+        return relay_wait(call, 0, POLL_PAIR_WRITE);
     if (transfer != TRANSFER_DONE)
-        return asking_try_next(errand);
-    relay_renew(errand);
-    if (errand->request->method != METHOD_CONNECT)
-        return relay_go_to(passage, STAGE_SENDING);
-    return tunnel_begin(errand);
+        return fetch_try_next(call);
+    relay_renew(call);
+    if (call->request->method != METHOD_CONNECT)
+        return relay_go_to(proxied, STAGE_SENDING);
+    return tunnel_begin(call);
 }
 
 /* ---- sending ---- */
 
-enum transfer asking_send_lines(struct errand *errand)
+enum transfer fetch_send_lines(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct fetch *fetch = passage->fetch;
+    struct proxy_request *proxied = call->work;
+    struct fetch *fetch = proxied->fetch;
 
     while (fetch->sent < fetch->lines.length) {
         struct text rest = {fetch->lines.data + fetch->sent, fetch->lines.length - fetch->sent};
@@ -114,111 +114,110 @@ enum transfer asking_send_lines(struct errand *errand)
         fetch->sent += before - rest.length;
         if (transfer != TRANSFER_DONE)
             return transfer;
-        relay_renew(errand);
+        relay_renew(call);
     }
     fetch->sent = fetch->lines.length = 0;
     return TRANSFER_DONE;
 }
 
-enum progress asking_send(struct errand *errand)
+enum service_progress fetch_send(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum transfer transfer = asking_send_lines(errand);
+    struct proxy_request *proxied = call->work;
+    enum transfer transfer = fetch_send_lines(call);
 
     if (transfer == TRANSFER_WRITE)
-        return relay_wait(errand, 0, PAIR_WRITE);
-    if (transfer != TRANSFER_DONE || passage->uploaded)
-        return relay_go_to(passage, STAGE_AWAITING);
-    content_begin(&passage->content, errand->request->framing, errand->request->content_length,
-                  passage->proxy->body_limit);
-    passage->upload_until = errand->now.milliseconds + errand->site->request_timeout;
-    return relay_go_to(passage, STAGE_UPLOADING);
+        return relay_wait(call, 0, POLL_PAIR_WRITE);
+    if (transfer != TRANSFER_DONE || proxied->uploaded)
+        return relay_go_to(proxied, STAGE_AWAITING);
+    body_reader_begin(&proxied->body_reader, call->request->framing, call->request->content_length,
+                      proxied->proxy->body_limit);
+    proxied->upload_until = call->now.milliseconds + call->context->request_timeout;
+    return relay_go_to(proxied, STAGE_UPLOADING);
 }
 
 /* ---- the head of the reply ---- */
 
 /* Begins to pass on what an origin says in between. */
-static enum progress pass_interim(struct errand *errand)
+static enum service_progress pass_interim(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct reply *reply = &passage->fetch->upstream.reply;
-    struct delivery *delivery = &passage->fetch->delivery;
+    struct proxy_request *proxied = call->work;
+    const struct parsed_response *response = &proxied->fetch->upstream.response;
+    struct response_writer *writer = &proxied->fetch->writer;
 
-    if (++passage->interims > INTERIM_LIMIT)
-        return relay_fail(errand, 502,
+    if (++proxied->interims > INTERIM_LIMIT)
+        return relay_fail(call, 502,
                           "The origin does not come to an end with what it says before.");
-    if (reply->status == 101)
-        return relay_fail(errand, 502,
-                          "The origin changes to a protocol that nobody has asked for.");
-    if (errand->request->minor == 0 || errand->site->protocol == PROTOCOL_SIMPLE ||
-        errand->client->datagram != NULL || passage->background)
-        return ERRAND_GOES_ON;
-    delivery_start(delivery);
-    relay_write_status(errand, reply->status, reply->reason, &delivery->lines);
-    forward_fields(reply->fields, &delivery->lines);
-    forward_via(reply->minor, text_of(passage->proxy->name), &delivery->lines);
-    buffer_add(&delivery->lines, TEXT("\r\n"));
-    passage->hinted = passage->stage;
-    errand->client_deadline = 0;
-    return relay_go_to(passage, STAGE_HINTING);
+    if (response->status == 101)
+        return relay_fail(call, 502, "The origin changes to a protocol that nobody has asked for.");
+    if (call->request->minor == 0 || call->context->protocol == PROTOCOL_SIMPLE ||
+        call->client->datagram != NULL || proxied->background)
+        return SERVICE_GOES_ON;
+    response_writer_start(writer);
+    relay_write_status(call, response->status, response->reason, &writer->lines);
+    rewrite_fields(response->fields, &writer->lines);
+    rewrite_via(response->minor, text_of(proxied->proxy->name), &writer->lines);
+    buffer_add(&writer->lines, TEXT("\r\n"));
+    proxied->hinted = proxied->stage;
+    call->client_deadline = 0;
+    return relay_go_to(proxied, STAGE_HINTING);
 }
 
-enum progress asking_hint(struct errand *errand)
+enum service_progress fetch_hint(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
     enum transfer transfer = TRANSFER_FAILED;
 
-    if (!errand->client_gone)
-        transfer = delivery_send(&passage->fetch->delivery, errand);
+    if (!call->client_gone)
+        transfer = response_writer_send(&proxied->fetch->writer, call);
     if (transfer == TRANSFER_DONE) {
-        errand->client_deadline = 0;
-        relay_renew(errand);
-        return relay_go_to(passage, passage->hinted);
+        call->client_deadline = 0;
+        relay_renew(call);
+        return relay_go_to(proxied, proxied->hinted);
     }
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
-        return ERRAND_FAILED;
-    if (errand->client_deadline == 0) /* it has not read yet what came before */
-        errand->client_deadline = errand->now.milliseconds + errand->site->write_timeout;
-    storage_give_way(passage); /* nobody else is to wait for this client */
-    return relay_wait(errand, relay_wanted(transfer), 0);
+        return SERVICE_FAILED;
+    if (call->client_deadline == 0) /* it has not read yet what came before */
+        call->client_deadline = call->now.milliseconds + call->context->write_timeout;
+    storage_give_way(proxied); /* nobody else is to wait for this client */
+    return relay_wait(call, relay_wanted(transfer), 0);
 }
 
 /* A reply without a date has that of its arrival. */
-static void date_reply(struct upstream *upstream, int64_t now)
+static void date_response(struct upstream *upstream, int64_t now)
 {
     size_t before = upstream->lines.length;
 
-    if (fields_has(upstream->reply.fields, TEXT("Date")))
+    if (fields_has(upstream->response.fields, TEXT("Date")))
         return;
     buffer_add(&upstream->lines, TEXT("Date: "));
     date_write(&upstream->lines, now);
     buffer_add(&upstream->lines, TEXT("\r\n"));
-    upstream->reply.fields.length += upstream->lines.length - before;
+    upstream->response.fields.length += upstream->lines.length - before;
 }
 
-enum progress asking_take_head(struct errand *errand, enum transfer transfer)
+enum service_progress fetch_take_head(struct service_call *call, enum transfer transfer)
 {
-    struct passage *passage = errand->work;
-    struct upstream *upstream = &passage->fetch->upstream;
+    struct proxy_request *proxied = call->work;
+    struct upstream *upstream = &proxied->fetch->upstream;
 
     if (transfer != TRANSFER_DONE)
-        return relay_fail(errand, 502,
+        return relay_fail(call, 502,
                           upstream->problem != NULL
                               ? upstream->problem
                               : "The origin has ended the connection without a reply.");
-    relay_renew(errand);
-    if (upstream->reply.status < 200)
-        return pass_interim(errand);
-    date_reply(upstream, errand->now.seconds);
-    return relay_go_to(passage, STAGE_JUDGING);
+    relay_renew(call);
+    if (upstream->response.status < 200)
+        return pass_interim(call);
+    date_response(upstream, call->now.seconds);
+    return relay_go_to(proxied, STAGE_JUDGING);
 }
 
-enum progress asking_await(struct errand *errand)
+enum service_progress fetch_await(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum transfer transfer = upstream_head(&passage->fetch->upstream, errand->request->method);
+    struct proxy_request *proxied = call->work;
+    enum transfer transfer = upstream_head(&proxied->fetch->upstream, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
-        return relay_wait(errand, 0, relay_wanted(transfer));
-    return asking_take_head(errand, transfer);
+        return relay_wait(call, 0, relay_wanted(transfer));
+    return fetch_take_head(call, transfer);
 }

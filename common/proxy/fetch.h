@@ -5,23 +5,23 @@
 #include "common/proxy/proxy_request.h"
 
 /* The stages: opening, */
-enum progress asking_open(struct errand *errand);
+enum service_progress fetch_open(struct service_call *call);
 /* connecting, */
-enum progress asking_connect(struct errand *errand);
+enum service_progress fetch_connect(struct service_call *call);
 /* sending the head of the request, */
-enum progress asking_send(struct errand *errand);
+enum service_progress fetch_send(struct service_call *call);
 /* awaiting the head of the reply, */
-enum progress asking_await(struct errand *errand);
+enum service_progress fetch_await(struct service_call *call);
 /* and passing on what comes before that. */
-enum progress asking_hint(struct errand *errand);
+enum service_progress fetch_hint(struct service_call *call);
 
 /* Begins to connect to the next address. */
-enum progress asking_try_next(struct errand *errand);
+enum service_progress fetch_try_next(struct service_call *call);
 /* Asks once more; without the proxy's own conditions, once it has dropped the entry. */
-enum progress asking_again(struct errand *errand);
+enum service_progress fetch_again(struct service_call *call);
 /* Sends the lines; what stands in the way of that may be a reply that came early. */
-enum transfer asking_send_lines(struct errand *errand);
+enum transfer fetch_send_lines(struct service_call *call);
 /* What to do once the head of a reply has come, or will not. */
-enum progress asking_take_head(struct errand *errand, enum transfer transfer);
+enum service_progress fetch_take_head(struct service_call *call, enum transfer transfer);
 
 #endif

@@ -56,8 +56,8 @@ static int64_t read_seconds(struct text digits, int64_t malformed)
     for (size_t i = 0; i < digits.length; i++)
         if (digits.data[i] < '0' || digits.data[i] > '9')
             return malformed;
-    if (!text_number(digits, &number) || number > (uint64_t)POLICY_FOREVER)
-        return POLICY_FOREVER;
+    if (!text_number(digits, &number) || number > (uint64_t)FRESHNESS_FOREVER)
+        return FRESHNESS_FOREVER;
     return (int64_t)number;
 }
 
@@ -76,7 +76,7 @@ static void add_seconds(struct directives *directives, const struct directive *d
     } known[] = {
         {TEXT_IS("max-age"), &directives->max_age, 0},
         {TEXT_IS("s-maxage"), &directives->s_maxage, 0},
-        {TEXT_IS("min-fresh"), &directives->min_fresh, POLICY_FOREVER},
+        {TEXT_IS("min-fresh"), &directives->min_fresh, FRESHNESS_FOREVER},
         {TEXT_IS("stale-if-error"), &directives->stale_if_error, 0},
         {TEXT_IS("stale-while-revalidate"), &directives->stale_while_revalidate, 0},
     };
@@ -87,7 +87,8 @@ static void add_seconds(struct directives *directives, const struct directive *d
                         known[i].strictest);
     if (text_same(directive->name, TEXT("max-stale")))
         set_seconds(&directives->max_stale,
-                    directive->has_value ? read_seconds(directive->value, 0) : POLICY_FOREVER, 0);
+                    directive->has_value ? read_seconds(directive->value, 0) : FRESHNESS_FOREVER,
+                    0);
 }
 
 static void add_flag(struct directives *directives, const struct directive *directive)
@@ -114,7 +115,7 @@ static void add_flag(struct directives *directives, const struct directive *dire
         *(names_fields ? &directives->private_fields : &directives->is_private) = true;
 }
 
-void policy_directives(struct text fields, bool of_request, struct directives *directives)
+void freshness_directives(struct text fields, bool of_request, struct directives *directives)
 {
     struct text value, element;
     bool said = false;
@@ -143,7 +144,7 @@ void policy_directives(struct text fields, bool of_request, struct directives *d
     }
 }
 
-bool policy_names(struct text fields, struct text wanted, struct text name)
+bool freshness_names(struct text fields, struct text wanted, struct text name)
 {
     struct text value, element, listed;
     size_t from = 0;
@@ -189,10 +190,10 @@ static int64_t read_age(struct text fields)
     return read_seconds(element, 0);
 }
 
-void policy_read(struct policy_reply *reply, int status, struct text fields, int64_t requested,
-                 int64_t received)
+void freshness_read(struct cached_response *response, int status, struct text fields,
+                    int64_t requested, int64_t received)
 {
-    *reply = (struct policy_reply){
+    *response = (struct cached_response){
         .status = status,
         .requested = requested < received ? requested : received,
         .received = received,
@@ -201,18 +202,19 @@ void policy_read(struct policy_reply *reply, int status, struct text fields, int
         .has_expires = fields_has(fields, TEXT("Expires")),
         .has_cookie = fields_has(fields, TEXT("Set-Cookie")),
     };
-    policy_directives(fields, false, &reply->directives);
-    if (!read_date(fields, TEXT("Date"), received, &reply->date))
-        reply->date = received;
+    freshness_directives(fields, false, &response->directives);
+    if (!read_date(fields, TEXT("Date"), received, &response->date))
+        response->date = received;
     /* What is no date, such as 0, stands for the past. */
-    if (!read_date(fields, TEXT("Expires"), received, &reply->expires))
-        reply->expires = INT64_MIN / 4;
-    reply->has_modified = read_date(fields, TEXT("Last-Modified"), received, &reply->modified);
-    if (!reply->has_modified ||
-        !fields_single(fields, TEXT("Last-Modified"), &reply->modified_text))
-        reply->modified_text = (struct text){0};
-    if (!fields_single(fields, TEXT("ETag"), &reply->etag) || !is_tag(reply->etag))
-        reply->etag = (struct text){0};
+    if (!read_date(fields, TEXT("Expires"), received, &response->expires))
+        response->expires = INT64_MIN / 4;
+    response->has_modified =
+        read_date(fields, TEXT("Last-Modified"), received, &response->modified);
+    if (!response->has_modified ||
+        !fields_single(fields, TEXT("Last-Modified"), &response->modified_text))
+        response->modified_text = (struct text){0};
+    if (!fields_single(fields, TEXT("ETag"), &response->etag) || !is_tag(response->etag))
+        response->etag = (struct text){0};
 }
 
 /* Those that RFC 9110 defines as heuristically cacheable, but for 206; and RFC 7725, section 3. */
@@ -228,7 +230,7 @@ static bool is_heuristic(int status)
 
 /* Never for others: parts, and what is about this one request or its connection, and not about what
  * it asked for. RFC 6585 forbids to store 428, 429, 431 and 511. */
-bool policy_is_for_one(int status)
+bool freshness_is_for_one(int status)
 {
     static const int known[] = {206, 304, 407, 408, 411, 412, 413, 416,
                                 417, 421, 425, 426, 428, 429, 431, 511};
@@ -250,15 +252,16 @@ static bool is_understood(int status)
     return is_heuristic(status);
 }
 
-static bool is_explicit(const struct policy_reply *reply)
+static bool is_explicit(const struct cached_response *response)
 {
-    return reply->directives.s_maxage >= 0 || reply->directives.max_age >= 0 || reply->has_expires;
+    return response->directives.s_maxage >= 0 || response->directives.max_age >= 0 ||
+           response->has_expires;
 }
 
 /* A request with credentials: the reply must say that it is for others, too. */
-static bool allows_authorized(const struct directives *reply)
+static bool allows_authorized(const struct directives *response)
 {
-    return reply->is_public || reply->must_revalidate || reply->s_maxage >= 0;
+    return response->is_public || response->must_revalidate || response->s_maxage >= 0;
 }
 
 /* Whether the entry would not have what it is to be judged by. */
@@ -275,49 +278,50 @@ static bool loses_its_rules(struct text fields)
     return false;
 }
 
-bool policy_may_store(const struct policy_reply *reply, struct text request_fields,
-                      struct text reply_fields)
+bool freshness_may_store(const struct cached_response *response, struct text request_fields,
+                         struct text reply_fields)
 {
-    const struct directives *said = &reply->directives;
+    const struct directives *said = &response->directives;
     struct directives asked;
 
-    policy_directives(request_fields, true, &asked);
-    if (policy_is_for_one(reply->status) || asked.no_store || loses_its_rules(reply_fields))
+    freshness_directives(request_fields, true, &asked);
+    if (freshness_is_for_one(response->status) || asked.no_store || loses_its_rules(reply_fields))
         return false;
-    if (said->must_understand ? !is_understood(reply->status) : said->no_store)
+    if (said->must_understand ? !is_understood(response->status) : said->no_store)
         return false;
-    if (said->is_private || policy_varies_on_all(reply_fields))
+    if (said->is_private || freshness_varies_on_all(reply_fields))
         return false;
     if (fields_has(request_fields, TEXT("Authorization")) && !allows_authorized(said))
         return false;
-    if (reply->has_cookie && !is_explicit(reply))
+    if (response->has_cookie && !is_explicit(response))
         return false; /* allowed, but a guess is no reason to hand cookies to others */
-    return said->is_public || is_explicit(reply) || is_heuristic(reply->status);
+    return said->is_public || is_explicit(response) || is_heuristic(response->status);
 }
 
 /* A tenth of the time that it had not been changed for. */
-static int64_t guess(const struct policy_reply *reply)
+static int64_t guess(const struct cached_response *response)
 {
-    int64_t unchanged = reply->date - reply->modified;
+    int64_t unchanged = response->date - response->modified;
 
-    if (!reply->has_modified || unchanged <= 0 ||
-        !(is_heuristic(reply->status) || reply->directives.is_public))
+    if (!response->has_modified || unchanged <= 0 ||
+        !(is_heuristic(response->status) || response->directives.is_public))
         return 0;
-    return unchanged / 10 < POLICY_HEURISTIC_LIMIT ? unchanged / 10 : POLICY_HEURISTIC_LIMIT;
+    return unchanged / 10 < FRESHNESS_HEURISTIC_LIMIT ? unchanged / 10 : FRESHNESS_HEURISTIC_LIMIT;
 }
 
-int64_t policy_lifetime(const struct policy_reply *reply)
+int64_t freshness_lifetime(const struct cached_response *response)
 {
-    if (reply->directives.s_maxage >= 0)
-        return reply->directives.s_maxage;
-    if (reply->directives.max_age >= 0)
-        return reply->directives.max_age;
-    if (!reply->has_expires)
-        return guess(reply);
-    if (reply->expires <= reply->date)
+    if (response->directives.s_maxage >= 0)
+        return response->directives.s_maxage;
+    if (response->directives.max_age >= 0)
+        return response->directives.max_age;
+    if (!response->has_expires)
+        return guess(response);
+    if (response->expires <= response->date)
         return 0;
-    return reply->expires - reply->date < POLICY_FOREVER ? reply->expires - reply->date
-                                                         : POLICY_FOREVER;
+    return response->expires - response->date < FRESHNESS_FOREVER
+               ? response->expires - response->date
+               : FRESHNESS_FOREVER;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -325,27 +329,28 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-int64_t policy_age(const struct policy_reply *reply, int64_t now)
+int64_t freshness_age(const struct cached_response *response, int64_t now)
 {
-    int64_t apparent = larger(0, reply->received - reply->date);
-    int64_t corrected = reply->age + (reply->received - reply->requested);
-    int64_t age = larger(apparent, corrected) + larger(0, now - reply->received);
+    int64_t apparent = larger(0, response->received - response->date);
+    int64_t corrected = response->age + (response->received - response->requested);
+    int64_t age = larger(apparent, corrected) + larger(0, now - response->received);
 
-    return age < POLICY_FOREVER ? age : POLICY_FOREVER;
+    return age < FRESHNESS_FOREVER ? age : FRESHNESS_FOREVER;
 }
 
-bool policy_is_fresh(const struct policy_reply *reply, int64_t now)
+bool freshness_is_fresh(const struct cached_response *response, int64_t now)
 {
-    return !reply->directives.no_cache && policy_lifetime(reply) > policy_age(reply, now);
+    return !response->directives.no_cache &&
+           freshness_lifetime(response) > freshness_age(response, now);
 }
 
 /* ---- using a stored reply ---- */
 
 /* The origin wants to be asked whenever it is stale, whatever anybody else allows. */
-static bool forbids_stale(const struct directives *reply)
+static bool forbids_stale(const struct directives *response)
 {
-    return reply->no_cache || reply->must_revalidate || reply->proxy_revalidate ||
-           reply->s_maxage >= 0;
+    return response->no_cache || response->must_revalidate || response->proxy_revalidate ||
+           response->s_maxage >= 0;
 }
 
 /* What the client asks for beyond freshness. Asked for an age of 0, a cache is to validate. */
@@ -358,39 +363,39 @@ static bool is_wanted(const struct directives *request, int64_t age, int64_t lef
     return request->min_fresh < 0 || left >= request->min_fresh;
 }
 
-enum policy_use policy_judge(const struct policy_reply *reply, const struct directives *request,
-                             int64_t now)
+enum freshness_use freshness_judge(const struct cached_response *response,
+                                   const struct directives *request, int64_t now)
 {
-    const struct directives *said = &reply->directives;
-    int64_t age = policy_age(reply, now);
-    int64_t over = age - policy_lifetime(reply);
+    const struct directives *said = &response->directives;
+    int64_t age = freshness_age(response, now);
+    int64_t over = age - freshness_lifetime(response);
 
     if (said->no_cache || !is_wanted(request, age, -over))
-        return POLICY_VALIDATE;
+        return FRESHNESS_VALIDATE;
     if (over < 0)
-        return POLICY_FRESH;
+        return FRESHNESS_FRESH;
     if (forbids_stale(said))
-        return POLICY_VALIDATE;
+        return FRESHNESS_VALIDATE;
     if (request->max_stale >= 0 && over <= request->max_stale)
-        return POLICY_STALE;
+        return FRESHNESS_STALE;
     /* Who asks for an age does not take what is stale, unless told otherwise by max-stale. */
     if (over < said->stale_while_revalidate && request->max_age < 0)
-        return POLICY_MEANTIME;
-    return POLICY_VALIDATE;
+        return FRESHNESS_MEANTIME;
+    return FRESHNESS_VALIDATE;
 }
 
-bool policy_bridges_error(const struct policy_reply *reply, const struct directives *request,
-                          int64_t now)
+bool freshness_bridges_error(const struct cached_response *response,
+                             const struct directives *request, int64_t now)
 {
-    int64_t over = policy_age(reply, now) - policy_lifetime(reply);
-    int64_t allowed = larger(reply->directives.stale_if_error, request->stale_if_error);
+    int64_t over = freshness_age(response, now) - freshness_lifetime(response);
+    int64_t allowed = larger(response->directives.stale_if_error, request->stale_if_error);
 
-    if (forbids_stale(&reply->directives) || request->no_cache)
+    if (forbids_stale(&response->directives) || request->no_cache)
         return false;
     return allowed >= 0 && over <= allowed;
 }
 
-bool policy_is_error(int status)
+bool freshness_is_error(int status)
 {
     return status == 500 || status == 502 || status == 503 || status == 504;
 }
@@ -407,10 +412,10 @@ static bool is_kept(struct text fields, struct text name)
     for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++)
         if (text_same(name, dropped[i]))
             return false;
-    return !fields_is_hop(fields, name) && !policy_names(fields, TEXT("private"), name);
+    return !fields_is_hop(fields, name) && !freshness_names(fields, TEXT("private"), name);
 }
 
-void policy_keep(struct text fields, struct buffer *kept)
+void freshness_keep(struct text fields, struct buffer *kept)
 {
     struct text name, value;
     size_t from = 0;
@@ -428,7 +433,7 @@ static bool same_single(struct text stored, struct text update, struct text name
            text_equal(old, new);
 }
 
-bool policy_confirms(struct text stored, struct text update)
+bool freshness_confirms(struct text stored, struct text update)
 {
     struct text old, new;
 
@@ -444,7 +449,7 @@ bool policy_confirms(struct text stored, struct text update)
            same_single(stored, update, TEXT("Last-Modified"));
 }
 
-bool policy_same_head(struct text stored, uint64_t length, struct text update)
+bool freshness_same_head(struct text stored, uint64_t length, struct text update)
 {
     static const struct text validators[] = {TEXT_IS("ETag"), TEXT_IS("Last-Modified")};
     struct text old, new;
@@ -469,7 +474,7 @@ static bool is_updated(struct text update, struct text name)
     return is_kept(update, name);
 }
 
-void policy_merge(struct text stored, struct text update, struct buffer *merged)
+void freshness_merge(struct text stored, struct text update, struct buffer *merged)
 {
     /* What holds from now on says which fields are for one client alone. */
     struct text rules = fields_has(update, TEXT("Cache-Control")) ? update : stored;
@@ -479,12 +484,12 @@ void policy_merge(struct text stored, struct text update, struct buffer *merged)
     while (fields_next(stored, &from, &name, &value)) {
         bool is_age = text_same(name, TEXT("Age")); /* of the old reply */
         bool replaced = is_updated(update, name) && fields_has(update, name);
-        if (!is_age && !replaced && !policy_names(rules, TEXT("private"), name))
+        if (!is_age && !replaced && !freshness_names(rules, TEXT("private"), name))
             fields_add(merged, name, value);
     }
     from = 0;
     while (fields_next(update, &from, &name, &value))
-        if (is_updated(update, name) && !policy_names(rules, TEXT("private"), name))
+        if (is_updated(update, name) && !freshness_names(rules, TEXT("private"), name))
             fields_add(merged, name, value);
 }
 
@@ -499,7 +504,7 @@ static bool is_name(struct text text)
     return true;
 }
 
-bool policy_varies_on_all(struct text fields)
+bool freshness_varies_on_all(struct text fields)
 {
     struct text value, element;
     size_t from = 0;
@@ -529,7 +534,7 @@ static bool is_listed(struct text list, struct text name)
     return false;
 }
 
-void policy_vary_list(struct text fields, struct buffer *list)
+void freshness_vary_list(struct text fields, struct buffer *list)
 {
     struct text value, element;
     size_t from = 0;
@@ -591,7 +596,7 @@ static void select_field(struct text name, struct text request_fields, struct bu
     buffer_add(selected, TEXT("\n"));
 }
 
-void policy_select(struct text list, struct text request_fields, struct buffer *selected)
+void freshness_select(struct text list, struct text request_fields, struct buffer *selected)
 {
     struct text name;
 

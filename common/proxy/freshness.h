@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /* Seconds that no age or lifetime is over (RFC 9111, section 1.2.2). */
-#define POLICY_FOREVER INT64_C(2147483648)
+#define FRESHNESS_FOREVER INT64_C(2147483648)
 /* What a heuristic lifetime is never over. */
-#define POLICY_HEURISTIC_LIMIT INT64_C(86400)
+#define FRESHNESS_HEURISTIC_LIMIT INT64_C(86400)
 
 /* What Cache-Control says, in a request or a reply. Seconds are -1 where nothing is said. */
 struct directives {
@@ -34,10 +34,10 @@ struct directives {
 
 /* Reads all Cache-Control fields; in a request without any, Pragma. What is malformed is read in
  * the most restrictive way. */
-void policy_directives(struct text fields, bool of_request, struct directives *directives);
+void freshness_directives(struct text fields, bool of_request, struct directives *directives);
 
 /* What a cache has to know of a reply. */
-struct policy_reply {
+struct cached_response {
     int status;
     struct directives directives;
     int64_t requested, received; /* when the request went out, and the head of the reply came */
@@ -49,57 +49,57 @@ struct policy_reply {
     struct text modified_text;
 };
 
-void policy_read(struct policy_reply *reply, int status, struct text fields, int64_t requested,
-                 int64_t received);
+void freshness_read(struct cached_response *response, int status, struct text fields,
+                    int64_t requested, int64_t received);
 
 /* Whether a reply of that status is about one request alone: never stored, and no news of what is.
  */
-bool policy_is_for_one(int status);
+bool freshness_is_for_one(int status);
 /* Whether the reply to a GET may be stored. */
-bool policy_may_store(const struct policy_reply *reply, struct text request_fields,
-                      struct text reply_fields);
+bool freshness_may_store(const struct cached_response *response, struct text request_fields,
+                         struct text reply_fields);
 
 /* How long it is fresh from when it was made, and how old it is now, in seconds. */
-int64_t policy_lifetime(const struct policy_reply *reply);
-int64_t policy_age(const struct policy_reply *reply, int64_t now);
+int64_t freshness_lifetime(const struct cached_response *response);
+int64_t freshness_age(const struct cached_response *response, int64_t now);
 /* Whether it could be used as it is, for a request that asks for nothing more. */
-bool policy_is_fresh(const struct policy_reply *reply, int64_t now);
+bool freshness_is_fresh(const struct cached_response *response, int64_t now);
 
-enum policy_use {
-    POLICY_FRESH,    /* to be used as it is */
-    POLICY_STALE,    /* the client takes it stale */
-    POLICY_MEANTIME, /* to be used stale, and validated at the same time */
-    POLICY_VALIDATE, /* to be used only once the origin has confirmed it */
+enum freshness_use {
+    FRESHNESS_FRESH,    /* to be used as it is */
+    FRESHNESS_STALE,    /* the client takes it stale */
+    FRESHNESS_MEANTIME, /* to be used stale, and validated at the same time */
+    FRESHNESS_VALIDATE, /* to be used only once the origin has confirmed it */
 };
 
 /* How a stored reply may be used for a request. */
-enum policy_use policy_judge(const struct policy_reply *reply, const struct directives *request,
-                             int64_t now);
+enum freshness_use freshness_judge(const struct cached_response *response,
+                                   const struct directives *request, int64_t now);
 
 /* Whether it may be used after the origin has failed. */
-bool policy_bridges_error(const struct policy_reply *reply, const struct directives *request,
-                          int64_t now);
+bool freshness_bridges_error(const struct cached_response *response,
+                             const struct directives *request, int64_t now);
 /* Whether a reply of that status is such a failure. */
-bool policy_is_error(int status);
+bool freshness_is_error(int status);
 
 /* Copies the fields of a reply that a shared cache keeps. */
-void policy_keep(struct text fields, struct buffer *kept);
+void freshness_keep(struct text fields, struct buffer *kept);
 
 /* Whether a 304 is about the stored reply: its validators do not speak of another one. */
-bool policy_confirms(struct text stored, struct text update);
+bool freshness_confirms(struct text stored, struct text update);
 /* Writes the stored fields as a 304 (or a reply to HEAD) updates them. */
-void policy_merge(struct text stored, struct text update, struct buffer *merged);
+void freshness_merge(struct text stored, struct text update, struct buffer *merged);
 /* Whether the reply to a HEAD is about the stored one. */
-bool policy_same_head(struct text stored, uint64_t length, struct text update);
+bool freshness_same_head(struct text stored, uint64_t length, struct text update);
 
 /* Whether Cache-Control, in the form no-cache="a, b" or private="a, b", names the field. */
-bool policy_names(struct text fields, struct text directive, struct text name);
+bool freshness_names(struct text fields, struct text directive, struct text name);
 
 /* Vary: whether it can match at all; and the fields of a request that it lists, in a form that is
  * equal where the requests may share a reply. */
-bool policy_varies_on_all(struct text fields);
+bool freshness_varies_on_all(struct text fields);
 /* Writes the names that Vary lists, each once, in small letters, with commas between them. */
-void policy_vary_list(struct text fields, struct buffer *list);
-void policy_select(struct text list, struct text request_fields, struct buffer *selected);
+void freshness_vary_list(struct text fields, struct buffer *list);
+void freshness_select(struct text list, struct text request_fields, struct buffer *selected);
 
 #endif

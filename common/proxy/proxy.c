@@ -41,13 +41,13 @@ static struct text hosts_of(const struct proxy *proxy)
 }
 
 static bool look_up(const struct proxy *proxy, const char *option, const char *authority,
-                    uint16_t default_port, struct destination *destination)
+                    uint16_t default_port, struct address_list *destination)
 {
     struct text host;
     uint16_t port;
 
-    if (destination_split(text_of(authority), default_port, &host, &port) &&
-        destination_find(destination, hosts_of(proxy), host, port))
+    if (address_split(text_of(authority), default_port, &host, &port) &&
+        address_find(destination, hosts_of(proxy), host, port))
         return true;
     warnx("%s '%s' is no HOST:PORT that is known here: a numeric address, localhost, or a name "
           "in " HOSTS_FILE,
@@ -57,7 +57,7 @@ static bool look_up(const struct proxy *proxy, const char *option, const char *a
 
 static bool allow(struct proxy *proxy, const char *option, const char *authority, uint16_t port)
 {
-    struct destination destination;
+    struct address_list destination;
 
     if (!look_up(proxy, option, authority, port, &destination))
         return false;
@@ -72,7 +72,7 @@ static void name_itself(struct proxy *proxy)
     uint64_t number = 0;
 
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-        number = (uint64_t)date_now().milliseconds;
+        number = (uint64_t)clock_now().milliseconds;
     snprintf(proxy->name, sizeof proxy->name, "fork-vs-thread-%08x", (unsigned)number);
 }
 
@@ -91,7 +91,7 @@ static bool open_all(struct proxy *proxy, const struct options *options)
     if (proxy->origin != NULL && !allow(proxy, "--origin", proxy->origin, 80))
         return false;
     if (proxy->origin != NULL)
-        proxy->origin_port = destination_port(&proxy->allowed[0]);
+        proxy->origin_port = address_port(&proxy->allowed[0]);
     for (int i = 0; i < options->allow_count; i++)
         if (!allow(proxy, "--allow", options->allow[i], 0))
             return false;
@@ -134,10 +134,10 @@ void proxy_close(struct proxy *proxy)
 
 static bool is_allowed(const struct proxy *proxy, const union address *address)
 {
-    if (destination_is_loopback(address) && proxy->origin == NULL)
+    if (address_is_loopback(address) && proxy->origin == NULL)
         return true;
     for (int i = 0; i < proxy->allowed_count; i++)
-        if (destination_same(&proxy->allowed[i], address))
+        if (address_same(&proxy->allowed[i], address))
             return true;
     return false;
 }
@@ -146,16 +146,16 @@ static bool is_itself(const struct proxy *proxy, const union address *address)
 {
     for (int i = 0; i < proxy->own_count; i++) {
         const union address *own = &proxy->own[i];
-        if (destination_same(own, address))
+        if (address_same(own, address))
             return true;
-        if (destination_port(own) == destination_port(address) && destination_is_any(own) &&
-            (destination_is_loopback(address) || destination_is_any(address)))
+        if (address_port(own) == address_port(address) && address_is_any(own) &&
+            (address_is_loopback(address) || address_is_any(address)))
             return true;
     }
     return false;
 }
 
-int proxy_judge(const struct proxy *proxy, struct destination *destination, const char **problem)
+int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem)
 {
     bool itself = false;
     int kept = 0;

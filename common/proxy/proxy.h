@@ -16,7 +16,7 @@ struct proxy {
     uint16_t origin_port; /* 0: none */
     char *hosts;          /* the text of the hosts file */
     size_t hosts_length;
-    union address allowed[(1 + PROXY_ALLOW_LIMIT) * DESTINATION_LIMIT]; /* beyond loopback */
+    union address allowed[(1 + PROXY_ALLOW_LIMIT) * ADDRESS_LIST_LIMIT]; /* beyond loopback */
     int allowed_count;
     union address own[LISTENER_LIMIT]; /* where it listens itself */
     int own_count;
@@ -33,6 +33,6 @@ void proxy_close(struct proxy *proxy);
 
 /* Keeps of the destination what the proxy may connect to. 0, or the status of a refusal, with
  * `problem`. */
-int proxy_judge(const struct proxy *proxy, struct destination *destination, const char **problem);
+int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem);
 
 #endif

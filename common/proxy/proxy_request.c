@@ -31,56 +31,56 @@ static bool may_go_no_further(const struct request *request)
 {
     uint64_t left;
 
-    return forward_left(request, &left) && left == 0;
+    return rewrite_left(request, &left) && left == 0;
 }
 
 /* Which host is meant. 0, or the status of a refusal. */
-static int find_authority(struct errand *errand, const char **problem)
+static int find_authority(struct service_call *call, const char **problem)
 {
-    struct passage *passage = errand->work;
-    const struct request *request = errand->request;
+    struct proxy_request *proxied = call->work;
+    const struct request *request = call->request;
     uint16_t port = request->method == METHOD_CONNECT ? 0 : 80;
 
     *problem = "The request target names no host and port that can be connected to.";
-    passage->authority = request->host;
-    if (passage->proxy->origin != NULL) {
+    proxied->authority = request->host;
+    if (proxied->proxy->origin != NULL) {
         if (request->method == METHOD_CONNECT) {
             *problem = "This proxy stands before one origin, and makes no tunnels.";
             return 405;
         }
-        passage->authority = text_of(passage->proxy->origin);
+        proxied->authority = text_of(proxied->proxy->origin);
     } else if (request->method == METHOD_CONNECT && request->framing != FRAMING_NONE) {
         *problem = "What comes behind CONNECT is for the tunnel: it cannot be a body.";
         return 400;
-    } else if (request->method != METHOD_CONNECT && !forward_is_absolute(request)) {
+    } else if (request->method != METHOD_CONNECT && !rewrite_is_absolute(request)) {
         *problem = "This is a proxy: it wants to be asked for whole addresses, such as "
                    "http://127.0.0.1:8080/.";
         return 400;
     }
-    return destination_split(passage->authority, port, &passage->host, &passage->port) ? 0 : 400;
+    return address_split(proxied->authority, port, &proxied->host, &proxied->port) ? 0 : 400;
 }
 
-static int find_destination(struct errand *errand, const char **problem)
+static int find_destination(struct service_call *call, const char **problem)
 {
-    struct passage *passage = errand->work;
-    const struct proxy *proxy = passage->proxy;
+    struct proxy_request *proxied = call->work;
+    const struct proxy *proxy = proxied->proxy;
     struct text hosts = {proxy->hosts, proxy->hosts_length};
 
-    if (destination_find(&passage->destination, hosts, passage->host, passage->port))
-        return proxy_judge(proxy, &passage->destination, problem);
+    if (address_find(&proxied->destination, hosts, proxied->host, proxied->port))
+        return proxy_judge(proxy, &proxied->destination, problem);
     *problem = "The host is not known here: it is no numeric address, not localhost, and not in "
                "the hosts file of the proxy.";
     return 502;
 }
 
 /* What can be said without asking anybody. 0, or a status. */
-static int judge(const struct errand *errand, const char **problem)
+static int judge(const struct service_call *call, const char **problem)
 {
-    const struct passage *passage = errand->work;
-    const struct proxy *proxy = passage->proxy;
-    const struct request *request = errand->request;
+    const struct proxy_request *proxied = call->work;
+    const struct proxy *proxy = proxied->proxy;
+    const struct request *request = call->request;
 
-    if (forward_has_looped(request, text_of(proxy->name))) {
+    if (rewrite_has_looped(request, text_of(proxy->name))) {
         *problem = "The request has come through this proxy before.";
         return 508;
     }
@@ -103,130 +103,130 @@ static int judge(const struct errand *errand, const char **problem)
     return 0;
 }
 
-static bool make(struct errand *errand)
+static bool make(struct service_call *call)
 {
-    const struct request *request = errand->request;
-    struct passage *passage = calloc(1, sizeof *passage);
+    const struct request *request = call->request;
+    struct proxy_request *proxied = calloc(1, sizeof *proxied);
 
-    if (passage == NULL)
+    if (proxied == NULL)
         return false;
-    passage->proxy = errand->site->proxy;
+    proxied->proxy = call->context->proxy;
     /* Whoever asks in HTTP/1.0 may be a proxy that has passed on what it does not know (RFC 9112,
      * section 9.3); before one origin, this is a server like others. */
-    if (request->minor == 0 && request->keep_alive && passage->proxy->origin == NULL)
-        errand->stays = false;
-    passage->cache = passage->proxy->cache.shared != NULL ? &passage->proxy->cache : NULL;
-    passage->entry.file = passage->writer.file = -1;
-    passage->lock = CACHE_LOCKED;
-    passage->uploaded = request->framing == FRAMING_NONE;
-    pair_start(&passage->pair);
-    errand->work = passage;
+    if (request->minor == 0 && request->keep_alive && proxied->proxy->origin == NULL)
+        call->stays = false;
+    proxied->cache = proxied->proxy->cache.shared != NULL ? &proxied->proxy->cache : NULL;
+    proxied->entry.file = proxied->writer.file = -1;
+    proxied->lock = CACHE_LOCKED;
+    proxied->uploaded = request->framing == FRAMING_NONE;
+    poll_pair_start(&proxied->poll_pair);
+    call->work = proxied;
     return true;
 }
 
-static enum progress begin(struct errand *errand)
+static enum service_progress begin(struct service_call *call)
 {
-    const struct request *request = errand->request;
-    struct passage *passage = errand->work;
+    const struct request *request = call->request;
+    struct proxy_request *proxied = call->work;
     const char *problem = NULL;
-    int status = judge(errand, &problem);
+    int status = judge(call, &problem);
 
     if (status == 0 && may_go_no_further(request)) {
-        errand->response->status = 204;
-        errand->response->allow =
-            passage->proxy->origin == NULL ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
-        return ERRAND_ANSWERED;
+        call->response->status = 204;
+        call->response->allow =
+            proxied->proxy->origin == NULL ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
+        return SERVICE_ANSWERED;
     }
     if (status == 0)
-        status = find_authority(errand, &problem);
+        status = find_authority(call, &problem);
     if (status == 0)
-        status = find_destination(errand, &problem);
-    if (status == 0 && !storage_begin(errand)) {
+        status = find_destination(call, &problem);
+    if (status == 0 && !storage_begin(call)) {
         status = 503;
         problem = "The proxy has no memory for this request.";
     }
     if (status == 0)
-        return relay_go_to(passage, STAGE_LOOKING);
-    relay_refuse(errand, status, problem);
+        return relay_go_to(proxied, STAGE_LOOKING);
+    relay_refuse(call, status, problem);
     if (status == 405)
-        errand->response->allow = TEXT(METHODS);
-    return ERRAND_ANSWERED;
+        call->response->allow = TEXT(METHODS);
+    return SERVICE_ANSWERED;
 }
 
 /* ---- the service ---- */
 
 /* Whether what the client sends next is a request: otherwise it is what is left of a body, or was
  * meant for a tunnel. */
-static bool is_taken(const struct errand *errand)
+static bool is_taken(const struct service_call *call)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    return errand->request->method != METHOD_CONNECT &&
-           (errand->request->framing == FRAMING_NONE || (passage != NULL && passage->uploaded));
+    return call->request->method != METHOD_CONNECT &&
+           (call->request->framing == FRAMING_NONE || (proxied != NULL && proxied->uploaded));
 }
 
 /* What comes after the client has its reply is nothing to tell it. */
-static enum progress conclude(struct errand *errand, enum progress progress)
+static enum service_progress conclude(struct service_call *call, enum service_progress progress)
 {
-    const struct passage *passage = errand->work;
+    const struct proxy_request *proxied = call->work;
 
-    if (progress == ERRAND_ANSWERED && !is_taken(errand))
-        errand->stays = false;
-    if (passage == NULL || !passage->background || progress == ERRAND_WAITS)
+    if (progress == SERVICE_ANSWERED && !is_taken(call))
+        call->stays = false;
+    if (proxied == NULL || !proxied->background || progress == SERVICE_WAITS)
         return progress;
-    response_end(errand->response);
-    errand->response->status = passage->served;
-    return ERRAND_DONE;
+    response_end(call->response);
+    call->response->status = proxied->served;
+    return SERVICE_DONE;
 }
 
-static enum progress step(struct errand *errand)
+static enum service_progress step(struct service_call *call)
 {
-    static enum progress (*const stages[])(struct errand *) = {
+    static enum service_progress (*const stages[])(struct service_call *) = {
         [STAGE_BEGINNING] = begin,
-        [STAGE_LOOKING] = stored_look,
-        [STAGE_SERVING] = serving_deliver,
-        [STAGE_OPENING] = asking_open,
-        [STAGE_CONNECTING] = asking_connect,
-        [STAGE_SENDING] = asking_send,
-        [STAGE_UPLOADING] = uploading_upload,
-        [STAGE_AWAITING] = asking_await,
-        [STAGE_HINTING] = asking_hint,
-        [STAGE_JUDGING] = stored_judge,
-        [STAGE_DELIVERING] = delivering_deliver,
-        [STAGE_TUNNELLING] = tunnel_relay,
-        [STAGE_FAILING] = stored_fail,
+        [STAGE_LOOKING] = cache_lookup_find,
+        [STAGE_SERVING] = serve_cached_run,
+        [STAGE_OPENING] = fetch_open,
+        [STAGE_CONNECTING] = fetch_connect,
+        [STAGE_SENDING] = fetch_send,
+        [STAGE_UPLOADING] = send_body_run,
+        [STAGE_AWAITING] = fetch_await,
+        [STAGE_HINTING] = fetch_hint,
+        [STAGE_JUDGING] = cache_lookup_judge,
+        [STAGE_DELIVERING] = send_response_run,
+        [STAGE_TUNNELLING] = tunnel_run,
+        [STAGE_FAILING] = cache_lookup_fail,
     };
-    enum progress progress = ERRAND_GOES_ON;
+    enum service_progress progress = SERVICE_GOES_ON;
 
-    if (errand->work == NULL && !make(errand))
-        return conclude(errand, relay_refuse(errand, 503, "The proxy has no memory."));
-    while (progress == ERRAND_GOES_ON) {
-        const struct passage *passage = errand->work;
-        progress = stages[passage->stage](errand);
+    if (call->work == NULL && !make(call))
+        return conclude(call, relay_refuse(call, 503, "The proxy has no memory."));
+    while (progress == SERVICE_GOES_ON) {
+        const struct proxy_request *proxied = call->work;
+        progress = stages[proxied->stage](call);
     }
-    return conclude(errand, progress);
+    return conclude(call, progress);
 }
 
-static enum progress give_up(struct errand *errand)
+static enum service_progress give_up(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    switch (passage->stage) {
+    switch (proxied->stage) {
     case STAGE_CONNECTING:
-        passage->late = true;
-        return asking_try_next(errand);
+        proxied->late = true;
+        return fetch_try_next(call);
     case STAGE_UPLOADING:
-        if (passage->client_slow)
-            return relay_refuse(errand, 408, "The body of the request did not come in time.");
+        if (proxied->client_slow)
+            return relay_refuse(call, 408, "The body of the request did not come in time.");
         /* fall through */
     case STAGE_SENDING:
     case STAGE_AWAITING:
-        return relay_fail(errand, 504, "The origin did not answer in time.");
+        return relay_fail(call, 504, "The origin did not answer in time.");
     case STAGE_SERVING:
     case STAGE_DELIVERING:
-        return delivering_break_off(errand);
+        return send_response_break_off(call);
     case STAGE_TUNNELLING:
-        return ERRAND_DONE;
+        return SERVICE_DONE;
     case STAGE_BEGINNING:
     case STAGE_LOOKING: /* for what somebody else fetches: it looks again */
     case STAGE_OPENING:
@@ -235,27 +235,27 @@ static enum progress give_up(struct errand *errand)
     case STAGE_FAILING:
         break;
     }
-    return ERRAND_WAITS;
+    return SERVICE_WAITS;
 }
 
-static enum progress expire(struct errand *errand)
+static enum service_progress expire(struct service_call *call)
 {
-    enum progress progress = give_up(errand);
+    enum service_progress progress = give_up(call);
 
     /* The step that follows goes on. */
-    return conclude(errand, progress == ERRAND_GOES_ON ? ERRAND_WAITS : progress);
+    return conclude(call, progress == SERVICE_GOES_ON ? SERVICE_WAITS : progress);
 }
 
-static void end(struct errand *errand)
+static void end(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    pair_close(&passage->pair);
-    if (passage->fetch != NULL)
-        upstream_close(&passage->fetch->upstream);
-    storage_end(errand);
-    free(passage->fetch);
-    free(passage);
+    poll_pair_close(&proxied->poll_pair);
+    if (proxied->fetch != NULL)
+        upstream_close(&proxied->fetch->upstream);
+    storage_end(call);
+    free(proxied->fetch);
+    free(proxied);
 }
 
 const struct service service_proxy = {

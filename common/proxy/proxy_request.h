@@ -15,23 +15,23 @@
 /* What is only needed once the origin is asked. */
 struct fetch {
     struct upstream upstream;
-    struct delivery delivery;
+    struct response_writer writer;
     size_t sent;         /* of the lines */
     struct buffer lines; /* to the origin: the head, or what frames a chunk */
-    char space[DELIVERY_HEAD_LIMIT];
+    char space[RESPONSE_WRITER_HEAD_LIMIT];
 };
 
-struct passage {
+struct proxy_request {
     const struct proxy *proxy;
     enum stage stage;
     struct text host; /* of the origin; without the port */
     uint16_t port;
     struct text authority; /* of the origin, as Host says it */
-    struct destination destination;
+    struct address_list destination;
     int tried;      /* of its addresses */
     bool late;      /* one did not answer in time */
     int64_t origin; /* when the origin must have moved, in milliseconds */
-    struct pair pair;
+    struct poll_pair poll_pair;
     struct fetch *fetch;
     int failure;         /* the status to tell of it with; in the stage of failing */
     const char *problem; /* likewise */
@@ -41,15 +41,15 @@ struct passage {
     struct text uri;           /* from malloc */
     char name[CACHE_NAME_SIZE];
     struct directives asked;
-    bool reads, writes;       /* stored replies may be used; the reply may be stored */
-    struct cache_entry entry; /* that was found; it has a file, then */
-    struct policy_reply kept; /* what that says */
-    const char *why;          /* the origin is asked, as Cache-Status names it */
-    bool validates;           /* the origin is asked whether the entry is still good */
-    bool meanwhile;           /* until the origin has answered, the entry will do as it is */
-    bool background;          /* the client has its reply already */
-    int served;               /* with that status */
-    int lock;                 /* below 0: not held */
+    bool reads, writes;          /* stored replies may be used; the reply may be stored */
+    struct cache_entry entry;    /* that was found; it has a file, then */
+    struct cached_response kept; /* what that says */
+    const char *why;             /* the origin is asked, as Cache-Status names it */
+    bool validates;              /* the origin is asked whether the entry is still good */
+    bool meanwhile;              /* until the origin has answered, the entry will do as it is */
+    bool background;             /* the client has its reply already */
+    int served;                  /* with that status */
+    int lock;                    /* below 0: not held */
     char locked[CACHE_NAME_SIZE];
     bool followed;        /* somebody else was waited for */
     int64_t follow_since; /* in milliseconds; 0: not begun */
@@ -64,7 +64,7 @@ struct passage {
     int64_t finish_by; /* once the client has left; 0: it has not */
 
     /* The request's body. */
-    struct content content;
+    struct body_reader body_reader;
     struct text piece;    /* of it, that is being sent */
     bool uploaded;        /* all of it is sent, or there is none */
     bool client_slow;     /* it is the client that is waited for */

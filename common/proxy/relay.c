@@ -2,91 +2,92 @@
 
 #include <stdlib.h>
 
-enum progress relay_go_to(struct passage *passage, enum stage stage)
+enum service_progress relay_go_to(struct proxy_request *proxied, enum stage stage)
 {
-    passage->stage = stage;
-    return ERRAND_GOES_ON;
+    proxied->stage = stage;
+    return SERVICE_GOES_ON;
 }
 
-enum progress relay_refuse(struct errand *errand, int status, const char *problem)
+enum service_progress relay_refuse(struct service_call *call, int status, const char *problem)
 {
-    response_start(errand->response);
-    response_refuse(errand->response, status, problem);
-    return ERRAND_ANSWERED;
+    response_start(call->response);
+    response_refuse(call->response, status, problem);
+    return SERVICE_ANSWERED;
 }
 
-enum progress relay_fail(struct errand *errand, int status, const char *problem)
+enum service_progress relay_fail(struct service_call *call, int status, const char *problem)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    passage->failure = status;
-    passage->problem = problem;
-    return relay_go_to(passage, STAGE_FAILING);
+    proxied->failure = status;
+    proxied->problem = problem;
+    return relay_go_to(proxied, STAGE_FAILING);
 }
 
-void relay_renew(struct errand *errand)
+void relay_renew(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    passage->origin = errand->now.milliseconds + passage->proxy->timeout;
+    proxied->origin = call->now.milliseconds + proxied->proxy->timeout;
 }
 
 unsigned relay_wanted(enum transfer transfer)
 {
-    return transfer == TRANSFER_READ ? PAIR_READ : transfer == TRANSFER_WRITE ? PAIR_WRITE : 0;
+    return transfer == TRANSFER_READ    ? POLL_PAIR_READ
+           : transfer == TRANSFER_WRITE ? POLL_PAIR_WRITE
+                                        : 0;
 }
 
-enum progress relay_wait(struct errand *errand, unsigned client, unsigned origin)
+enum service_progress relay_wait(struct service_call *call, unsigned client, unsigned origin)
 {
-    struct passage *passage = errand->work;
-    int ours = errand->client->socket, theirs = passage->fetch->upstream.transport.socket;
+    struct proxy_request *proxied = call->work;
+    int ours = call->client->socket, theirs = proxied->fetch->upstream.transport.socket;
 
-    errand->deadline = passage->origin;
-    if (client != 0 && errand->client_deadline != 0 &&
-        (origin == 0 || errand->client_deadline < errand->deadline))
-        errand->deadline = errand->client_deadline;
-    errand->to_write = false;
-    if ((client == 0 || origin == 0) && (client | origin) != (PAIR_READ | PAIR_WRITE)) {
-        errand->descriptor = client != 0 ? ours : theirs;
-        errand->to_write = (client | origin) == PAIR_WRITE;
+    call->deadline = proxied->origin;
+    if (client != 0 && call->client_deadline != 0 &&
+        (origin == 0 || call->client_deadline < call->deadline))
+        call->deadline = call->client_deadline;
+    call->to_write = false;
+    if ((client == 0 || origin == 0) && (client | origin) != (POLL_PAIR_READ | POLL_PAIR_WRITE)) {
+        call->descriptor = client != 0 ? ours : theirs;
+        call->to_write = (client | origin) == POLL_PAIR_WRITE;
     } else {
-        errand->descriptor = pair_watch(&passage->pair, ours, client, theirs, origin);
+        call->descriptor = poll_pair_watch(&proxied->poll_pair, ours, client, theirs, origin);
     }
-    return errand->descriptor >= 0 ? ERRAND_WAITS : ERRAND_FAILED;
+    return call->descriptor >= 0 ? SERVICE_WAITS : SERVICE_FAILED;
 }
 
-bool relay_make_fetch(struct errand *errand)
+bool relay_make_fetch(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    passage->fetch = malloc(sizeof *passage->fetch);
-    if (passage->fetch != NULL)
-        upstream_start(&passage->fetch->upstream);
-    return passage->fetch != NULL;
+    proxied->fetch = malloc(sizeof *proxied->fetch);
+    if (proxied->fetch != NULL)
+        upstream_start(&proxied->fetch->upstream);
+    return proxied->fetch != NULL;
 }
 
-void relay_write_status(const struct errand *errand, int status, struct text reason,
+void relay_write_status(const struct service_call *call, int status, struct text reason,
                         struct buffer *lines)
 {
     buffer_add(lines,
-               errand->site->protocol == PROTOCOL_SIMPLE ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
+               call->context->protocol == PROTOCOL_SIMPLE ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
     buffer_number(lines, (uint64_t)status);
     buffer_character(lines, ' ');
     buffer_add(lines, reason);
     buffer_add(lines, TEXT("\r\n"));
 }
 
-bool relay_goes_on(const struct errand *errand)
+bool relay_goes_on(const struct service_call *call)
 {
-    return errand->stays && errand->request->keep_alive &&
-           errand->site->protocol != PROTOCOL_SIMPLE;
+    return call->stays && call->request->keep_alive && call->context->protocol != PROTOCOL_SIMPLE;
 }
 
-void relay_write_persistence(const struct errand *errand, struct buffer *lines)
+void relay_write_persistence(const struct service_call *call, struct buffer *lines)
 {
-    if (!relay_goes_on(errand))
+    if (!relay_goes_on(call))
         buffer_add(lines, TEXT("Connection: close\r\n"));
-    else if (errand->request->minor == 0)
+    else if (call->request->minor == 0)
         buffer_add(lines, TEXT("Connection: keep-alive\r\n"));
     buffer_add(lines, TEXT("\r\n"));
 }

@@ -8,29 +8,29 @@
 /* What one step moves before it lets others have a turn. */
 #define RELAY_TURN_BYTES (4 * 1024 * 1024)
 
-enum progress relay_go_to(struct passage *passage, enum stage stage);
+enum service_progress relay_go_to(struct proxy_request *proxied, enum stage stage);
 
 /* Answers with a page that says what is wrong. */
-enum progress relay_refuse(struct errand *errand, int status, const char *problem);
+enum service_progress relay_refuse(struct service_call *call, int status, const char *problem);
 /* The origin, or the way to it, has failed before anything of a reply went to the client: answers
  * so, unless there is a stored reply that may be used nevertheless. */
-enum progress relay_fail(struct errand *errand, int status, const char *problem);
+enum service_progress relay_fail(struct service_call *call, int status, const char *problem);
 
 /* Gives the origin its time again. */
-void relay_renew(struct errand *errand);
+void relay_renew(struct service_call *call);
 /* Waits for one or both sides, as pair.h says it. */
-enum progress relay_wait(struct errand *errand, unsigned client, unsigned origin);
+enum service_progress relay_wait(struct service_call *call, unsigned client, unsigned origin);
 /* What to wait for after such a transfer. */
 unsigned relay_wanted(enum transfer transfer);
 
 /* Makes what is needed to ask the origin, or to deliver. False if there is no memory. */
-bool relay_make_fetch(struct errand *errand);
+bool relay_make_fetch(struct service_call *call);
 
 /* Writes the line that begins a reply, and the field that says whether the connection stays open;
  * and whether it does. */
-void relay_write_status(const struct errand *errand, int status, struct text reason,
+void relay_write_status(const struct service_call *call, int status, struct text reason,
                         struct buffer *lines);
-void relay_write_persistence(const struct errand *errand, struct buffer *lines);
-bool relay_goes_on(const struct errand *errand);
+void relay_write_persistence(const struct service_call *call, struct buffer *lines);
+bool relay_goes_on(const struct service_call *call);
 
 #endif

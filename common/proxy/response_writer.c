@@ -6,99 +6,97 @@
 /* What one step sends before it lets others have a turn. */
 #define TURN_BYTES (4 * 1024 * 1024)
 
-void delivery_start(struct delivery *delivery)
+void response_writer_start(struct response_writer *writer)
 {
-    memset(delivery, 0, offsetof(struct delivery, space));
-    delivery->file = -1;
-    delivery->lines = (struct buffer){.data = delivery->space, .capacity = sizeof delivery->space};
+    memset(writer, 0, offsetof(struct response_writer, space));
+    writer->file = -1;
+    writer->lines = (struct buffer){.data = writer->space, .capacity = sizeof writer->space};
 }
 
 /* Bytes of the body that are there. */
-static uint64_t at_hand(const struct delivery *delivery)
+static uint64_t at_hand(const struct response_writer *writer)
 {
-    uint64_t in_file = delivery->file >= 0 ? delivery->file_end - delivery->offset : 0;
+    uint64_t in_file = writer->file >= 0 ? writer->file_end - writer->offset : 0;
 
-    return in_file > 0 ? in_file : delivery->data.length;
+    return in_file > 0 ? in_file : writer->data.length;
 }
 
-static enum transfer send_lines(struct delivery *delivery, struct errand *errand)
+static enum transfer send_lines(struct response_writer *writer, struct service_call *call)
 {
-    struct text rest = {delivery->lines.data + delivery->sent,
-                        delivery->lines.length - delivery->sent};
-    bool more = delivery->portion > 0 || at_hand(delivery) > 0;
+    struct text rest = {writer->lines.data + writer->sent, writer->lines.length - writer->sent};
+    bool more = writer->portion > 0 || at_hand(writer) > 0;
     size_t count;
-    enum transfer transfer = errand->client->kind->write(errand->client, rest, more, &count);
+    enum transfer transfer = call->client->kind->write(call->client, rest, more, &count);
 
-    errand->sent += count;
-    delivery->sent += count;
-    delivery->begun |= count > 0;
-    if (delivery->sent == delivery->lines.length)
-        delivery->sent = delivery->lines.length = 0;
+    call->sent += count;
+    writer->sent += count;
+    writer->begun |= count > 0;
+    if (writer->sent == writer->lines.length)
+        writer->sent = writer->lines.length = 0;
     return transfer;
 }
 
-static enum transfer send_portion(struct delivery *delivery, struct errand *errand)
+static enum transfer send_portion(struct response_writer *writer, struct service_call *call)
 {
-    struct transport *client = errand->client;
-    bool in_file = delivery->file >= 0 && delivery->offset < delivery->file_end;
+    struct transport *client = call->client;
+    bool in_file = writer->file >= 0 && writer->offset < writer->file_end;
     enum transfer transfer;
     size_t count;
 
     if (in_file) {
-        transfer =
-            client->kind->send_file(client, delivery->file, delivery->file_start + delivery->offset,
-                                    delivery->portion, &count);
-        delivery->offset += count;
+        transfer = client->kind->send_file(
+            client, writer->file, writer->file_start + writer->offset, writer->portion, &count);
+        writer->offset += count;
     } else {
-        struct text part = {delivery->data.data, (size_t)delivery->portion};
+        struct text part = {writer->data.data, (size_t)writer->portion};
         transfer = client->kind->write(client, part, false, &count);
-        delivery->data.data += count;
-        delivery->data.length -= count;
+        writer->data.data += count;
+        writer->data.length -= count;
     }
-    delivery->portion -= count;
-    errand->sent += count;
-    errand->body_bytes += count;
+    writer->portion -= count;
+    call->sent += count;
+    call->body_bytes += count;
     return transfer;
 }
 
 /* Turns to what is at hand. False if there is nothing. */
-static bool begin_portion(struct delivery *delivery)
+static bool begin_portion(struct response_writer *writer)
 {
-    bool chunked = delivery->framing == FRAMING_CHUNKED;
+    bool chunked = writer->framing == FRAMING_CHUNKED;
 
-    if (delivery->in_chunk) {
-        buffer_add(&delivery->lines, TEXT("\r\n"));
-        delivery->in_chunk = false;
+    if (writer->in_chunk) {
+        buffer_add(&writer->lines, TEXT("\r\n"));
+        writer->in_chunk = false;
     }
-    delivery->portion = at_hand(delivery);
-    if (delivery->portion > 0 && chunked) {
-        buffer_hex(&delivery->lines, delivery->portion);
-        buffer_add(&delivery->lines, TEXT("\r\n"));
-        delivery->in_chunk = true;
+    writer->portion = at_hand(writer);
+    if (writer->portion > 0 && chunked) {
+        buffer_hex(&writer->lines, writer->portion);
+        buffer_add(&writer->lines, TEXT("\r\n"));
+        writer->in_chunk = true;
     }
-    if (delivery->portion == 0 && delivery->complete && chunked && !delivery->bodiless &&
-        !delivery->closed) {
-        buffer_add(&delivery->lines, TEXT("0\r\n\r\n"));
-        delivery->closed = true;
+    if (writer->portion == 0 && writer->complete && chunked && !writer->bodiless &&
+        !writer->closed) {
+        buffer_add(&writer->lines, TEXT("0\r\n\r\n"));
+        writer->closed = true;
     }
-    return delivery->portion > 0 || delivery->lines.length > 0;
+    return writer->portion > 0 || writer->lines.length > 0;
 }
 
-enum transfer delivery_send(struct delivery *delivery, struct errand *errand)
+enum transfer response_writer_send(struct response_writer *writer, struct service_call *call)
 {
     for (;;) {
         enum transfer transfer;
 
-        if (errand->sent >= TURN_BYTES)
+        if (call->sent >= TURN_BYTES)
             return TRANSFER_WRITE;
-        if (delivery->sent < delivery->lines.length) {
-            transfer = send_lines(delivery, errand);
-        } else if (delivery->portion > 0) {
-            transfer = send_portion(delivery, errand);
-        } else if (begin_portion(delivery)) {
+        if (writer->sent < writer->lines.length) {
+            transfer = send_lines(writer, call);
+        } else if (writer->portion > 0) {
+            transfer = send_portion(writer, call);
+        } else if (begin_portion(writer)) {
             continue;
         } else {
-            delivery->ended = delivery->complete;
+            writer->ended = writer->complete;
             return TRANSFER_DONE;
         }
         if (transfer != TRANSFER_DONE)

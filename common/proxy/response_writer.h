@@ -3,11 +3,11 @@
 #ifndef COMMON_PROXY_RESPONSE_WRITER_H
 #define COMMON_PROXY_RESPONSE_WRITER_H
 
-#include "common/errand.h"
+#include "common/service.h"
 
-#define DELIVERY_HEAD_LIMIT (40 * 1024)
+#define RESPONSE_WRITER_HEAD_LIMIT (40 * 1024)
 
-struct delivery {
+struct response_writer {
     enum framing framing; /* of the body, as the client reads it */
     bool bodiless;        /* the reply ends with its head */
     bool complete;        /* all of the body has come that will come */
@@ -23,13 +23,13 @@ struct delivery {
     bool closed;         /* the last chunk is written */
     size_t sent;         /* of the lines */
     struct buffer lines; /* the head, or what frames a chunk */
-    char space[DELIVERY_HEAD_LIMIT];
+    char space[RESPONSE_WRITER_HEAD_LIMIT];
 };
 
 /* Empties it; the caller writes the head into its lines. */
-void delivery_start(struct delivery *delivery);
+void response_writer_start(struct response_writer *writer);
 
 /* Sends to the client what it has: done if all of it went, and otherwise what to wait for. */
-enum transfer delivery_send(struct delivery *delivery, struct errand *errand);
+enum transfer response_writer_send(struct response_writer *writer, struct service_call *call);
 
 #endif

@@ -2,12 +2,12 @@
 
 #include "common/http/fields.h"
 
-struct text forward_method(const struct request *request)
+struct text rewrite_method(const struct request *request)
 {
     return (struct text){request->line.data, text_find(request->line, ' ')};
 }
 
-struct text forward_target(const struct request *request)
+struct text rewrite_target(const struct request *request)
 {
     size_t skip = text_find(request->line, ' ') + 1;
     struct text rest = {request->line.data + skip, request->line.length - skip};
@@ -15,16 +15,16 @@ struct text forward_target(const struct request *request)
     return (struct text){rest.data, text_find(rest, ' ')};
 }
 
-bool forward_is_absolute(const struct request *request)
+bool rewrite_is_absolute(const struct request *request)
 {
-    struct text target = forward_target(request);
+    struct text target = rewrite_target(request);
 
     return request->method != METHOD_CONNECT && target.data[0] != '/' && target.data[0] != '*';
 }
 
-bool forward_is_asterisk(const struct request *request)
+bool rewrite_is_asterisk(const struct request *request)
 {
-    struct text target = forward_target(request);
+    struct text target = rewrite_target(request);
 
     if (request->method != METHOD_OPTIONS)
         return false;
@@ -63,13 +63,13 @@ static bool is_own(struct text name)
     return false;
 }
 
-static void write_request_line(const struct forward *forward, struct buffer *output)
+static void write_request_line(const struct rewrite *rewrite, struct buffer *output)
 {
-    const struct request *request = forward->request;
+    const struct request *request = rewrite->request;
 
-    buffer_add(output, forward_method(request));
+    buffer_add(output, rewrite_method(request));
     buffer_character(output, ' ');
-    if (forward_is_asterisk(request)) {
+    if (rewrite_is_asterisk(request)) {
         buffer_character(output, '*');
     } else {
         buffer_add(output, request->path);
@@ -93,7 +93,7 @@ static void write_framing(const struct request *request, struct buffer *output)
         fields_add(output, TEXT("Expect"), TEXT("100-continue"));
 }
 
-bool forward_left(const struct request *request, uint64_t *left)
+bool rewrite_left(const struct request *request, uint64_t *left)
 {
     struct text value;
 
@@ -113,31 +113,31 @@ static void write_max_forwards(const struct request *request, struct buffer *out
 {
     uint64_t left;
 
-    if (!forward_left(request, &left) || left == 0)
+    if (!rewrite_left(request, &left) || left == 0)
         return;
     buffer_add(output, TEXT("Max-Forwards: "));
     buffer_number(output, left - 1);
     buffer_add(output, TEXT("\r\n"));
 }
 
-void forward_request(const struct forward *forward, struct buffer *output)
+void rewrite_request(const struct rewrite *rewrite, struct buffer *output)
 {
-    struct text fields = forward->request->fields, name, value;
+    struct text fields = rewrite->request->fields, name, value;
     size_t from = 0;
 
-    write_request_line(forward, output);
-    fields_add(output, TEXT("Host"), forward->authority);
+    write_request_line(rewrite, output);
+    fields_add(output, TEXT("Host"), rewrite->authority);
     while (fields_next(fields, &from, &name, &value))
         if (!is_own(name) && !fields_is_hop(fields, name) &&
-            !(forward->validates && is_condition(name)))
+            !(rewrite->validates && is_condition(name)))
             fields_add(output, name, value);
-    if (forward->etag.length > 0)
-        fields_add(output, TEXT("If-None-Match"), forward->etag);
-    if (forward->modified.length > 0)
-        fields_add(output, TEXT("If-Modified-Since"), forward->modified);
-    write_max_forwards(forward->request, output);
-    write_framing(forward->request, output);
-    forward_via(forward->request->minor, forward->via, output);
+    if (rewrite->etag.length > 0)
+        fields_add(output, TEXT("If-None-Match"), rewrite->etag);
+    if (rewrite->modified.length > 0)
+        fields_add(output, TEXT("If-Modified-Since"), rewrite->modified);
+    write_max_forwards(rewrite->request, output);
+    write_framing(rewrite->request, output);
+    rewrite_via(rewrite->request->minor, rewrite->via, output);
     buffer_add(output, TEXT("Connection: close\r\n\r\n"));
 }
 
@@ -152,7 +152,7 @@ static bool is_from(struct text element, struct text via)
     return text_same(name, via);
 }
 
-bool forward_has_looped(const struct request *request, struct text via)
+bool rewrite_has_looped(const struct request *request, struct text via)
 {
     struct text value, element;
     size_t from = 0;
@@ -164,7 +164,7 @@ bool forward_has_looped(const struct request *request, struct text via)
     return false;
 }
 
-void forward_fields(struct text fields, struct buffer *output)
+void rewrite_fields(struct text fields, struct buffer *output)
 {
     struct text name, value;
     size_t from = 0;
@@ -174,7 +174,7 @@ void forward_fields(struct text fields, struct buffer *output)
             fields_add(output, name, value);
 }
 
-void forward_via(unsigned minor, struct text via, struct buffer *output)
+void rewrite_via(unsigned minor, struct text via, struct buffer *output)
 {
     buffer_add(output, TEXT("Via: 1."));
     buffer_number(output, minor);

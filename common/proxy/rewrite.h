@@ -7,7 +7,7 @@
 #include "common/http/response_parser.h"
 
 /* A request as it goes to the origin. */
-struct forward {
+struct rewrite {
     const struct request *request;
     struct text authority;      /* of the origin, as Host says it */
     struct text via;            /* the proxy's own name */
@@ -16,27 +16,27 @@ struct forward {
 };
 
 /* The method of the request as it was written. */
-struct text forward_method(const struct request *request);
+struct text rewrite_method(const struct request *request);
 /* Its target. */
-struct text forward_target(const struct request *request);
+struct text rewrite_target(const struct request *request);
 /* Whether that names its host, as one for a proxy does. */
-bool forward_is_absolute(const struct request *request);
+bool rewrite_is_absolute(const struct request *request);
 /* Whether it asks what the whole server can do. */
-bool forward_is_asterisk(const struct request *request);
+bool rewrite_is_asterisk(const struct request *request);
 
 /* By how many more the request may be passed on; false if it does not say (Max-Forwards, of OPTIONS
  * and TRACE alone). */
-bool forward_left(const struct request *request, uint64_t *left);
+bool rewrite_left(const struct request *request, uint64_t *left);
 
-void forward_request(const struct forward *forward, struct buffer *output);
+void rewrite_request(const struct rewrite *rewrite, struct buffer *output);
 
 /* Whether the request has come through the proxy of that name already. */
-bool forward_has_looped(const struct request *request, struct text via);
+bool rewrite_has_looped(const struct request *request, struct text via);
 
 /* Writes the fields of a reply that go on to the client, without those that say how long its body
  * is. */
-void forward_fields(struct text fields, struct buffer *output);
+void rewrite_fields(struct text fields, struct buffer *output);
 /* Adds the proxy to Via; `minor` is the version that it received. */
-void forward_via(unsigned minor, struct text via, struct buffer *output);
+void rewrite_via(unsigned minor, struct text via, struct buffer *output);
 
 #endif

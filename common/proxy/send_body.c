@@ -7,113 +7,114 @@
 #define UPLOAD_BYTES 16384
 
 /* Sends the piece that is at hand, framed as the client's was. */
-static enum transfer send_piece(struct errand *errand)
+static enum transfer send_piece(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum transfer transfer = asking_send_lines(errand);
+    struct proxy_request *proxied = call->work;
+    enum transfer transfer = fetch_send_lines(call);
 
-    while (transfer == TRANSFER_DONE && passage->piece.length > 0) {
-        transfer = upstream_send(&passage->fetch->upstream, &passage->piece);
+    while (transfer == TRANSFER_DONE && proxied->piece.length > 0) {
+        transfer = upstream_send(&proxied->fetch->upstream, &proxied->piece);
         if (transfer == TRANSFER_DONE)
-            relay_renew(errand);
-        if (passage->piece.length == 0 && passage->content.chunked) {
-            buffer_add(&passage->fetch->lines, TEXT("\r\n"));
-            transfer = asking_send_lines(errand);
+            relay_renew(call);
+        if (proxied->piece.length == 0 && proxied->body_reader.chunked) {
+            buffer_add(&proxied->fetch->lines, TEXT("\r\n"));
+            transfer = fetch_send_lines(call);
         }
     }
     return transfer;
 }
 
 /* Takes the next piece off what the client has sent. */
-static enum content_progress take_piece(struct errand *errand)
+static enum body_reader_progress take_piece(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct buffer *lines = &passage->fetch->lines;
-    enum content_progress progress =
-        content_take(&passage->content, &errand->received, &passage->piece);
+    struct proxy_request *proxied = call->work;
+    struct buffer *lines = &proxied->fetch->lines;
+    enum body_reader_progress progress =
+        body_reader_take(&proxied->body_reader, &call->received, &proxied->piece);
 
-    passage->uploaded = progress == CONTENT_WHOLE;
-    if (!passage->content.chunked || progress == CONTENT_REFUSED)
+    proxied->uploaded = progress == BODY_READER_WHOLE;
+    if (!proxied->body_reader.chunked || progress == BODY_READER_REFUSED)
         return progress;
-    if (passage->piece.length > 0) {
-        buffer_hex(lines, passage->piece.length);
+    if (proxied->piece.length > 0) {
+        buffer_hex(lines, proxied->piece.length);
         buffer_add(lines, TEXT("\r\n"));
-    } else if (progress == CONTENT_WHOLE) {
+    } else if (progress == BODY_READER_WHOLE) {
         buffer_add(lines, TEXT("0\r\n\r\n"));
     }
     return progress;
 }
 
-static enum transfer receive(struct errand *errand)
+static enum transfer receive(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
     size_t count;
     enum transfer transfer =
-        errand->client->kind->read(errand->client, errand->room, errand->room_size, &count);
+        call->client->kind->read(call->client, call->room, call->room_size, &count);
 
-    errand->received = (struct text){errand->room, count};
-    passage->upload_moved += count;
-    if (passage->upload_moved >= UPLOAD_BYTES) {
-        passage->upload_moved = 0;
-        passage->upload_until = errand->now.milliseconds + errand->site->request_timeout;
+    call->received = (struct text){call->room, count};
+    proxied->upload_moved += count;
+    if (proxied->upload_moved >= UPLOAD_BYTES) {
+        proxied->upload_moved = 0;
+        proxied->upload_until = call->now.milliseconds + call->context->request_timeout;
     }
     return transfer;
 }
 
 /* Nothing more comes from the client now. The origin may have something to say before that. */
-static enum progress await_client(struct errand *errand, enum transfer transfer)
+static enum service_progress await_client(struct service_call *call, enum transfer transfer)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
-        return ERRAND_FAILED; /* it has left in the middle of its request */
-    passage->client_slow = true;
-    passage->origin = passage->upload_until; /* the origin has its time again when it is sent to */
-    return relay_wait(errand, relay_wanted(transfer), PAIR_READ);
+        return SERVICE_FAILED; /* it has left in the middle of its request */
+    proxied->client_slow = true;
+    proxied->origin = proxied->upload_until; /* the origin has its time again when it is sent to */
+    return relay_wait(call, relay_wanted(transfer), POLL_PAIR_READ);
 }
 
 /* Whether the origin has begun to answer before it has the whole request. */
-static bool answers_early(struct errand *errand, enum progress *progress)
+static bool answers_early(struct service_call *call, enum service_progress *progress)
 {
-    struct passage *passage = errand->work;
-    enum transfer transfer = upstream_head(&passage->fetch->upstream, errand->request->method);
+    struct proxy_request *proxied = call->work;
+    enum transfer transfer = upstream_head(&proxied->fetch->upstream, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return false;
-    *progress = asking_take_head(errand, transfer);
+    *progress = fetch_take_head(call, transfer);
     return true;
 }
 
-enum progress uploading_upload(struct errand *errand)
+enum service_progress send_body_run(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum progress early;
+    struct proxy_request *proxied = call->work;
+    enum service_progress early;
     uint64_t moved = 0;
 
-    if (passage->client_slow)
-        relay_renew(errand);
-    passage->client_slow = false;
+    if (proxied->client_slow)
+        relay_renew(call);
+    proxied->client_slow = false;
     for (;;) {
-        enum transfer transfer = send_piece(errand);
+        enum transfer transfer = send_piece(call);
 
         if (transfer == TRANSFER_WRITE)
-            return answers_early(errand, &early) ? early
-                                                 : relay_wait(errand, 0, PAIR_READ | PAIR_WRITE);
-        if (transfer != TRANSFER_DONE || passage->uploaded) {
-            relay_renew(errand);
-            return relay_go_to(passage, STAGE_AWAITING);
+            return answers_early(call, &early)
+                       ? early
+                       : relay_wait(call, 0, POLL_PAIR_READ | POLL_PAIR_WRITE);
+        if (transfer != TRANSFER_DONE || proxied->uploaded) {
+            relay_renew(call);
+            return relay_go_to(proxied, STAGE_AWAITING);
         }
-        if (take_piece(errand) == CONTENT_REFUSED)
-            return relay_refuse(errand, passage->content.status, passage->content.problem);
-        if (passage->piece.length > 0 || passage->uploaded)
+        if (take_piece(call) == BODY_READER_REFUSED)
+            return relay_refuse(call, proxied->body_reader.status, proxied->body_reader.problem);
+        if (proxied->piece.length > 0 || proxied->uploaded)
             continue;
-        if (answers_early(errand, &early))
+        if (answers_early(call, &early))
             return early;
-        transfer = receive(errand);
-        moved += errand->received.length;
+        transfer = receive(call);
+        moved += call->received.length;
         if (transfer != TRANSFER_DONE)
-            return await_client(errand, transfer);
+            return await_client(call, transfer);
         if (moved > RELAY_TURN_BYTES)
-            return relay_wait(errand, 0, PAIR_WRITE);
+            return relay_wait(call, 0, POLL_PAIR_WRITE);
     }
 }

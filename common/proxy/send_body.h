@@ -5,6 +5,6 @@
 #include "common/proxy/proxy_request.h"
 
 /* The stage of it. */
-enum progress uploading_upload(struct errand *errand);
+enum service_progress send_body_run(struct service_call *call);
 
 #endif

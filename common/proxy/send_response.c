@@ -8,173 +8,174 @@
 
 /* ---- the head ---- */
 
-static void choose_framing(struct errand *errand, struct delivery *delivery)
+static void choose_framing(struct service_call *call, struct response_writer *writer)
 {
-    const struct passage *passage = errand->work;
-    const struct reply *reply = &passage->fetch->upstream.reply;
+    const struct proxy_request *proxied = call->work;
+    const struct parsed_response *response = &proxied->fetch->upstream.response;
 
-    delivery->framing = reply->framing;
-    delivery->bodiless = reply->framing == FRAMING_NONE && !reply->until_close;
-    if (delivery->bodiless || reply->framing == FRAMING_LENGTH)
+    writer->framing = response->framing;
+    writer->bodiless = response->framing == FRAMING_NONE && !response->until_close;
+    if (writer->bodiless || response->framing == FRAMING_LENGTH)
         return;
-    if (errand->request->minor >= 1 && errand->site->protocol != PROTOCOL_SIMPLE) {
-        delivery->framing = FRAMING_CHUNKED;
+    if (call->request->minor >= 1 && call->context->protocol != PROTOCOL_SIMPLE) {
+        writer->framing = FRAMING_CHUNKED;
         return;
     }
-    delivery->framing = FRAMING_NONE; /* an old client learns of the end by the end */
-    errand->stays = false;
+    writer->framing = FRAMING_NONE; /* an old client learns of the end by the end */
+    call->stays = false;
 }
 
-static void write_framing(const struct reply *reply, const struct delivery *delivery,
-                          struct buffer *lines)
+static void write_framing(const struct parsed_response *response,
+                          const struct response_writer *writer, struct buffer *lines)
 {
-    if (reply->has_length && reply->status != 204) {
+    if (response->has_length && response->status != 204) {
         buffer_add(lines, TEXT("Content-Length: "));
-        buffer_number(lines, reply->content_length);
+        buffer_number(lines, response->content_length);
         buffer_add(lines, TEXT("\r\n"));
-    } else if (delivery->framing == FRAMING_CHUNKED) {
+    } else if (writer->framing == FRAMING_CHUNKED) {
         buffer_add(lines, TEXT("Transfer-Encoding: chunked\r\n"));
     }
 }
 
-static void write_reply(struct errand *errand)
+static void write_response(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct reply *reply = &passage->fetch->upstream.reply;
-    struct delivery *delivery = &passage->fetch->delivery;
-    struct buffer *lines = &delivery->lines;
+    struct proxy_request *proxied = call->work;
+    const struct parsed_response *response = &proxied->fetch->upstream.response;
+    struct response_writer *writer = &proxied->fetch->writer;
+    struct buffer *lines = &writer->lines;
 
-    choose_framing(errand, delivery);
-    relay_write_status(errand, reply->status, reply->reason, lines);
-    forward_fields(reply->fields, lines);
-    forward_via(reply->minor, text_of(passage->proxy->name), lines);
-    keeping_describe(errand, lines);
-    write_framing(reply, delivery, lines);
-    relay_write_persistence(errand, lines);
+    choose_framing(call, writer);
+    relay_write_status(call, response->status, response->reason, lines);
+    rewrite_fields(response->fields, lines);
+    rewrite_via(response->minor, text_of(proxied->proxy->name), lines);
+    cache_store_describe(call, lines);
+    write_framing(response, writer, lines);
+    relay_write_persistence(call, lines);
 }
 
-enum progress delivering_begin(struct errand *errand)
+enum service_progress send_response_begin(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct fetch *fetch = passage->fetch;
+    struct proxy_request *proxied = call->work;
+    struct fetch *fetch = proxied->fetch;
 
-    delivery_start(&fetch->delivery);
-    keeping_take(errand);
-    if (!passage->uploaded)
-        errand->stays = false; /* the rest of the request is not wanted any more */
-    if (scoreboard_stopping(errand->site->board))
-        errand->stays = false;
-    write_reply(errand);
-    if (fetch->delivery.lines.overflow)
-        return relay_fail(errand, 502, "The head of the origin's reply is too long.");
-    errand->response->status = fetch->upstream.reply.status;
-    errand->client_deadline = 0;
-    return relay_go_to(passage, STAGE_DELIVERING);
+    response_writer_start(&fetch->writer);
+    cache_store_take(call);
+    if (!proxied->uploaded)
+        call->stays = false; /* the rest of the request is not wanted any more */
+    if (scoreboard_stopping(call->context->board))
+        call->stays = false;
+    write_response(call);
+    if (fetch->writer.lines.overflow)
+        return relay_fail(call, 502, "The head of the origin's reply is too long.");
+    call->response->status = fetch->upstream.response.status;
+    call->client_deadline = 0;
+    return relay_go_to(proxied, STAGE_DELIVERING);
 }
 
 /* ---- the body ---- */
 
-enum progress delivering_break_off(struct errand *errand)
+enum service_progress send_response_break_off(struct service_call *call)
 {
-    const struct passage *passage = errand->work;
-    const struct delivery *delivery = &passage->fetch->delivery;
+    const struct proxy_request *proxied = call->work;
+    const struct response_writer *writer = &proxied->fetch->writer;
 
-    if (delivery->framing == FRAMING_NONE && !delivery->bodiless)
-        errand->client->kind->abandon(errand->client);
-    return ERRAND_FAILED;
+    if (writer->framing == FRAMING_NONE && !writer->bodiless)
+        call->client->kind->abandon(call->client);
+    return SERVICE_FAILED;
 }
 
 /* The origin has broken off its reply. As long as nothing of that has gone, the client can be told.
  */
-static enum progress lose_origin(struct errand *errand)
+static enum service_progress lose_origin(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->fetch->delivery.begun || errand->client_gone)
-        return delivering_break_off(errand);
-    keeping_finish(errand, false);
-    return relay_fail(errand, 502, "The origin has broken off its reply.");
+    if (proxied->fetch->writer.begun || call->client_gone)
+        return send_response_break_off(call);
+    cache_store_finish(call, false);
+    return relay_fail(call, 502, "The origin has broken off its reply.");
 }
 
 /* Reads what the origin has sent, where there is room for it. */
-static enum transfer collect(struct errand *errand, uint64_t *moved)
+static enum transfer collect(struct service_call *call, uint64_t *moved)
 {
-    struct passage *passage = errand->work;
-    struct fetch *fetch = passage->fetch;
-    struct delivery *delivery = &fetch->delivery;
+    struct proxy_request *proxied = call->work;
+    struct fetch *fetch = proxied->fetch;
+    struct response_writer *writer = &fetch->writer;
     enum transfer transfer = TRANSFER_DONE;
     struct text data;
 
     /* A turn does not end before all that was received is taken: nothing would tell of it. */
-    while (transfer == TRANSFER_DONE && !delivery->complete && delivery->data.length == 0 &&
+    while (transfer == TRANSFER_DONE && !writer->complete && writer->data.length == 0 &&
            (*moved < RELAY_TURN_BYTES || upstream_holds(&fetch->upstream))) {
         transfer = upstream_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
-            relay_renew(errand);
-        if (data.length > 0 && !keeping_add(errand, data))
-            delivery->data = data;
+            relay_renew(call);
+        if (data.length > 0 && !cache_store_add(call, data))
+            writer->data = data;
         *moved += data.length;
-        delivery->complete = fetch->upstream.whole;
-        if (delivery->complete)
-            keeping_finish(errand, true);
+        writer->complete = fetch->upstream.whole;
+        if (writer->complete)
+            cache_store_finish(call, true);
     }
     return transfer;
 }
 
-static enum transfer pass_on(struct errand *errand)
+static enum transfer pass_on(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum transfer transfer = delivery_send(&passage->fetch->delivery, errand);
+    struct proxy_request *proxied = call->work;
+    enum transfer transfer = response_writer_send(&proxied->fetch->writer, call);
 
     if (transfer == TRANSFER_DONE)
-        errand->client_deadline = 0;
-    else if (errand->client_deadline == 0)
-        errand->client_deadline = errand->now.milliseconds + errand->site->write_timeout;
+        call->client_deadline = 0;
+    else if (call->client_deadline == 0)
+        call->client_deadline = call->now.milliseconds + call->context->write_timeout;
     if (transfer == TRANSFER_FAILED || transfer == TRANSFER_END)
-        errand->client_gone = true;
+        call->client_gone = true;
     return transfer;
 }
 
 /* Waits for the origin, the client, or both: who is not waited for has nothing to do. */
-static enum progress wait_for(struct errand *errand, enum transfer theirs, enum transfer ours)
+static enum service_progress wait_for(struct service_call *call, enum transfer theirs,
+                                      enum transfer ours)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->fetch->delivery.complete)
+    if (proxied->fetch->writer.complete)
         theirs = TRANSFER_END;
-    return relay_wait(errand, errand->client_gone ? 0 : relay_wanted(ours), relay_wanted(theirs));
+    return relay_wait(call, call->client_gone ? 0 : relay_wanted(ours), relay_wanted(theirs));
 }
 
 /* Once the client has left, the reply is fetched for others alone, and not for ever. */
-static bool is_in_vain(struct errand *errand)
+static bool is_in_vain(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->finish_by == 0)
-        passage->finish_by = errand->now.milliseconds + FINISH_MILLISECONDS;
-    return !passage->storing || errand->now.milliseconds >= passage->finish_by;
+    if (proxied->finish_by == 0)
+        proxied->finish_by = call->now.milliseconds + FINISH_MILLISECONDS;
+    return !proxied->storing || call->now.milliseconds >= proxied->finish_by;
 }
 
-enum progress delivering_deliver(struct errand *errand)
+enum service_progress send_response_run(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct delivery *delivery = &passage->fetch->delivery;
+    struct proxy_request *proxied = call->work;
+    struct response_writer *writer = &proxied->fetch->writer;
     uint64_t moved = 0;
 
     for (;;) {
-        enum transfer theirs = collect(errand, &moved), ours = TRANSFER_DONE;
+        enum transfer theirs = collect(call, &moved), ours = TRANSFER_DONE;
 
         if (theirs == TRANSFER_FAILED)
-            return lose_origin(errand);
-        if (!errand->client_gone)
-            ours = pass_on(errand);
-        if (delivery->ended)
-            return ERRAND_DONE;
-        if (errand->client_gone && is_in_vain(errand))
-            return ERRAND_FAILED;
-        if (moved >= RELAY_TURN_BYTES && theirs == TRANSFER_DONE && !delivery->complete)
-            return wait_for(errand, TRANSFER_READ, ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
+            return lose_origin(call);
+        if (!call->client_gone)
+            ours = pass_on(call);
+        if (writer->ended)
+            return SERVICE_DONE;
+        if (call->client_gone && is_in_vain(call))
+            return SERVICE_FAILED;
+        if (moved >= RELAY_TURN_BYTES && theirs == TRANSFER_DONE && !writer->complete)
+            return wait_for(call, TRANSFER_READ, ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
         if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
-            return wait_for(errand, theirs, ours);
+            return wait_for(call, theirs, ours);
     }
 }

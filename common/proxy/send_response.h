@@ -5,10 +5,10 @@
 #include "common/proxy/proxy_request.h"
 
 /* The head of a final reply has come, and it is for the client. */
-enum progress delivering_begin(struct errand *errand);
+enum service_progress send_response_begin(struct service_call *call);
 /* The stage of delivering it, */
-enum progress delivering_deliver(struct errand *errand);
+enum service_progress send_response_run(struct service_call *call);
 /* and its end if the reply cannot be completed: the client must not take it for whole. */
-enum progress delivering_break_off(struct errand *errand);
+enum service_progress send_response_break_off(struct service_call *call);
 
 #endif

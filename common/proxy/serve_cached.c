@@ -17,7 +17,7 @@ static void write_fields(struct text fields, bool unvalidated, struct buffer *li
 
     while (fields_next(fields, &from, &name, &value))
         if (!text_same(name, TEXT("Content-Type")) && !text_same(name, TEXT("Age")) &&
-            !(unvalidated && policy_names(fields, TEXT("no-cache"), name)))
+            !(unvalidated && freshness_names(fields, TEXT("no-cache"), name)))
             fields_add(lines, name, value);
 }
 
@@ -25,7 +25,7 @@ static void write_fields(struct text fields, bool unvalidated, struct buffer *li
 static bool find_type(struct text fields, bool unvalidated, struct text *type)
 {
     return fields_first(fields, TEXT("Content-Type"), type) &&
-           !(unvalidated && policy_names(fields, TEXT("no-cache"), TEXT("Content-Type")));
+           !(unvalidated && freshness_names(fields, TEXT("no-cache"), TEXT("Content-Type")));
 }
 
 /* Fields of the stored body, which a 304 does not bring. */
@@ -51,29 +51,29 @@ static void drop_description(struct response *response)
 
 /* What is said about a reply from the store. `status` is that of the origin's reply which led to
  * it; 0: it did not answer; -1: it was not asked. */
-static void write_state(const struct errand *errand, int status, struct buffer *lines)
+static void write_state(const struct service_call *call, int status, struct buffer *lines)
 {
-    const struct passage *passage = errand->work;
-    int64_t age = policy_age(&passage->kept, errand->now.seconds);
+    const struct proxy_request *proxied = call->work;
+    int64_t age = freshness_age(&proxied->kept, call->now.seconds);
 
     /* Age says that the origin has not confirmed this just now (RFC 9111, section 5.1). */
-    if (status != 304 || passage->kept.age > 0) {
+    if (status != 304 || proxied->kept.age > 0) {
         storage_add_parameter(lines, "Age: ", age);
         buffer_add(lines, TEXT("\r\n"));
     }
-    forward_via(passage->entry.record.minor, text_of(passage->proxy->name), lines);
+    rewrite_via(proxied->entry.record.minor, text_of(proxied->proxy->name), lines);
     storage_begin_status(lines);
-    if (status < 0 && !passage->followed) {
+    if (status < 0 && !proxied->followed) {
         buffer_add(lines, TEXT("; hit"));
     } else {
         buffer_add(lines, TEXT("; fwd="));
-        buffer_string(lines, passage->why);
+        buffer_string(lines, proxied->why);
         if (status > 0)
             storage_add_parameter(lines, "; fwd-status=", status);
         if (status < 0)
             buffer_add(lines, TEXT("; collapsed"));
     }
-    storage_add_parameter(lines, "; ttl=", policy_lifetime(&passage->kept) - age);
+    storage_add_parameter(lines, "; ttl=", freshness_lifetime(&proxied->kept) - age);
     buffer_add(lines, TEXT("\r\n"));
 }
 
@@ -108,111 +108,110 @@ static struct body take_body(struct cache_entry *entry)
     return body;
 }
 
-enum progress serving_answer(struct errand *errand, struct text fields, int status)
+enum service_progress serve_cached_answer(struct service_call *call, struct text fields, int status)
 {
-    struct passage *passage = errand->work;
-    struct response *response = errand->response;
-    const struct cache_record *record = &passage->entry.record;
-    struct moment dated = {.seconds = passage->kept.date};
-    size_t room = fields.length + passage->kept.etag.length + record->reason.length + 1024;
+    struct proxy_request *proxied = call->work;
+    struct response *response = call->response;
+    const struct cache_record *record = &proxied->entry.record;
+    struct moment dated = {.seconds = proxied->kept.date};
+    size_t room = fields.length + proxied->kept.etag.length + record->reason.length + 1024;
     struct buffer lines = {.data = malloc(room), .capacity = room};
     struct text type;
 
     if (lines.data == NULL)
-        return relay_refuse(errand, 503, "The proxy has no memory for this request.");
+        return relay_refuse(call, 503, "The proxy has no memory for this request.");
     response_start(response);
     write_fields(fields, status != 304, &lines);
-    write_state(errand, status, &lines);
+    write_state(call, status, &lines);
     response->fields = lines.data;
     response->fields_length = lines.length;
     response->status = record->status;
     response->reason = copy(&lines, record->reason);
     if (find_type(fields, status != 304, &type))
         response->type = copy(&lines, type);
-    type = copy(&lines, passage->kept.etag);
+    type = copy(&lines, proxied->kept.etag);
     response->etag = (struct buffer){.data = lines.data + (type.data - lines.data),
                                      .capacity = type.length,
                                      .length = type.length};
     response->has_validators = true;
-    response->modified = passage->kept.has_modified ? passage->kept.modified : passage->kept.date;
-    cache_touch(&passage->entry);
-    response->body = take_body(&passage->entry);
-    response_settle(response, errand->request, dated);
+    response->modified = proxied->kept.has_modified ? proxied->kept.modified : proxied->kept.date;
+    cache_touch(&proxied->entry);
+    response->body = take_body(&proxied->entry);
+    response_settle(response, call->request, dated);
     if (response->status == 304)
         drop_description(response);
-    return ERRAND_ANSWERED;
+    return SERVICE_ANSWERED;
 }
 
 /* ---- before the origin is asked ---- */
 
-static void write_stale(struct errand *errand)
+static void write_stale(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct cache_record *record = &passage->entry.record;
-    struct delivery *delivery = &passage->fetch->delivery;
-    struct buffer *lines = &delivery->lines;
+    struct proxy_request *proxied = call->work;
+    const struct cache_record *record = &proxied->entry.record;
+    struct response_writer *writer = &proxied->fetch->writer;
+    struct buffer *lines = &writer->lines;
     struct text type;
 
-    delivery_start(delivery);
-    relay_write_status(errand, record->status, record->reason, lines);
+    response_writer_start(writer);
+    relay_write_status(call, record->status, record->reason, lines);
     write_fields(record->fields, true, lines);
     if (find_type(record->fields, true, &type))
         fields_add(lines, TEXT("Content-Type"), type);
-    write_state(errand, -1, lines);
+    write_state(call, -1, lines);
     if (record->status != 204)
         storage_add_parameter(lines, "Content-Length: ", (int64_t)record->length);
     buffer_add(lines, record->status != 204 ? TEXT("\r\n") : TEXT(""));
-    relay_write_persistence(errand, lines);
-    delivery->file = passage->entry.file;
-    delivery->file_start = passage->entry.start;
-    delivery->file_end = record->length;
-    delivery->framing = FRAMING_LENGTH;
-    delivery->complete = true;
+    relay_write_persistence(call, lines);
+    writer->file = proxied->entry.file;
+    writer->file_start = proxied->entry.start;
+    writer->file_end = record->length;
+    writer->framing = FRAMING_LENGTH;
+    writer->complete = true;
 }
 
 /* A client that is slow keeps nobody else from asking the origin. */
-static void step_aside(struct passage *passage)
+static void step_aside(struct proxy_request *proxied)
 {
-    if (passage->lock < 0)
+    if (proxied->lock < 0)
         return;
-    storage_give_way(passage);
-    passage->moves = cache_moves(passage->cache, passage->locked);
+    storage_give_way(proxied);
+    proxied->moves = cache_moves(proxied->cache, proxied->locked);
 }
 
 /* Whether nobody has asked the origin meanwhile. */
-static bool is_still_first(struct passage *passage)
+static bool is_still_first(struct proxy_request *proxied)
 {
-    return passage->lock >= 0 || (cache_moves(passage->cache, passage->locked) == passage->moves &&
-                                  storage_lock(passage));
+    return proxied->lock >= 0 || (cache_moves(proxied->cache, proxied->locked) == proxied->moves &&
+                                  storage_lock(proxied));
 }
 
-enum progress serving_deliver(struct errand *errand)
+enum service_progress serve_cached_run(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    enum progress progress;
+    struct proxy_request *proxied = call->work;
+    enum service_progress progress;
 
-    if (passage->fetch == NULL) {
-        if (errand->behind)
-            return ERRAND_BEHIND;
-        if (!relay_make_fetch(errand))
-            return relay_refuse(errand, 503, "The proxy has no memory for this request.");
-        write_stale(errand);
+    if (proxied->fetch == NULL) {
+        if (call->behind)
+            return SERVICE_BEHIND;
+        if (!relay_make_fetch(call))
+            return relay_refuse(call, 503, "The proxy has no memory for this request.");
+        write_stale(call);
     }
-    progress = delivering_deliver(errand);
-    if (progress == ERRAND_WAITS) {
-        step_aside(passage);
+    progress = send_response_run(call);
+    if (progress == SERVICE_WAITS) {
+        step_aside(proxied);
         return progress;
     }
-    if (progress != ERRAND_DONE)
-        errand->stays =
-            false; /* the client has a part of it, and must not take more for the rest */
-    else if (!relay_goes_on(errand))
-        errand->client->kind->finish(errand->client);
-    cache_touch(&passage->entry);
-    passage->background = true;
-    passage->served = passage->entry.record.status;
-    errand->client_gone = true;
-    if (!is_still_first(passage))
+    if (progress != SERVICE_DONE)
+        call->stays = false; /* the client has a part of it, and must not take more for the rest */
+    else if (!relay_goes_on(call))
+        call->client->kind->finish(call->client);
+    cache_touch(&proxied->entry);
+    proxied->background = true;
+    proxied->served = proxied->entry.record.status;
+    call->client_gone = true;
+    if (!is_still_first(proxied))
         return progress;
-    return relay_go_to(passage, STAGE_OPENING);
+    return relay_go_to(proxied, STAGE_OPENING);
 }

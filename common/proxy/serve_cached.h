@@ -6,9 +6,10 @@
 
 /* Answers with the entry; its fields may have been updated since it was stored. `status` is that of
  * the origin's reply which led to it; 0: it did not answer; -1: it was not asked. */
-enum progress serving_answer(struct errand *errand, struct text fields, int status);
+enum service_progress serve_cached_answer(struct service_call *call, struct text fields,
+                                          int status);
 
 /* The stage in which what is stale is served before the origin is asked about it. */
-enum progress serving_deliver(struct errand *errand);
+enum service_progress serve_cached_run(struct service_call *call);
 
 #endif

@@ -5,90 +5,90 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool write_uri(struct passage *passage, const struct request *request)
+static bool write_uri(struct proxy_request *proxied, const struct request *request)
 {
-    size_t room = passage->host.length + request->path.length + request->query.length + 32;
+    size_t room = proxied->host.length + request->path.length + request->query.length + 32;
     struct buffer uri = {.data = malloc(room), .capacity = room};
 
     if (uri.data == NULL)
         return false;
     buffer_add(&uri, TEXT("http://"));
-    buffer_add(&uri, passage->host);
+    buffer_add(&uri, proxied->host);
     for (size_t i = 0; i < uri.length; i++)
         if (uri.data[i] >= 'A' && uri.data[i] <= 'Z')
             uri.data[i] = (char)(uri.data[i] | 0x20);
     buffer_character(&uri, ':');
-    buffer_number(&uri, passage->port);
+    buffer_number(&uri, proxied->port);
     buffer_add(&uri, request->path);
     buffer_add(&uri, request->query);
-    passage->uri = (struct text){uri.data, uri.length};
+    proxied->uri = (struct text){uri.data, uri.length};
     return true;
 }
 
-bool storage_begin(struct errand *errand)
+bool storage_begin(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    const struct request *request = errand->request;
+    struct proxy_request *proxied = call->work;
+    const struct request *request = call->request;
     bool is_get = request->method == METHOD_GET;
 
-    passage->why = "bypass";
-    if (passage->cache == NULL || request->method == METHOD_CONNECT)
+    proxied->why = "bypass";
+    if (proxied->cache == NULL || request->method == METHOD_CONNECT)
         return true;
-    if (!write_uri(passage, request))
+    if (!write_uri(proxied, request))
         return false;
-    policy_directives(request->fields, true, &passage->asked);
-    passage->why = is_get || request->method == METHOD_HEAD ? "request" : "method";
+    freshness_directives(request->fields, true, &proxied->asked);
+    proxied->why = is_get || request->method == METHOD_HEAD ? "request" : "method";
     if ((!is_get && request->method != METHOD_HEAD) || request->framing != FRAMING_NONE)
         return true;
-    passage->writes = is_get && !passage->asked.no_store;
+    proxied->writes = is_get && !proxied->asked.no_store;
     /* Those are for the origin to judge, whatever is stored here. */
-    passage->reads = !fields_has(request->fields, TEXT("If-Match")) &&
+    proxied->reads = !fields_has(request->fields, TEXT("If-Match")) &&
                      !fields_has(request->fields, TEXT("If-Unmodified-Since"));
     return true;
 }
 
-void storage_note_asking(struct errand *errand)
+void storage_note_asking(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    passage->requested = errand->now.seconds;
-    if (passage->uri.data != NULL)
-        passage->removals = cache_removals(passage->cache, passage->uri);
+    proxied->requested = call->now.seconds;
+    if (proxied->uri.data != NULL)
+        proxied->removals = cache_removals(proxied->cache, proxied->uri);
 }
 
-bool storage_is_for_all(const struct errand *errand)
+bool storage_is_for_all(const struct service_call *call)
 {
-    return !fields_has(errand->request->fields, TEXT("Authorization"));
+    return !fields_has(call->request->fields, TEXT("Authorization"));
 }
 
-void storage_drop_entry(struct passage *passage)
+void storage_drop_entry(struct proxy_request *proxied)
 {
-    cache_leave(&passage->entry);
-    passage->validates = false;
+    cache_leave(&proxied->entry);
+    proxied->validates = false;
 }
 
-bool storage_lock(struct passage *passage)
+bool storage_lock(struct proxy_request *proxied)
 {
-    memcpy(passage->locked, passage->name, sizeof passage->locked);
-    passage->lock = cache_lock(passage->cache, passage->locked);
-    return passage->lock >= 0;
+    memcpy(proxied->locked, proxied->name, sizeof proxied->locked);
+    proxied->lock = cache_lock(proxied->cache, proxied->locked);
+    return proxied->lock >= 0;
 }
 
-void storage_give_way(struct passage *passage)
+void storage_give_way(struct proxy_request *proxied)
 {
-    cache_unlock(passage->cache, passage->locked, passage->lock);
-    passage->lock = CACHE_LOCKED;
+    cache_unlock(proxied->cache, proxied->locked, proxied->lock);
+    proxied->lock = CACHE_LOCKED;
 }
 
-void storage_end(struct errand *errand)
+void storage_end(struct service_call *call)
 {
-    struct passage *passage = errand->work;
+    struct proxy_request *proxied = call->work;
 
-    if (passage->cache != NULL)
-        cache_end(passage->cache, &passage->writer);
-    storage_drop_entry(passage);
-    storage_give_way(passage);
-    free((char *)(uintptr_t)passage->uri.data);
+    if (proxied->cache != NULL)
+        cache_end(proxied->cache, &proxied->writer);
+    storage_drop_entry(proxied);
+    storage_give_way(proxied);
+    free((char *)(uintptr_t)proxied->uri.data);
 }
 
 void storage_add_parameter(struct buffer *lines, const char *name, int64_t number)

@@ -5,23 +5,23 @@
 #include "common/proxy/proxy_request.h"
 
 /* Gives the passage its URI, and its part of the store. False if there is no memory. */
-bool storage_begin(struct errand *errand);
-void storage_end(struct errand *errand);
+bool storage_begin(struct service_call *call);
+void storage_end(struct service_call *call);
 
 /* The origin is asked now. */
-void storage_note_asking(struct errand *errand);
+void storage_note_asking(struct service_call *call);
 /* Whether what it says is news of what it has for all: not so to somebody with credentials, be they
  * made up. */
-bool storage_is_for_all(const struct errand *errand);
+bool storage_is_for_all(const struct service_call *call);
 
 /* Lets go of the entry that was found. */
-void storage_drop_entry(struct passage *passage);
+void storage_drop_entry(struct proxy_request *proxied);
 /* Has others wait for what the origin says; false if somebody else is asking it, or nobody can
  * wait.
  */
-bool storage_lock(struct passage *passage);
+bool storage_lock(struct proxy_request *proxied);
 /* Lets others ask the origin. */
-void storage_give_way(struct passage *passage);
+void storage_give_way(struct proxy_request *proxied);
 
 /* Writes what Cache-Status begins with; and a number, with its name before it. */
 void storage_begin_status(struct buffer *lines);

@@ -20,26 +20,26 @@ struct flow {
     bool broken;
 };
 
-enum progress tunnel_begin(struct errand *errand)
+enum service_progress tunnel_begin(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct fetch *fetch = passage->fetch;
-    struct buffer *lines = &fetch->delivery.lines;
+    struct proxy_request *proxied = call->work;
+    struct fetch *fetch = proxied->fetch;
+    struct buffer *lines = &fetch->writer.lines;
 
-    errand->stays = false;
-    errand->response->status = 200;
-    delivery_start(&fetch->delivery);
-    relay_write_status(errand, 200, TEXT("Connection established"), lines);
+    call->stays = false;
+    call->response->status = 200;
+    response_writer_start(&fetch->writer);
+    relay_write_status(call, 200, TEXT("Connection established"), lines);
     buffer_add(lines, TEXT("Date: "));
-    date_write(lines, errand->now.seconds);
+    date_write(lines, call->now.seconds);
     buffer_add(lines, TEXT("\r\nServer: fork-vs-thread\r\n\r\n"));
     /* What came behind the request is for the origin already; it is no longer than the input of a
      * connection. */
-    buffer_add(&fetch->lines, errand->received);
-    errand->received.data += errand->received.length;
-    errand->received.length = 0;
-    passage->origin = errand->now.milliseconds + IDLE_MILLISECONDS;
-    return fetch->lines.overflow ? ERRAND_FAILED : relay_go_to(passage, STAGE_TUNNELLING);
+    buffer_add(&fetch->lines, call->received);
+    call->received.data += call->received.length;
+    call->received.length = 0;
+    proxied->origin = call->now.milliseconds + IDLE_MILLISECONDS;
+    return fetch->lines.overflow ? SERVICE_FAILED : relay_go_to(proxied, STAGE_TUNNELLING);
 }
 
 static enum transfer empty(struct flow *flow)
@@ -85,7 +85,7 @@ static void pump(struct flow *flow)
             transfer = fill(flow);
     }
     if (transfer == TRANSFER_DONE)
-        flow->wants_to |= PAIR_WRITE; /* its next turn comes at once */
+        flow->wants_to |= POLL_PAIR_WRITE; /* its next turn comes at once */
 }
 
 /* A session that is over, which it is once it was told that nothing more comes, leaves the bare
@@ -95,48 +95,48 @@ static bool is_bare(const struct transport *client)
     return client->tls != NULL && client->kind == &transport_plain;
 }
 
-enum progress tunnel_relay(struct errand *errand)
+enum service_progress tunnel_run(struct service_call *call)
 {
-    struct passage *passage = errand->work;
-    struct fetch *fetch = passage->fetch;
+    struct proxy_request *proxied = call->work;
+    struct fetch *fetch = proxied->fetch;
     struct upstream *upstream = &fetch->upstream;
     struct flow up = {
-        .from = errand->client,
+        .from = call->client,
         .to = &upstream->transport,
         .space = fetch->space,
         .size = sizeof fetch->space,
         .start = &fetch->sent,
         .end = &fetch->lines.length,
-        .ended = &passage->client_ended,
+        .ended = &proxied->client_ended,
     };
     struct flow down = {
         .from = &upstream->transport,
-        .to = errand->client,
+        .to = call->client,
         .space = upstream->buffer,
         .size = sizeof upstream->buffer,
         .start = &upstream->start,
         .end = &upstream->end,
-        .ended = &passage->origin_ended,
+        .ended = &proxied->origin_ended,
     };
-    enum transfer head = delivery_send(&fetch->delivery, errand);
+    enum transfer head = response_writer_send(&fetch->writer, call);
 
     if (head == TRANSFER_FAILED)
-        return ERRAND_DONE;
+        return SERVICE_DONE;
     if (head != TRANSFER_DONE)
-        return relay_wait(errand, relay_wanted(head), 0);
+        return relay_wait(call, relay_wanted(head), 0);
     pump(&up);
     if (up.broken)
-        return ERRAND_DONE; /* before anything goes to a client that has lost its session */
+        return SERVICE_DONE; /* before anything goes to a client that has lost its session */
     pump(&down);
-    if (is_bare(errand->client)) {
-        passage->client_ended = true;
+    if (is_bare(call->client)) {
+        proxied->client_ended = true;
         up.wants_from = 0;
     }
-    errand->sent += down.moved;
-    errand->body_bytes += down.moved;
+    call->sent += down.moved;
+    call->body_bytes += down.moved;
     if (up.moved > 0 || down.moved > 0)
-        passage->origin = errand->now.milliseconds + IDLE_MILLISECONDS;
+        proxied->origin = call->now.milliseconds + IDLE_MILLISECONDS;
     if (down.broken || (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
-        return ERRAND_DONE;
-    return relay_wait(errand, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
+        return SERVICE_DONE;
+    return relay_wait(call, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
 }

@@ -5,8 +5,8 @@
 #include "common/proxy/proxy_request.h"
 
 /* The origin is connected to. */
-enum progress tunnel_begin(struct errand *errand);
+enum service_progress tunnel_begin(struct service_call *call);
 /* The stage that follows. */
-enum progress tunnel_relay(struct errand *errand);
+enum service_progress tunnel_run(struct service_call *call);
 
 #endif

@@ -25,7 +25,7 @@ bool upstream_connect(struct upstream *upstream, const union address *address)
     if (new < 0)
         return false;
     setsockopt(new, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return connect(new, &address->any, destination_size(address)) == 0 || errno == EINPROGRESS;
+    return connect(new, &address->any, address_size(address)) == 0 || errno == EINPROGRESS;
 }
 
 enum transfer upstream_connected(struct upstream *upstream)
@@ -84,10 +84,11 @@ static enum transfer receive(struct upstream *upstream)
 
 static void begin_body(struct upstream *upstream)
 {
-    const struct reply *reply = &upstream->reply;
+    const struct parsed_response *response = &upstream->response;
 
-    content_begin(&upstream->content, reply->framing, reply->content_length, UINT64_MAX);
-    upstream->whole = reply->framing == FRAMING_NONE && !reply->until_close;
+    body_reader_begin(&upstream->body_reader, response->framing, response->content_length,
+                      UINT64_MAX);
+    upstream->whole = response->framing == FRAMING_NONE && !response->until_close;
 }
 
 enum transfer upstream_head(struct upstream *upstream, enum method method)
@@ -95,19 +96,19 @@ enum transfer upstream_head(struct upstream *upstream, enum method method)
     enum transfer transfer;
     size_t taken;
 
-    if (upstream->reply.status != 0)
-        reply_start(&upstream->reply);
+    if (upstream->response.status != 0)
+        response_parser_start(&upstream->response);
     for (;;) {
-        switch (
-            reply_read(&upstream->reply, method, received(upstream), &upstream->lines, &taken)) {
-        case REPLY_WHOLE:
+        switch (response_parser_read(&upstream->response, method, received(upstream),
+                                     &upstream->lines, &taken)) {
+        case RESPONSE_PARSER_WHOLE:
             upstream->start += taken;
             begin_body(upstream);
             return TRANSFER_DONE;
-        case REPLY_REFUSED:
-            upstream->problem = upstream->reply.problem;
+        case RESPONSE_PARSER_REFUSED:
+            upstream->problem = upstream->response.problem;
             return TRANSFER_FAILED;
-        case REPLY_PARTIAL:
+        case RESPONSE_PARSER_PARTIAL:
             break;
         }
         transfer = receive(upstream);
@@ -134,16 +135,16 @@ enum transfer upstream_body(struct upstream *upstream, struct text *data)
     *data = (struct text){0};
     while (!upstream->whole) {
         struct text bytes = received(upstream);
-        enum content_progress progress;
+        enum body_reader_progress progress;
         enum transfer transfer;
 
-        if (upstream->reply.until_close)
+        if (upstream->response.until_close)
             return read_until_close(upstream, data);
-        progress = content_take(&upstream->content, &bytes, data);
+        progress = body_reader_take(&upstream->body_reader, &bytes, data);
         upstream->start = upstream->end - bytes.length;
-        if (progress == CONTENT_REFUSED)
+        if (progress == BODY_READER_REFUSED)
             return TRANSFER_FAILED;
-        upstream->whole = progress == CONTENT_WHOLE;
+        upstream->whole = progress == BODY_READER_WHOLE;
         if (data->length > 0)
             return TRANSFER_DONE;
         if (upstream->whole)

@@ -9,14 +9,14 @@
 
 struct upstream {
     struct transport transport; /* its socket is -1 while there is none */
-    struct reply reply;
-    struct content content; /* the reply's body */
-    bool whole;             /* it has come to its end */
-    const char *problem;    /* why the reply cannot be passed on, if it came at all */
-    size_t start, end;      /* received, and not yet taken */
-    char buffer[REPLY_HEAD_LIMIT];
-    char fields[REPLY_HEAD_LIMIT + 1024]; /* of the reply; there is room to add some */
-    struct buffer lines;                  /* what the fields fill of that */
+    struct parsed_response response;
+    struct body_reader body_reader; /* the reply's body */
+    bool whole;                     /* it has come to its end */
+    const char *problem;            /* why the reply cannot be passed on, if it came at all */
+    size_t start, end;              /* received, and not yet taken */
+    char buffer[RESPONSE_HEAD_LIMIT];
+    char fields[RESPONSE_HEAD_LIMIT + 1024]; /* of the reply; there is room to add some */
+    struct buffer lines;                     /* what the fields fill of that */
 };
 
 /* Empties it. The two large buffers are not touched before they are used. */

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-bool turn_open_file(struct turn *turn)
+bool accept_lock_open_file(struct accept_lock *turn)
 {
-    *turn = (struct turn){.file = memfd_create("turn", MFD_CLOEXEC)};
+    *turn = (struct accept_lock){.file = memfd_create("turn", MFD_CLOEXEC)};
     return turn->file >= 0;
 }
 
-bool turn_open_mutex(struct turn *turn)
+bool accept_lock_open_mutex(struct accept_lock *turn)
 {
     pthread_mutexattr_t attributes;
     void *memory =
@@ -19,7 +19,7 @@ bool turn_open_mutex(struct turn *turn)
 
     if (memory == MAP_FAILED)
         return false;
-    *turn = (struct turn){.file = -1, .mutex = memory};
+    *turn = (struct accept_lock){.file = -1, .mutex = memory};
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
@@ -38,7 +38,7 @@ static bool lock(int file, short how)
     return true;
 }
 
-bool turn_take(struct turn *turn)
+bool accept_lock_take(struct accept_lock *turn)
 {
     int result;
 
@@ -50,7 +50,7 @@ bool turn_take(struct turn *turn)
     return result == 0;
 }
 
-void turn_give(struct turn *turn)
+void accept_lock_give(struct accept_lock *turn)
 {
     if (turn->file >= 0)
         lock(turn->file, F_UNLCK);

@@ -6,16 +6,16 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-struct turn {
+struct accept_lock {
     int file;               /* the one that has the turn holds a lock on it; or -1: */
     pthread_mutex_t *mutex; /* it holds that, in shared memory */
 };
 
 /* Each false, with errno set, if there is none to be had. */
-bool turn_open_file(struct turn *turn);
-bool turn_open_mutex(struct turn *turn);
+bool accept_lock_open_file(struct accept_lock *turn);
+bool accept_lock_open_mutex(struct accept_lock *turn);
 /* Waits for the turn; false if it cannot be had. */
-bool turn_take(struct turn *turn);
-void turn_give(struct turn *turn);
+bool accept_lock_take(struct accept_lock *turn);
+void accept_lock_give(struct accept_lock *turn);
 
 #endif

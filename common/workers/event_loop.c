@@ -25,13 +25,13 @@ struct client {
     uint32_t events;    /* that it is watched for */
 };
 
-struct loop {
+struct event_loop {
     struct worker *worker;
     int events; /* epoll */
     struct timers timers;
     struct moment now;
     struct exchange *spare; /* what idle connections do without */
-    struct duty duty;
+    struct listen_balance balance;
     int64_t clients;
     int64_t stays; /* clients that have kept their connection after a request */
     bool listening;
@@ -48,7 +48,7 @@ enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_CALL, EVENT_CLIENT };
 
 /* ---- the listeners ---- */
 
-static void listen_to(struct loop *loop, bool on)
+static void listen_to(struct event_loop *loop, bool on)
 {
     struct listener *listener = loop->worker->listener;
 
@@ -61,29 +61,30 @@ static void listen_to(struct loop *loop, bool on)
 }
 
 /* Waits to be called to a duty; one that is free wakes one of those who do. */
-static void await_call(struct loop *loop, bool on)
+static void await_call(struct event_loop *loop, bool on)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = EVENT_CALL};
 
     if (loop->on_call != on)
-        epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, duty_call(&loop->duty), &event);
+        epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+                  listen_balance_call(&loop->balance), &event);
     loop->on_call = on;
 }
 
-static void answer_call(struct loop *loop)
+static void answer_call(struct event_loop *loop)
 {
-    if (loop->deaf || !duty_take(&loop->duty))
+    if (loop->deaf || !listen_balance_take(&loop->balance))
         return;
     await_call(loop, false);
     listen_to(loop, true);
 }
 
-static void review_duty(struct loop *loop)
+static void review_balance(struct event_loop *loop)
 {
-    if (!loop->duty.on && !loop->deaf && loop->now.milliseconds >= loop->call_from)
+    if (!loop->balance.on && !loop->deaf && loop->now.milliseconds >= loop->call_from)
         await_call(loop, true);
-    if (!loop->duty.on || loop->stopping ||
-        duty_review(&loop->duty, loop->stays, loop->now.milliseconds))
+    if (!loop->balance.on || loop->stopping ||
+        listen_balance_review(&loop->balance, loop->stays, loop->now.milliseconds))
         return;
     if (loop->listening)
         listen_to(loop, false);
@@ -92,14 +93,14 @@ static void review_duty(struct loop *loop)
 
 /* ---- the clients ---- */
 
-static void ignore(struct loop *loop, struct client *client)
+static void ignore(struct event_loop *loop, struct client *client)
 {
     if (client->watched >= 0)
         epoll_ctl(loop->events, EPOLL_CTL_DEL, client->watched, NULL);
     client->watched = -1;
 }
 
-static bool watch(struct loop *loop, struct client *client, enum need need)
+static bool watch(struct event_loop *loop, struct client *client, enum need need)
 {
     int descriptor = client->connection.descriptor;
     struct epoll_event event = {.events = need == NEED_READ ? EPOLLIN : EPOLLOUT,
@@ -117,7 +118,7 @@ static bool watch(struct loop *loop, struct client *client, enum need need)
     return epoll_ctl(loop->events, how, descriptor, &event) == 0;
 }
 
-static bool lend(struct loop *loop, struct client *client)
+static bool lend(struct event_loop *loop, struct client *client)
 {
     struct exchange *exchange = loop->spare != NULL ? loop->spare : malloc(sizeof *exchange);
 
@@ -127,7 +128,7 @@ static bool lend(struct loop *loop, struct client *client)
     return exchange != NULL;
 }
 
-static void keep(struct loop *loop, struct exchange *exchange)
+static void keep(struct event_loop *loop, struct exchange *exchange)
 {
     if (loop->spare == NULL)
         loop->spare = exchange;
@@ -135,7 +136,7 @@ static void keep(struct loop *loop, struct exchange *exchange)
         free(exchange);
 }
 
-static void end(struct loop *loop, struct client *client)
+static void end(struct event_loop *loop, struct client *client)
 {
     struct exchange *exchange = client->connection.exchange;
 
@@ -150,7 +151,7 @@ static void end(struct loop *loop, struct client *client)
 }
 
 /* Has the connection go on as far as it can; if it is expired, first with that. */
-static void step(struct loop *loop, struct client *client, bool expired)
+static void step(struct event_loop *loop, struct client *client, bool expired)
 {
     struct connection *connection = &client->connection;
     enum need need = NEED_NOTHING;
@@ -177,7 +178,7 @@ static void step(struct loop *loop, struct client *client, bool expired)
     keep(loop, connection_reclaim(connection));
 }
 
-static void welcome(struct loop *loop, int socket)
+static void welcome(struct event_loop *loop, int socket)
 {
     struct client *client = malloc(sizeof *client);
 
@@ -186,7 +187,7 @@ static void welcome(struct loop *loop, int socket)
         worker_left(loop->worker);
         return;
     }
-    connection_open(&client->connection, &loop->worker->server->site, socket, loop->now);
+    connection_open(&client->connection, &loop->worker->server->context, socket, loop->now);
     client->timer.link = NULL;
     client->watched = -1;
     client->stays = false;
@@ -196,7 +197,7 @@ static void welcome(struct loop *loop, int socket)
 
 /* One at a time: to ask for another one that is mostly not there costs more than to be told of it,
  * and where there are several workers it may be theirs. */
-static void accept_one(struct loop *loop)
+static void accept_one(struct event_loop *loop)
 {
     int socket = worker_try(loop->worker);
 
@@ -211,14 +212,14 @@ static void accept_one(struct loop *loop)
 
 /* ---- the loop ---- */
 
-static void begin_stop(struct loop *loop)
+static void begin_stop(struct event_loop *loop)
 {
     epoll_ctl(loop->events, EPOLL_CTL_DEL, loop->worker->server->stop, NULL);
     loop->stopping = true;
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
-    if (!loop->duty.on)
+    if (!loop->balance.on)
         answer_call(loop); /* it may come with the stop, and is for the last clients then */
-    loop->deaf = !loop->duty.on;
+    loop->deaf = !loop->balance.on;
     if (loop->deaf)
         await_call(loop, false);
 }
@@ -228,7 +229,7 @@ static int shorter(int a, int b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static void wait_for_events(struct loop *loop)
+static void wait_for_events(struct event_loop *loop)
 {
     struct epoll_event events[EVENTS_TURN];
     int patience = timers_wait(&loop->timers, loop->now.milliseconds);
@@ -236,12 +237,12 @@ static void wait_for_events(struct loop *loop)
 
     if (loop->stopping && loop->listening)
         patience = shorter(patience, worker_quiet(loop->worker) + 1);
-    else if (!loop->duty.on && !loop->on_call && !loop->deaf)
+    else if (!loop->balance.on && !loop->on_call && !loop->deaf)
         patience = shorter(patience, OFF_MILLISECONDS);
-    else if (loop->stopping || (loop->duty.on && !loop->listening))
+    else if (loop->stopping || (loop->balance.on && !loop->listening))
         patience = shorter(patience, REST_MILLISECONDS);
     count = epoll_wait(loop->events, events, EVENTS_TURN, patience);
-    loop->now = date_now();
+    loop->now = clock_now();
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);
@@ -263,16 +264,16 @@ static struct client *client_of(struct timer *timer)
     return (struct client *)(void *)((char *)timer - offsetof(struct client, timer));
 }
 
-static void look_after(struct loop *loop)
+static void look_after(struct event_loop *loop)
 {
     int64_t now = loop->now.milliseconds;
     struct timer *timer;
 
     while ((timer = timers_take(&loop->timers, now)) != NULL)
         step(loop, client_of(timer), true);
-    review_duty(loop);
+    review_balance(loop);
     /* Also at a stop: whoever came before it and found no place is still waiting. */
-    if (loop->duty.on && !loop->deaf && !loop->listening && now >= loop->listen_from &&
+    if (loop->balance.on && !loop->deaf && !loop->listening && now >= loop->listen_from &&
         worker_has_place(loop->worker)) {
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
@@ -283,10 +284,10 @@ static void look_after(struct loop *loop)
     }
 }
 
-void loop_run(struct worker *worker)
+void event_loop_run(struct worker *worker)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = EVENT_STOP};
-    struct loop loop = {.worker = worker, .now = date_now(), .events = epoll_create1(0)};
+    struct event_loop loop = {.worker = worker, .now = clock_now(), .events = epoll_create1(0)};
     struct timer *timer;
 
     if (loop.events < 0) {
@@ -295,8 +296,8 @@ void loop_run(struct worker *worker)
     }
     timers_open(&loop.timers, loop.now.milliseconds);
     epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->stop, &event);
-    duty_open(&loop.duty, worker);
-    if (loop.duty.on)
+    listen_balance_open(&loop.balance, worker);
+    if (loop.balance.on)
         listen_to(&loop, true);
     else
         await_call(&loop, true); /* at once: there may be nothing else to wake it */

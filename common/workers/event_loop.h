@@ -7,6 +7,6 @@
 
 /* Accepts and serves the worker's connections until the server is to stop, and the last of them has
  * ended. Those that are idle hold no buffers. */
-void loop_run(struct worker *worker);
+void event_loop_run(struct worker *worker);
 
 #endif

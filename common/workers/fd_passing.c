@@ -21,17 +21,17 @@ static struct msghdr message_of(union control *control, struct iovec *byte)
     };
 }
 
-bool channel_open(struct channel *channel)
+bool fd_passing_open(struct fd_passing *channel)
 {
     int ends[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return false;
-    *channel = (struct channel){.giver = ends[0], .taker = ends[1]};
+    *channel = (struct fd_passing){.giver = ends[0], .taker = ends[1]};
     return true;
 }
 
-void channel_give(struct channel *channel, int descriptor)
+void fd_passing_give(struct fd_passing *channel, int descriptor)
 {
     char nothing = 0;
     struct iovec byte = {.iov_base = &nothing, .iov_len = 1};
@@ -47,7 +47,7 @@ void channel_give(struct channel *channel, int descriptor)
     close(descriptor);
 }
 
-int channel_take(struct channel *channel)
+int fd_passing_take(struct fd_passing *channel)
 {
     char nothing;
     struct iovec byte = {.iov_base = &nothing, .iov_len = 1};
@@ -64,14 +64,14 @@ int channel_take(struct channel *channel)
     return descriptor;
 }
 
-bool channel_holds(const struct channel *channel)
+bool fd_passing_holds(const struct fd_passing *channel)
 {
     char byte;
 
     return recv(channel->taker, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-void channel_end(struct channel *channel)
+void fd_passing_end(struct fd_passing *channel)
 {
     shutdown(channel->giver, SHUT_WR);
 }

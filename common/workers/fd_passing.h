@@ -4,20 +4,20 @@
 
 #include <stdbool.h>
 
-struct channel {
+struct fd_passing {
     int giver; /* a socket each, at the two ends */
     int taker;
 };
 
 /* False, with errno set, if there is none to be had. */
-bool channel_open(struct channel *channel);
+bool fd_passing_open(struct fd_passing *channel);
 /* Passes a descriptor on, and closes it here. */
-void channel_give(struct channel *channel, int descriptor);
+void fd_passing_give(struct fd_passing *channel, int descriptor);
 /* Waits for the next one; -1 when there will be none. */
-int channel_take(struct channel *channel);
+int fd_passing_take(struct fd_passing *channel);
 /* Whether there is one that was not taken yet. */
-bool channel_holds(const struct channel *channel);
+bool fd_passing_holds(const struct fd_passing *channel);
 /* Says that there will be none, whoever else holds the giver's end. */
-void channel_end(struct channel *channel);
+void fd_passing_end(struct fd_passing *channel);
 
 #endif

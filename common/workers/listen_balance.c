@@ -12,10 +12,10 @@
 /* Clients that stay are work that does not move: nobody takes so many more of them than others. */
 #define STAYS_AHEAD 2
 
-static void set(struct duty *duty, bool on)
+static void set(struct listen_balance *balance, bool on)
 {
-    duty->on = on;
-    atomic_store(&duty->worker->post->on_duty, on);
+    balance->on = on;
+    atomic_store(&balance->worker->post->listening, on);
 }
 
 static void offer(const struct server *server)
@@ -28,66 +28,68 @@ static void offer(const struct server *server)
 
 /* A worker may die anywhere: then there may be a duty more than are counted, and never one less.
  * How busy it was before it had the duty does not count. */
-bool duty_take(struct duty *duty)
+bool listen_balance_take(struct listen_balance *balance)
 {
     uint64_t one;
 
-    duty->reviewed = 0;
-    set(duty, true);
-    if (read(duty->worker->server->duties, &one, sizeof one) < 0)
-        set(duty, false);
-    return duty->on;
+    balance->reviewed = 0;
+    set(balance, true);
+    if (read(balance->worker->server->duties, &one, sizeof one) < 0)
+        set(balance, false);
+    return balance->on;
 }
 
-void duty_open(struct duty *duty, struct worker *worker)
+void listen_balance_open(struct listen_balance *balance, struct worker *worker)
 {
-    *duty = (struct duty){.worker = worker, .shared = worker->server->duties >= 0, .on = true};
-    if (duty->shared)
-        duty_take(duty);
+    *balance = (struct listen_balance){
+        .worker = worker, .shared = worker->server->duties >= 0, .on = true};
+    if (balance->shared)
+        listen_balance_take(balance);
 }
 
-int duty_call(const struct duty *duty)
+int listen_balance_call(const struct listen_balance *balance)
 {
-    return duty->worker->server->duties;
+    return balance->worker->server->duties;
 }
 
 /* The fewest clients that stay with one that is not on duty. */
-static int64_t fewest_stays(const struct duty *duty)
+static int64_t fewest_stays(const struct listen_balance *balance)
 {
-    struct scoreboard *board = duty->worker->server->board;
+    struct scoreboard *board = balance->worker->server->board;
     int64_t fewest = INT64_MAX;
 
     for (int i = 0; i < board->post_count; i++) {
         struct post *post = &board->posts[i];
         int64_t stays = atomic_load(&post->stays);
-        if (stays < fewest && !atomic_load(&post->on_duty))
+        if (stays < fewest && !atomic_load(&post->listening))
             fewest = stays;
     }
     return fewest;
 }
 
 /* Whether it has more clients that stay than its share. */
-static bool is_ahead(struct duty *duty, int64_t stays)
+static bool is_ahead(struct listen_balance *balance, int64_t stays)
 {
-    bool more = stays > duty->stays;
+    bool more = stays > balance->stays;
 
-    if (stays != duty->stays)
-        atomic_store(&duty->worker->post->stays, stays);
-    duty->stays = stays;
-    return more && duty->on && stays >= STAYS_AHEAD && stays - STAYS_AHEAD >= fewest_stays(duty);
+    if (stays != balance->stays)
+        atomic_store(&balance->worker->post->stays, stays);
+    balance->stays = stays;
+    return more && balance->on && stays >= STAYS_AHEAD &&
+           stays - STAYS_AHEAD >= fewest_stays(balance);
 }
 
 /* The share of a processor that this loop has used since the last review; -1 if this is the first
  * one. */
-static int64_t busy_percent(struct duty *duty, int64_t now)
+static int64_t busy_percent(struct listen_balance *balance, int64_t now)
 {
-    int64_t from = duty->reviewed, before = duty->used;
+    int64_t from = balance->reviewed, before = balance->used;
     struct timespec used;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    duty->used = used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
-    duty->reviewed = now;
-    return from == 0 ? -1 : (duty->used - before) / ((now - from) * 10000);
+    balance->used = used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+    balance->reviewed = now;
+    return from == 0 ? -1 : (balance->used - before) / ((now - from) * 10000);
 }
 
 static bool change_count(struct scoreboard *board, int from, int to)
@@ -95,36 +97,36 @@ static bool change_count(struct scoreboard *board, int from, int to)
     return atomic_compare_exchange_strong(&board->duties, &from, to);
 }
 
-bool duty_review(struct duty *duty, int64_t stays, int64_t now)
+bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_t now)
 {
-    struct scoreboard *board = duty->worker->server->board;
+    struct scoreboard *board = balance->worker->server->board;
     int64_t busy;
     int duties;
 
-    if (!duty->shared)
+    if (!balance->shared)
         return true;
-    if (is_ahead(duty, stays)) {
-        offer(duty->worker->server);
-        set(duty, false);
+    if (is_ahead(balance, stays)) {
+        offer(balance->worker->server);
+        set(balance, false);
     }
-    if (!duty->on || now - duty->reviewed < REVIEW_MILLISECONDS)
-        return duty->on;
+    if (!balance->on || now - balance->reviewed < REVIEW_MILLISECONDS)
+        return balance->on;
     duties = atomic_load(&board->duties);
-    busy = busy_percent(duty, now);
+    busy = busy_percent(balance, now);
     if (busy >= BUSY_PERCENT && duties < board->post_count &&
         change_count(board, duties, duties + 1))
-        offer(duty->worker->server);
+        offer(balance->worker->server);
     else if (busy >= 0 && busy < IDLE_PERCENT && duties > 1 &&
              change_count(board, duties, duties - 1))
-        set(duty, false);
-    return duty->on;
+        set(balance, false);
+    return balance->on;
 }
 
-void duty_return(struct server *server, int number)
+void listen_balance_return(struct server *server, int number)
 {
     struct post *post = &server->board->posts[number];
 
     atomic_store(&post->stays, 0);
-    if (atomic_exchange(&post->on_duty, false))
+    if (atomic_exchange(&post->listening, false))
         offer(server);
 }

@@ -7,7 +7,7 @@
 
 #include "common/workers/worker.h"
 
-struct duty {
+struct listen_balance {
     struct worker *worker;
     bool shared;      /* there are fewer duties than loops; otherwise each has one for good */
     bool on;          /* this loop has one */
@@ -17,18 +17,18 @@ struct duty {
 };
 
 /* Takes a duty if one is free. */
-void duty_open(struct duty *duty, struct worker *worker);
+void listen_balance_open(struct listen_balance *balance, struct worker *worker);
 
 /* Readable while a duty is free; -1 where each loop has one. */
-int duty_call(const struct duty *duty);
+int listen_balance_call(const struct listen_balance *balance);
 /* Takes one that is free; false if another loop was faster. */
-bool duty_take(struct duty *duty);
+bool listen_balance_take(struct listen_balance *balance);
 
 /* To be called after each turn of a loop that has `stays` clients that keep their connections:
  * others are called for help, or take over. Returns whether the loop still has its duty. */
-bool duty_review(struct duty *duty, int64_t stays, int64_t now);
+bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_t now);
 
 /* The worker has died: what it had, others can take. */
-void duty_return(struct server *server, int number);
+void listen_balance_return(struct server *server, int number);
 
 #endif

@@ -22,7 +22,7 @@ struct member {
     int failures; /* short lives in a row */
 };
 
-struct crew {
+struct process_crew {
     void (*work)(struct worker *worker);
     bool (*waits)(int number);
     struct member members[];
@@ -36,7 +36,7 @@ static void live(struct server *server, int number)
     if (getppid() == server->process) /* it may have ended before this child was tied to it */
         server->crew->work(&worker);
     worker_end(&worker);
-    crew_free(server);
+    process_crew_free(server);
     server_child_ends(server);
     _exit(0);
 }
@@ -52,15 +52,15 @@ static bool begin(struct server *server, int number)
         live(server, number);
     server_worker_began(server);
     member->process = process;
-    member->born = date_now().milliseconds;
+    member->born = clock_now().milliseconds;
     return true;
 }
 
-bool crew_start(struct server *server, void (*work)(struct worker *worker),
-                bool (*waits)(int number))
+bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
+                        bool (*waits)(int number))
 {
     int workers = server->options.workers;
-    struct crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
+    struct process_crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
 
     server->crew = crew;
     for (int i = 0; crew != NULL && i < workers; i++) {
@@ -113,7 +113,7 @@ static void report_death(int number, pid_t process, int status, int delay)
  * its hands and had not said so yet. */
 static void bury_connections(struct server *server, int number, bool stopping)
 {
-    const struct crew *crew = server->crew;
+    const struct process_crew *crew = server->crew;
     struct post *post = &server->board->posts[number];
     int64_t lost = atomic_exchange(&post->active, 0);
     bool waits = atomic_load(&post->given) && crew->waits != NULL && crew->waits(number);
@@ -129,12 +129,12 @@ static void bury_connections(struct server *server, int number, bool stopping)
 static void bury(struct server *server, int number, int status)
 {
     struct member *member = &server->crew->members[number];
-    int64_t now = date_now().milliseconds;
+    int64_t now = clock_now().milliseconds;
     bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
 
     server_worker_ended(server);
     if (server->options.accept == ACCEPT_FEW)
-        duty_return(server, number);
+        listen_balance_return(server, number);
     bury_connections(server, number, stopping);
     member->failures = now - member->born < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
@@ -143,7 +143,7 @@ static void bury(struct server *server, int number, int status)
     member->process = 0;
 }
 
-bool crew_lives(const struct server *server, int number)
+bool process_crew_lives(const struct server *server, int number)
 {
     return server->crew->members[number].process != 0;
 }
@@ -159,7 +159,7 @@ static int number_of(const struct server *server, pid_t process)
 /* Begins the lives that are due. Returns how long until the next one is; -1 if all live. */
 static int revive(struct server *server)
 {
-    int64_t now = date_now().milliseconds, soonest = -1;
+    int64_t now = clock_now().milliseconds, soonest = -1;
 
     for (int i = 0; i < server->options.workers; i++) {
         struct member *member = &server->crew->members[i];
@@ -175,7 +175,7 @@ static int revive(struct server *server)
     return (int)soonest;
 }
 
-int crew_collect(struct server *server, bool all)
+int process_crew_collect(struct server *server, bool all)
 {
     pid_t process;
     int status;
@@ -190,13 +190,13 @@ int crew_collect(struct server *server, bool all)
     return scoreboard_stopping(server->board) ? -1 : revive(server);
 }
 
-void crew_free(struct server *server)
+void process_crew_free(struct server *server)
 {
     free(server->crew);
     server->crew = NULL;
 }
 
-double crew_seconds(const struct server *server)
+double process_crew_seconds(const struct server *server)
 {
     double seconds = 0;
 

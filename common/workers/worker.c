@@ -134,6 +134,6 @@ void worker_left(struct worker *worker)
 
 void worker_serve(struct worker *worker, int socket)
 {
-    server_serve_at(worker->server, worker->post, socket, date_now());
+    server_serve_at(worker->server, worker->post, socket, clock_now());
     worker_left(worker);
 }
