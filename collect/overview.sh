@@ -5,7 +5,8 @@
 # example:  collect/overview.sh report README.md
 #
 # Reads REPORTS/*/ and studies/; writes REPORTS/README.md and REPORTS/index.html, what was measured, and REPORTS/claims.md and
-# REPORTS/claims.html, what was claimed and which verdict it has: each the same for two kinds of readers. In the README what
+# REPORTS/claims.html, what was claimed and which verdict it has: each the same for two kinds of readers. The page of each study,
+# REPORTS/*/index.html, is made from its report.md. In the README what
 # stands between `<!-- made: NAME -->` and `<!-- /made -->` is made anew, once there is a REPORTS/designs: `figure`, the main figure
 # with the answer beside it, and `models`, the table of the models with what they cost. Without changes in the reports all of it
 # comes out as it was, byte for byte.
@@ -50,6 +51,13 @@ page() { # TITLE COMMAND...: what a command prints in Markdown as a page
     shift
     "$@" | page_from "$title" "$reports"
 }
+# The page of each study, from its report: pages are not kept in git.
+for report in "${pages[@]}"; do
+    dir=${report%/report.md}
+    title=$(study_key "$dir/study.txt" title)
+    page_of_study() { page_from "${title:-${dir##*/}}" "$dir" <"$report"; }
+    stage_write "$dir/index.html" page_of_study
+done
 stage_write "$reports/README.md" overview report.md claims.md "${pages[@]}" "${unpublished[@]}"
 stage_write "$reports/index.html" page 'What was measured' overview index.html claims.html "${pages[@]}" "${unpublished[@]}"
 stage_write "$reports/claims.md" verdicts claims.md

@@ -211,7 +211,8 @@ my $published = "$scratch/published";
 run_command('cp', '-r', "$top/report", $published);
 run_command('cp', "$top/README.md", "$scratch/README.top");
 run_command("$top/collect/overview.sh", $published, "$scratch/README.top");
-ok slurp("$published/$_") eq (eval { slurp("$top/report/$_") } // 'nothing'), "report/$_ is that of the published reports" for qw(index.html README.md);
+ok slurp("$published/$_") eq (eval { slurp("$top/report/$_") } // 'nothing'), "report/$_ is that of the published reports" for qw(README.md claims.md);
+ok -s "$published/$_/index.html", "report/$_ has its page" for map { m{([^/]+)/report\.md\z} } glob "$top/report/*/report.md";
 is slurp("$scratch/README.top"), slurp("$top/README.md"), 'and so is the README';
 
 done_testing;
