@@ -8,6 +8,8 @@ endif
 # Each way of building has its own folder, so that none finds objects of another.
 comma   := ,
 BUILD   ?= build$(if $(CRASH),/crash)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
+# The version that every program prints stands in the file VERSION alone.
+VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
@@ -17,7 +19,7 @@ SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
 HARDEN   = -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fno-plt
-CPPFLAGS = -D_GNU_SOURCE -I.
+CPPFLAGS = -D_GNU_SOURCE -DPROJECT_VERSION='"$(VERSION)"' -I.
 CFLAGS   = -std=c17 -O2 -g $(WARNINGS)
 
 # The servers are static: a small map is what makes fork cheap (a dynamic one costs 30% more).
@@ -79,7 +81,7 @@ $(BUILD)/openssl/%.a:
 	    --rename-section .data=tls_variables --rename-section .data.rel=tls_variables \
 	    --rename-section .data.rel.local=tls_variables $$($(CC) -print-file-name=$*.a) $@
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c VERSION
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 

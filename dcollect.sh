@@ -26,6 +26,7 @@ fork-vs-thread, requests/s against concurrency, one process or one thread per co
   --output DIR         put the results there (results/STUDY/DATE-TIME)
   --seed N             the seed of the order of the runs
   --help               print this
+  --version            print the version
 
 Factors; each takes a list or, if it is a number, ranges; they go before what the study says:
   --servers fork,thread,nginx      ours, and floor-fork floor-thread floor-one nginx lighttpd
@@ -183,6 +184,10 @@ while (($#)); do
     case $argument in
     --help | -h)
         help
+        exit
+        ;;
+    --version)
+        echo "dcollect.sh (fork-vs-thread) $(<"$project/VERSION")"
         exit
         ;;
     --list)

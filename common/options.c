@@ -465,7 +465,7 @@ static enum options_verdict read_options(struct options *options, const struct m
             return OPTIONS_DONE;
         }
         if (row->kind == KIND_VERSION) {
-            printf("%s (fork-vs-thread) %s\n", model->name, OPTIONS_VERSION);
+            printf("%s (fork-vs-thread) %s\n", model->name, PROJECT_VERSION);
             return OPTIONS_DONE;
         }
         if (!read_row(options, row, model, optarg))

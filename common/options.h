@@ -5,8 +5,6 @@
 #include "common/net/listener.h"
 #include "common/service.h"
 
-#define OPTIONS_VERSION "1.0"
-
 struct server;
 
 /* How often --allow can be given. */
