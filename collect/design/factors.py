@@ -1,0 +1,195 @@
+"""The table of factors: all that a new factor touches, besides the code that acts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from collect.text import plural, thousands
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the wording of a value depends on: the load generators and schemes of its cells."""
+
+    loads: frozenset[str] = frozenset()
+    schemes: frozenset[str] = frozenset()
+
+    def counts_connections(self) -> bool:
+        """httperf counts connections where the others count requests."""
+        return self.loads == {"httperf"}
+
+
+Say = Callable[[str, Context], str]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor of a study.
+
+    name     the column of plan.tsv and runs.tsv
+    key      the key of a study file, and the option of the command
+    default  the values of a study that does not name the factor, as --KEY has them
+    example  what --help shows
+    help     what --help says
+    choices  the only values there are; () for any
+    least    the smallest value of a number; None for a factor that is no number
+    words    values of a number that are words
+    quiet    whether a value `-`, which the factor has where it does not apply, is left unsaid
+    say      a value in words
+    axis     the title of an axis
+    """
+
+    name: str
+    key: str
+    default: str
+    example: str
+    help: str
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    words: tuple[str, ...] = ()
+    quiet: bool = False
+    say: Say = lambda value, _: value
+    axis: Callable[[Context], str] | None = None
+
+    @property
+    def is_number(self) -> bool:
+        return self.least is not None
+
+
+def file_text(value: str) -> str:
+    """A document that has a number for its name is one of that size: /150."""
+    return f"/{value}" if value.isdigit() else value
+
+
+def _requests(value: str, context: Context) -> str:
+    if value == "-":
+        if context.loads == {"wrk"}:
+            return "for a time"
+        return "all at once" if context.loads == {"httperf"} else "any number of requests"
+    noun = "connection" if context.counts_connections() else "request"
+    return f"{thousands(float(value))} {noun}{'' if value == '1' else 's'}"
+
+
+def _processors(value: str, _: Context) -> str:
+    return "all processors" if value == "all" else plural(float(value), "processor", "processors")
+
+
+def _scheme(value: str, context: Context) -> str:
+    plain = "TCP" if "udp" in context.schemes else "HTTP"
+    return {"udp": "UDP", "https": "HTTPS"}.get(value, plain)
+
+
+def _count(none: str, one: str, many: str) -> Say:
+    return lambda value, _: none if value == "0" else plural(float(value), one, many)
+
+
+FACTORS: tuple[Factor, ...] = (
+    Factor("server", "servers", "fork,thread", "fork,thread,nginx", "the servers"),
+    Factor(
+        "file", "files", "small.txt,big.txt", "small.txt,big.txt", "the documents",
+        say=lambda value, _: file_text(value),
+    ),
+    Factor(
+        "concurrency", "concurrency", "1-30", "1-30", "connections at once", least=1,
+        say=lambda value, _: f"concurrency {value}",
+        axis=lambda context: "concurrency (clients at once)" if "udp" in context.schemes
+        else "concurrency (connections at once)",
+    ),
+    Factor(
+        "requests", "requests", "1000", "1000", "requests a run (httperf: connections a run)",
+        least=1, say=_requests,
+        axis=lambda context: "connections in all" if context.counts_connections()
+        else "requests in all",
+    ),
+    Factor(
+        "calls", "calls", "1", "1,2,5", "requests per connection (httperf)", least=1,
+        say=lambda value, _: f"{value} call{'' if value == '1' else 's'} per connection",
+        axis=lambda _: "calls per connection",
+    ),
+    Factor(
+        "keepalive", "keepalive", "off", "off,on", "many requests on a connection",
+        choices=("off", "on"), say=lambda value, _: f"keep-alive {value}",
+    ),
+    Factor(
+        "scheme", "scheme", "http", "http,https,udp", "how requests travel",
+        choices=("http", "https", "udp"), say=_scheme,
+    ),
+    Factor(
+        "protocol", "protocol", "pipelined", "simple,persistent,pipelined",
+        "what our servers speak", choices=("simple", "persistent", "pipelined"),
+        say=lambda value, _: f"{value} protocol",
+    ),
+    Factor(
+        "service", "service", "files", "files,sized",
+        "what is answered; proxy-hit proxy-revalidation proxy-miss: a caching proxy, by what it "
+        "is to find",
+        choices=("files", "sized", "proxy-hit", "proxy-revalidation", "proxy-miss"),
+        say=lambda value, _: f"proxy {value[6:]}" if value.startswith("proxy-")
+        else f"service {value}",
+    ),
+    Factor(
+        "processors", "processors", "all", "all,1,2",
+        "what the server is held to; the load gets the rest",
+        least=1, words=("all",), say=_processors, axis=lambda _: "processors of the server",
+    ),
+    Factor(
+        "load", "load", "ab", "ab,httperf,wrk,witness", "the load generator",
+        choices=("ab", "httperf", "wrk", "witness"), say=lambda value, _: f"load by {value}",
+    ),
+    Factor(
+        "idle", "idle", "0", "0,100", "clients that hold a connection meanwhile and are silent",
+        least=0, say=_count("no idle connections", "idle connection", "idle connections"),
+        axis=lambda _: "idle connections held",
+    ),
+    Factor(
+        "slow", "slow", "0", "0,10", "clients that send a byte a second meanwhile",
+        least=0, say=_count("no slow clients", "slow client", "slow clients"),
+        axis=lambda _: "slow clients",
+    ),
+    Factor(
+        "certificate", "certificate", "p256", "p256,rsa2048", "the key of HTTPS",
+        choices=("p256", "rsa2048"), quiet=True,
+        say=lambda value, _: {"p256": "P-256", "rsa2048": "RSA-2048"}.get(value, value),
+    ),
+    Factor(
+        "sessions", "sessions", "new", "new,resumed", "the sessions of HTTPS (resumed: witness)",
+        choices=("new", "resumed"), quiet=True, say=lambda value, _: f"{value} sessions",
+    ),
+)  # fmt: skip
+
+NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
+BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}
+BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
+
+# The factors that may be an x axis: where several vary, the one with the most values, and of
+# those the first. Processors are taken where no other number varies.
+AXES = ("concurrency", "requests", "calls", "idle", "slow")
+
+
+def factor_value(name: str, value: str, context: Context | None = None) -> str:
+    """A factor's value in words: requests 1000 -> "1,000 requests"."""
+    factor = BY_NAME[name]
+    if value == "-" and name != "requests":
+        return "" if factor.quiet else f"{name} not set"
+    return factor.say(value, context or Context())
+
+
+def axis_title(name: str, context: Context | None = None) -> str:
+    """The title of the axis of a factor."""
+    factor = BY_NAME.get(name)
+    return factor.axis(context or Context()) if factor and factor.axis else name
+
+
+def choose_axis(levels: Mapping[str, Collection[str]]) -> str:
+    """Returns the numeric factor that varies most: the x axis of the figures; "" if none does."""
+    best = ""
+    for name in AXES:
+        values = levels.get(name, ())
+        numeric = all(value.replace(".", "", 1).isdigit() for value in values)
+        if numeric and len(values) > max(1, len(levels.get(best, ()))):
+            best = name
+    processors = levels.get("processors", ())
+    if not best and len(processors) > 1 and "all" not in processors:
+        return "processors"
+    return best

@@ -1,0 +1,181 @@
+"""A study -> the plan: its cells, and the order of the runs, shuffled anew in each block."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from collect.design.factors import NAMES
+from collect.design.study import Study
+from collect.project import fail
+
+Cell = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """Cells that cannot be measured, and why."""
+
+    why: str
+    applies: Callable[[Mapping[str, str]], bool]
+
+
+def _is_proxy(cell: Mapping[str, str]) -> bool:
+    return cell["service"].startswith("proxy-")
+
+
+def _has_wrong_parity(cell: Mapping[str, str]) -> bool:
+    if not _is_proxy(cell):
+        return False
+    digits = "02468" if cell["service"] == "proxy-miss" else "13579"
+    name = cell["file"]
+    return not (name.isdigit() and name[-1] in digits)
+
+
+IMPOSSIBLE = (
+    Impossible(
+        "ab cannot have more connections at once than requests",
+        lambda c: c["load"] == "ab" and int(c["concurrency"]) > int(c["requests"]),
+    ),
+    Impossible(
+        "ab and the witness have no calls per connection; take httperf",
+        lambda c: c["load"] in ("ab", "witness") and c["calls"] != "1",
+    ),
+    Impossible(
+        "the witness has a connection for each request",
+        lambda c: c["load"] == "witness" and c["keepalive"] == "on",
+    ),
+    Impossible(
+        "only the witness speaks UDP",
+        lambda c: c["scheme"] == "udp" and c["load"] != "witness",
+    ),
+    Impossible(
+        "only the witness resumes sessions",
+        lambda c: c["scheme"] == "https"
+        and c["sessions"] == "resumed"
+        and c["load"] != "witness",
+    ),
+    Impossible(
+        "idle and slow clients are not held at the same time",
+        lambda c: c["idle"] != "0" and c["slow"] != "0",
+    ),
+    Impossible(
+        "a proxy finds odd sizes in its cache and even ones never: proxy-hit and "
+        "proxy-revalidation go with the first, proxy-miss with the others",
+        _has_wrong_parity,
+    ),
+    Impossible(
+        "a proxy is asked by ab over http",
+        lambda c: _is_proxy(c) and (c["load"] != "ab" or c["scheme"] != "http"),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a study, in how many blocks each of them is, and what was left out and why."""
+
+    blocks: dict[tuple[str, ...], int]
+    left_out: dict[str, int]
+
+
+def _allowed(study: Study, cell: Cell) -> bool:
+    return all(where.only.matches(cell) for where in study.where if where.when.matches(cell))
+
+
+def _applying(cell: Cell) -> tuple[str, ...]:
+    """The values of a cell, with `-` for a factor that does not apply to it.
+
+    wrk runs for a time, and httperf at a concurrency above 1 opens that many connections at once
+    and no more: neither has a number of requests. A certificate and sessions are of HTTPS alone.
+    """
+    values = dict(cell)
+    if cell["load"] == "wrk" or (cell["load"] == "httperf" and cell["concurrency"] != "1"):
+        values["requests"] = "-"
+    if cell["scheme"] != "https":
+        values["certificate"] = values["sessions"] = "-"
+    return tuple(values[name] for name in NAMES)
+
+
+def _combinations(study: Study) -> Iterator[Cell]:
+    for values in itertools.product(*(study.levels[name] for name in NAMES)):
+        yield dict(zip(NAMES, values, strict=True))
+
+
+def cells_of(study: Study, processors: int) -> Cells:
+    """Finds the cells of a study on a machine with so many processors."""
+    too_many = Impossible(
+        f"this machine has {processors} processors",
+        lambda c: c["processors"] != "all" and int(c["processors"]) > processors,
+    )
+    cells = Cells({}, {})
+    for cell in _combinations(study):
+        if not _allowed(study, cell):
+            continue
+        why = next((rule.why for rule in (*IMPOSSIBLE, too_many) if rule.applies(cell)), "")
+        if why:
+            cells.left_out[why] = cells.left_out.get(why, 0) + 1
+            continue
+        limits = [limit.first for limit in study.limits if limit.when.matches(cell)]
+        key = _applying(cell)
+        blocks = min([study.repetitions, *limits])
+        cells.blocks[key] = max(blocks, cells.blocks.get(key, 0))
+    if not cells.blocks:
+        fail(f"study: {next(iter(cells.left_out), 'no cell exists')}: no cell is left", 2)
+    return cells
+
+
+def check_baseline(study: Study) -> None:
+    """Fails where the baseline is none of the servers."""
+    if study.baseline and study.baseline not in study.levels["server"]:
+        fail(f"study: baseline: {study.baseline} is none of the servers", 2)
+
+
+def _shuffled(study: Study, block: int, keys: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    order = list(keys)
+    random.Random(f"{study.seed} {block}").shuffle(order)
+    return order
+
+
+def plan_sitting(study: Study, cells: Cells) -> list[dict[str, str]]:
+    """The runs of one sitting: all blocks of the study, in one round."""
+    rows: list[dict[str, str]] = []
+    for block in range(1, study.repetitions + 1):
+        keys = [key for key, blocks in cells.blocks.items() if block <= blocks]
+        rows += _block_rows(study, keys, block, 1, len(rows) + 1)
+    return rows
+
+
+def plan_round(study: Study, cells: Cells, number: int, first_run: int) -> list[dict[str, str]]:
+    """The runs of a round of a campaign: some blocks, whose numbers go on from round to round.
+
+    Cells that are limited to the first N blocks of a sitting are in the first block of the first
+    N rounds.
+    """
+    rows: list[dict[str, str]] = []
+    for index in range(study.round_blocks):
+        block = (number - 1) * study.round_blocks + index + 1
+        keys = [
+            key
+            for key, blocks in cells.blocks.items()
+            if blocks >= study.repetitions or (index == 0 and number <= blocks)
+        ]
+        rows += _block_rows(study, keys, block, number, first_run + len(rows))
+    return rows
+
+
+def _block_rows(
+    study: Study, keys: list[tuple[str, ...]], block: int, number: int, first_run: int
+) -> list[dict[str, str]]:
+    return [
+        {
+            "run": str(first_run + place),
+            "round": str(number),
+            "block": str(block),
+            "order": str(place + 1),
+            **dict(zip(NAMES, key, strict=True)),
+        }
+        for place, key in enumerate(_shuffled(study, block, keys))
+    ]

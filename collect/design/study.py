@@ -1,0 +1,399 @@
+"""Study files: TOML -> Study. A mistake is one line with the file, the key and what is right."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from collect.design.factors import BY_NAME, FACTORS, NAMES, Factor
+from collect.project import STUDIES, fail
+
+REPETITIONS = 32
+RANGE_MOST = 100_000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Values of factors: a cell matches where each factor has one of its values."""
+
+    values: Mapping[str, tuple[str, ...]]
+
+    def matches(self, cell: Mapping[str, str]) -> bool:
+        return all(cell[name] in values for name, values in self.values.items())
+
+
+@dataclass(frozen=True)
+class Where:
+    """Cells that match `when` exist only where they match `only`."""
+
+    when: Condition
+    only: Condition
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Cells that match `when`, which take long, are in the first blocks alone."""
+
+    when: Condition
+    first: int
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """What a report measured itself: of each value of the factor `by`, a number per measure."""
+
+    measures: tuple[str, ...]
+    by: str
+    when: Condition
+    values: Mapping[str, tuple[float, ...]]
+
+    def value(self, cell: Mapping[str, str], measure: str) -> float | None:
+        """The number of that report for a measure of a cell; None where it has none."""
+        if measure not in self.measures or not self.when.matches(cell):
+            return None
+        numbers = self.values.get(cell[self.by])
+        return numbers[self.measures.index(measure)] if numbers else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: what is asked, the values of each factor, and how the runs are made."""
+
+    name: str
+    title: str
+    question: str
+    source: str
+    levels: Mapping[str, tuple[str, ...]]
+    repetitions: int = REPETITIONS
+    round_blocks: int = 4
+    baseline: str = ""
+    contrast: str = ""
+    claims: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+    figure: str = ""
+    parts: tuple[str, ...] = ()
+    one_part: bool = False
+    where: tuple[Where, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    theirs: tuple[Theirs, ...] = ()
+    rate: int | None = None
+    duration: int | None = None
+    timeout: int | None = None
+    idle_timeout: int | None = None
+    request_timeout: int | None = None
+    fault: int | None = None
+    fresh: bool = False
+    link: str = ""
+    client_ports: tuple[int, int] | None = None
+    seed: int = 1
+    quick: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def theirs_of(self, cell: Mapping[str, str], measure: str) -> float | None:
+        """What the report that is checked had of a measure in a cell."""
+        numbers = (row.value(cell, measure) for row in self.theirs)
+        return next((number for number in numbers if number is not None), None)
+
+
+class _Reader:
+    """Takes values out of a study file, and fails with its name and the key."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def fail(self, key: str, what: str) -> Any:
+        fail(f"{self.path}: {key}: {what}", 2)
+
+    def text(self, key: str, value: Any) -> str:
+        if not isinstance(value, str) or not value or "\t" in value or "\n" in value:
+            self.fail(key, f"{value!r} is no text of one line")
+        return str(value)
+
+    def number(self, key: str, value: Any, least: int = 1) -> int:
+        number = value
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+            number = int(value)
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            self.fail(key, f"{value} is no number{' above 0' if least else ''}")
+        return int(number)
+
+    def words(self, key: str, value: Any) -> list[str]:
+        """A list: of TOML, or of words with blanks or commas between them."""
+        if isinstance(value, bool) or not isinstance(value, str | int | list):
+            self.fail(key, f"{value!r} is no list")
+        items = value if isinstance(value, list) else re.split(r"[\s,]+", str(value).strip())
+        if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in items):
+            self.fail(key, f"{value!r} is no list of words and numbers")
+        words = [str(item) for item in items if str(item)]
+        if any(re.search(r"\s", word) for word in words):
+            self.fail(key, f"{value!r} holds a blank")
+        return words
+
+    def levels(self, factor: Factor, value: Any) -> tuple[str, ...]:
+        """The values of a factor; ranges a-b are counted out."""
+        values: list[str] = []
+        for word in self.words(factor.key, value):
+            values += self.level(factor, word)
+        if not values:
+            self.fail(factor.key, "names nothing")
+        if factor.name == "server":
+            return _told_apart(values)
+        return tuple(dict.fromkeys(values))
+
+    def level(self, factor: Factor, word: str) -> list[str]:
+        if factor.choices and word not in factor.choices:
+            self.fail(factor.key, f"`{word}` is none of {', '.join(factor.choices)}")
+        if factor.least is None or word in factor.words:
+            return [word]
+        if match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", word):
+            first, last = int(match[1]), int(match[2])
+            if not factor.least <= first <= last <= first + RANGE_MOST:
+                self.fail(factor.key, f"{word} is no range")
+            return [str(number) for number in range(first, last + 1)]
+        if not re.fullmatch(r"[0-9]{1,9}", word) or int(word) < factor.least:
+            above = " above 0" if factor.least else ""
+            words = "".join(f", nor {known}" for known in factor.words)
+            self.fail(factor.key, f"{word} is no number{above}{words}")
+        return [str(int(word))]
+
+    def condition(self, key: str, value: Any) -> Condition:
+        if not isinstance(value, dict):
+            self.fail(key, f"{value!r} is no table such as {{ load = 'ab' }}")
+        for name in value:
+            if name not in BY_NAME:
+                self.fail(key, f"`{name}` is no factor; there are: {' '.join(NAMES)}")
+        return Condition({name: tuple(self.words(key, value[name])) for name in value})
+
+    def tables(self, key: str, value: Any, keys: set[str], needed: set[str]) -> list[Any]:
+        if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+            self.fail(key, f"is a list of tables: [[{key}]]")
+        for row in value:
+            for name in row:
+                if name not in keys:
+                    self.fail(key, f"there is no `{name}`; there are: {' '.join(sorted(keys))}")
+            for name in sorted(needed):
+                if name not in row:
+                    self.fail(key, f"`{name}` is missing")
+        return list(value)
+
+    def where(self, value: Any) -> tuple[Where, ...]:
+        rows = self.tables("where", value, {"when", "only"}, {"only"})
+        return tuple(
+            Where(
+                self.condition("where.when", row.get("when", {})),
+                self.condition("where.only", row["only"]),
+            )
+            for row in rows
+        )
+
+    def limits(self, value: Any) -> tuple[Limit, ...]:
+        rows = self.tables("blocks", value, {"when", "first"}, {"when", "first"})
+        return tuple(
+            Limit(
+                self.condition("blocks.when", row["when"]),
+                self.number("blocks.first", row["first"]),
+            )
+            for row in rows
+        )
+
+    def theirs(self, value: Any) -> tuple[Theirs, ...]:
+        keys = {"measures", "by", "when", "values"}
+        return tuple(
+            self.theirs_row(row)
+            for row in self.tables("theirs", value, keys, {"measures", "by", "values"})
+        )
+
+    def theirs_row(self, row: dict[str, Any]) -> Theirs:
+        measures = tuple(self.words("theirs.measures", row["measures"]))
+        if row["by"] not in BY_NAME:
+            self.fail("theirs.by", f"`{row['by']}` is no factor; there are: {' '.join(NAMES)}")
+        if not isinstance(row["values"], dict):
+            self.fail("theirs.values", "is a table of a value and its number")
+        values: dict[str, tuple[float, ...]] = {}
+        for name, number in row["values"].items():
+            numbers = number if isinstance(number, list) else [number]
+            known = all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
+            if not known or len(numbers) != len(measures):
+                self.fail(
+                    "theirs.values", f"{name} = {number} is no number for each of {len(measures)}"
+                )
+            values[name] = tuple(float(n) for n in numbers)
+        return Theirs(
+            measures, row["by"], self.condition("theirs.when", row.get("when", {})), values
+        )
+
+    def link(self, value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]*(kbit|mbit|gbit)", value):
+            self.fail("link", f"`{value}` is no rate such as 20mbit")
+        return str(value)
+
+    def ports(self, value: Any) -> tuple[int, int]:
+        match = re.fullmatch(r"([0-9]{1,5})-([0-9]{1,5})", str(value))
+        if not match or not 1024 <= int(match[1]) < int(match[2]) <= 65535:
+            self.fail("client-ports", f"`{value}` is no range within 1024-65535")
+        assert match
+        return int(match[1]), int(match[2])
+
+
+def _told_apart(values: list[str]) -> tuple[str, ...]:
+    """A server that is named again gets ~2, ~3 as its label."""
+    seen: dict[str, int] = {}
+    labels = []
+    for value in values:
+        seen[value] = seen.get(value, 0) + 1
+        labels.append(value if seen[value] == 1 else f"{value}~{seen[value]}")
+    return tuple(labels)
+
+
+TEXTS = ("name", "title", "question", "source", "baseline", "contrast", "figure")
+NUMBERS = (
+    "repetitions",
+    "round-blocks",
+    "rate",
+    "duration",
+    "timeout",
+    "idle-timeout",
+    "request-timeout",
+    "fault",
+    "seed",
+)
+LISTS = ("claims", "see")
+OTHERS = ("parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "quick", "given")
+KEYS = (*(factor.key for factor in FACTORS), *TEXTS, *NUMBERS, *LISTS, *OTHERS)
+
+
+def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys of a study with those of --quick and of the command line in their place."""
+    given = data.pop("given", {})
+    quick = data.pop("quick", {})
+    for key, table in (("quick", quick), ("given", given)):
+        if not isinstance(table, dict):
+            reader.fail(key, f"is a table: [{key}]")
+    merged = dict(data)
+    if given.get("quick"):
+        usual: dict[str, Any] = {"repetitions": 4, "concurrency": [1, 2, 5, 10, 20, 30]}
+        merged.update(quick or usual)
+    merged.update({key: value for key, value in given.items() if key != "quick"})
+    for key in merged:
+        if key not in KEYS:
+            reader.fail(key, f"there is no such key; there are: {' '.join(KEYS)}")
+    for key in quick:
+        if key not in KEYS:
+            reader.fail(f"quick.{key}", f"there is no such key; there are: {' '.join(KEYS)}")
+    return merged, given
+
+
+def study_of(data: dict[str, Any], name: str, path: str) -> Study:
+    """Makes a study of what a study file holds; `path` is what messages call it."""
+    reader = _Reader(path)
+    merged, given = _merged(reader, dict(data))
+    fields: dict[str, Any] = {}
+    for key in TEXTS:
+        if key in merged:
+            fields[key] = reader.text(key, merged[key])
+    for key in NUMBERS:
+        if key in merged:
+            least = 0 if key == "seed" else 1
+            fields[key.replace("-", "_")] = reader.number(key, merged[key], least)
+    for key in LISTS:
+        if key in merged:
+            fields[key] = tuple(reader.words(key, merged[key]))
+    levels = {
+        factor.name: reader.levels(factor, merged.get(factor.key, factor.default))
+        for factor in FACTORS
+    }
+    _take_others(reader, merged, fields)
+    for key in ("title", "question", "source"):
+        fields.setdefault(key, "")
+    fields.setdefault("name", name)
+    study = Study(
+        levels=levels,
+        quick=bool(given.get("quick")),
+        given=given,
+        **fields,
+    )
+    _check(reader, study)
+    return study
+
+
+def _take_others(reader: _Reader, merged: dict[str, Any], fields: dict[str, Any]) -> None:
+    if "where" in merged:
+        fields["where"] = reader.where(merged["where"])
+    if "blocks" in merged:
+        fields["limits"] = reader.limits(merged["blocks"])
+    if "theirs" in merged:
+        fields["theirs"] = reader.theirs(merged["theirs"])
+    if "link" in merged:
+        fields["link"] = reader.link(merged["link"])
+    if "client-ports" in merged:
+        fields["client_ports"] = reader.ports(merged["client-ports"])
+    if "fresh" in merged:
+        if not isinstance(merged["fresh"], bool):
+            reader.fail("fresh", f"{merged['fresh']!r} is neither true nor false")
+        fields["fresh"] = merged["fresh"]
+    if "parts" in merged:
+        words = reader.words("parts", merged["parts"])
+        fields["one_part"] = words == ["one"]
+        if not fields["one_part"]:
+            for word in words:
+                if word not in BY_NAME:
+                    reader.fail("parts", f"`{word}` is not one, and no factor")
+            fields["parts"] = tuple(words)
+
+
+def _check(reader: _Reader, study: Study) -> None:
+    """Checks what several keys say together."""
+    if study.fault and study.levels["load"] != ("witness",):
+        reader.fail("fault", "only the witness survives a server that dies")
+    witness_alone = not study.where and "witness" in study.levels["load"]
+    if witness_alone and study.levels["load"] == ("witness",):
+        if study.levels["keepalive"] == ("on",):
+            reader.fail("keepalive", "the witness has a connection for each request")
+        if "1" not in study.levels["calls"]:
+            reader.fail("calls", "the witness has one call per connection; take httperf")
+
+
+def study_path(word: str) -> Path:
+    """The file of a study by its name, or by its path where that holds a slash."""
+    path = Path(word) if "/" in word else STUDIES / f"{word}.toml"
+    if not path.is_file():
+        fail(f"there is no study '{word}'; there are: {' '.join(study_names())}", 2)
+    return path
+
+
+def study_names() -> list[str]:
+    return sorted(path.stem for path in STUDIES.glob("*.toml"))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        fail(f"{path}: {error}", 2)
+
+
+def load_study(path: Path, name: str | None = None) -> Study:
+    """Reads a study file."""
+    return study_of(read_toml(path), name or path.stem, str(path))
+
+
+def given_toml(given: Mapping[str, Any]) -> str:
+    """The table [given] of a study file: what the command line and this machine add to it."""
+    lines = ["", "# What the command line and this machine add to the study.", "[given]"]
+    lines += [f"{key} = {_toml(value)}" for key, value in given.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

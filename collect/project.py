@@ -1,0 +1,54 @@
+"""Where things are: the folders of the project, and the files of a results folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+PROJECT = Path(__file__).resolve().parent.parent
+COLLECT = PROJECT / "collect"
+CLIENTS = COLLECT / "clients"
+STUDIES = PROJECT / "studies"
+DATA = PROJECT / "data"
+PUBLISHED = PROJECT / "report"
+
+# The files of a results folder, in the order in which the stages write them.
+STUDY_FILE = "study.toml"
+PLAN_FILE = "plan.tsv"
+RUNS_FILE = "runs.tsv"
+MACHINE_FILE = "machine.tsv"
+CALIBRATION_FILE = "calibration.tsv"
+HISTOGRAMS_FILE = "histograms.tsv"
+SUMMARY_FILE = "summary.tsv"
+COMPARISONS_FILE = "comparisons.tsv"
+AVERAGES_FILE = "averages.tsv"
+CLAIMS_FILE = "claims.tsv"
+THREATS_FILE = "threats.tsv"
+
+
+class StudyError(Exception):
+    """Something that the user can put right; the message is one line."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def server_folder() -> Path:
+    """Returns the folder of our servers: that of the project, or SERVER_FOLDER."""
+    return Path(os.environ.get("SERVER_FOLDER") or PROJECT)
+
+
+def fail(message: str, status: int = 1) -> NoReturn:
+    """Ends the command with one line on standard error."""
+    raise StudyError(message, status)
+
+
+def say(message: str) -> None:
+    """Prints a line on standard error, over a line of progress where there is one."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
