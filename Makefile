@@ -13,8 +13,8 @@ VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
-SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
-HEADERS := $(wildcard common/*.h common/*/*.h collect/*.h)
+SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) $(wildcard tests/*.c)
+HEADERS := $(wildcard common/*.h common/*/*.h collect/clients/*.h)
 SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
@@ -86,12 +86,12 @@ $(BUILD)/%.o: %.c VERSION
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The programs of the study: the bare reference, and what starts and watches a server.
-COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/*.c)))
+COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/clients/*.c)))
 collect: $(COLLECT)
-$(COLLECT): collect/%: collect/%.c $(wildcard collect/*.h)
+$(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm $(LDLIBS)
-collect/witness: LDFLAGS += -Wl,--no-warnings
-collect/witness: LDLIBS = -lssl -lcrypto
+collect/clients/witness: LDFLAGS += -Wl,--no-warnings
+collect/clients/witness: LDLIBS = -lssl -lcrypto
 
 # Servers that die of one request, for the study `crash`: see common/files/crash_injection.h.
 crash:
@@ -122,10 +122,10 @@ bench: all
 
 lint:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
-	clang-tidy --quiet $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) \
+	clang-tidy --quiet $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) \
 	    -- $(CPPFLAGS) -std=c17 2>/dev/null
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
-	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c)
+	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c)
 	shellcheck $(SCRIPTS)
 
 clean:

@@ -13,7 +13,7 @@
  * process group of its own that ends with its parent.
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
- *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary peak_kib alive
+ *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib alive
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
@@ -207,6 +207,23 @@ static double tree_cpu(const struct tree *tree)
     return seconds;
 }
 
+/* Minor page faults of the processes and of their reaped children. */
+static long long tree_faults(const struct tree *tree)
+{
+    long long sum = 0;
+    for (int i = 0; i < tree->count; i++) {
+        char path[PATH_BYTES], text[PATH_BYTES * 2];
+        long long own = 0, reaped = 0;
+        snprintf(path, sizeof(path), "/proc/%d/stat", (int)tree->pids[i]);
+        if (file_read(path, text, sizeof(text)) <= 0)
+            continue;
+        const char *fields = strrchr(text, ')');
+        if (fields && sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %lld %lld", &own, &reaped) == 2)
+            sum += own + reaped;
+    }
+    return sum;
+}
+
 static double tree_memory(const struct tree *tree)
 {
     long long kib = 0;
@@ -395,6 +412,7 @@ struct watch {
     struct listener listener;
     bool listening, lost;
     struct switches before, dead;
+    long long faults;
     int created;
     double cpu;
     /* The peak counter, when it could be set back; what can be sampled, otherwise. */
@@ -451,6 +469,7 @@ static void watch_begin(struct watch *watch, const struct options *options)
     *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
     tree_add(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
+    watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
     if (options->switches) {
         watch->listening = listener_open(&watch->listener);
@@ -485,7 +504,7 @@ static void print_memory(struct watch *watch, FILE *out)
         fputs(" -", out);
 }
 
-static void print_switches(struct watch *watch, FILE *out)
+static void print_events(struct watch *watch, FILE *out)
 {
     struct tree tree = {.count = 0};
     tree_add(&tree, watch->options->server);
@@ -499,6 +518,7 @@ static void print_switches(struct watch *watch, FILE *out)
                 after.involuntary + watch->dead.involuntary - watch->before.involuntary);
     else
         fputs(" - -", out);
+    fprintf(out, " %lld", tree_faults(&tree) - watch->faults);
 }
 
 static void watch_end(struct watch *watch, double seconds, const struct rusage *load,
@@ -521,7 +541,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
         fprintf(out, " %.3f", watch->cpu * 1e6);
     else
         fputs(" -", out);
-    print_switches(watch, out);
+    print_events(watch, out);
     print_memory(watch, out);
     fprintf(out, " %s\n", lives ? "yes" : "no");
     if (fflush(out) != 0)

@@ -1,0 +1,41 @@
+"""How much of this machine's processors other programs had while a study ran."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Time of all processors, in ticks: what programs used, what the host of a virtual machine
+    gave to others, and what this process and its ended children used; and when it was read."""
+
+    used: int
+    stolen: int
+    own: int
+    when: float
+
+
+def read_ticks() -> Ticks:
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system = (int(field) for field in fields[:3])
+    stolen = int(fields[7]) if len(fields) > 7 else 0
+    own = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[11:15]
+    return Ticks(user + nice + system, stolen, sum(map(int, own)), time.monotonic())
+
+
+def shares(begin: Ticks, end: Ticks) -> dict[str, object]:
+    """What others had between two readings, for machine.tsv. The servers must have ended, so that
+    they count as ours."""
+    rate = os.sysconf("SC_CLK_TCK") * os.sysconf("SC_NPROCESSORS_ONLN")
+    everything = (end.when - begin.when) * rate
+    if everything < os.sysconf("SC_CLK_TCK"):
+        return {}
+    others = max(end.used - begin.used - (end.own - begin.own), 0)
+    return {
+        "others_percent": f"{100 * others / everything:.1f}",
+        "stolen_percent": f"{100 * (end.stolen - begin.stolen) / everything:.1f}",
+    }

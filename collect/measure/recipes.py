@@ -1,0 +1,335 @@
+"""How each server is started: ours, the floors, and the peers.
+
+Our servers are found by their name, NAME_server, in the folder of the servers. A label is
+RECIPE[+OPTION[=VALUE]]...[~N]: `fork`, `fork~2`, `fork+no-sandbox`, `floor-thread+backlog5`. For
+our servers an option is one of theirs without the dashes; what the floors know is in floor.c.
+Peers take none.
+
+Peers get a configuration each that is fair to them: the same documents, no access log, the same
+backlog, as many workers as processors, keep-alive for 5 seconds with any number of requests, a
+user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
+workers then block in accept, as those of the book do.
+"""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.project import CLIENTS, PROJECT, fail, server_folder
+
+PEERS = ("nginx", "lighttpd", "apache-prefork", "apache-worker", "apache-event")
+FLOORS = ("floor-fork", "floor-thread", "floor-one")
+BACKLOG = 4096
+IDLE_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Need:
+    """A program (or a file) that is needed, and the package of Debian that holds it."""
+
+    program: str
+    package: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that the start of a server depends on."""
+
+    label: str
+    documents: Path
+    certificates: Path
+    workers: int
+    scheme: str = "http"
+    certificate: str = "-"
+    protocol: str = "pipelined"
+    service: str = "files"
+    keep_alive: bool = False
+    bytes: int | None = None
+    path: str = ""
+    processors: str = ""
+    max_age: int | None = None
+    near: str = ""
+    idle_timeout: int | None = None
+    request_timeout: int | None = None
+    folder: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return recipe_name(self.label)
+
+
+def recipe_name(label: str) -> str:
+    """The name of a server without its options."""
+    return re.split(r"[~+]", label, maxsplit=1)[0]
+
+
+def is_peer(label: str) -> bool:
+    return recipe_name(label) in PEERS
+
+
+def is_floor(label: str) -> bool:
+    return recipe_name(label) in FLOORS
+
+
+def our_servers() -> list[str]:
+    folder = server_folder()
+    names = {path.name for path in folder.glob("*_server") if os.access(path, os.X_OK)}
+    if folder == PROJECT:
+        names = {path.stem for path in folder.glob("*_server.c")}
+    return sorted(name.removesuffix("_server") for name in names)
+
+
+def all_recipes() -> list[str]:
+    return [*our_servers(), *FLOORS, *PEERS]
+
+
+def is_known(label: str) -> bool:
+    """Whether there is a server of that name, built or not."""
+    name = recipe_name(label)
+    if name in PEERS or name in FLOORS:
+        return True
+    if not name or "/" in name:
+        return False
+    built = server_folder() / f"{name}_server"
+    return built.exists() or (PROJECT / f"{name}_server.c").exists()
+
+
+def describe(name: str) -> dict[str, object]:
+    """What one of our servers says of itself."""
+    command = [str(server_folder() / f"{name}_server"), "--describe"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        described = json.loads(done.stdout)
+    except ValueError:
+        fail(f"{command[0]} --describe prints no JSON")
+    return dict(described)
+
+
+def other_ways(name: str) -> list[str]:
+    """The ways to accept connections that a server of ours knows besides its default."""
+    described = describe(name)
+    ways = described.get("accept") or []
+    defaults = described.get("defaults") or {}
+    assert isinstance(ways, list) and isinstance(defaults, dict)
+    return [way for way in ways if way != defaults.get("accept")]
+
+
+def expand(labels: Iterable[str]) -> list[str]:
+    """Puts every server that is not named in place of the word `all`: each of ours with all its
+    ways to accept connections, the floors, and the peers. Our servers must have been built."""
+    labels = list(labels)
+    kept: list[str] = []
+    for label in labels:
+        if label != "all":
+            kept.append(label)
+            continue
+        for name in all_recipes():
+            ways = other_ways(name) if name not in FLOORS + PEERS else []
+            variants = [name, *(f"{name}+accept={way}" for way in ways)]
+            kept += [variant for variant in variants if variant not in labels + kept]
+    return kept
+
+
+def need_of(label: str) -> Need | None:
+    """The program of a peer."""
+    name = recipe_name(label)
+    if name.startswith("apache-"):
+        return Need("apache2", "apache2-bin")
+    known = {"nginx": Need("nginx", "nginx-light"), "lighttpd": Need("lighttpd", "lighttpd")}
+    return known.get(name)
+
+
+def is_installed(program: str) -> bool:
+    """Whether a program is there; some lie where only root looks."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+    return shutil.which(program, path=path) is not None
+
+
+def options_of(label: str) -> list[str]:
+    """The options of a label, as arguments."""
+    options = label.split("~", 1)[0].split("+")[1:]
+    short = {"split": "split-writes"}
+    named = (re.sub(r"^(backlog|work)([0-9])", r"\1=\2", option) for option in options)
+    return [f"--{short.get(option, option)}" for option in named]
+
+
+def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
+    """The command that runs a server in the foreground. A peer gets its configuration in `folder`
+    and listens at `port`; the others take a free port."""
+    name = setting.name
+    if name in PEERS:
+        folder.mkdir(exist_ok=True)
+        kind, _, model = name.partition("-")
+        return {"nginx": _nginx, "lighttpd": _lighttpd, "apache": _apache}[kind](
+            setting, folder, port, model
+        )
+    options = options_of(setting.label)
+    if name in FLOORS:
+        keep = ["--keep-alive"] if setting.keep_alive else []
+        kind = name.removeprefix("floor-")
+        return [str(CLIENTS / "floor"), *options, *keep, kind, "0", str(setting.bytes)]
+    return [str(_binary(setting)), *_our_options(setting, folder), *options, "0"]
+
+
+def _binary(setting: Setting) -> Path:
+    return (setting.folder or server_folder()) / f"{setting.name}_server"
+
+
+def _our_options(setting: Setting, folder: Path) -> list[str]:
+    options = ["--root", str(setting.documents), "--stats", str(folder / "stats")]
+    if setting.protocol != "pipelined":
+        options += ["--protocol", setting.protocol]
+    if setting.service.startswith("proxy-"):
+        options += ["--service", "proxy", "--cache", str(folder / "cache")]
+    elif setting.service != "files":
+        options += ["--service", setting.service]
+    if setting.max_age is not None:
+        options += ["--max-age", str(setting.max_age)]
+    options += ["--bind", "127.0.0.1"]
+    if setting.near:
+        options += ["--bind", setting.near]
+    if setting.scheme == "https":
+        own = setting.certificates / setting.certificate
+        options += ["--tls", "--cert", str(own / "cert.pem"), "--key", str(own / "key.pem")]
+    if setting.scheme == "udp":
+        options += ["--udp"]
+    if setting.idle_timeout:
+        options += ["--idle-timeout", str(setting.idle_timeout)]
+    if setting.request_timeout:
+        options += ["--request-timeout", str(setting.request_timeout)]
+    return options
+
+
+def _user() -> tuple[str, str] | None:
+    """The user and group without privileges that peers run as when root starts them."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("www-data", "nobody"):
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return name, grp.getgrgid(user.pw_gid).gr_name
+    return None
+
+
+def _nginx(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
+    user = _user()
+    own = setting.certificates / setting.certificate
+    # As ours: TLS 1.2 and 1.3, tickets and no cache of sessions, P-256 and X25519 before others.
+    tls = (
+        f""" ssl;
+        ssl_certificate {own}/cert.pem;
+        ssl_certificate_key {own}/key.pem;
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_session_tickets on"""
+        if setting.scheme == "https"
+        else ""
+    )
+    limit = setting.request_timeout
+    (folder / "nginx.conf").write_text(f"""daemon off;
+worker_processes {setting.workers};
+{f"user {user[0]};" if user else ""}
+pid {folder}/nginx.pid;
+error_log stderr warn;
+events {{
+    worker_connections 4096;
+}}
+http {{
+    access_log off;
+    sendfile on;
+    types {{ text/plain txt; text/html html; }}
+    keepalive_timeout {setting.idle_timeout or IDLE_SECONDS};
+    {f"client_header_timeout {limit};" if limit else ""}
+    keepalive_requests 1000000000;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port} backlog={BACKLOG}{tls};
+        root {setting.documents};
+    }}
+}}
+""")
+    return ["nginx", "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")]
+
+
+def _lighttpd(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
+    user = _user()
+    limit = setting.request_timeout
+    text = f"""server.document-root = "{setting.documents}"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.listen-backlog = {BACKLOG}
+server.pid-file = "{folder}/lighttpd.pid"
+server.upload-dirs = ( "{folder}" )
+server.max-worker = {setting.workers if setting.workers > 1 else 0}
+server.max-keep-alive-idle = {setting.idle_timeout or IDLE_SECONDS}
+{f"server.max-read-idle = {limit}" if limit else ""}
+server.max-keep-alive-requests = 65535
+server.max-connections = 4096
+server.max-fds = 8192
+mimetype.assign = ( ".txt" => "text/plain", ".html" => "text/html" )
+"""
+    if user:
+        text += f'server.username = "{user[0]}"\nserver.groupname = "{user[1]}"\n'
+    (folder / "lighttpd.conf").write_text(text)
+    return ["lighttpd", "-D", "-f", str(folder / "lighttpd.conf")]
+
+
+def _apache(setting: Setting, folder: Path, port: int, model: str) -> list[str]:
+    user = _user()
+    modules = os.environ.get("APACHE_MODULES") or "/usr/lib/apache2/modules"
+    limit = setting.request_timeout
+    text = f"""ServerRoot "{folder}"
+ServerName localhost
+Listen 127.0.0.1:{port}
+ListenBacklog {BACKLOG}
+PidFile "{folder}/apache.pid"
+DefaultRuntimeDir "{folder}"
+ErrorLog /dev/stderr
+LogLevel warn
+LoadModule mpm_{model}_module {modules}/mod_mpm_{model}.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+LoadModule mime_module {modules}/mod_mime.so
+TypesConfig /dev/null
+AddType text/plain .txt
+AddType text/html .html
+KeepAlive On
+KeepAliveTimeout {setting.idle_timeout or IDLE_SECONDS}
+MaxKeepAliveRequests 0
+MaxConnectionsPerChild 0
+DocumentRoot "{setting.documents}"
+<Directory />
+    AllowOverride None
+    Require all denied
+</Directory>
+<Directory "{setting.documents}">
+    Require all granted
+</Directory>
+"""
+    if limit:
+        text += f"LoadModule reqtimeout_module {modules}/mod_reqtimeout.so\n"
+        text += f"RequestReadTimeout header={limit}\n"
+    if user:
+        text += f"User {user[0]}\nGroup {user[1]}\n"
+    # A process or a thread per connection, enough of both for every concurrency; started as the
+    # processors are.
+    if model == "prefork":
+        text += "ServerLimit 512\nMaxRequestWorkers 512\n"
+    else:
+        text += f"StartServers {setting.workers}\nServerLimit 16\n"
+        text += "ThreadsPerChild 32\nMaxRequestWorkers 512\n"
+    (folder / "apache.conf").write_text(text)
+    return ["apache2", "-DFOREGROUND", "-f", str(folder / "apache.conf")]

@@ -1,0 +1,341 @@
+"""Carries out the plan of a results folder, run by run; the only stage that measures anything.
+
+Runs that runs.tsv holds already are not made again: interrupted, by whatever, it goes on where it
+was. A row is one write, its raw output is stored before it, and a last line without its line end is
+taken away before the first row. Servers are started when a block first needs them and stopped at
+its end. One that dies is reported with its standard error, the run is invalid, and the next run of
+that server gets a fresh one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from collect.design.study import Study, load_study
+from collect.measure import cost, link, others
+from collect.measure.link import Link
+from collect.measure.progress import Progress
+from collect.measure.runner import Result, Runner
+from collect.measure.scratch import scratch
+from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
+from collect.project import (
+    DATA,
+    MACHINE_FILE,
+    PLAN_FILE,
+    RUNS_FILE,
+    STUDY_FILE,
+    StudyError,
+    fail,
+    say,
+)
+from collect.schema import MEASURED, PLAN
+from collect.tables import (
+    Table,
+    append_line,
+    append_pairs,
+    read_pairs,
+    read_table,
+    row_text,
+    write_table,
+)
+
+RAW_FILE = "raw.gz"
+LOCK_SECONDS = 5.0
+DONE, INVALID, INTERRUPTED = 0, 3, 130
+COLUMNS = [*PLAN.names, *(column.name for column in MEASURED)]
+
+
+def run_plan(folder: Path) -> int:
+    """Runs the plan in a process of its own, which may enter another network; returns the exit
+    status: 0 all runs are valid, 3 some are not, 130 interrupted, 1 anything else."""
+    child = os.fork()
+    if child == 0:
+        end_with_parent()
+        os._exit(_child(folder))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda heard, _: os.kill(child, heard))
+    # On a terminal the child hears of it, too.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    _, status = os.waitpid(child, 0)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1
+
+
+def _child(folder: Path) -> int:
+    status = 1
+    try:
+        stop = Stop()
+        with _locked(folder):
+            status = _run(folder, stop)
+    except StudyError as error:
+        say(f"dcollect: {error}")
+        status = error.status
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One at a time; what was killed a moment ago may need another to end."""
+    path = folder / ".lock"
+    with path.open("w") as file:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    fail(f"{folder} is being worked on already")
+                time.sleep(0.05)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _run(folder: Path, stop: Stop) -> int:
+    study = load_study(folder / STUDY_FILE)
+    plan = read_table(folder / PLAN_FILE).rows
+    network = _enter_network(study)
+    with scratch() as work:
+        _prepare_documents(work, plan)
+        accounting = cost.begin()
+        runner = Runner(study, folder, work, accounting, stop)
+        try:
+            done = _believed(folder)
+            epoch = _begin_record(folder, study, accounting.method)
+            runner.link = _begin_network(folder, study, network)
+            return _Sitting(folder, runner, plan, done, epoch).go()
+        finally:
+            runner.end_block()
+            accounting.end()
+
+
+def _prepare_documents(work: Path, plan: list[dict[str, str]]) -> None:
+    """Copies the documents. One called N.bin that data/ does not hold is made, of N bytes."""
+    documents = work / "data"
+    documents.mkdir()
+    for path in DATA.iterdir():
+        if path.is_file():
+            shutil.copy(path, documents)
+    for name in {row["file"] for row in plan}:
+        path = documents / name
+        number = name.removesuffix(".bin")
+        if name != number and number.isdigit() and len(number) < 10 and not path.exists():
+            path.write_bytes(os.urandom(int(number)))
+    for path in documents.iterdir():
+        path.chmod(0o644)
+    documents.chmod(0o755)
+
+
+# --- the network ---
+
+
+def _enter_network(study: Study) -> bool:
+    """Enters a network namespace where the study needs one; returns whether it did."""
+    if study.link:
+        if words := link.problem():
+            fail(words)
+        link.enter_namespace()
+        return True
+    if study.client_ports:
+        if link.may_have_ports():
+            link.enter_namespace()
+            return True
+        first, last = study.client_ports
+        say(
+            f"run: clients cannot have the ports {first}-{last} here, and take those of the machine"
+        )
+    return False
+
+
+def _begin_network(folder: Path, study: Study, entered: bool) -> Link:
+    made = Link()
+    if study.link:
+        made = link.begin(study.link)
+        append_pairs(folder / MACHINE_FILE, {"link": made.text})
+    elif study.client_ports and entered:
+        link.begin_ports(*study.client_ports)
+    append_pairs(folder / MACHINE_FILE, {"client_ports": link.ports_text(made)})
+    return made
+
+
+# --- what is there already ---
+
+
+def _believed(folder: Path) -> Table:
+    """Reads runs.tsv, and writes it without what is not believed, so that rows can follow."""
+    path = folder / RUNS_FILE
+    table = read_table(path, key="run") if path.exists() else Table([], [])
+    if not table.columns:
+        table = Table(COLUMNS, [])
+    try:
+        write_table(path, table.columns, table.rows)
+    except OSError as error:
+        fail(f"cannot write to {folder}: {error}")
+    raw = folder / RAW_FILE
+    if raw.exists():
+        _mend_raw(raw)
+    return table
+
+
+def _mend_raw(path: Path) -> None:
+    """Takes a torn end away; what can be read of it is kept."""
+    data = path.read_bytes()
+    text = b""
+    while data:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            text += member.decompress(data)
+        except zlib.error:
+            break
+        if not member.eof:
+            break
+        data = member.unused_data
+    if data:
+        new = path.with_suffix(".part")
+        new.write_bytes(gzip.compress(text))
+        new.replace(path)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _begin_record(folder: Path, study: Study, method: str) -> float:
+    """Writes down how things are measured; returns when the study began."""
+    path = folder / MACHINE_FILE
+    known = read_pairs(path).get("started_epoch")
+    epoch = float(known) if known else time.time()
+    started = {"started": _now(), "started_epoch": f"{epoch:.6f}"}
+    append_pairs(path, {"resumed": _now()} if known else dict(started))
+    pairs = {"cost_method": method}
+    if study.fresh:
+        pairs["memory_method"] = "PSS without pages of files"
+    append_pairs(path, pairs)
+    return epoch
+
+
+# --- the runs ---
+
+
+@dataclass
+class _Sitting:
+    """The runs of a plan that are still to be made."""
+
+    folder: Path
+    runner: Runner
+    plan: list[dict[str, str]]
+    believed: Table
+    epoch: float
+    own_seconds: float = 0.0
+
+    def go(self) -> int:
+        finished = {row["run"] for row in self.believed.rows}
+        invalid = sum(_is_invalid(row["valid"]) for row in self.believed.rows)
+        progress = Progress(len(self.plan), len(finished))
+        begin = others.read_ticks()
+        interrupted = False
+        try:
+            for rows in _blocks([row for row in self.plan if row["run"] not in finished]):
+                for row in rows:
+                    progress.run(row)
+                    invalid += self._one(row)
+                    progress.done += 1
+                self.runner.end_block()
+                progress.block(rows[0]["block"])
+        except Interrupted:
+            interrupted = True
+        self.runner.end_block()
+        progress.end()
+        self._end_record(progress.done, begin, interrupted)
+        if interrupted:
+            say(
+                f"Interrupted: {progress.count} of {progress.total} runs are kept. "
+                f"Go on with: ./dcollect.sh --resume {self.folder}"
+            )
+            return INTERRUPTED
+        if invalid:
+            say(
+                f"{invalid} of {progress.total} runs are invalid; {self.folder}/{RUNS_FILE} "
+                "tells why in its last column"
+            )
+            return INVALID
+        return DONE
+
+    def _one(self, row: dict[str, str]) -> bool:
+        """Makes a run and keeps it; returns whether it is invalid."""
+        begin = time.monotonic()
+        aside = self.runner.aside
+        result = self.runner.run(row["run"], row)
+        started = {"started": f"{result.started - self.epoch:.3f}"}
+        line = row_text(self.believed.columns, row | started | result.columns)
+        path = self.folder / RUNS_FILE
+        try:
+            _keep_raw(self.folder / RAW_FILE, row, result)
+            append_line(path, line)
+        except OSError as error:
+            fail(
+                f"run {row['run']} could not be recorded: {error}; every run before is kept; "
+                f"go on with ./dcollect.sh --resume {self.folder}"
+            )
+        if result.is_invalid and not result.told:
+            say(
+                f"run {row['run']}: {row['server']}, {row['file']}, {row['concurrency']} at "
+                f"once: invalid: {result.reason}"
+            )
+        load = result.watched.seconds + self.runner.aside - aside
+        self.own_seconds += time.monotonic() - begin - load
+        return result.is_invalid
+
+    def _end_record(self, done: int, begin: others.Ticks, interrupted: bool) -> None:
+        if not done:
+            return
+        pairs = others.shares(begin, others.read_ticks())
+        if not interrupted:
+            pairs["own_ms_per_run"] = int(1000 * self.own_seconds / done)
+            pairs["ended"] = _now()
+        append_pairs(self.folder / MACHINE_FILE, pairs)
+
+
+def _is_invalid(reason: str) -> bool:
+    return Result(reason=reason).is_invalid
+
+
+def _blocks(rows: list[dict[str, str]]) -> Iterator[list[dict[str, str]]]:
+    """The rows of a plan, block by block."""
+    block: list[dict[str, str]] = []
+    for row in rows:
+        if block and row["block"] != block[0]["block"]:
+            yield block
+            block = []
+        block.append(row)
+    if block:
+        yield block
+
+
+def _keep_raw(path: Path, row: Mapping[str, str], result: Result) -> None:
+    """Keeps what the load generator and launch printed."""
+    names = ("run", "server", "file", "concurrency", "requests")
+    head = "# run " + " ".join(row[name] for name in names) + f": {result.command}\n"
+    text = f"{head}# launch: {result.watched.line}\n{result.output}{result.percentiles}"
+    with path.open("ab") as file:
+        file.write(gzip.compress(text.encode(), 1))

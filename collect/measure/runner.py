@@ -1,0 +1,358 @@
+"""One run: a server, a load on it, and the row that comes of both."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from collect.design.study import Study
+from collect.measure import crowd as crowds
+from collect.measure import loads, origin
+from collect.measure.cost import Accounting
+from collect.measure.link import NEAR, Link
+from collect.measure.loads import Load, Said, Watched
+from collect.measure.machine import processors_allowed
+from collect.measure.recipes import Setting, is_floor, is_peer, recipe_name
+from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
+from collect.measure.stop import Stop
+from collect.project import CLIENTS, PROJECT, say, server_folder
+
+CRASH_FOLDER = PROJECT / "build" / "crash"
+# A server that fails so often in a block is not tried again in it.
+FAILURES_MOST = 3
+GIVEN_UP = "server does not start"
+WARM_REQUESTS_MOST = 1000
+Cell = Mapping[str, str]
+
+
+@dataclass
+class Result:
+    """What came of a run: the measured columns, and the output that is kept."""
+
+    columns: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
+    told: bool = False
+    command: str = ""
+    watched: Watched = field(default_factory=Watched)
+    output: str = ""
+    percentiles: str = ""
+    started: float = 0.0
+
+    @property
+    def is_invalid(self) -> bool:
+        """A server that cannot hold its connections is a result, not an invalid run."""
+        return self.reason != "yes" and not self.reason.startswith("cannot hold: ")
+
+
+@dataclass
+class Place:
+    """Where server and load run: `launch --processors`, and the number of the server's."""
+
+    server: str = ""
+    load: str = ""
+    workers: int = 1
+
+
+class Runner:
+    """Carries out runs of a study, one after the other."""
+
+    def __init__(
+        self, study: Study, folder: Path, work: Path, accounting: Accounting, stop: Stop
+    ) -> None:
+        self.study = study
+        self.folder = folder
+        self.work = work
+        self.documents = work / "data"
+        self.accounting = accounting
+        self.servers = Servers(work, accounting)
+        self.stop = stop
+        self.link = Link()
+        self.failures: dict[str, int] = {}
+        self.processors = processors_allowed()
+        self.patience = study.timeout or 60
+        # Servers that die of one request are built for a study with a fault alone.
+        own = server_folder() != PROJECT
+        self.binaries = CRASH_FOLDER if study.fault and not own else None
+        # Time that loads took which are no part of a run.
+        self.aside = 0.0
+
+    def end_block(self) -> None:
+        """Stops all servers."""
+        self.servers.stop_all()
+        self.failures.clear()
+
+    def run(self, number: str, cell: Cell) -> Result:
+        """Makes a run; raises Interrupted when somebody asks to stop."""
+        result = Result(started=time.time())
+        setting, place = self._setting(cell)
+        key = _key(cell, setting)
+        load = self._load(cell)
+        try:
+            server = self._server(number, key, setting, load, result)
+            self.stop.check()
+            self._measure(cell, server, setting, place, load, result)
+        except ServerProblem as problem:
+            result.reason, result.told = str(problem), True
+            if result.reason != GIVEN_UP:
+                say(f"run {number}: {problem}")
+        self._judge(number, key, cell, load, setting, result)
+        if self.study.fresh or self.study.fault:
+            # Workers that have died once would take the next death for a habit.
+            self.servers.stop(key)
+        self.stop.check()
+        return result
+
+    # --- before the load ---
+
+    def _bytes(self, cell: Cell) -> int | None:
+        """The size that the document of a cell must have."""
+        if cell["service"] == "files":
+            path = self.documents / cell["file"]
+            return path.stat().st_size if path.is_file() else None
+        name = cell["file"].rpartition("/")[2]
+        return int(name) if name.isdigit() else None
+
+    def _place(self, cell: Cell) -> Place:
+        """Where server and load may run. The load gets what the server leaves, where it leaves
+        any."""
+        if cell["processors"] == "all":
+            return Place(workers=len(self.processors))
+        count = int(cell["processors"])
+        first, rest = self.processors[:count], self.processors[count:]
+        return Place(",".join(map(str, first)), ",".join(map(str, rest)), count)
+
+    def _setting(self, cell: Cell) -> tuple[Setting, Place]:
+        place = self._place(cell)
+        setting = Setting(
+            label=cell["server"],
+            documents=self.documents,
+            certificates=self.work / "certificates",
+            workers=place.workers,
+            scheme=cell["scheme"],
+            certificate=cell["certificate"],
+            protocol=cell["protocol"],
+            service=cell["service"],
+            keep_alive=cell["keepalive"] == "on" or cell["calls"] != "1",
+            bytes=self._bytes(cell),
+            path=cell["file"],
+            processors=place.server,
+            near=self.link.near,
+            idle_timeout=self.study.idle_timeout,
+            request_timeout=self.study.request_timeout,
+            folder=self.binaries,
+        )
+        return setting, place
+
+    def _load(self, cell: Cell) -> Load:
+        requests = int(cell["requests"]) if cell["requests"] != "-" else None
+        if cell["load"] == "httperf" and requests is None:
+            # As many connections as come at once are all there are.
+            requests = int(cell["concurrency"])
+        return Load(
+            generator=cell["load"],
+            url="",
+            file=cell["file"],
+            concurrency=int(cell["concurrency"]),
+            requests=requests,
+            calls=int(cell["calls"]),
+            keep_alive=cell["keepalive"] == "on",
+            scheme=cell["scheme"],
+            sessions=cell["sessions"],
+            timeout=self.patience,
+            duration=self.study.duration or 2,
+            rate=self.study.rate,
+            fault=self.study.fault,
+            across=self.link.across,
+        )
+
+    def _server(
+        self, number: str, key: str, setting: Setting, load: Load, result: Result
+    ) -> Server:
+        """The server of a key, started and warm."""
+        if server := self.servers.running.get(key):
+            return server
+        if is_floor(setting.label) and setting.bytes is None:
+            raise ServerProblem(f"there is no document {setting.path}")
+        if self.failures.get(key, 0) >= FAILURES_MOST:
+            raise ServerProblem(GIVEN_UP)
+        try:
+            server = self.servers.start(key, setting)
+        except ServerProblem:
+            self.failures[key] = self.failures.get(key, 0) + 1
+            raise
+        if is_peer(setting.label):
+            self._publish(server)
+        self._warm(server, setting, load)
+        return server
+
+    def _publish(self, server: Server) -> None:
+        """Keeps the configuration that a peer was started with, once."""
+        target = self.folder / "configurations" / f"{recipe_name(server.label)}.conf"
+        for path in server.folder.glob("*.conf"):
+            if not target.exists():
+                target.parent.mkdir(exist_ok=True)
+                target.write_text(path.read_text().replace(str(self.work), "WORK"))
+
+    def _warm(self, server: Server, setting: Setting, load: Load) -> None:
+        """Has a new server answer some requests that nobody counts: a tenth of a run's."""
+        study = self.study
+        slow = study.fresh or study.fault or study.link
+        if slow or load.generator == "wrk" or setting.service.startswith("proxy-"):
+            return
+        begin = time.monotonic()
+        requests = min((load.requests or 0) // 10, WARM_REQUESTS_MOST)
+        few = max(requests, load.concurrency)
+        warm = _at(load, server.url, requests=min(few, load.requests or few))
+        command = loads.command_of(warm, self.work / "warm.percentiles")
+        launch = self._launch(server, "warm", "")
+        self.stop.wait_for(_start([*launch, "--", *command], self.work / "warm.out"))
+        self.aside += time.monotonic() - begin
+
+    # --- the load ---
+
+    def _launch(self, server: Server, name: str, processors: str) -> list[str]:
+        command = [str(CLIENTS / "launch"), "load", "--server", str(server.pid)]
+        command += [*server.group.read, "--timeout", str(self.patience)]
+        if processors:
+            command += ["--processors", processors]
+        return [*command, "--result", str(self.work / f"{name}.result")]
+
+    def _measure(
+        self, cell: Cell, server: Server, setting: Setting, place: Place, load: Load,
+        result: Result,
+    ) -> None:  # fmt: skip
+        """Puts the load on the server, with clients that hold connections where the cell has
+        them, and an origin where the server is a proxy."""
+        behind = None
+        if cell["service"].startswith("proxy-"):
+            beside = _beside(setting, place)
+            behind = origin.begin(self.servers, server, beside, cell["service"], cell["file"])
+        load = _at(load, server.url, proxied=behind.server.url if behind else "")
+        held = int(cell["idle"]) + int(cell["slow"])
+        before = self._memory(server) if self.study.fresh and int(cell["idle"]) else None
+        result.started = time.time()
+        crowd = self._crowd(cell, server) if held else None
+        try:
+            if crowd is None or not crowd.problem:
+                if before is not None:
+                    gained = (self._memory(server) - before) / int(cell["idle"])
+                    result.columns["idle_kib"] = f"{gained:.3f}"
+                workers = self._workers_before(server, cell)
+                self._apply(server, place, load, result)
+                self._workers_after(server, workers, load, result)
+        finally:
+            if crowd:
+                crowd.end()
+                columns = {"held": crowd.held, "each_kib": crowd.each_kib, "cut": crowd.cut}
+                result.columns.update(columns)
+        if crowd and crowd.problem:
+            result.reason, result.told = crowd.problem, True
+        elif behind and result.watched.done:
+            problem = origin.check(behind, server, load.requests or 0)
+            if problem:
+                raise ServerProblem(problem)
+
+    def _crowd(self, cell: Cell, server: Server) -> crowds.Crowd:
+        return crowds.begin(
+            int(cell["idle"]), int(cell["slow"]), server.url, cell["file"], group=server.group,
+            work=self.work, timeout=self.patience, stopped=lambda: self.stop.asked,
+        )  # fmt: skip
+
+    def _memory(self, server: Server) -> int:
+        """The memory of a server in KiB, without pages of files."""
+        command = [str(CLIENTS / "launch"), "memory", "--server", str(server.pid)]
+        return int(subprocess.run(command, capture_output=True, check=False).stdout or 0)
+
+    def _apply(self, server: Server, place: Place, load: Load, result: Result) -> None:
+        """Runs the load, watched from outside."""
+        self.stop.check()
+        percentiles = self.work / "run.percentiles"
+        percentiles.unlink(missing_ok=True)
+        (self.work / "run.result").unlink(missing_ok=True)
+        command = loads.command_of(load, percentiles)
+        result.command = " ".join(command)
+        result.started = time.time()
+        launch = self._launch(server, "run", place.load)
+        self.stop.wait_for(_start([*launch, "--", *command], self.work / "run.out"))
+        result.watched = loads.read_watched(self.work / "run.result")
+        result.output = (self.work / "run.out").read_text(errors="replace")
+        if percentiles.exists():
+            result.percentiles = percentiles.read_text()
+
+    def _workers_before(self, server: Server, cell: Cell) -> list[int] | None:
+        """What each worker of a server had answered before the run."""
+        if self.study.fault or cell["idle"] != "0" or cell["slow"] != "0":
+            return None
+        if server.requests_of_workers is None and server.has_workers:
+            server.requests_of_workers = count_of_workers(server, 0)
+            server.has_workers = server.requests_of_workers is not None
+        return server.requests_of_workers
+
+    def _workers_after(
+        self, server: Server, before: list[int] | None, load: Load, result: Result
+    ) -> None:
+        """How many workers there are, and which share of the run the busiest of them had."""
+        server.requests_of_workers = None
+        if before is None or not result.watched.done:
+            return
+        wanted = load.wanted if load.generator != "wrk" else 1
+        after = count_of_workers(server, sum(before) + wanted)
+        if after is None or len(after) != len(before):
+            return
+        server.requests_of_workers = after
+        own = [now - then for now, then in zip(after, before, strict=True)]
+        result.columns["workers"] = str(len(own))
+        result.columns["busiest"] = f"{max(own) / sum(own):.4f}"
+
+    # --- after the load ---
+
+    def _judge(
+        self, number: str, key: str, cell: Cell, load: Load, setting: Setting, result: Result
+    ) -> None:
+        """Says whether the run counts, and fills in the columns."""
+        server = self.servers.running.get(key)
+        if server and not result.watched.alive and not self.study.fault:
+            words = server.last_words()
+            result.reason = "server died" + (f": {words}" if words else "")
+            result.told = True
+            say(f"run {number}: {cell['server']}: {result.reason}")
+            self.servers.stop(key)
+        said = Said()
+        if result.output:
+            said = loads.read_said(load, result.output, result.percentiles)
+        if not result.reason:
+            result.reason = loads.verdict(load, said, result.watched, setting.bytes)
+        result.columns = loads.row_of(load, said, result.watched) | result.columns
+        result.columns["valid"] = result.reason
+
+
+def _key(cell: Cell, setting: Setting) -> str:
+    """What a server was started for. A server that held many connections keeps some of the
+    memory, so that their number is a part of it."""
+    names = ("server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow")
+    key = " ".join(cell[name] for name in names)
+    return f"{key} {setting.bytes} {setting.keep_alive}" if is_floor(cell["server"]) else key
+
+
+def _at(load: Load, url: str, requests: int | None = None, proxied: str = "") -> Load:
+    """The load on the server at a URL."""
+    if load.across:
+        url = url.replace("127.0.0.1", NEAR)
+    if requests is not None:
+        load = replace(load, requests=requests)
+    return replace(load, url=url, proxied=proxied)
+
+
+def _beside(setting: Setting, place: Place) -> Setting:
+    """The setting of an origin, which runs where the load does."""
+    return replace(setting, processors=place.load, folder=None)
+
+
+def _start(command: list[str], out: Path) -> subprocess.Popen[bytes]:
+    with out.open("wb") as output:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )

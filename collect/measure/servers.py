@@ -1,0 +1,276 @@
+"""Starts servers, waits until they answer, and stops them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collect.measure.cost import Accounting, Group
+from collect.measure.recipes import Setting, command_of, is_floor, is_peer
+from collect.project import CLIENTS, PROJECT
+from collect.text import one_line
+
+PATIENCE_SECONDS = 10.0
+STOP_SECONDS = 8.0
+ASK_SECONDS = 5.0
+TRIES = 5
+
+
+class ServerProblem(Exception):
+    """Why a server does not start; the reason of an invalid run."""
+
+
+@dataclass
+class Server:
+    """A server that runs."""
+
+    label: str
+    process: subprocess.Popen[bytes]
+    group: Group
+    folder: Path
+    url: str = ""
+    has_workers: bool = True
+    requests_of_workers: list[int] | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def stats(self) -> Path:
+        return self.folder / "stats"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return split_address(self.url)
+
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
+    def last_words(self) -> str:
+        """The last lines of its standard error, in one line."""
+        lines = (self.folder / "stderr").read_text(errors="replace").splitlines()
+        return one_line(" ".join(lines[-3:]))[:200]
+
+
+def split_address(url: str) -> tuple[str, int]:
+    address = url.split("//", 1)[1].split("/", 1)[0]
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def ask(url: str, target: str) -> list[str]:
+    """Returns the head of the response to a request for a path or, from a proxy, for a whole URL;
+    nothing when nobody responds."""
+    if not target.startswith("http://"):
+        target = f"/{target}"
+    request = f"GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()
+    try:
+        address = ("127.0.0.1", split_address(url)[1])
+        with socket.create_connection(address, ASK_SECONDS) as client:
+            client.sendall(request)
+            return _head(client)
+    except OSError:
+        return []
+
+
+def _head(client: socket.socket) -> list[str]:
+    data = b""
+    while b"\r\n\r\n" not in data and len(data) < 65536:
+        part = client.recv(8192)
+        if not part:
+            break
+        data += part
+    return data.split(b"\r\n\r\n", 1)[0].decode("latin-1").split("\r\n")
+
+
+def free_port() -> int:
+    """A port that nobody listens on, below those that the kernel gives to clients."""
+    for _ in range(50):
+        port = random.randrange(12000, 30000)
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    raise ServerProblem("no port is free")
+
+
+class Servers:
+    """The servers of a study, by a key that says what they were started for."""
+
+    def __init__(self, work: Path, accounting: Accounting) -> None:
+        self.work = work
+        self.accounting = accounting
+        self.running: dict[str, Server] = {}
+        self.number = 0
+
+    def start(self, key: str, setting: Setting) -> Server:
+        """Starts a server under a key; raises ServerProblem when it does not answer."""
+        _check(setting)
+        self._certify(setting)
+        problem = ""
+        for _ in range(TRIES):
+            server = self._launch(setting)
+            self.running[key] = server
+            try:
+                if self._wait(server, setting.path):
+                    return server
+                problem = f"{setting.label} does not start: {server.last_words()}"
+            except BaseException:
+                self.stop(key)
+                raise
+            self.stop(key)
+            # Between the look at a port and its use somebody else may have taken it; nothing else
+            # is worth a second try.
+            if not is_peer(setting.label) or "ddress already in use" not in problem:
+                break
+        raise ServerProblem(problem)
+
+    def _launch(self, setting: Setting) -> Server:
+        self.number += 1
+        folder = self.work / f"server.{self.number}"
+        folder.mkdir()
+        port = free_port() if is_peer(setting.label) else 0
+        group = self.accounting.group(str(self.number))
+        hold = ["--processors", setting.processors] if setting.processors else []
+        command = [str(CLIENTS / "launch"), "server", *group.join, *hold, "--"]
+        command += command_of(setting, folder, port)
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as errors:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+        server = Server(setting.label, process, group, folder)
+        if port:
+            scheme = "https" if setting.scheme == "https" else "http"
+            server.url = f"{scheme}://127.0.0.1:{port}/"
+        return server
+
+    def _wait(self, server: Server, path: str) -> bool:
+        """Waits for the server to name its URL (ours, floors) and to answer there. Where TLS is
+        spoken the answer is that this is none."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if not server.url:
+                match = re.search(r"https?://\S*", _first_line(server.folder / "stdout"))
+                server.url = match[0] if match else ""
+            if server.url and (ask(server.url, path) or [""])[0].startswith("HTTP/"):
+                return True
+            if not server.runs():
+                return False
+            time.sleep(0.002)
+        return False
+
+    def _certify(self, setting: Setting) -> None:
+        """Makes the certificate of a setting, where there is none yet: in the work folder, since
+        nobody's own is touched."""
+        folder = setting.certificates / setting.certificate
+        if setting.scheme != "https" or (folder / "cert.pem").exists():
+            return
+        setting.certificates.mkdir(exist_ok=True)
+        rsa = setting.certificate.removeprefix("rsa") if setting.certificate != "p256" else ""
+        command = ["make", "-s", "-C", str(PROJECT), "certificate"]
+        done = subprocess.run(
+            [*command, f"CERTIFICATE={folder}", f"RSA={rsa}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ServerProblem(f"no certificate: {one_line(done.stderr)[-200:]}")
+
+    def stop(self, key: str) -> None:
+        """Stops a server by SIGTERM and waits for it; what does not end in time, or was left
+        behind, is killed."""
+        server = self.running.pop(key, None)
+        if server is None:
+            return
+        with suppress(OSError):
+            server.process.send_signal(signal.SIGTERM)
+        self._reap(server)
+
+    def _reap(self, server: Server) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            server.process.wait(STOP_SECONDS)
+        with suppress(OSError):
+            # Its process group, which outlives it where it left a process behind.
+            os.killpg(server.pid, signal.SIGKILL)
+        server.process.wait()
+        self.accounting.end_group(server.group)
+
+    def stop_all(self) -> None:
+        servers = list(self.running.values())
+        self.running.clear()
+        for server in servers:
+            with suppress(OSError):
+                server.process.send_signal(signal.SIGTERM)
+        for server in servers:
+            self._reap(server)
+
+
+def _first_line(path: Path) -> str:
+    text = path.read_text(errors="replace")
+    return text.split("\n", 1)[0] if "\n" in text else ""
+
+
+def _check(setting: Setting) -> None:
+    """Raises for what a peer or a floor is not set up for."""
+    name = setting.name
+    tls = name == "nginx" and setting.scheme == "https"
+    if is_peer(name) and setting.scheme != "http" and not tls:
+        raise ServerProblem(f"{name} is not set up for {setting.scheme}")
+    other = is_peer(name) or is_floor(name)
+    if other and (setting.service.startswith("proxy-") or setting.near):
+        raise ServerProblem(f"{name} is set up neither as a proxy nor behind a link")
+
+
+def told_stats(server: Server) -> dict[str, Any] | None:
+    """Asks a server of ours for its counters; None when it does not tell. Only one that
+    understands --stats has made the file, and may be sent the signal."""
+    if not server.stats.exists():
+        return None
+    # What it wrote the last time must not be read again.
+    server.stats.write_text("")
+    try:
+        server.process.send_signal(signal.SIGUSR1)
+    except OSError:
+        return None
+    for _ in range(50):
+        time.sleep(0.002)
+        with suppress(ValueError):
+            return dict(json.loads(server.stats.read_text()))
+    return None
+
+
+def count_requests(server: Server, least: int) -> int | None:
+    """Returns how many requests a server has answered, waiting until they are `least`: a
+    connection is counted when it has ended, and its client may know that sooner."""
+    count = None
+    for _ in range(60):
+        told = told_stats(server)
+        if not told or "requests" not in told:
+            return None
+        count = int(told["requests"])
+        if count >= least:
+            break
+    return count
+
+
+def count_of_workers(server: Server, least: int) -> list[int] | None:
+    """Returns how many requests each worker of a server has answered, waiting until they are
+    `least` in all; None where a server has no workers or does not tell."""
+    for _ in range(60):
+        told = told_stats(server)
+        if not told or not told.get("workers"):
+            return None
+        counts = [int(worker["requests"]) for worker in told["workers"]]
+        if sum(counts) >= least:
+            return counts
+    return None
