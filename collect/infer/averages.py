@@ -1,0 +1,64 @@
+"""averages.tsv: what each server has alone, averaged over the x axis."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from collect.infer.cells import Cells, Part
+from collect.infer.contrast import Result, control_cost, mean_of, test_blocks, test_contrast
+from collect.infer.numbers import number
+
+MEASURES = ("rps", "server_cpu_us")
+COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high"]
+
+
+def average(data: Cells) -> pd.DataFrame:
+    """Returns geometric means over the cells of a server and slice (control_us: arithmetic)."""
+    rows: list[list[str]] = []
+    for part in data.parts:
+        for server in part.levels["server"]:
+            for key, cells in _slices(data, part, server).items():
+                if not data.lacks_levels(server, cells[0], part):
+                    rows += _averages(data, part, server, key, cells)
+    return pd.DataFrame(rows, columns=["part", "measure", "server", *data.factors[1:], *COLUMNS])
+
+
+def _slices(data: Cells, part: Part, server: str) -> dict[tuple[str, ...], list[int]]:
+    slices: dict[tuple[str, ...], list[int]] = {}
+    for cell in part.cells:
+        if data.value(cell, "server") == server:
+            key = tuple(
+                "*" if name == part.x_name else data.value(cell, name) for name in data.factors[1:]
+            )
+            slices.setdefault(key, []).append(cell)
+    return slices
+
+
+def _averages(
+    data: Cells, part: Part, server: str, key: tuple[str, ...], cells: list[int]
+) -> list[list[str]]:
+    rows = []
+
+    def add(measure: str, used: int, bound: int, result: Result, figures: list[float]) -> None:
+        counts = [str(used), str(bound), str(result.blocks)]
+        rows.append([str(part.number), measure, server, *key, *counts, *map(number, figures)])
+
+    for measure in MEASURES:
+        known = [c for c in cells if data.has_data(c, measure)]
+        result = test_contrast(data, mean_of(known), measure)
+        if result:
+            bound = sum(data.client_bound(c) for c in known)
+            add(measure, len(known), bound, result, [result.ratio, *result.ratio_interval()])
+    control = test_blocks(control_cost(data, server, cells))
+    if control:
+        figures = [control.test.estimate, *control.test.interval()]
+        add(
+            "control_us",
+            len(cells),
+            0,
+            control,
+            [0.0 if math.isclose(f, 0, abs_tol=1e-300) else f for f in figures],
+        )
+    return rows

@@ -1,0 +1,296 @@
+"""The runs of a study as cells (combinations of all factors) by blocks, and the study's parts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collect.design.factors import choose_axis
+from collect.design.study import Study
+from collect.infer.statistics import Values
+
+# Studies of the kinds `held` and `fault` ask what happens to others: of each server with itself.
+ORDINARY, HELD, FAULT = "", "held", "fault"
+
+PART_WORDS = [
+    "root",
+    "load",
+    "protocol",
+    "service",
+    "scheme",
+    "keepalive",
+    "processors",
+    "calls",
+    "requests",
+    "idle",
+    "slow",
+]
+NUMBER = re.compile(r"[0-9.]+")
+PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
+CLIENT_BUSY = 0.90  # of a processor
+
+
+def is_number(text: str) -> bool:
+    return NUMBER.fullmatch(text) is not None
+
+
+def is_peer(server: str) -> bool:
+    return PEER.fullmatch(server) is not None
+
+
+def is_floor(server: str) -> bool:
+    return server.startswith("floor-")
+
+
+def cannot_hold(valid: str) -> bool:
+    """Returns true if an invalid run shows what its server cannot do."""
+    return valid.startswith("cannot hold: ")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a study: its cells, the values of its factors, its x axis and its baseline."""
+
+    number: int
+    cells: tuple[int, ...]
+    levels: dict[str, list[str]]
+    x_name: str
+    baseline: str
+    kind: str
+    words: tuple[str, ...]  # the factors that tell this part from the others
+
+
+@dataclass
+class Cells:
+    """All believed runs of a study. Cells are numbered in the order of the study, from 0."""
+
+    study: Study
+    factors: list[str]
+    runs: pd.DataFrame  # believed runs, all columns as text, `cell` and `block_number` added
+    disbelieved: int
+    levels: dict[str, list[str]] = field(init=False)
+    keys: list[tuple[str, ...]] = field(init=False)
+    blocks: int = field(init=False)
+    last_block: list[int] = field(init=False)
+    baseline: str = field(init=False)
+    x_name: str = field(init=False)
+    kind: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.levels = {name: self._sorted_levels(name) for name in self.factors}
+        rank = {
+            name: {value: i for i, value in enumerate(values)}
+            for name, values in self.levels.items()
+        }
+        key_of_run = list(self.runs[self.factors].itertuples(index=False, name=None))
+        self.keys = sorted(
+            set(key_of_run),
+            key=lambda key: [rank[n][v] for n, v in zip(self.factors, key, strict=True)],
+        )
+        self._at = {key: i for i, key in enumerate(self.keys)}
+        self.runs["cell"] = [self._at[key] for key in key_of_run]
+        self.runs["block_number"] = self.runs["block"].astype(int)
+        self.blocks = int(self.runs["block_number"].max())
+        last = self.runs.groupby("cell")["block_number"].max()
+        self.last_block = [int(last[c]) for c in range(len(self.keys))]
+        self.x_name = choose_axis(self.levels)
+        servers = self.levels["server"]
+        self.baseline = self.study.baseline if self.study.baseline in servers else servers[0]
+        self.kind = self._kind(self.x_name)
+
+    def _sorted_levels(self, name: str) -> list[str]:
+        """Orders the values of a factor: as the study lists them, else as numbers, else by name."""
+        listed = self.study.levels[name] if name in ("server", "file") else ()
+        rank = {value: i for i, value in enumerate(listed)}
+        values = list(dict.fromkeys(self.runs[name]))
+        numeric = all(v == "-" or is_number(v) for v in values)
+
+        def key(value: str) -> tuple[int, float, str]:
+            if value in rank:
+                return 0, rank[value], ""
+            if numeric:  # a number that is not set comes before all others
+                return 0, 0.0 if value == "-" else float(value), ""
+            return 1, 0, value
+
+        return sorted(values, key=key)
+
+    def _kind(self, x_name: str) -> str:
+        if self.study.fault:
+            return FAULT
+        return HELD if x_name in ("idle", "slow") and not self.study.fresh else ORDINARY
+
+    # --- cells ---
+
+    @property
+    def count(self) -> int:
+        return len(self.keys)
+
+    def value(self, cell: int, factor: str) -> str:
+        return self.keys[cell][self.factors.index(factor)]
+
+    def like(self, cell: int, **changes: str) -> int | None:
+        """Returns the cell that differs from this one in these factors alone, or None."""
+        key = tuple(changes.get(n, v) for n, v in zip(self.factors, self.keys[cell], strict=True))
+        return self._at.get(key)
+
+    def key_text(self, cell: int) -> str:
+        return "\t".join(self.keys[cell])
+
+    # --- what was measured ---
+
+    @cached_property
+    def valid_runs(self) -> pd.DataFrame:
+        return self.runs[self.runs["valid"] == "yes"]
+
+    def column(self, name: str, runs: pd.DataFrame | None = None) -> pd.Series[float]:
+        """Returns a column of the runs as numbers; NaN where there is none."""
+        runs = self.runs if runs is None else runs
+        if name not in runs:
+            return pd.Series(np.nan, index=runs.index)
+        return pd.to_numeric(runs[name], errors="coerce")
+
+    def measured(self, name: str) -> Values:
+        """Returns the positive values of valid runs, cells by blocks; NaN where there is none."""
+        cache: dict[str, Values] = self.__dict__.setdefault("_measured", {})
+        if name not in cache:
+            table = np.full((self.count, self.blocks), np.nan)
+            numbers = self.column(name, self.valid_runs).to_numpy()
+            good = numbers > 0
+            table[
+                self.valid_runs["cell"].to_numpy()[good],
+                self.valid_runs["block_number"].to_numpy()[good] - 1,
+            ] = numbers[good]
+            cache[name] = table
+        return cache[name]
+
+    def logarithms(self, name: str) -> Values:
+        return np.log(self.measured(name))
+
+    def has_data(self, cell: int, measure: str) -> bool:
+        """Returns true if a cell has two valid runs with this measure."""
+        return int(np.count_nonzero(~np.isnan(self.measured(measure)[cell]))) >= 2
+
+    def in_first_blocks(self, cell: int) -> bool:
+        """Returns true if a cell is in the first blocks alone.
+
+        The last block may be missing in any cell, if the study was interrupted.
+        """
+        return self.last_block[cell] < self.blocks - 1
+
+    @cached_property
+    def _client_bound(self) -> NDArray[np.bool_]:
+        load = self.measured("load_cpu")
+        count = np.count_nonzero(~np.isnan(load), axis=1)
+        return np.asarray(np.nansum(load, axis=1) > CLIENT_BUSY * np.maximum(count, 1))
+
+    def client_bound(self, cell: int) -> bool:
+        """Returns true if the load generator limits a cell."""
+        return bool(self._client_bound[cell])
+
+    def pick(self, **conditions: str | float) -> list[int]:
+        """Returns the cells with these values; NAME_min and NAME_max bound a number."""
+        return [
+            c
+            for c in range(self.count)
+            if all(self._meets(c, name, value) for name, value in conditions.items())
+        ]
+
+    def _meets(self, cell: int, name: str, wanted: str | float) -> bool:
+        factor = name.removesuffix("_min").removesuffix("_max")
+        value = self.value(cell, factor)
+        if factor == name:
+            return value == str(wanted)
+        number = float(value) if is_number(value) else 0.0
+        return number >= float(wanted) if name.endswith("_min") else number <= float(wanted)
+
+    def lacks_levels(self, server: str, cell: int, part: Part) -> bool:
+        """Returns true if a server lacks a value of the x axis that the baseline has."""
+        if not part.x_name:
+            return False
+        for value in part.levels[part.x_name]:
+            asked = self.like(cell, server=part.baseline, **{part.x_name: value})
+            if asked is not None and self.like(cell, server=server, **{part.x_name: value}) is None:
+                return True
+        return False
+
+    # --- parts ---
+
+    @property
+    def _parts_given(self) -> bool:
+        return self.study.one_part or bool(self.study.parts)
+
+    def root_of(self, server: str) -> str:
+        """Returns the server that a server is compared with.
+
+        That is `fork` for fork~2 and fork+option, where the study has it. A server that others are
+        compared with in this way stands for itself. The rest have the study's baseline.
+        """
+        if server == self.baseline:
+            return server
+        servers = self.levels["server"]
+        parent = re.sub(r"~[0-9]+$", "", server)
+        if parent == server:
+            parent = re.sub(r"\+[^+]*$", "", server)
+        if parent != server and parent in servers:
+            return self.root_of(parent)
+        if any(
+            other.startswith((server + "~", server + "+")) for other in servers if other != server
+        ):
+            return server
+        return self.baseline
+
+    @cached_property
+    def roots(self) -> list[str]:
+        if self.kind == ORDINARY and not self._parts_given:
+            return [self.root_of(self.value(c, "server")) for c in range(self.count)]
+        return [self.baseline] * self.count
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of the study: each is a full factorial, or cannot be split any more."""
+        words = list(self.study.parts) if self._parts_given else PART_WORDS
+        found: list[Part] = []
+        varies: set[str] = set()
+
+        def of(cell: int, word: str) -> str:
+            return self.roots[cell] if word == "root" else self.value(cell, word)
+
+        def split(cells: list[int], at: int) -> None:
+            if at >= len(words) or (
+                at >= 1 and not self._parts_given and self._is_factorial(cells)
+            ):
+                found.append(
+                    self._part(len(found) + 1, cells, tuple(w for w in words[:at] if w in varies))
+                )
+                return
+            groups: dict[str, list[int]] = {}
+            for cell in cells:
+                groups.setdefault(of(cell, words[at]), []).append(cell)
+            if len(groups) > 1:
+                varies.add(words[at])
+            for group in groups.values():
+                split(group, at + 1)
+
+        split(list(range(self.count)), 0)
+        return found
+
+    def _is_factorial(self, cells: list[int]) -> bool:
+        product = 1
+        for i in range(len(self.factors)):
+            product *= len({self.keys[c][i] for c in cells})
+        return product == len(cells)
+
+    def _part(self, number: int, cells: list[int], words: tuple[str, ...]) -> Part:
+        levels = {}
+        for i, name in enumerate(self.factors):
+            present = {self.keys[c][i] for c in cells}
+            levels[name] = [value for value in self.levels[name] if value in present]
+        x_name = choose_axis(levels)
+        return Part(
+            number, tuple(cells), levels, x_name, self.roots[cells[-1]], self._kind(x_name), words
+        )

@@ -1,0 +1,156 @@
+"""comparisons.tsv: every server against its baseline, within blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from collect.infer.cells import FAULT, HELD, Cells, Part
+from collect.infer.contrast import Result, mean_of_pairs, server_pairs, test_contrast
+from collect.infer.numbers import number
+from collect.infer.statistics import holm
+
+MEASURES = ("rps", "server_cpu_us")
+HELD_MEASURES = (*MEASURES, "p99_ms", "peak_kib")
+COLUMNS = [
+    "cells",
+    "client_bound",
+    "blocks",
+    "ratio",
+    "low",
+    "high",
+    "t",
+    "p",
+    "p_holm",
+    "all_low",
+    "all_high",
+    "difference",
+]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison: a server against another one, over a slice of the cells."""
+
+    scope: str  # cell; x: averaged over the x axis; all: averaged over everything
+    measure: str
+    server: str
+    baseline: str
+    slice: tuple[str, ...]  # the factors but the server; * for those averaged over
+    cells: int
+    client_bound: int
+    result: Result
+
+
+def compare(data: Cells) -> pd.DataFrame:
+    """Returns all comparisons. The rows of a scope, of all measures, are one family of tests."""
+    found: list[Comparison] = []
+    for part in data.parts:
+        if part.kind == HELD:
+            found += _compare_held(data, part)
+        elif part.kind != FAULT:
+            for scope in ("cell", "x", "all"):
+                if scope != "x" or part.x_name:
+                    found += _compare_scope(data, part, scope)
+    rows: list[list[str]] = []
+    for scope in ("cell", "x", "all"):
+        rows += _family([c for c in found if c.scope == scope])
+    return pd.DataFrame(
+        rows, columns=["scope", "measure", "server", "baseline", *data.factors[1:], *COLUMNS]
+    )
+
+
+def slice_of(data: Cells, part: Part, cell: int, scope: str) -> tuple[str, ...]:
+    """Returns the factors of a cell but the server, with * for those that a scope averages over."""
+
+    def kept(name: str) -> bool:
+        return (
+            scope == "cell" or len(part.levels[name]) == 1 or (scope == "x" and name != part.x_name)
+        )
+
+    return tuple(data.value(cell, name) if kept(name) else "*" for name in data.factors[1:])
+
+
+def _compare_scope(data: Cells, part: Part, scope: str) -> list[Comparison]:
+    members: dict[tuple[str, ...], list[int]] = {}
+    for cell in part.cells:
+        members.setdefault(slice_of(data, part, cell, scope), []).append(cell)
+    found = []
+    for measure in MEASURES:
+        for server in part.levels["server"]:
+            if server == part.baseline:
+                continue
+            for key, cells in members.items():
+                pairs = server_pairs(data, server, part.baseline, cells, measure)
+                result = test_contrast(data, mean_of_pairs(pairs), measure)
+                if result:
+                    bound = sum(data.client_bound(a) or data.client_bound(b) for a, b in pairs)
+                    found.append(
+                        Comparison(
+                            scope, measure, server, part.baseline, key, len(pairs), bound, result
+                        )
+                    )
+    return found
+
+
+def _compare_held(data: Cells, part: Part) -> list[Comparison]:
+    """Compares each server with itself without the clients that hold connections."""
+    found = []
+    lowest = part.levels[part.x_name][0]
+    for measure in HELD_MEASURES:
+        for cell in part.cells:
+            base = data.like(cell, **{part.x_name: lowest})
+            if (
+                base is None
+                or base == cell
+                or not (data.has_data(cell, measure) and data.has_data(base, measure))
+            ):
+                continue
+            result = test_contrast(data, mean_of_pairs([(cell, base)]), measure)
+            if result:
+                server = data.value(cell, "server")
+                bound = int(data.client_bound(cell) or data.client_bound(base))
+                found.append(
+                    Comparison(
+                        "cell",
+                        measure,
+                        server,
+                        server,
+                        slice_of(data, part, cell, "cell"),
+                        1,
+                        bound,
+                        result,
+                    )
+                )
+    return found
+
+
+def _family(comparisons: list[Comparison]) -> list[list[str]]:
+    """Returns the rows of one family of tests, with adjusted p-values and joint intervals."""
+    rows = []
+    adjusted = holm([c.result.test.p for c in comparisons])
+    for c, p_holm in zip(comparisons, adjusted, strict=True):
+        test = c.result.test
+        joint = c.result.ratio_interval(1 - 0.05 / len(comparisons))
+        shown = "not shown" if p_holm >= 0.05 else "higher" if test.estimate > 0 else "lower"
+        figures = [
+            c.result.ratio,
+            *c.result.ratio_interval(),
+            test.t,
+            test.p,
+            float(p_holm),
+            *joint,
+        ]
+        head = [
+            c.scope,
+            c.measure,
+            c.server,
+            c.baseline,
+            *c.slice,
+            str(c.cells),
+            str(c.client_bound),
+            str(c.result.blocks),
+        ]
+        rows.append([*head, *map(number, figures), shown])
+    return rows

@@ -1,0 +1,31 @@
+"""Reads a results folder: the study file and the runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from collect.design.factors import NAMES
+from collect.design.study import load_study
+from collect.infer.cells import Cells
+from collect.project import fail
+from collect.tables import read_frame, read_table
+
+LATE_FACTORS = {"idle", "slow", "certificate", "sessions"}  # older results may lack them
+
+
+def read_cells(folder: Path) -> Cells:
+    """Reads the runs of a results folder as cells."""
+    study_file, runs_file = folder / "study.toml", folder / "runs.tsv"
+    if not study_file.is_file() or not runs_file.is_file():
+        fail(f"{folder} holds no study.toml and runs.tsv: not the folder of a run", 1)
+    runs = read_frame(runs_file, key="run")
+    if runs.empty:
+        fail(f"{runs_file} holds no run", 1)
+    factors = list(NAMES)
+    while factors[-1] in LATE_FACTORS and factors[-1] not in runs:
+        factors.pop()
+    missing = [name for name in [*factors, "block", "rps", "valid"] if name not in runs]
+    if missing:
+        fail(f"{runs_file} has no column {missing[0]}", 1)
+    disbelieved = read_table(runs_file, key="run").disbelieved
+    return Cells(load_study(study_file), factors, runs, disbelieved)

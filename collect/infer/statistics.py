@@ -1,0 +1,129 @@
+"""The estimates and tests of the study: a thin layer over scipy and statsmodels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+Values = NDArray[np.float64]
+
+NOTHING = math.nan
+
+
+@dataclass(frozen=True)
+class Description:
+    """One sample. What cannot be computed (the spread of one value) is NaN."""
+
+    n: int
+    mean: float
+    sd: float
+    median: float
+    low: float  # 95% t-interval of the mean
+    high: float
+    min: float
+    max: float
+
+
+@dataclass(frozen=True)
+class Test:
+    """An estimate with its standard error, and the two-sided t-test that it is 0."""
+
+    estimate: float
+    error: float
+    df: float
+    t: float  # NaN if all differences are the same
+    p: float
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """Returns half the width of the confidence interval."""
+        if math.isnan(self.t):
+            return 0.0
+        return float(stats.t.ppf((1 + confidence) / 2, self.df)) * self.error
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        half = self.half_width(confidence)
+        return self.estimate - half, self.estimate + half
+
+    @property
+    def low(self) -> float:
+        return self.interval()[0]
+
+    @property
+    def high(self) -> float:
+        return self.interval()[1]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A least squares line."""
+
+    slope: float
+    intercept: float
+    slope_error: float
+    intercept_error: float
+    df: int
+
+
+def describe(values: Sequence[float] | Values) -> Description:
+    """Describes a sample; the order of the values does not matter."""
+    sample = np.sort(np.asarray(values, dtype=float))
+    n = len(sample)
+    if n == 0:
+        return Description(0, *[NOTHING] * 7)
+    mean = float(np.mean(sample))
+    extremes = float(sample[0]), float(sample[-1])
+    if n == 1:
+        return Description(1, mean, NOTHING, float(np.median(sample)), NOTHING, NOTHING, *extremes)
+    test = mean_test(sample)
+    sd = float(np.std(sample, ddof=1))
+    return Description(n, mean, sd, float(np.median(sample)), test.low, test.high, *extremes)
+
+
+def t_test(estimate: float, error: float, df: float) -> Test:
+    """Tests an estimate against 0.
+
+    A standard error of nothing but rounding means that all differences were the same: p is then 1
+    for an estimate of 0, else 0.
+    """
+    negligible = 1e-13 * (1 + abs(estimate))
+    if error <= negligible:
+        return Test(estimate, error, df, NOTHING, 1.0 if abs(estimate) <= negligible else 0.0)
+    t = estimate / error
+    return Test(estimate, error, df, t, float(2 * stats.t.sf(abs(t), df)))
+
+
+def mean_test(values: Sequence[float] | Values) -> Test:
+    """Tests the mean of two or more values against 0: of differences, the paired t-test."""
+    sample = np.asarray(values, dtype=float)
+    return t_test(float(np.mean(sample)), float(stats.sem(sample)), len(sample) - 1)
+
+
+def line_fit(x: Sequence[float] | Values, y: Sequence[float] | Values) -> Line:
+    """Fits a line through at least three points."""
+    fit = stats.linregress(x, y)
+    return Line(
+        float(fit.slope),
+        float(fit.intercept),
+        float(fit.stderr),
+        float(fit.intercept_stderr),
+        len(x) - 2,
+    )
+
+
+def holm(p: Sequence[float]) -> Values:
+    """Returns p-values adjusted for their number by Holm's method."""
+    if len(p) == 0:
+        return np.empty(0)
+    return np.asarray(multipletests(p, method="holm")[1])
+
+
+def share_interval(count: int, of: int) -> tuple[float, float]:
+    """Returns the exact (Clopper and Pearson) 95% interval of a share."""
+    interval = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
+    return float(interval.low), float(interval.high)

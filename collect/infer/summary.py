@@ -1,0 +1,99 @@
+"""summary.tsv: one row a cell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from collect.infer.cells import ORDINARY, Cells, cannot_hold
+from collect.infer.numbers import number
+from collect.infer.statistics import describe
+
+FULL = ("rps", "server_cpu_us")
+FULL_PARTS = ("mean", "sd", "median", "low", "high", "min", "max")
+MEANS = [
+    "mean_ms",
+    "sd_ms",
+    "min_ms",
+    "p50_ms",
+    "p90_ms",
+    "p95_ms",
+    "p99_ms",
+    "max_ms",
+    "seconds",
+    "kbytes_s",
+    "voluntary",
+    "involuntary",
+    "peak_kib",
+    "load_cpu",
+]
+OUTCOMES = [
+    "rps",
+    "p99_ms",
+    "max_ms",
+    "peak_kib",
+    "held",
+    "each_kib",
+    "cut",
+    "lost",
+    "unanswered",
+    "again_ms",
+]
+
+
+def summarise(data: Cells) -> pd.DataFrame:
+    """Returns a row for each cell."""
+    runs_of = dict(iter(data.runs.groupby("cell")))
+    return pd.DataFrame([_row(data, cell, runs_of[cell]) for cell in range(data.count)])
+
+
+def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
+    valid = runs[runs["valid"] == "yes"]
+    cannot = runs["valid"].map(cannot_hold)
+    row = dict(zip(data.factors, data.keys[cell], strict=True))
+    row["n"] = str(len(valid))
+    row["n_invalid"] = str(len(runs) - len(valid) - int(cannot.sum()))
+    for name in FULL:
+        described = describe(data.column(name, valid).dropna().to_numpy())
+        row |= {f"{name}_{part}": number(getattr(described, part)) for part in FULL_PARTS}
+    for name in _means(data):
+        row[name] = number(describe(data.column(name, valid).dropna().to_numpy()).mean)
+    row["peak_kib_max"] = number(describe(data.column("peak_kib", valid).dropna().to_numpy()).max)
+    row["client_bound"] = "yes" if data.client_bound(cell) else "no"
+    if data.kind != ORDINARY:
+        row |= _outcomes(data, runs, valid, cannot)
+    return row
+
+
+def _means(data: Cells) -> list[str]:
+    lost = ["lost"] if "udp" in data.levels["scheme"] else []
+    crew = ["workers", "busiest"] if "busiest" in data.runs else []
+    idle = ["idle_kib"] if "idle_kib" in data.runs else []
+    return [*MEANS, *lost, *crew, *idle]
+
+
+def _outcomes(
+    data: Cells, runs: pd.DataFrame, valid: pd.DataFrame, cannot: pd.Series[bool]
+) -> dict[str, str]:
+    """Returns least, middle and greatest of each outcome, and how often servers failed."""
+    row: dict[str, str] = {}
+    for name in OUTCOMES:
+        values = data.column(name, valid)
+        described = describe(values[values >= 0].to_numpy())
+        row |= {
+            f"{name}_least": number(described.min),
+            f"{name}_middle": number(described.median),
+            f"{name}_most": number(described.max),
+        }
+    # "cannot hold: 8 of 100"
+    held = (
+        runs["valid"]
+        .str.extract(r"^cannot hold: (\d+) of \d+$", expand=False)
+        .dropna()
+        .astype(float)
+    )
+    row["n_cannot"] = str(int(cannot.sum()))
+    row["held_of_cannot"] = number(describe(held.to_numpy()).median)
+    never = runs["again_ms"] == "never" if "again_ms" in runs else np.zeros(0)
+    row["n_never"] = str(int(never.sum()))
+    return row

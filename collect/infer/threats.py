@@ -1,0 +1,117 @@
+"""threats.tsv: what could be wrong with a study, in numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from collect.infer.cells import Cells, cannot_hold
+from collect.infer.numbers import number
+from collect.infer.statistics import Values, line_fit, mean_test, share_interval
+
+COLUMNS = ["name", "subject", "value", "low", "high", "of"]
+Row = list[str]
+
+
+def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
+    """Returns the threats to a study; `planned` is the number of planned runs, 0 if unknown."""
+    count = len(data.runs)
+    load_known = np.count_nonzero(~np.isnan(data.measured("load_cpu")), axis=1) > 0
+    rows = [
+        _row("planned", count, planned or count),
+        _row("disbelieved", data.disbelieved, count + data.disbelieved),
+        _row(
+            "client_bound",
+            sum(data.client_bound(c) for c in range(data.count)),
+            int(load_known.sum()),
+        ),
+        *_invalid(data),
+        _machine("others", machine),
+        _machine("stolen", machine),
+    ]
+    residuals = _residuals(data)
+    for server in data.levels["server"]:
+        rows += _drift(data, residuals, server)
+    rows += _self_test(data, residuals)
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(name: str, value: int, of: int) -> Row:
+    return [name, "-", str(value), "-", "-", str(of)]
+
+
+def _invalid(data: Cells) -> list[Row]:
+    bad = data.runs[(data.runs["valid"] != "yes") & ~data.runs["valid"].map(cannot_hold)]
+    rows = [_row("invalid", len(bad), len(data.runs))]
+    reasons = (bad["server"] + ": " + bad["valid"]).value_counts(sort=False)
+    return rows + [
+        ["reason", str(reason), str(n), "-", "-", str(len(bad))] for reason, n in reasons.items()
+    ]
+
+
+def _machine(name: str, path: Path) -> Row:
+    """Returns the largest percentage that was recorded (an interrupted study has several)."""
+    most = -math.inf
+    text = "-"
+    for line in path.read_text().splitlines() if path.exists() else []:
+        key, _, value = line.partition("\t")
+        if key == f"{name}_percent" and float(value) > most:
+            most, text = float(value), number(float(value))
+    return [name, "-", text, "-", "-", "100"]
+
+
+def _residuals(data: Cells) -> Values:
+    """Returns the logarithms of requests/s less their mean in the cell, cells by blocks."""
+    logs = data.logarithms("rps")
+    count = np.maximum(np.count_nonzero(~np.isnan(logs), axis=1), 1)
+    return np.asarray(logs - (np.nansum(logs, axis=1) / count)[:, None])
+
+
+def _block_means(data: Cells, residuals: Values, cells: list[int]) -> Values:
+    """Returns the mean residual of each block; NaN without any.
+
+    Cells that are in the first blocks alone have another mean behind their residuals, and tell
+    nothing of the last.
+    """
+    rows = residuals[[c for c in cells if not data.in_first_blocks(c)]]
+    count = np.count_nonzero(~np.isnan(rows), axis=0)
+    return np.where(count > 0, np.nansum(rows, axis=0) / np.maximum(count, 1), np.nan)
+
+
+def _drift(data: Cells, residuals: Values, server: str) -> list[Row]:
+    """Returns the change of a server's requests/s from the first block to the last."""
+    means = _block_means(data, residuals, data.pick(server=server))
+    x = np.flatnonzero(~np.isnan(means)) + 1.0
+    if len(x) < 3:
+        return []
+    line = line_fit(x, means[~np.isnan(means)])
+    span = x[-1] - x[0]
+    half = float(stats.t.ppf(0.975, line.df)) * line.slope_error * span
+    change = line.slope * span
+    figures = [math.exp(v) for v in (change, change - half, change + half)]
+    return [["drift", server, *map(number, figures), str(len(x))]]
+
+
+def _self_test(data: Cells, residuals: Values) -> list[Row]:
+    """Compares each cell in every even block with the block before, without the effects of blocks.
+
+    As the server is the same, about 5% of these tests should have p < 0.05.
+    """
+    effects = np.nan_to_num(_block_means(data, residuals, list(range(data.count))))
+    tests = found = 0
+    for cell in range(data.count):
+        left = residuals[cell] - effects
+        pairs = left[1::2] - left[: len(left[1::2]) * 2 : 2]
+        known = pairs[~np.isnan(pairs)]
+        if len(known) < 3:
+            continue
+        tests += 1
+        found += mean_test(known).p < 0.05
+    if not tests or data.count < 4:
+        return []
+    low, high = share_interval(found, tests)
+    return [["self", "-", str(found), number(low), number(high), str(tests)]]
