@@ -138,7 +138,7 @@ static enum outcome begin_call(struct connection *connection)
         .request = &exchange->request,
         .client = &connection->transport,
         .response = &exchange->response,
-        .stays = !is_datagram(connection),
+        .keeps_connection = !is_datagram(connection),
     };
     response_start(&exchange->response);
     connection->in_call = true;
@@ -246,7 +246,7 @@ static void end_call(struct connection *connection)
     if (call->work != NULL)
         connection->context->service->end(call);
     connection->in_call = false;
-    if (!call->stays) {
+    if (!call->keeps_connection) {
         connection->closing = true;
         connection->client_closes = false;
     }
@@ -285,12 +285,12 @@ static enum outcome follow(struct connection *connection, enum service_progress 
         connection->descriptor = call->descriptor;
         connection->deadline = call->deadline;
         return call->to_write ? OUTCOME_WRITE : OUTCOME_READ;
-    case SERVICE_BEHIND:
+    case SERVICE_NEEDS_FLUSH:
         return flush_then(connection, CONNECTION_RELAYING);
     case SERVICE_FAILED:
-    case SERVICE_GOES_ON:
+    case SERVICE_CONTINUES:
         break;
-    case SERVICE_ANSWERED:
+    case SERVICE_RESPONDS:
         connection->answered = true;
         end_call(connection);
         return go_to(connection, CONNECTION_ANSWERING);
@@ -313,9 +313,9 @@ static void lend_input(struct connection *connection)
 
     call->now = connection->now;
     call->received = exchange_received(exchange);
-    call->room = exchange->input + exchange->body_start;
-    call->room_size = exchange->input_size - exchange->body_start;
-    call->behind = exchange_has_output(exchange);
+    call->input_space = exchange->input + exchange->body_start;
+    call->input_space_size = exchange->input_size - exchange->body_start;
+    call->output_pending = exchange_has_output(exchange);
     call->sent = 0;
 }
 
@@ -675,7 +675,7 @@ enum need connection_step(struct connection *connection)
 static bool reader_goes_on(struct connection *connection)
 {
     struct transport *transport = &connection->transport;
-    uint64_t taken = connection->sent - transport->kind->untaken(transport);
+    uint64_t taken = connection->sent - transport->kind->unacknowledged(transport);
 
     if (taken < connection->taken + PROGRESS_BYTES)
         return false;

@@ -126,7 +126,7 @@ static void ask(struct client *client)
                                          .client = &client->transport,
                                          .response = &client->response,
                                          .now = start,
-                                         .stays = true};
+                                         .keeps_connection = true};
     step(client);
 }
 
@@ -276,7 +276,7 @@ static void check_stored(void **state)
     store("Cache-Control: max-age=1000\r\n");
     cache_unlock(&proxy.cache, name, lock);
     assert_true(go_on(&client, 1000, MOST, 0) < 400);
-    assert_int_equal(client.progress, SERVICE_ANSWERED);
+    assert_int_equal(client.progress, SERVICE_RESPONDS);
     leave(&client);
 }
 

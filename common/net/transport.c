@@ -67,7 +67,7 @@ static void plain_finish(struct transport *transport)
     shutdown(transport->socket, SHUT_WR);
 }
 
-static uint64_t plain_untaken(struct transport *transport)
+static uint64_t plain_unacknowledged(struct transport *transport)
 {
     int bytes = 0;
 
@@ -101,7 +101,7 @@ const struct transport_kind transport_plain = {
     .write = plain_write,
     .send_file = plain_send_file,
     .finish = plain_finish,
-    .untaken = plain_untaken,
+    .unacknowledged = plain_unacknowledged,
     .abandon = plain_abandon,
     .close = plain_close,
 };

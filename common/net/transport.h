@@ -43,7 +43,7 @@ struct transport_kind {
     /* Says that nothing more will be sent. */
     void (*finish)(struct transport *);
     /* How many of the bytes written the peer has not confirmed. */
-    uint64_t (*untaken)(struct transport *);
+    uint64_t (*unacknowledged)(struct transport *);
     /* Has the close that follows drop those. */
     void (*abandon)(struct transport *);
     void (*close)(struct transport *);

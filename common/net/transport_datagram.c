@@ -53,7 +53,7 @@ static void datagram_finish(struct transport *transport)
     datagram_send(transport->datagram);
 }
 
-static uint64_t datagram_untaken(struct transport *transport)
+static uint64_t datagram_unacknowledged(struct transport *transport)
 {
     (void)transport;
     return 0;
@@ -76,7 +76,7 @@ const struct transport_kind transport_datagram = {
     .write = datagram_write,
     .send_file = datagram_send_file,
     .finish = datagram_finish,
-    .untaken = datagram_untaken,
+    .unacknowledged = datagram_unacknowledged,
     .abandon = datagram_abandon,
     .close = datagram_close,
 };

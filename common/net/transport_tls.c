@@ -251,12 +251,12 @@ static void tls_finish(struct transport *transport)
 }
 
 /* Encryption makes the bytes a little more: never more than were written. */
-static uint64_t tls_untaken(struct transport *transport)
+static uint64_t tls_unacknowledged(struct transport *transport)
 {
-    uint64_t untaken = transport_plain.untaken(transport);
+    uint64_t unacknowledged = transport_plain.unacknowledged(transport);
     const struct session *session = transport->session;
 
-    return session != NULL && untaken > session->written ? session->written : untaken;
+    return session != NULL && unacknowledged > session->written ? session->written : unacknowledged;
 }
 
 static void tls_abandon(struct transport *transport)
@@ -277,7 +277,7 @@ const struct transport_kind transport_tls = {
     .write = tls_write,
     .send_file = tls_send_file,
     .finish = tls_finish,
-    .untaken = tls_untaken,
+    .unacknowledged = tls_unacknowledged,
     .abandon = tls_abandon,
     .close = tls_close_socket,
 };

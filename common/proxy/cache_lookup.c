@@ -100,7 +100,7 @@ static bool is_too_early(const struct service_call *call)
 static enum service_progress let_earlier_go(struct proxy_request *proxied)
 {
     storage_drop_entry(proxied);
-    return SERVICE_BEHIND;
+    return SERVICE_NEEDS_FLUSH;
 }
 
 /* Whether the origin was waited for in vain, in the time that this one has waited. */
@@ -122,12 +122,12 @@ static enum service_progress ask_alone(struct service_call *call)
     if (was_in_vain(call))
         return relay_fail(call, 504, "The origin did not answer in time.");
     if (proxied->lock < 0 && is_shareable(call) && !is_futile(call) && is_patient(call)) {
-        if (call->behind)
+        if (call->output_pending)
             return let_earlier_go(proxied);
         proxied->moves = cache_moves(proxied->cache, proxied->name);
         if (storage_lock(proxied)) {
             storage_drop_entry(proxied); /* and look again: it may have come just now */
-            return SERVICE_GOES_ON;
+            return SERVICE_CONTINUES;
         }
         if (proxied->lock == CACHE_LOCKED)
             return wait_for_other(call);
@@ -168,7 +168,7 @@ static enum service_progress serve_meanwhile(struct service_call *call)
     proxied->why = "stale";
     proxied->validates = may_validate(proxied);
     if (is_shareable(call) && (plain || proxied->validates)) {
-        if (call->behind)
+        if (call->output_pending)
             return let_earlier_go(proxied);
         if (proxied->lock >= 0) {
             proxied->meanwhile = !plain;
@@ -176,7 +176,7 @@ static enum service_progress serve_meanwhile(struct service_call *call)
         }
         if (storage_lock(proxied)) {
             storage_drop_entry(proxied); /* and look again: it may be fresh just now */
-            return SERVICE_GOES_ON;
+            return SERVICE_CONTINUES;
         }
     }
     proxied->validates = false;
@@ -272,7 +272,7 @@ static bool bridge(struct service_call *call, int status)
         return false;
     storage_give_way(proxied);
     proxied->followed = false;
-    return serve_cached_answer(call, proxied->entry.record.fields, status) == SERVICE_ANSWERED;
+    return serve_cached_answer(call, proxied->entry.record.fields, status) == SERVICE_RESPONDS;
 }
 
 /* Whether a 304 can be about what the client has. Other methods are nothing to the store. */
@@ -294,7 +294,7 @@ enum service_progress cache_lookup_judge(struct service_call *call)
     if (status == 304 && !may_be_confirmed(call->request))
         return relay_fail(call, 502, "The origin confirms what it was not asked about.");
     if (freshness_is_error(status) && bridge(call, status))
-        return SERVICE_ANSWERED;
+        return SERVICE_RESPONDS;
     return send_response_begin(call);
 }
 
@@ -305,6 +305,6 @@ enum service_progress cache_lookup_fail(struct service_call *call)
     if (proxied->lock >= 0 && proxied->failure == 504)
         cache_time_out(proxied->cache, proxied->locked, call->now.milliseconds);
     if (bridge(call, 0))
-        return SERVICE_ANSWERED;
+        return SERVICE_RESPONDS;
     return relay_refuse(call, proxied->failure, proxied->problem);
 }

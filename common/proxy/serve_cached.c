@@ -140,7 +140,7 @@ enum service_progress serve_cached_answer(struct service_call *call, struct text
     response_settle(response, call->request, dated);
     if (response->status == 304)
         drop_description(response);
-    return SERVICE_ANSWERED;
+    return SERVICE_RESPONDS;
 }
 
 /* ---- before the origin is asked ---- */
@@ -192,8 +192,8 @@ enum service_progress serve_cached_run(struct service_call *call)
     enum service_progress progress;
 
     if (proxied->fetch == NULL) {
-        if (call->behind)
-            return SERVICE_BEHIND;
+        if (call->output_pending)
+            return SERVICE_NEEDS_FLUSH;
         if (!relay_make_fetch(call))
             return relay_refuse(call, 503, "The proxy has no memory for this request.");
         write_stale(call);
@@ -204,7 +204,8 @@ enum service_progress serve_cached_run(struct service_call *call)
         return progress;
     }
     if (progress != SERVICE_DONE)
-        call->stays = false; /* the client has a part of it, and must not take more for the rest */
+        call->keeps_connection =
+            false; /* the client has a part of it, and must not take more for the rest */
     else if (!relay_goes_on(call))
         call->client->kind->finish(call->client);
     cache_touch(&proxied->entry);

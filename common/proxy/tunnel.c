@@ -26,7 +26,7 @@ enum service_progress tunnel_begin(struct service_call *call)
     struct fetch *fetch = proxied->fetch;
     struct buffer *lines = &fetch->writer.lines;
 
-    call->stays = false;
+    call->keeps_connection = false;
     call->response->status = 200;
     response_writer_start(&fetch->writer);
     relay_write_status(call, 200, TEXT("Connection established"), lines);
