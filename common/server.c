@@ -1,6 +1,7 @@
 #include "common/server.h"
 
 #include "common/connection.h"
+#include "common/files/file_cache.h"
 #include "common/net/tls.h"
 #include "common/startup.h"
 #include "common/summary.h"

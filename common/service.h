@@ -4,7 +4,6 @@
 #define COMMON_SERVICE_H
 
 #include "common/base/clock.h"
-#include "common/files/file_cache.h"
 #include "common/http/request.h"
 #include "common/http/response.h"
 #include "common/net/transport.h"
@@ -73,6 +72,7 @@ extern const struct service service_files;
 extern const struct service service_generated;
 extern const struct service service_proxy;
 
+struct file_cache;
 struct proxy;
 
 struct service_context {

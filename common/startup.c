@@ -1,6 +1,7 @@
 #include "common/startup.h"
 
 #include "common/base/sandbox.h"
+#include "common/files/file_cache.h"
 #include "common/net/tls.h"
 
 #include <err.h>

@@ -1,6 +1,7 @@
 /* The service that answers with the documents of a directory. */
 #include "common/base/open_beneath.h"
 #include "common/files/crash_injection.h"
+#include "common/files/file_cache.h"
 #include "common/files/listing.h"
 #include "common/http/mime_type.h"
 #include "common/http/path.h"
@@ -52,6 +53,11 @@ static void describe(struct response *response, const struct stat *file)
     buffer_character(&response->etag, '"');
 }
 
+static void release_document(void *document)
+{
+    file_cache_release(document);
+}
+
 static void answer_shelved(struct response *response, struct text path,
                            struct cached_file *document)
 {
@@ -60,7 +66,8 @@ static void answer_shelved(struct response *response, struct text path,
     response->body = (struct body){.kind = BODY_MEMORY,
                                    .length = (uint64_t)document->status.st_size,
                                    .memory = document->data,
-                                   .cached_file = document,
+                                   .release = release_document,
+                                   .owner = document,
                                    .file = -1};
     describe(response, &document->status);
 }

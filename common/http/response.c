@@ -60,10 +60,8 @@ static void drop_body(struct response *response)
 {
     if (response->body.file >= 0)
         close(response->body.file);
-    if (response->body.owned != NULL)
-        free(response->body.owned);
-    if (response->body.cached_file != NULL)
-        file_cache_release(response->body.cached_file);
+    if (response->body.release != NULL)
+        response->body.release(response->body.owner);
     response->body = (struct body){.file = -1};
 }
 
@@ -81,7 +79,8 @@ struct body response_page(const struct buffer *page)
     return (struct body){.kind = BODY_MEMORY,
                          .length = page->length,
                          .memory = page->data,
-                         .owned = page->data,
+                         .release = free,
+                         .owner = page->data,
                          .file = -1};
 }
 

@@ -3,7 +3,6 @@
 #define COMMON_HTTP_RESPONSE_H
 
 #include "common/base/clock.h"
-#include "common/files/file_cache.h"
 #include "common/http/conditional.h"
 #include "common/http/date.h"
 #include "common/http/range.h"
@@ -21,10 +20,10 @@ struct body {
     enum body_kind kind;
     uint64_t length;
     const char *memory;
-    char *owned;                     /* from malloc, and freed with the reply; or NULL */
-    struct cached_file *cached_file; /* let go of with the reply; or NULL */
-    int file;                        /* closed with the reply; or -1 */
-    uint64_t start;                  /* of the body in the file */
+    void (*release)(void *); /* called with `owner` when the response ends; or NULL */
+    void *owner;
+    int file;       /* closed when the response ends; or -1 */
+    uint64_t start; /* of the body in the file */
 };
 
 /* What is said to those who keep replies. */

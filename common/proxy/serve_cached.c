@@ -99,7 +99,8 @@ static struct body take_body(struct cache_entry *entry)
     if (entry->body.data != NULL) {
         body.kind = BODY_MEMORY;
         body.memory = entry->body.data;
-        body.owned = entry->space;
+        body.release = free;
+        body.owner = entry->space;
         body.file = -1;
         entry->space = NULL;
     } else {
