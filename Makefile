@@ -142,12 +142,17 @@ help:
 	@echo
 	@echo 'Models:'
 	@for model in $(MODELS); do printf '\n  %s\n' $$model; \
-	    awk 'NR == 1 { gsub(/^\/\* *| *\*\/$$/, ""); print; next } \
-	        /\.advice = / { on = 1 } \
-	        on { rest = $$0; while (match(rest, /"[^"]*"/)) { \
-	                advice = advice substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } \
-	            on = rest !~ /^,/ } \
-	        END { print advice }' $$model.c | fmt -w 90 | sed 's/^/    /'; done
+	    if [ -x $$model ]; then ./$$model --describe | python3 -c "$$MODEL_HELP"; fi; done
+
+# Prints what a model says about itself; one that is not built yet says nothing.
+define MODEL_HELP
+import json, sys, textwrap
+model = json.load(sys.stdin)
+advice = model["advice"]
+for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it {advice['avoid']}."):
+    print(textwrap.indent(textwrap.fill(text[0].upper() + text[1:], 90), "    "))
+endef
+export MODEL_HELP
 
 .PHONY: all units check certificate bench lint clean help collect crash
 .DELETE_ON_ERROR:

@@ -1,5 +1,6 @@
 #include "common/server.h"
 
+#include "common/command_line.h"
 #include "common/connection.h"
 #include "common/files/file_cache.h"
 #include "common/net/tls.h"
@@ -43,7 +44,7 @@ void server_ready(const struct server *server)
     listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
-                 options_way(server->options.accept));
+                 model_accept_name(server->options.accept));
     printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
            adds_slash ? "/" : "");
     if (server->options.service->connects && origin != NULL)
@@ -81,13 +82,13 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
     startup_fill_standard_descriptors();
     *server = (struct server){.model = model, .process = getpid(), .now = clock_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
-    switch (options_read(&server->options, model, argc, argv)) {
-    case OPTIONS_BAD:
+    switch (command_line_read(&server->options, model, argc, argv)) {
+    case COMMAND_LINE_BAD:
         server->exit_status = 2;
         return false;
-    case OPTIONS_DONE:
+    case COMMAND_LINE_DONE:
         return false;
-    case OPTIONS_GOOD:
+    case COMMAND_LINE_GOOD:
         break;
     }
     if (!startup_make_ready(server) || !watch_all(server)) {
