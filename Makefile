@@ -141,6 +141,10 @@ certificate:
 bench: all
 	collect/bench.sh
 
+# Manual pages, from what the servers and dcollect.sh say of their options.
+man: all
+	tools/man_pages.py
+
 lint:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 	clang-tidy --quiet $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) \
@@ -160,6 +164,7 @@ help:
 	@echo 'make bench      CPU per request of each model, as ratios to a bare server and to peers'
 	@echo 'make crash      servers that die of one request, in build/crash: for the study `crash` alone'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck'
+	@echo 'make man        the manual pages in man/, from what --describe and --help print'
 	@echo 'make clean      remove what was built'
 	@echo
 	@echo 'Models:'
@@ -176,6 +181,6 @@ for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it 
 endef
 export MODEL_HELP
 
-.PHONY: all units fuzz check certificate bench lint clean help collect crash
+.PHONY: all units fuzz check certificate bench man lint clean help collect crash
 .DELETE_ON_ERROR:
 -include $(wildcard $(BUILD)/fuzz/common/*.d $(BUILD)/fuzz/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)
