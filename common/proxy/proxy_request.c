@@ -117,7 +117,7 @@ static bool make(struct service_call *call)
         call->keeps_connection = false;
     proxied->cache = proxied->proxy->cache.shared != NULL ? &proxied->proxy->cache : NULL;
     proxied->entry.file = proxied->writer.file = -1;
-    proxied->lock = CACHE_LOCKED;
+    proxied->lock = CACHE_LOCK_BUSY;
     proxied->uploaded = request->framing == FRAMING_NONE;
     poll_pair_start(&proxied->poll_pair);
     call->work = proxied;

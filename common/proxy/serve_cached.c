@@ -136,7 +136,7 @@ enum service_progress serve_cached_answer(struct service_call *call, struct text
                                      .length = type.length};
     response->has_validators = true;
     response->modified = proxied->kept.has_modified ? proxied->kept.modified : proxied->kept.date;
-    cache_touch(&proxied->entry);
+    cache_entry_touch(&proxied->entry);
     response->body = take_body(&proxied->entry);
     response_settle(response, call->request, dated);
     if (response->status == 304)
@@ -177,14 +177,15 @@ static void step_aside(struct proxy_request *proxied)
     if (proxied->lock < 0)
         return;
     storage_give_way(proxied);
-    proxied->moves = cache_moves(proxied->cache, proxied->locked);
+    proxied->moves = cache_lock_releases(proxied->cache, proxied->locked);
 }
 
 /* Whether nobody has asked the origin meanwhile. */
 static bool is_still_first(struct proxy_request *proxied)
 {
-    return proxied->lock >= 0 || (cache_moves(proxied->cache, proxied->locked) == proxied->moves &&
-                                  storage_lock(proxied));
+    return proxied->lock >= 0 ||
+           (cache_lock_releases(proxied->cache, proxied->locked) == proxied->moves &&
+            storage_lock(proxied));
 }
 
 enum service_progress serve_cached_run(struct service_call *call)
@@ -209,7 +210,7 @@ enum service_progress serve_cached_run(struct service_call *call)
             false; /* the client has a part of it, and must not take more for the rest */
     else if (!relay_goes_on(call))
         call->client->kind->finish(call->client);
-    cache_touch(&proxied->entry);
+    cache_entry_touch(&proxied->entry);
     proxied->background = true;
     proxied->served = proxied->entry.record.status;
     call->client_gone = true;
