@@ -54,9 +54,9 @@ static void put_accepts(const struct model *model)
 static void put_services(void)
 {
     printf("  \"services\": [");
-    for (int i = 0; i < SERVICES_COUNT; i++) {
+    for (int i = 0; services_name(i) != NULL; i++) {
         printf("%s", i > 0 ? ", " : "");
-        put_string(services_at(i)->name);
+        put_string(services_name(i));
     }
     printf("],\n");
 }

@@ -36,19 +36,14 @@
 
 void server_ready(const struct server *server)
 {
-    const char *what = server->options.service->serves, *root = server->options.root;
-    const char *origin = server->options.origin;
-    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
     char url[80], crew[80] = "";
 
     listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
                  model_accept_name(server->options.accept));
-    printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
-           adds_slash ? "/" : "");
-    if (server->options.service->connects && origin != NULL)
-        printf(" of http://%s/", origin);
+    printf("%s: %s serves ", server->model->name, url);
+    services_print(&server->options);
     printf(", %s%s%s\n", server->model->summary, crew, server->options.udp ? "; also by UDP" : "");
     fflush(stdout);
 }
@@ -360,11 +355,9 @@ void server_child(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* What processes share (the proxy's, that of TLS) belongs to the parent. */
 void server_child_ends(struct server *server)
 {
-    if (server->context.file_cache != NULL)
-        file_cache_free(server->context.file_cache);
+    services_end_child(&server->services);
     free(server->twins);
 }
 
@@ -517,10 +510,8 @@ int server_close(struct server *server)
         await_threads(server);
     if (unused)
         close_listeners(server);
-    if (server->context.file_cache != NULL && unused)
-        file_cache_free(server->context.file_cache);
-    if (server->proxy != NULL && unused)
-        proxy_close(server->proxy);
+    if (unused)
+        services_close(&server->services);
     if (server->context.tls != NULL && unused)
         tls_close(server->context.tls);
     /* After that: the first process of a container has the keeper for a child, too. */

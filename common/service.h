@@ -54,9 +54,7 @@ enum service_progress {
 /* A service fills in a reply. It does not know the model. */
 struct service {
     const char *name;
-    const char *serves; /* in words; NULL: what is below the root, which others do without */
-    bool connects;      /* to others */
-    int descriptors;    /* that a connection may need beside those that files take */
+    int descriptors; /* that a connection may need beside those that files take */
     /* At once. */
     void (*answer)(const struct service_context *context, const struct request *request,
                    struct moment now, struct response *response);
@@ -68,27 +66,18 @@ struct service {
     void (*end)(struct service_call *call);
 };
 
-extern const struct service service_files;
-extern const struct service service_generated;
-extern const struct service service_proxy;
-
-struct file_cache;
-struct proxy;
+struct tls;
 
 struct service_context {
     const struct service *service;
+    const void *state; /* the service's own */
     enum protocol protocol;
-    int root; /* a directory; -1: none is needed */
-    bool list;
-    int max_age; /* of constant documents, in seconds */
     const struct transport_kind *transport;
     bool datagrams;                                   /* may come instead of connections */
     struct tls *tls;                                  /* NULL: none */
     enum scheme scheme;                               /* of the documents */
-    struct file_cache *file_cache;                    /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
-    const struct proxy *proxy;                        /* NULL: none */
     struct scoreboard *board;
 };
 

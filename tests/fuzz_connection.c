@@ -106,7 +106,6 @@ static struct text serve(const char *bytes, size_t size, size_t piece, enum prot
     const struct service_context context = {
         .service = &service,
         .protocol = protocol,
-        .root = -1,
         .transport = &scripted,
         .scheme = SCHEME_HTTP,
         .log = -1,

@@ -42,7 +42,7 @@ static struct service_context context = {.service = &service_proxy,
                                          .protocol = PROTOCOL_PIPELINED,
                                          .request_timeout = 10000,
                                          .write_timeout = 3000,
-                                         .proxy = &proxy};
+                                         .state = &proxy};
 
 /* ---- the proxy, and an origin that says nothing ---- */
 

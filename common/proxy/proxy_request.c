@@ -110,7 +110,7 @@ static bool make(struct service_call *call)
 
     if (proxied == NULL)
         return false;
-    proxied->proxy = call->context->proxy;
+    proxied->proxy = call->context->state;
     /* Whoever asks in HTTP/1.0 may be a proxy that has passed on what it does not know (RFC 9112,
      * section 9.3); before one origin, this is a server like others. */
     if (request->minor == 0 && request->keep_alive && proxied->proxy->origin == NULL)
@@ -260,8 +260,6 @@ static void end(struct service_call *call)
 
 const struct service service_proxy = {
     .name = "proxy",
-    .serves = "what others have",
-    .connects = true,
     .descriptors = 2, /* the origin, and what waits for both sides of a tunnel */
     .step = step,
     .expire = expire,
