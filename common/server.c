@@ -388,7 +388,7 @@ static bool await(struct server *server, struct post *post, struct connection *c
 
     scoreboard_add(post, &connection->tally);
     if (need == NEED_READ && connection->descriptor == connection->transport.socket &&
-        !connection->transport.tired && end == 0 && !accepts)
+        !connection->transport.timed_out && end == 0 && !accepts)
         connection->transport.patient = true;
     else
         sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));

@@ -73,7 +73,6 @@ struct service_context {
     const void *state; /* the service's own */
     enum protocol protocol;
     const struct transport_kind *transport;
-    bool datagrams;                                   /* may come instead of connections */
     struct tls *tls;                                  /* NULL: none */
     enum scheme scheme;                               /* of the documents */
     int log;                                          /* -1: none */

@@ -3,6 +3,9 @@
 #include "common/base/sandbox.h"
 #include "common/files/file_cache.h"
 #include "common/net/tls.h"
+#include "common/net/transport_datagram.h"
+#include "common/net/transport_plain.h"
+#include "common/net/transport_tls.h"
 
 #include <err.h>
 #include <errno.h>
@@ -28,7 +31,9 @@ static bool open_tls(struct server *server)
 {
     const struct options *options = &server->options;
 
-    server->context.transport = options->tls ? &transport_tls : &transport_plain;
+    server->context.transport = options->tls   ? &transport_tls
+                                : options->udp ? &transport_datagram
+                                               : &transport_plain;
     server->context.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
     if (!options->tls) {
         tls_forgo();
@@ -144,7 +149,6 @@ static void fill_context(struct server *server)
     const struct options *options = &server->options;
 
     server->context.service = options->service;
-    server->context.datagrams = options->udp;
     server->context.protocol = options->protocol;
     server->context.state = services_state(&server->services);
     server->context.request_timeout = options->request_timeout;

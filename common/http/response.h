@@ -70,7 +70,7 @@ void response_refuse(struct response *response, int status, const char *problem)
 
 /* Makes it one that says that it does not fit where there is room for so many bytes: what is wrong
  * anyway remains so. */
-void response_shorten(struct response *response, size_t room);
+void response_shorten(struct response *response, uint64_t room);
 
 /* Applies the preconditions and the ranges of the request to a 200 reply. */
 void response_settle(struct response *response, const struct request *request, struct moment now);

@@ -150,7 +150,7 @@ static enum service_progress pass_interim(struct service_call *call)
     if (response->status == 101)
         return relay_fail(call, 502, "The origin changes to a protocol that nobody has asked for.");
     if (call->request->minor == 0 || call->context->protocol == PROTOCOL_SIMPLE ||
-        call->client->datagram != NULL || proxied->background)
+        call->client->kind->one_request || proxied->background)
         return SERVICE_CONTINUES;
     response_writer_start(writer);
     relay_write_status(call, response->status, response->reason, &writer->lines);
