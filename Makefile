@@ -102,6 +102,27 @@ units: $(UNITS)
 $(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
 	$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka
 
+# make fuzz TIME=60: libFuzzer for that many seconds on each fuzzer, with clang of Debian (clang, libclang-rt-14-dev).
+# It starts from tests/corpora/NAME; new inputs go to $(BUILD)/corpora/NAME, and an input that breaks a property is written to
+# $(BUILD)/fuzz/NAME-crash-HASH. FUZZERS=request names one of them.
+TIME    = 60
+CLANG   = clang-14
+FUZZERS = $(patsubst tests/fuzz_%.c,%,$(sort $(wildcard tests/fuzz_*.c)))
+FUZZED  = $(COMMON:%.c=$(BUILD)/fuzz/%.o)
+FUZZING = -std=c17 -g -O1 -fno-omit-frame-pointer -DFUZZER
+fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
+	@for name in $(FUZZERS); do \
+	    mkdir -p $(BUILD)/corpora/$$name tests/corpora/$$name; \
+	    echo "== $$name: $(TIME) seconds"; \
+	    $(BUILD)/fuzz/$$name -max_total_time=$(TIME) -max_len=4096 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+	        -artifact_prefix=$(BUILD)/fuzz/$$name- $(BUILD)/corpora/$$name tests/corpora/$$name || exit 1; \
+	done
+$(BUILD)/fuzz/%: tests/fuzz_%.c tests/fuzz.h $(FUZZED)
+	$(CLANG) $(CPPFLAGS) $(FUZZING) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZED) -lssl -lcrypto -pthread
+$(BUILD)/fuzz/common/%.o: common/%.c
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) $(FUZZING) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+
 check:
 	tests/run
 
@@ -120,6 +141,10 @@ certificate:
 bench: all
 	collect/bench.sh
 
+# Manual pages, from what the servers and dcollect.sh say of their options.
+man: all
+	tools/man_pages.py
+
 lint:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 	clang-tidy --quiet $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) \
@@ -135,20 +160,27 @@ help:
 	@echo 'make            build every model (./NAME_server) and the programs of the study'
 	@echo 'make check      run all tests, as tests/run does'
 	@echo 'make certificate  a key and a certificate for --tls (P-256; RSA=2048 for that kind)'
+	@echo 'make fuzz TIME=60  libFuzzer on all that reads bytes of clients and origins, TIME seconds each'
 	@echo 'make bench      CPU per request of each model, as ratios to a bare server and to peers'
 	@echo 'make crash      servers that die of one request, in build/crash: for the study `crash` alone'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck'
+	@echo 'make man        the manual pages in man/, from what --describe and --help print'
 	@echo 'make clean      remove what was built'
 	@echo
 	@echo 'Models:'
 	@for model in $(MODELS); do printf '\n  %s\n' $$model; \
-	    awk 'NR == 1 { gsub(/^\/\* *| *\*\/$$/, ""); print; next } \
-	        /\.advice = / { on = 1 } \
-	        on { rest = $$0; while (match(rest, /"[^"]*"/)) { \
-	                advice = advice substr(rest, RSTART + 1, RLENGTH - 2); rest = substr(rest, RSTART + RLENGTH) } \
-	            on = rest !~ /^,/ } \
-	        END { print advice }' $$model.c | fmt -w 90 | sed 's/^/    /'; done
+	    if [ -x $$model ]; then ./$$model --describe | python3 -c "$$MODEL_HELP"; fi; done
 
-.PHONY: all units check certificate bench lint clean help collect crash
+# Prints what a model says about itself; one that is not built yet says nothing.
+define MODEL_HELP
+import json, sys, textwrap
+model = json.load(sys.stdin)
+advice = model["advice"]
+for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it {advice['avoid']}."):
+    print(textwrap.indent(textwrap.fill(text[0].upper() + text[1:], 90), "    "))
+endef
+export MODEL_HELP
+
+.PHONY: all units fuzz check certificate bench man lint clean help collect crash
 .DELETE_ON_ERROR:
--include $(wildcard $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)
+-include $(wildcard $(BUILD)/fuzz/common/*.d $(BUILD)/fuzz/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)

@@ -97,7 +97,7 @@ build() {
     shift 2
     # shellcheck source=collect/install.sh
     . "$project/collect/install.sh"
-    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev \
+    install_missing gcc:gcc make:make /usr/include/stdio.h:libc6-dev /usr/include/openssl/ssl.h:libssl-dev python3:python3 \
         datamash:datamash gnuplot:gnuplot-nox cmark-gfm:cmark-gfm "$@" ||
         exit 1
     if ! make -s -C "$project" >"$work/make" 2>&1; then
@@ -297,6 +297,7 @@ else
     echo "seed: $seed" >>"$draft"
 
     if [[ " $(study_key "$draft" servers | tr ',' ' ') " == *' all '* ]]; then
+        build "$draft" /dev/null # the servers tell how they can accept
         # shellcheck disable=SC2046 # a list
         printf '# which all is here\nservers: %s\n' "$(recipe_expand $(study_key "$draft" servers | tr ',' ' '))" >>"$draft"
     fi

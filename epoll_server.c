@@ -5,14 +5,13 @@
 static const struct model model = {
     .name = "epoll_server",
     .summary = "an event loop for each processor",
-    .advice = "Take it for many clients, above all for those that stay and say little: each costs "
-              "less than a kilobyte. Do not take it where serving may block or compute for long: "
-              "all others of the loop wait.",
+    .take = "for many mostly idle connections: each costs less than a kilobyte",
+    .avoid = "where serving may block or compute for long: all other connections of the loop wait",
     .max_connections = 16384,
     .descriptors = 1, /* few of them are sending a file at the same time */
     .makes = "processes",
     .lasting = true,
-    .crew = 1,
+    .workers_per_processor = 1,
     .accepts = 1U << ACCEPT_FEW | 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
     .supervises = true,
     .collect = process_crew_collect,

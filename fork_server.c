@@ -38,8 +38,8 @@ static int collect(struct server *self, bool all)
 static const struct model model = {
     .name = "fork_server",
     .summary = "one process per connection",
-    .advice = "Take it where a crash or a leak of one connection must not touch another one. Do "
-              "not take it for many short connections: a fork costs more than the request.",
+    .take = "where a crash or a leak of one connection must not affect others",
+    .avoid = "for many short connections: a fork costs more than the request",
     .max_connections = 1024,
     .descriptors = 0,
     .makes = "processes",

@@ -6,8 +6,9 @@ static struct server *server;
 static const struct model model = {
     .name = "iterative_server",
     .summary = "one connection at a time",
-    .advice = "Take it to learn, to measure what all other models add, or where one client at a "
-              "time is a promise. Do not take it for anybody who may be slow: all others wait.",
+    .take = "to learn, to measure the cost that other models add, or where you serve one client at "
+            "a time on purpose",
+    .avoid = "for clients that may be slow: all others wait",
     .max_connections = 1,
     .descriptors = 2,
     .lasting = true,

@@ -108,13 +108,14 @@ static bool start(void)
 
 static const struct model model = {
     .name = "pool_server",
-    .summary = "a fixed crew of threads",
-    .advice = "Take it where a bounded number of threads is a promise: memory and processors are "
-              "shared out in advance. Do not take it for clients that stay: each holds a thread.",
+    .summary = "a fixed number of worker threads",
+    .take =
+        "where the number of threads must be bounded: memory and processors are divided in advance",
+    .avoid = "for clients that keep their connections open: each occupies a thread",
     .descriptors = 2,
     .makes = "threads",
     .lasting = true,
-    .crew = 4,
+    .workers_per_processor = 4,
     .accepts =
         1U << ACCEPT_SHARED | 1U << ACCEPT_MUTEX | 1U << ACCEPT_QUEUE | 1U << ACCEPT_REUSEPORT,
 };

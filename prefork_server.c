@@ -119,12 +119,12 @@ static void work(struct worker *worker)
 
 static const struct model model = {
     .name = "prefork_server",
-    .summary = "a fixed crew of processes",
-    .advice = "Take it where connections are short and must be kept apart: the price of fork is "
-              "paid once. Do not take it for clients that stay: each holds a whole process.",
+    .summary = "a fixed number of worker processes",
+    .take = "for short connections that must be isolated from each other: fork is paid once",
+    .avoid = "for clients that keep their connections open: each occupies a process",
     .makes = "processes",
     .lasting = true,
-    .crew = 4,
+    .workers_per_processor = 4,
     .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_LOCK | 1U << ACCEPT_MUTEX | 1U << ACCEPT_PASS |
                1U << ACCEPT_REUSEPORT,
     .supervises = true,
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
-        err(1, "cannot make ready for --accept %s", options_way(server->options.accept));
+        err(1, "cannot make ready for --accept %s", model_accept_name(server->options.accept));
     if (!process_crew_start(server, work, server->options.accept == ACCEPT_PASS ? waits : NULL))
         return server->exit_status;
     if (server->options.accept == ACCEPT_PASS)

@@ -33,9 +33,9 @@ static bool hand_over(int socket)
 static const struct model model = {
     .name = "thread_server",
     .summary = "one thread per connection",
-    .advice = "Take it for up to some thousand connections that share data, when simple blocking "
-              "code is worth more than the last microsecond. Do not take it where one bad "
-              "connection must not end all others: threads live and die together.",
+    .take = "for up to a few thousand connections that share data, where simple blocking code is "
+            "worth more than the last microsecond",
+    .avoid = "where one bad connection must not end the others: a crash ends all threads",
     .max_connections = 4096,
     .descriptors = 2,
     .lasting = true,

@@ -65,31 +65,15 @@ stage_write "$reports/claims.html" page 'What four reports claimed, and what we 
 
 # ---- the README ----
 
-# What a model says of itself in its source: name, summary, when to take it, when not.
+# What each model says about itself: name, summary, when to take it, when not.
 models() {
-    local source
-    for source in "$project"/*_server.c; do
-        # shellcheck disable=SC2016 # these are awk's
-        "${AWK:-awk}" -v name="$(basename "$source" _server.c)" '
-            /^ *\.(summary|advice) =/ { key = $1; on = 1 }
-            on {
-                line = $0
-                while (match(line, /"[^"]*"/)) {
-                    text[key] = text[key] substr(line, RSTART + 1, RLENGTH - 2)
-                    line = substr(line, RSTART + RLENGTH)
-                }
-                if ($0 ~ /,$/) on = 0
-            }
-            END {
-                take = text[".advice"]
-                at = index(take, " Do not take it ")
-                leave = at ? substr(take, at + 16) : ""
-                take = at ? substr(take, 1, at - 1) : take
-                sub(/^Take it /, "", take)
-                sub(/\.$/, "", take)
-                sub(/\.$/, "", leave)
-                print name "\t" text[".summary"] "\t" take "\t" leave
-            }' "$source"
+    local server
+    make -s -C "$project" >/dev/null
+    for server in "$project"/*_server; do
+        "$server" --describe | python3 -c '
+import json, sys
+model = json.load(sys.stdin)
+print(model["name"].removesuffix("_server"), model["summary"], model["advice"]["take"], model["advice"]["avoid"], sep="\t")'
     done
 }
 

@@ -27,7 +27,7 @@ recipe_list() {
 }
 
 # The words of a list of servers, with every server that is not named in place of the word `all`: each of ours with all of its
-# ways to accept connections, as its source lists them, the floors, and the peers.
+# ways to accept connections, as it describes them, the floors, and the peers.
 recipe_expand() {
     local word name way label kept=() all=()
     for word in "$@"; do
@@ -46,10 +46,10 @@ recipe_expand() {
     echo "${kept[*]}"
 }
 
-# The ways to accept that a model names in its source, its default first; none for what has no crew.
+# The ways to accept that a model has, its default first; none where it has no workers.
 recipe_ways() {
-    if [[ ! -f $project/$1_server.c ]]; then return 0; fi
-    sed -n '/\.accepts *=/,/,$/p' "$project/$1_server.c" | grep -o 'ACCEPT_[A-Z]*' | sed 's/ACCEPT_//' | tr '[:upper:]' '[:lower:]' || :
+    if [[ ! -x $project/$1_server ]]; then return 0; fi
+    "$project/$1_server" --describe | python3 -c 'import json, sys; print(*json.load(sys.stdin)["accept"], sep="\n")'
 }
 
 recipe_known() {

@@ -1,7 +1,7 @@
 #include "common/connection.h"
 
+#include "common/http/whole_request.h"
 #include "common/log.h"
-#include "common/net/datagram.h"
 
 #define LINGER_MILLISECONDS 2000
 /* A reader that takes less than this before the write deadline is stalled, though it may sip. */
@@ -39,12 +39,6 @@ static enum outcome flush_then(struct connection *connection, enum connection_st
     connection->taken = connection->sent;
     set_deadline(connection, connection->context->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
-}
-
-/* Its request is all that came, and its reply all that goes. */
-static bool is_datagram(const struct connection *connection)
-{
-    return connection->transport.datagram != NULL;
 }
 
 static enum outcome cut_off(struct connection *connection)
@@ -85,7 +79,7 @@ static enum transfer receive(struct connection *connection)
         &connection->transport, exchange->input + exchange->input_end, room, &count);
 
     exchange->input_end += count;
-    connection->drained = count < room && !connection->transport.holds;
+    connection->drained = count < room && !connection->transport.pending;
     if (count > 0 && connection->idle) {
         connection->idle = false;
         begin_request_time(connection);
@@ -138,7 +132,7 @@ static enum outcome begin_call(struct connection *connection)
         .request = &exchange->request,
         .client = &connection->transport,
         .response = &exchange->response,
-        .stays = !is_datagram(connection),
+        .keeps_connection = !connection->closing,
     };
     response_start(&exchange->response);
     connection->in_call = true;
@@ -146,13 +140,13 @@ static enum outcome begin_call(struct connection *connection)
     return go_to(connection, CONNECTION_RELAYING);
 }
 
-/* What a connection may want is not to be had from a datagram. */
-static bool suits_datagram(struct connection *connection)
+/* Adapts the request to a transport that carries one. False if that cannot be done. */
+static bool adapt_request(struct connection *connection)
 {
     struct request *request = &connection->exchange->request;
 
-    connection->client_closes = false; /* the reply goes when all is said */
-    request->expects_continue = false; /* what it expects to be told is known: its body is here */
+    connection->client_closes = false; /* the transport must be finished: that sends the response */
+    request->expects_continue = false; /* the body is here already */
     return request->method != METHOD_CONNECT;
 }
 
@@ -173,7 +167,7 @@ static enum outcome begin_answer(struct connection *connection, size_t head)
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
     connection->answered = false;
-    if (is_datagram(connection) && !suits_datagram(connection))
+    if (connection->transport.kind->one_request && !adapt_request(connection))
         return refuse(connection, 501, "No tunnel can be made of datagrams.");
     if (connection->context->service->step != NULL)
         return begin_call(connection);
@@ -246,28 +240,31 @@ static void end_call(struct connection *connection)
     if (call->work != NULL)
         connection->context->service->end(call);
     connection->in_call = false;
-    if (!call->stays) {
+    if (!call->keeps_connection) {
         connection->closing = true;
         connection->client_closes = false;
     }
 }
 
-/* Nothing of a reply in a datagram is gone before its end: it can still be another one. */
-static enum outcome answer_anew(struct connection *connection)
+/* The service broke off its response. If nothing has left, another response says why. */
+static enum outcome replace_response(struct connection *connection)
 {
-    struct datagram *datagram = connection->transport.datagram;
+    struct transport *transport = &connection->transport;
     struct response *response = &connection->exchange->response;
     int status = response->status;
-    bool long_one = datagram->overflowed;
+    bool too_long = transport->overflowed;
+    uint64_t recalled;
 
+    if (!transport->kind->recall(transport, &recalled))
+        return cut_off(connection);
+    connection->tally.bytes -= recalled; /* it may wrap: the scoreboard's sum does not */
     if (connection->in_call)
         end_call(connection);
-    connection->tally.bytes -= datagram_forget(datagram); /* in all, it is never below zero */
     response_end(response);
     response_start(response);
     response->status = status;
-    if (long_one)
-        response_shorten(response, datagram->room);
+    if (too_long)
+        response_shorten(response, transport->response_limit);
     else
         response_refuse(response, 502, "The origin has broken off its reply.");
     connection->answered = true;
@@ -285,12 +282,12 @@ static enum outcome follow(struct connection *connection, enum service_progress 
         connection->descriptor = call->descriptor;
         connection->deadline = call->deadline;
         return call->to_write ? OUTCOME_WRITE : OUTCOME_READ;
-    case SERVICE_BEHIND:
+    case SERVICE_NEEDS_FLUSH:
         return flush_then(connection, CONNECTION_RELAYING);
     case SERVICE_FAILED:
-    case SERVICE_GOES_ON:
+    case SERVICE_CONTINUES:
         break;
-    case SERVICE_ANSWERED:
+    case SERVICE_RESPONDS:
         connection->answered = true;
         end_call(connection);
         return go_to(connection, CONNECTION_ANSWERING);
@@ -301,7 +298,7 @@ static enum outcome follow(struct connection *connection, enum service_progress 
             connection->client_closes || connection->context->protocol == PROTOCOL_SIMPLE;
         return go_to(connection, CONNECTION_ANSWERED);
     }
-    return is_datagram(connection) ? answer_anew(connection) : cut_off(connection);
+    return replace_response(connection);
 }
 
 /* What the client has sent behind the head is the service's to take; what it leaves is read as the
@@ -313,9 +310,9 @@ static void lend_input(struct connection *connection)
 
     call->now = connection->now;
     call->received = exchange_received(exchange);
-    call->room = exchange->input + exchange->body_start;
-    call->room_size = exchange->input_size - exchange->body_start;
-    call->behind = exchange_has_output(exchange);
+    call->input_space = exchange->input + exchange->body_start;
+    call->input_space_size = exchange->input_size - exchange->body_start;
+    call->output_pending = exchange_has_output(exchange);
     call->sent = 0;
 }
 
@@ -336,7 +333,7 @@ static enum outcome relay(struct connection *connection)
     lend_input(connection);
     progress = connection->context->service->step(&connection->exchange->call);
     reclaim_input(connection);
-    if (is_datagram(connection) && connection->transport.datagram->overflowed)
+    if (connection->transport.overflowed)
         progress = SERVICE_FAILED;
     return follow(connection, progress);
 }
@@ -370,15 +367,14 @@ static bool put_head(struct connection *connection)
     return false;
 }
 
-/* The reply begins in the output. Whether all of it will go. */
-static bool has_room(const struct connection *connection)
+/* Returns true if the transport can carry the response whose head is in the output. */
+static bool response_fits(const struct connection *connection)
 {
     const struct exchange *exchange = connection->exchange;
     bool bodiless = exchange->part > exchange->response.range_count;
     uint64_t body = bodiless ? 0 : response_length(&exchange->response);
 
-    return !is_datagram(connection) ||
-           exchange->output.length + body <= connection->transport.datagram->room;
+    return exchange->output.length + body <= connection->transport.response_limit;
 }
 
 /* What does not fit becomes a page that says so; if that does not, a bare status; and if even that
@@ -395,7 +391,7 @@ static enum outcome say_less(struct connection *connection)
         return go_to(connection, CONNECTION_ENDED);
     }
     if (response->status < 400)
-        response_shorten(response, connection->transport.datagram->room);
+        response_shorten(response, connection->transport.response_limit);
     else
         response->bare = true;
     return go_to(connection, CONNECTION_ANSWERING);
@@ -430,7 +426,6 @@ static enum outcome answer(struct connection *connection)
     }
     /* At a stop the last reply says so: behind it nothing is waiting. */
     if (connection->client_closes || context->protocol == PROTOCOL_SIMPLE ||
-        is_datagram(connection) ||
         (scoreboard_stopping(context->board) && exchange_received(exchange).length == 0))
         connection->closing = true;
     if (!put_head(connection)) {
@@ -439,7 +434,7 @@ static enum outcome answer(struct connection *connection)
         return cut_off(connection); /* there is no memory for so long a head */
     }
     exchange_begin_portions(exchange);
-    if (!has_room(connection))
+    if (!response_fits(connection))
         return say_less(connection);
     if (!exchange_put_small_body(exchange)) {
         /* The file has shrunk. Nothing of this reply is gone: it can still be another one. */
@@ -599,13 +594,15 @@ static enum outcome linger(struct connection *connection)
 
 /* ---- the machine ---- */
 
-static void open_datagram(struct connection *connection)
+/* A message that is not one whole request is dropped without a response. */
+static void open_transport(struct connection *connection)
 {
-    struct datagram *datagram = datagram_take(connection->transport.socket);
+    struct transport *transport = &connection->transport;
+    struct text request;
+    bool good = transport->kind->open(transport, &request);
 
-    connection->transport.kind = &transport_datagram;
-    connection->transport.datagram = datagram;
-    if (datagram != NULL)
+    connection->closing = transport->kind->one_request;
+    if (good && (!transport->kind->one_request || whole_request_is(request)))
         return;
     connection->tally.dropped++;
     connection->state = CONNECTION_ENDED;
@@ -615,15 +612,14 @@ void connection_open(struct connection *connection, const struct service_context
                      int socket, struct moment now)
 {
     *connection = (struct connection){
-        .transport = {.kind = context->transport, .socket = socket, .tls = context->tls},
+        .transport = {.kind = context->transport, .socket = socket, .shared = context->tls},
         .context = context,
         .state = CONNECTION_READING,
         .now = now,
         .descriptor = socket,
     };
     begin_request_time(connection);
-    if (context->datagrams && datagram_is(socket))
-        open_datagram(connection);
+    open_transport(connection);
 }
 
 void connection_lend(struct connection *connection, struct exchange *exchange)
@@ -675,7 +671,7 @@ enum need connection_step(struct connection *connection)
 static bool reader_goes_on(struct connection *connection)
 {
     struct transport *transport = &connection->transport;
-    uint64_t taken = connection->sent - transport->kind->untaken(transport);
+    uint64_t taken = connection->sent - transport->kind->unacknowledged(transport);
 
     if (taken < connection->taken + PROGRESS_BYTES)
         return false;

@@ -1,10 +1,7 @@
 #include "common/log.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* A line fits into what a pipe takes at once; what a client wrote is cut to its share of that. */
@@ -21,15 +18,11 @@ bool log_write(int file, struct text text)
 
 static void add_peer(struct buffer *line, const struct transport *client)
 {
-    struct sockaddr_storage peer = {0};
+    union address peer = {0};
     char name[INET6_ADDRSTRLEN] = "-";
 
-    if (transport_peer(client, &peer)) {
-        if (peer.ss_family == AF_INET)
-            inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, name, sizeof name);
-        else if (peer.ss_family == AF_INET6)
-            inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, name, sizeof name);
-    }
+    if (client->kind->peer(client, &peer))
+        address_write(&peer, name, sizeof name);
     buffer_string(line, name);
 }
 

@@ -1,6 +1,8 @@
 #include "common/server.h"
 
+#include "common/command_line.h"
 #include "common/connection.h"
+#include "common/files/file_cache.h"
 #include "common/net/tls.h"
 #include "common/startup.h"
 #include "common/summary.h"
@@ -34,19 +36,14 @@
 
 void server_ready(const struct server *server)
 {
-    const char *what = server->options.service->serves, *root = server->options.root;
-    const char *origin = server->options.origin;
-    bool adds_slash = what == NULL && root[strlen(root) - 1] != '/';
     char url[80], crew[80] = "";
 
     listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(crew, sizeof crew, " (%d, --accept %s)", server->options.workers,
-                 options_way(server->options.accept));
-    printf("%s: %s serves %s%s", server->model->name, url, what != NULL ? what : root,
-           adds_slash ? "/" : "");
-    if (server->options.service->connects && origin != NULL)
-        printf(" of http://%s/", origin);
+                 model_accept_name(server->options.accept));
+    printf("%s: %s serves ", server->model->name, url);
+    services_print(&server->options);
     printf(", %s%s%s\n", server->model->summary, crew, server->options.udp ? "; also by UDP" : "");
     fflush(stdout);
 }
@@ -80,13 +77,13 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
     startup_fill_standard_descriptors();
     *server = (struct server){.model = model, .process = getpid(), .now = clock_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
-    switch (options_read(&server->options, model, argc, argv)) {
-    case OPTIONS_BAD:
+    switch (command_line_read(&server->options, model, argc, argv)) {
+    case COMMAND_LINE_BAD:
         server->exit_status = 2;
         return false;
-    case OPTIONS_DONE:
+    case COMMAND_LINE_DONE:
         return false;
-    case OPTIONS_GOOD:
+    case COMMAND_LINE_GOOD:
         break;
     }
     if (!startup_make_ready(server) || !watch_all(server)) {
@@ -358,11 +355,9 @@ void server_child(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* What processes share (the proxy's, that of TLS) belongs to the parent. */
 void server_child_ends(struct server *server)
 {
-    if (server->context.file_cache != NULL)
-        file_cache_free(server->context.file_cache);
+    services_end_child(&server->services);
     free(server->twins);
 }
 
@@ -393,7 +388,7 @@ static bool await(struct server *server, struct post *post, struct connection *c
 
     scoreboard_add(post, &connection->tally);
     if (need == NEED_READ && connection->descriptor == connection->transport.socket &&
-        !connection->transport.tired && end == 0 && !accepts)
+        !connection->transport.timed_out && end == 0 && !accepts)
         connection->transport.patient = true;
     else
         sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
@@ -515,10 +510,8 @@ int server_close(struct server *server)
         await_threads(server);
     if (unused)
         close_listeners(server);
-    if (server->context.file_cache != NULL && unused)
-        file_cache_free(server->context.file_cache);
-    if (server->proxy != NULL && unused)
-        proxy_close(server->proxy);
+    if (unused)
+        services_close(&server->services);
     if (server->context.tls != NULL && unused)
         tls_close(server->context.tls);
     /* After that: the first process of a container has the keeper for a child, too. */

@@ -7,9 +7,8 @@
 #include "common/base/clock.h"
 #include "common/net/listener.h"
 #include "common/options.h"
-#include "common/proxy/proxy.h"
 #include "common/scoreboard.h"
-#include "common/service.h"
+#include "common/services.h"
 
 #include <sys/types.h>
 
@@ -19,7 +18,7 @@ struct server {
     const struct model *model;
     struct options options;
     struct service_context context;
-    struct proxy *proxy; /* or NULL */
+    struct services services;
     struct scoreboard *board;
     struct listener listener;
     struct listener *twins; /* where each worker has a listener: those of all but the first */

@@ -4,7 +4,6 @@
 #define COMMON_SERVICE_H
 
 #include "common/base/clock.h"
-#include "common/files/file_cache.h"
 #include "common/http/request.h"
 #include "common/http/response.h"
 #include "common/net/transport.h"
@@ -26,15 +25,15 @@ struct service_call {
     struct transport *client;
     struct response *response; /* to be filled in, unless the service sends its reply itself */
     struct moment now;
-    bool behind;          /* earlier replies are not gone yet */
-    bool stays;           /* the connection can go on after this; false: it cannot, for good */
-    bool client_gone;     /* nobody takes the reply any more */
-    struct text received; /* what the client sent behind the head, and nobody has taken yet */
-    char *room;           /* where more of that can be read to, once it is taken */
-    size_t room_size;
-    void *work;          /* the service's own; NULL before the first step */
-    uint64_t sent;       /* bytes to the client */
-    uint64_t body_bytes; /* of these, the body's */
+    bool output_pending;   /* earlier responses have not left yet */
+    bool keeps_connection; /* further requests may follow; once false, it stays false */
+    bool client_gone;      /* nobody reads the response any more */
+    struct text received;  /* bytes behind the head that the service has not taken yet */
+    char *input_space;     /* the service reads more of them to here when it has taken all */
+    size_t input_space_size;
+    void *work;          /* the service's own state; NULL before the first step */
+    uint64_t sent;       /* bytes sent to the client in this step */
+    uint64_t body_bytes; /* bytes of the body sent so far */
 
     /* What it waits for. */
     int descriptor;          /* -1: for the deadline alone */
@@ -44,20 +43,18 @@ struct service_call {
 };
 
 enum service_progress {
-    SERVICE_WAITS,
-    SERVICE_BEHIND,   /* the earlier replies have to go first */
-    SERVICE_ANSWERED, /* `response` says what is to be replied */
-    SERVICE_DONE,     /* the reply is gone; `response` has its status */
-    SERVICE_FAILED,   /* it broke off */
-    SERVICE_GOES_ON,  /* within a service: its next stage has its turn */
+    SERVICE_WAITS,       /* for the descriptor or the deadline */
+    SERVICE_NEEDS_FLUSH, /* earlier responses must be sent first */
+    SERVICE_RESPONDS,    /* the connection sends `response` */
+    SERVICE_DONE,        /* the service has sent the response; `response` has its status */
+    SERVICE_FAILED,      /* the response broke off */
+    SERVICE_CONTINUES,   /* within a service only: its next stage runs now */
 };
 
 /* A service fills in a reply. It does not know the model. */
 struct service {
     const char *name;
-    const char *serves; /* in words; NULL: what is below the root, which others do without */
-    bool connects;      /* to others */
-    int descriptors;    /* that a connection may need beside those that files take */
+    int descriptors; /* that a connection may need beside those that files take */
     /* At once. */
     void (*answer)(const struct service_context *context, const struct request *request,
                    struct moment now, struct response *response);
@@ -69,26 +66,17 @@ struct service {
     void (*end)(struct service_call *call);
 };
 
-extern const struct service service_files;
-extern const struct service service_generated;
-extern const struct service service_proxy;
-
-struct proxy;
+struct tls;
 
 struct service_context {
     const struct service *service;
+    const void *state; /* the service's own */
     enum protocol protocol;
-    int root; /* a directory; -1: none is needed */
-    bool list;
-    int max_age; /* of constant documents, in seconds */
     const struct transport_kind *transport;
-    bool datagrams;                                   /* may come instead of connections */
     struct tls *tls;                                  /* NULL: none */
     enum scheme scheme;                               /* of the documents */
-    struct file_cache *file_cache;                    /* NULL: none */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
-    const struct proxy *proxy;                        /* NULL: none */
     struct scoreboard *board;
 };
 

@@ -1,19 +1,21 @@
 #include "common/startup.h"
 
 #include "common/base/sandbox.h"
+#include "common/files/file_cache.h"
 #include "common/net/tls.h"
+#include "common/net/transport_datagram.h"
+#include "common/net/transport_plain.h"
+#include "common/net/transport_tls.h"
 
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Descriptors that are needed whatever the number of connections. */
@@ -25,30 +27,13 @@
 #define SANITIZER_THREADS 0
 #endif
 
-static bool open_root(struct server *server)
-{
-    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
-    const char *root = server->options.root;
-
-    server->context.root = -1;
-    if (server->options.service->serves != NULL)
-        return true;
-    server->context.root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
-    if (server->context.root >= 0)
-        return true;
-    if (errno == ENOSYS)
-        warnx("this kernel has no openat2, which keeps clients below the root: "
-              "Linux 5.6 or later is needed");
-    else
-        warn("cannot open the root '%s'", root);
-    return false;
-}
-
 static bool open_tls(struct server *server)
 {
     const struct options *options = &server->options;
 
-    server->context.transport = options->tls ? &transport_tls : &transport_plain;
+    server->context.transport = options->tls   ? &transport_tls
+                                : options->udp ? &transport_datagram
+                                               : &transport_plain;
     server->context.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
     if (!options->tls) {
         tls_forgo();
@@ -164,17 +149,12 @@ static void fill_context(struct server *server)
     const struct options *options = &server->options;
 
     server->context.service = options->service;
-    server->context.datagrams = options->udp;
     server->context.protocol = options->protocol;
-    server->context.list = options->list;
-    server->context.max_age = options->max_age;
+    server->context.state = services_state(&server->services);
     server->context.request_timeout = options->request_timeout;
     server->context.idle_timeout = options->idle_timeout;
     server->context.write_timeout = options->write_timeout;
     server->context.board = server->board;
-    server->context.proxy = server->proxy;
-    if (server->model->lasting && !options->no_file_cache)
-        server->context.file_cache = file_cache_make();
 }
 
 static bool open_twin(struct server *server, struct listener *twin)
@@ -198,25 +178,12 @@ static bool open_twins(struct server *server)
     return good;
 }
 
-static void close_sandbox(const struct server *server)
-{
-    struct sandbox sandbox = {.root = server->context.root, .cache = -1};
-
-    if (server->proxy != NULL) {
-        sandbox.connects = true;
-        sandbox.port = server->proxy->origin_port;
-        if (server->proxy->cache.shared != NULL)
-            sandbox.cache = server->proxy->cache.directory;
-    }
-    sandbox_enter(&sandbox);
-}
-
 bool startup_make_ready(struct server *server)
 {
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!open_root(server) || !open_tls(server) ||
+    if (!services_open(&server->services, options, server->model->lasting) || !open_tls(server) ||
         !open_output(options->log, O_APPEND, &server->context.log) ||
         !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
         !listener_open(&server->listener, options->bind, options->bind_count, options->port,
@@ -225,13 +192,14 @@ bool startup_make_ready(struct server *server)
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
-    if (options->service->connects &&
-        (server->proxy = proxy_open(options, &server->listener)) == NULL)
+    if (!services_start(&server->services, options, &server->listener))
         return false;
     server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     server->threads = server_number(server, "Threads:") + SANITIZER_THREADS;
-    if (!options->no_sandbox)
-        close_sandbox(server);
+    if (!options->no_sandbox) {
+        const struct sandbox sandbox = services_sandbox(&server->services);
+        sandbox_enter(&sandbox);
+    }
     fill_context(server);
     return true;
 }

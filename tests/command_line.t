@@ -37,6 +37,16 @@ each_server(sub ($model) {
     like $version->{out}, qr/\A$program .*\d+\.\d+.*\n/, '--version: name and number';
     is $version->{err}, '', '--version: nothing on standard error';
 
+    my $own = describe();
+    is $own->{name}, $program, '--describe: JSON, with the name';
+    is_deeply [sort keys %$own], [sort qw(name version summary advice makes lasting workers_per_processor accept services defaults options)],
+        '--describe: its members';
+    is_deeply [grep { !length $_ } $own->{summary}, @{ $own->{advice} }{qw(take avoid)}], [], '--describe: summary and advice';
+    like $help->{out} =~ s/\s+/ /gr, qr/\QTake it $own->{advice}{take}. Do not take it $own->{advice}{avoid}.\E/, '--help: the same advice';
+    like $help->{out}, qr/^  --\Q$_->{name}\E\b/m, "--help: --$_->{name}" for @{ $own->{options} };
+    is $own->{defaults}{accept}, $own->{accept}[0], '--describe: the first way to accept is the default';
+    is !$own->{workers_per_processor}, !$own->{defaults}{workers}, '--describe: workers';
+
     refused(2, qr/PORT|port/,             'no port');
     refused(2, qr/no-such-option/,        'an unknown option', '--no-such-option', '0');
     refused(2, qr/\bZ\b/,                 'an unknown letter', '-Z', '0');

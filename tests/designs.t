@@ -54,12 +54,10 @@ is join(' ', grep { $seen{$_} > 1 } sort keys %seen), '', 'nobody is named twice
 my @expected = qw(floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker apache-event);
 for my $path (glob "$top/*_server.c") {
     my ($name) = $path =~ m{([^/]+)_server\.c\z};
-    my $help = run_command("$top/${name}_server", '--help')->{out} =~ s/\s+/ /gr;
-    push @expected, $name;
-    my ($ways, $default) = $help =~ / --accept HOW .*?: (.*?) \((\w+)\)/ or next;
-    push @expected, map { "$name+accept=$_" } grep { $_ ne $default } map { /^(\w+):/ } split /; /, $ways;
+    my (undef, @others) = @{ JSON::PP::decode_json(run_command("$top/${name}_server", '--describe')->{out})->{accept} };
+    push @expected, $name, map { "$name+accept=$_" } @others;
 }
-is join(' ', sort @all), join(' ', sort @expected), 'all is every model, with each way to accept that its help knows, each floor, each peer';
+is join(' ', sort @all), join(' ', sort @expected), 'all is every model, with each way to accept that it describes, each floor, each peer';
 is join(' ', expanded(qw(fork nginx))), 'fork nginx', 'a list without it stays as it is';
 
 # --- figures and report of many servers ------------------------------------------------------------------------------

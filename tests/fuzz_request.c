@@ -2,10 +2,7 @@
  * preconditions, and what a cache and a proxy make of them.
  * Whatever the bytes are, nothing may be read or written out of bounds, and how the bytes are cut
  * must not change what is read.
- *
- * On its own it makes mutations of the seeds below from a fixed start, so many as the first
- * argument says, and prints the result as TAP. For libFuzzer: clang -g -O1 -D_GNU_SOURCE -I.
- * -DFUZZER -fsanitize=fuzzer,address,undefined tests/fuzz_request.c common/?*.c */
+ */
 #include "common/http/body_reader.h"
 #include "common/http/conditional.h"
 #include "common/http/date.h"
@@ -17,32 +14,7 @@
 #include "common/net/address.h"
 #include "common/proxy/freshness.h"
 #include "common/proxy/rewrite.h"
-
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds, const char *what)
-{
-    if (holds)
-        return;
-    fprintf(stderr, "fuzz_request: it does not hold that %s\n", what);
-    abort();
-}
-
-/* A copy of the exact size, so that a sanitizer sees a byte too far. */
-static char *copy_of(const char *bytes, size_t size)
-{
-    char *copy = malloc(size > 0 ? size : 1);
-
-    require(copy != NULL, "there is memory");
-    if (size > 0)
-        memcpy(copy, bytes, size);
-    return copy;
-}
+#include "tests/fuzz.h"
 
 static void try_path(struct text target)
 {
@@ -279,8 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-#ifndef FUZZER
-static const char *const seeds[] = {
+const char *const fuzz_seeds[] = {
     "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "HEAD http://a:80/b/../c%20d?e=f HTTP/1.1\r\nHost: a\r\nConnection: close, x\r\n\r\n",
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
@@ -303,130 +274,6 @@ static const char *const seeds[] = {
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store, "
     "stale-if-error=5, x=\"\\\"\", no-cache=\"c\"\r\n\r\n",
 };
-
-/* What mutations like to put in. */
-static const char *const words[] = {
-    "\r\n",
-    "\r",
-    "\n",
-    "\0",
-    ":",
-    " ",
-    "\t",
-    ",",
-    ";",
-    "\"",
-    "\\",
-    "%",
-    "/",
-    "..",
-    "/../",
-    "//",
-    "%2e",
-    "-",
-    "=",
-    "0",
-    "18446744073709551615",
-    "ffffffffffffffff",
-    "\r\n\r\n",
-    "Host: a\r\n",
-    "chunked",
-    "Content-Length: 3\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "Range: bytes=",
-    "HTTP/1.1",
-    "*",
-    "W/",
-    "Cache-Control: ",
-    "max-age=",
-    "Vary: ",
-    "Connection: ",
-    "HTTP/1.1 200 OK\r\n",
-};
-
-#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
-#define INPUT_LIMIT     40000
-
-static uint64_t random_state = 20210315;
-
-static size_t random_below(size_t limit)
-{
-    random_state = random_state * 6364136223846793005U + 1442695040888963407U;
-    return (size_t)(random_state >> 33) % limit;
-}
-
-static size_t insert(char *input, size_t size, const char *added, size_t length)
-{
-    size_t at = random_below(size + 1);
-
-    if (size + length > INPUT_LIMIT)
-        return size;
-    memmove(input + at + length, input + at, size - at);
-    memcpy(input + at, added, length);
-    return size + length;
-}
-
-static size_t mutate(char *input, size_t size)
-{
-    char block[1024];
-    size_t from, length;
-
-    switch (random_below(6)) {
-    case 0: /* another byte */
-        if (size > 0)
-            input[random_below(size)] = (char)random_below(256);
-        return size;
-    case 1: { /* a word */
-        const char *word = words[random_below(COUNT_OF(words))];
-        return insert(input, size, word, strlen(word) + (word[0] == '\0'));
-    }
-    case 2: /* a part of it once more, perhaps many times */
-        if (size == 0)
-            return size;
-        from = random_below(size);
-        length = random_below(size - from < sizeof block ? size - from : sizeof block) + 1;
-        memcpy(block, input + from, length);
-        for (size_t times = random_below(8) == 0 ? random_below(400) : 1; times > 0; times--)
-            size = insert(input, size, block, length);
-        return size;
-    case 3: /* a part less */
-        if (size == 0)
-            return size;
-        from = random_below(size);
-        length = random_below(size - from) + 1;
-        memmove(input + from, input + from + length, size - from - length);
-        return size - length;
-    case 4: /* a single bit */
-        if (size > 0)
-            input[random_below(size)] ^= (char)(1 << random_below(8));
-        return size;
-    default: { /* a part of another seed */
-        const char *other = seeds[random_below(COUNT_OF(seeds))];
-        from = random_below(strlen(other));
-        return insert(input, size, other + from, random_below(strlen(other) - from) + 1);
-    }
-    }
-}
-
-int main(int argc, char **argv)
-{
-    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 200000;
-    char *input = malloc(INPUT_LIMIT);
-
-    require(input != NULL, "there is memory");
-    for (long round = 0; round < rounds; round++) {
-        const char *seed = seeds[(size_t)round % COUNT_OF(seeds)];
-        size_t size = strlen(seed);
-
-        memcpy(input, seed, size);
-        for (size_t mutations = (size_t)round < COUNT_OF(seeds) ? 0 : 1 + random_below(6);
-             mutations > 0; mutations--)
-            size = mutate(input, size);
-        LLVMFuzzerTestOneInput((const uint8_t *)input, size);
-    }
-    free(input);
-    printf("1..1\nok 1 - %ld mutations of requests, replies, bodies, paths, ranges and dates\n",
-           rounds);
-    return 0;
-}
-#endif
+const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
+const char fuzz_subject[] = "requests, responses, bodies, paths, ranges and dates";
+const long fuzz_rounds = 200000;

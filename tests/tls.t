@@ -125,7 +125,7 @@ my $root  = tree('small.txt' => $small, 'large.bin' => join('', map { pack 'N', 
 my $large = slurp("$root/large.bin");
 
 each_server(sub ($model) {
-    my @crew = run_server('--help')->{out} =~ /--workers/ ? qw(--workers 3) : ();
+    my @crew = $model->{crew} ? qw(--workers 3) : ();
     my $log = "$place/log.$model->{name}";
     my $server = start_server(root => $root, options => [tls_options('first'), @crew, '--log', $log, '--idle-timeout', 3600]);
     my $url = $server->url;

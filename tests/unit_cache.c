@@ -65,9 +65,9 @@ static bool store(const struct cache_record *record, const char *request, struct
     bool stored;
 
     asked.removals = cache_removals(&cache, record->uri);
-    stored = cache_begin(&cache, &writer, &asked, text_of(request)) &&
-             cache_write(&cache, &writer, body) && cache_commit(&cache, &writer);
-    cache_end(&cache, &writer);
+    stored = cache_writer_begin(&cache, &writer, &asked, text_of(request)) &&
+             cache_writer_add(&cache, &writer, body) && cache_writer_commit(&cache, &writer);
+    cache_writer_end(&cache, &writer);
     return stored;
 }
 
@@ -85,9 +85,9 @@ static bool holds(struct text uri, const char *request, struct text body)
 
     if (cache_find(&cache, uri, text_of(request), &entry, NO_NAME) != CACHE_FOUND)
         return false;
-    same = cache_verify(&cache, &entry) && entry.record.length == body.length &&
+    same = cache_entry_verify(&cache, &entry) && entry.record.length == body.length &&
            (entry.body.data == NULL || text_equal(entry.body, body));
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     return same;
 }
 
@@ -112,7 +112,7 @@ static void check_again(void **state)
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_NOTHING);
     assert_true(store(&record, "", TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
-    assert_true(cache_verify(&cache, &entry));
+    assert_true(cache_entry_verify(&cache, &entry));
     assert_true(text_equal(entry.record.uri, URI));
     assert_true(text_equal(entry.record.reason, TEXT("Fine")));
     assert_true(text_equal(entry.record.fields, TEXT("A: b\r\n")));
@@ -121,7 +121,7 @@ static void check_again(void **state)
     assert_int_equal(entry.record.requested, 10);
     assert_int_equal(entry.record.received, 20);
     assert_true(text_equal(entry.body, TEXT("body")));
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     assert_int_equal(cache_find(&cache, TEXT("http://a.example:80/"), TEXT(""), &entry, NO_NAME),
                      CACHE_NOTHING);
     assert_true(store_plain(URI, TEXT("")));
@@ -138,11 +138,11 @@ static void check_restart(void **state)
 
     (void)state;
     assert_true(store_plain(URI, TEXT("body")));
-    size = cache_size(&cache);
+    size = cache_shared_size(&cache);
     assert_int_equal(size, 4096);
     cache_close(&cache);
     assert_true(cache_open(&cache, path, MIB));
-    assert_int_equal(cache_size(&cache), size);
+    assert_int_equal(cache_shared_size(&cache), size);
     assert_true(holds(URI, "", TEXT("body")));
 }
 
@@ -153,10 +153,10 @@ static void check_unfinished(void **state)
 
     (void)state;
     assert_true(store_plain(URI, TEXT("old")));
-    assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
-    assert_true(cache_write(&cache, &writer, TEXT("new")));
+    assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
+    assert_true(cache_writer_add(&cache, &writer, TEXT("new")));
     assert_true(holds(URI, "", TEXT("old")));
-    cache_end(&cache, &writer);
+    cache_writer_end(&cache, &writer);
     assert_true(holds(URI, "", TEXT("old")));
     assert_int_equal(count_files('t'), 0);
 }
@@ -195,14 +195,14 @@ static void check_renewal(void **state)
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     record.fields = TEXT("A: c\r\nB: d\r\n");
     record.received = 30;
-    assert_true(cache_renew(&cache, &entry, &record, TEXT("")));
+    assert_true(cache_writer_update(&cache, &entry, &record, TEXT("")));
     assert_true(text_equal(entry.record.fields, TEXT("A: b\r\n"))); /* what is open stays */
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     assert_true(text_equal(entry.record.fields, TEXT("A: c\r\nB: d\r\n")));
     assert_int_equal(entry.record.received, 30);
     assert_true(text_equal(entry.body, TEXT("body")));
-    cache_leave(&entry);
+    cache_entry_close(&entry);
 }
 
 /* What was asked for before a removal does not appear after it: neither as it is nor as one of
@@ -217,11 +217,11 @@ static void check_removal(void **state)
     for (int varies = 0; varies < 2; varies++) {
         record.list = varies ? TEXT("accept") : TEXT("");
         record.removals = cache_removals(&cache, URI);
-        assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
-        assert_true(cache_write(&cache, &writer, TEXT("before")));
+        assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
+        assert_true(cache_writer_add(&cache, &writer, TEXT("before")));
         cache_remove(&cache, URI);
-        assert_false(cache_commit(&cache, &writer));
-        cache_end(&cache, &writer);
+        assert_false(cache_writer_commit(&cache, &writer));
+        cache_writer_end(&cache, &writer);
         assert_false(holds(URI, "", TEXT("before")));
         assert_int_equal(count_files('t'), 0);
         assert_true(store(&record, "", TEXT("after")));
@@ -230,8 +230,8 @@ static void check_removal(void **state)
     record.removals = cache_removals(&cache, URI);
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     cache_remove(&cache, URI);
-    assert_false(cache_renew(&cache, &entry, &record, TEXT("")));
-    cache_leave(&entry);
+    assert_false(cache_writer_update(&cache, &entry, &record, TEXT("")));
+    cache_entry_close(&entry);
     assert_false(holds(URI, "", TEXT("after")));
     record.removals = cache_removals(&cache, URI);
     cache_remove(&cache, TEXT("http://another.example:80/"));
@@ -261,8 +261,8 @@ static void renew_large(const char *fields)
     record.fields = text_of(fields);
     record.removals = cache_removals(&cache, URI);
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
-    assert_true(cache_renew(&cache, &entry, &record, TEXT("")));
-    cache_leave(&entry);
+    assert_true(cache_writer_update(&cache, &entry, &record, TEXT("")));
+    cache_entry_close(&entry);
 }
 
 static bool has_fields(const char *fields)
@@ -272,9 +272,9 @@ static bool has_fields(const char *fields)
 
     if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) != CACHE_FOUND)
         return false;
-    same = text_equal(entry.record.fields, text_of(fields)) && cache_verify(&cache, &entry) &&
+    same = text_equal(entry.record.fields, text_of(fields)) && cache_entry_verify(&cache, &entry) &&
            entry.record.length == sizeof large_body && entry.record.status == 200;
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     return same;
 }
 
@@ -287,7 +287,7 @@ static void check_large_renewal(void **state)
 
     (void)state;
     assert_true(store_plain(URI, body));
-    size = cache_size(&cache);
+    size = cache_shared_size(&cache);
     assert_int_equal(stat(file_of('e'), &before), 0);
     renew_large("A: c\r\n");
     assert_true(has_fields("A: c\r\n"));
@@ -296,13 +296,13 @@ static void check_large_renewal(void **state)
     assert_int_equal(stat(file_of('e'), &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
     assert_int_equal(count_files('r'), 1);
-    assert_int_equal(cache_size(&cache), size + 4096);
+    assert_int_equal(cache_shared_size(&cache), size + 4096);
     cache_close(&cache);
     assert_true(cache_open(&cache, path, MIB));
-    assert_int_equal(cache_size(&cache), size + 4096);
+    assert_int_equal(cache_shared_size(&cache), size + 4096);
     assert_true(has_fields("A: d\r\n"));
     cache_remove(&cache, URI);
-    assert_int_equal(cache_size(&cache), 0);
+    assert_int_equal(cache_shared_size(&cache), 0);
     assert_int_equal(count_files('r'), 0);
 }
 
@@ -333,7 +333,7 @@ static void check_stray_record(void **state)
     cache_close(&cache);
     assert_true(cache_open(&cache, path, MIB));
     assert_int_equal(count_files('r'), 0);
-    assert_int_equal(cache_size(&cache), 0);
+    assert_int_equal(cache_shared_size(&cache), 0);
 }
 
 /* Any byte of an entry may be wrong, and its end may be missing: then it is no entry. */
@@ -347,7 +347,7 @@ static void check_damage(void **state)
     assert_true(store_plain(URI, TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_FOUND);
     assert_int_equal(fstat(entry.file, &status), 0);
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     snprintf(file, sizeof file, "%s/%s", path, name);
     for (off_t i = 0; i < status.st_size; i++) {
         char byte;
@@ -379,7 +379,7 @@ static void check_link(void **state)
     (void)state;
     assert_true(store_plain(URI, TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_FOUND);
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     snprintf(file, sizeof file, "%s/%s", path, name);
     snprintf(other, sizeof other, "%s/other", path);
     assert_int_equal(rename(file, other), 0);
@@ -450,10 +450,10 @@ static void check_eviction(void **state)
     assert_int_equal(count_files('e'), 16);
     assert_int_equal(cache_find(&cache, TEXT("http://a/0"), TEXT(""), &entry, NO_NAME),
                      CACHE_FOUND);
-    cache_touch(&entry);
-    cache_leave(&entry);
+    cache_entry_touch(&entry);
+    cache_entry_close(&entry);
     assert_true(store_plain(TEXT("http://a/16"), (struct text){body, sizeof body}));
-    assert_true(cache_size(&cache) <= MIB);
+    assert_true(cache_shared_size(&cache) <= MIB);
     assert_true(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
     assert_false(holds(TEXT("http://a/1"), "", (struct text){body, sizeof body}));
     assert_true(holds(TEXT("http://a/16"), "", (struct text){body, sizeof body}));
@@ -475,8 +475,8 @@ static void check_index_eviction(void **state)
         assert_true(store_plain(text_of(uri), (struct text){body, sizeof body}));
         assert_int_equal(cache_find(&cache, URI, TEXT("Accept: a\r\n"), &entry, NO_NAME),
                          CACHE_FOUND);
-        cache_touch(&entry);
-        cache_leave(&entry);
+        cache_entry_touch(&entry);
+        cache_entry_close(&entry);
     }
     assert_false(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
 }
@@ -497,10 +497,10 @@ static void check_open_eviction(void **state)
         assert_true(store_plain(text_of(uri), body));
     }
     assert_int_equal(count_files('r'), 0); /* it goes with its entry */
-    assert_true(cache_size(&cache) <= MIB);
-    assert_true(cache_verify(&cache, &entry));
+    assert_true(cache_shared_size(&cache) <= MIB);
+    assert_true(cache_entry_verify(&cache, &entry));
     assert_true(text_equal(entry.record.fields, TEXT("A: c\r\n")));
-    cache_leave(&entry);
+    cache_entry_close(&entry);
     assert_false(holds(URI, "", body));
 }
 
@@ -516,8 +516,8 @@ static bool struggle(int number)
         good = store_plain(URI, (struct text){bodies[number], sizeof bodies[number]}) &&
                cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND;
         if (good) {
-            good = cache_verify(&cache, &entry) && entry.record.length == 20000;
-            cache_leave(&entry);
+            good = cache_entry_verify(&cache, &entry) && entry.record.length == 20000;
+            cache_entry_close(&entry);
         }
     }
     return good;
@@ -563,25 +563,26 @@ static void check_crash(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     if (fork() == 0) {
-        if (cache_lock(&cache, name) < 0 || !cache_begin(&cache, &writer, &record, TEXT("")) ||
-            !cache_write(&cache, &writer, TEXT("half")))
+        if (cache_lock_take(&cache, name) < 0 ||
+            !cache_writer_begin(&cache, &writer, &record, TEXT("")) ||
+            !cache_writer_add(&cache, &writer, TEXT("half")))
             _exit(1);
         kill(getpid(), SIGKILL);
     }
     assert_true(wait(&status) > 0);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_NOTHING);
-    lock = cache_lock(&cache, name);
+    lock = cache_lock_take(&cache, name);
     assert_true(lock >= 0);
-    cache_unlock(&cache, name, lock);
+    cache_lock_release(&cache, name, lock);
     assert_int_equal(count_files('t'), 1);
-    assert_true(cache_begin(&cache, &writer, &record, TEXT("")));
+    assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
     assert_int_equal(count_files('t'), 2);
     assert_true(cache_open(&again, path, MIB)); /* what nobody writes any more is gone at once */
     assert_int_equal(count_files('t'), 1);
-    assert_true(cache_write(&cache, &writer, TEXT("whole")));
-    assert_true(cache_commit(&cache, &writer));
-    cache_end(&cache, &writer);
+    assert_true(cache_writer_add(&cache, &writer, TEXT("whole")));
+    assert_true(cache_writer_commit(&cache, &writer));
+    cache_writer_end(&cache, &writer);
     assert_true(holds(URI, "", TEXT("whole")));
     cache_close(&again);
 }
@@ -599,8 +600,8 @@ static void work(int teller)
             _exit(1);
         record.removals = cache_removals(&cache, URI);
         if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND)
-            cache_renew(&cache, &entry, &record, TEXT(""));
-        cache_leave(&entry);
+            cache_writer_update(&cache, &entry, &record, TEXT(""));
+        cache_entry_close(&entry);
         if (turn % 4 == 3)
             cache_remove(&cache, URI);
     }
@@ -631,9 +632,9 @@ static void check_kills(void **state)
         assert_true(cache_open(&cache, path, MIB));
         assert_int_equal(count_files('t'), 0);
         if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND)
-            assert_true(cache_verify(&cache, &entry));
-        cache_leave(&entry);
-        assert_true(cache_size(&cache) <= sizeof large_body + 3 * 4096);
+            assert_true(cache_entry_verify(&cache, &entry));
+        cache_entry_close(&entry);
+        assert_true(cache_shared_size(&cache) <= sizeof large_body + 3 * 4096);
     }
 }
 
@@ -647,22 +648,23 @@ static void check_lock(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    lock = cache_lock(&cache, name);
+    lock = cache_lock_take(&cache, name);
     assert_true(lock >= 0);
-    assert_int_equal(cache_lock(&cache, name), CACHE_LOCKED); /* also for the same process */
-    second = cache_lock(&cache, other);
+    assert_int_equal(cache_lock_take(&cache, name),
+                     CACHE_LOCK_BUSY); /* also for the same process */
+    second = cache_lock_take(&cache, other);
     assert_true(second >= 0);
     if (fork() == 0)
-        _exit(cache_lock(&cache, name) >= 0);
+        _exit(cache_lock_take(&cache, name) >= 0);
     assert_true(wait(&status) > 0);
     assert_int_equal(status, 0);
-    moves = cache_moves(&cache, name);
-    cache_unlock(&cache, name, lock);
-    assert_int_not_equal(cache_moves(&cache, name), moves);
-    lock = cache_lock(&cache, name);
+    moves = cache_lock_releases(&cache, name);
+    cache_lock_release(&cache, name, lock);
+    assert_int_not_equal(cache_lock_releases(&cache, name), moves);
+    lock = cache_lock_take(&cache, name);
     assert_true(lock >= 0);
-    cache_unlock(&cache, name, lock);
-    cache_unlock(&cache, other, second);
+    cache_lock_release(&cache, name, lock);
+    cache_lock_release(&cache, other, second);
 }
 
 /* A directory that was emptied, or has gone, keeps nobody waiting. */
@@ -676,15 +678,15 @@ static void check_no_directory(void **state)
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
     snprintf(command, sizeof command, "rm %s/*", path);
     assert_int_equal(system(command), 0);
-    lock = cache_lock(&cache, name);
+    lock = cache_lock_take(&cache, name);
     assert_true(lock >= 0);
-    assert_int_equal(cache_lock(&cache, name), CACHE_LOCKED);
-    cache_unlock(&cache, name, lock);
+    assert_int_equal(cache_lock_take(&cache, name), CACHE_LOCK_BUSY);
+    cache_lock_release(&cache, name, lock);
     assert_true(store_plain(URI, TEXT("body")));
     assert_true(holds(URI, "", TEXT("body")));
     snprintf(command, sizeof command, "rm -r %s", path);
     assert_int_equal(system(command), 0);
-    assert_int_equal(cache_lock(&cache, name), CACHE_NO_LOCK);
+    assert_int_equal(cache_lock_take(&cache, name), CACHE_LOCK_NONE);
     assert_false(store_plain(URI, TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
     assert_int_equal(mkdir(path, 0700), 0); /* for the end of the case */
@@ -697,11 +699,13 @@ static void check_advance(void **state)
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
-    assert_int_equal(cache_advanced(&cache, name, 5000), 0);
-    cache_advance(&cache, name, 4000);
-    assert_int_equal(cache_advanced(&cache, name, 5000), 4000);
-    assert_int_equal(cache_advanced(&cache, name, 3999), 4000); /* by a clock that was read later */
-    assert_int_equal(cache_advanced(&cache, name, 2999), 0); /* of another start of the machine */
+    assert_int_equal(cache_lock_progress(&cache, name, 5000), 0);
+    cache_lock_note_progress(&cache, name, 4000);
+    assert_int_equal(cache_lock_progress(&cache, name, 5000), 4000);
+    assert_int_equal(cache_lock_progress(&cache, name, 3999),
+                     4000); /* by a clock that was read later */
+    assert_int_equal(cache_lock_progress(&cache, name, 2999),
+                     0); /* of another start of the machine */
 }
 
 static void check_time_out(void **state)
@@ -712,13 +716,14 @@ static void check_time_out(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    assert_false(cache_timed_out(&cache, name, 1, 5000));
-    cache_time_out(&cache, name, 4000);
-    assert_true(cache_timed_out(&cache, name, 3000, 5000));
-    assert_true(cache_timed_out(&cache, name, 4000, 3500));  /* by a clock that was read later */
-    assert_false(cache_timed_out(&cache, name, 4001, 5000)); /* who came after it */
-    assert_false(cache_timed_out(&cache, name, 1, 2000));    /* of another start of the machine */
-    assert_false(cache_timed_out(&cache, other, 3000, 5000));
+    assert_false(cache_lock_timed_out(&cache, name, 1, 5000));
+    cache_lock_note_timeout(&cache, name, 4000);
+    assert_true(cache_lock_timed_out(&cache, name, 3000, 5000));
+    assert_true(
+        cache_lock_timed_out(&cache, name, 4000, 3500)); /* by a clock that was read later */
+    assert_false(cache_lock_timed_out(&cache, name, 4001, 5000)); /* who came after it */
+    assert_false(cache_lock_timed_out(&cache, name, 1, 2000)); /* of another start of the machine */
+    assert_false(cache_lock_timed_out(&cache, other, 3000, 5000));
 }
 
 /* The size that is found when everything is counted. */
@@ -728,7 +733,7 @@ static uint64_t counted_size(void)
     uint64_t size;
 
     assert_true(cache_open(&same, path, MIB));
-    size = cache_size(&same);
+    size = cache_shared_size(&same);
     cache_close(&same);
     return size;
 }
@@ -761,12 +766,12 @@ static void check_account(void **state)
         assert_true(holds(URI, "", TEXT("first")));
         assert_int_equal(cache_removals(&cache, URI), 0);
         assert_true(store_plain(TEXT("http://b/"), TEXT("second")));
-        assert_int_equal(cache_size(&cache), 2 * 4096);
+        assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         damage_account(&sizes[i], sizeof sizes[i]);
         assert_true(store_plain(TEXT("http://b/"), TEXT("third")));
-        assert_int_equal(cache_size(&cache), 2 * 4096);
+        assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     }
     file = open(name, O_RDWR);
     unlink(name);
@@ -774,7 +779,7 @@ static void check_account(void **state)
     close(file);
     assert_true(store_plain(TEXT("http://b/"), TEXT("fourth")));
     assert_true(holds(URI, "", TEXT("first")));
-    assert_int_equal(cache_size(&cache), 2 * 4096);
+    assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     assert_int_equal(counted_size(), 2 * 4096);
 }
 
@@ -789,8 +794,8 @@ static void check_killed_writers(void **state)
         pid_t child = fork();
         if (child == 0) {
             struct cache_writer writer;
-            bool begun = cache_begin(&cache, &writer, &record, TEXT("")) &&
-                         cache_write(&cache, &writer, (struct text){body, sizeof body});
+            bool begun = cache_writer_begin(&cache, &writer, &record, TEXT("")) &&
+                         cache_writer_add(&cache, &writer, (struct text){body, sizeof body});
             _exit(begun ? 0 : 1);
         }
         waitpid(child, NULL, 0);
@@ -798,9 +803,9 @@ static void check_killed_writers(void **state)
     assert_true(count_files('t') > 0);
     assert_true(store_plain(URI, TEXT("first")));
     assert_true(holds(URI, "", TEXT("first")));
-    assert_true(cache_size(&cache) <= MIB * 3 / 2);
+    assert_true(cache_shared_size(&cache) <= MIB * 3 / 2);
     assert_true(store_plain(URI, (struct text){body, sizeof body}));
-    assert_true(cache_size(&cache) <= MIB * 3 / 2);
+    assert_true(cache_shared_size(&cache) <= MIB * 3 / 2);
 }
 
 static void check_pass(void **state)
@@ -811,12 +816,12 @@ static void check_pass(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    assert_false(cache_passes(&cache, name, 1000));
-    cache_pass(&cache, name, 1000);
-    assert_true(cache_passes(&cache, name, 1000));
-    assert_true(cache_passes(&cache, name, 1000 + CACHE_PASS_SECONDS - 1));
-    assert_false(cache_passes(&cache, name, 1000 + CACHE_PASS_SECONDS));
-    assert_false(cache_passes(&cache, other, 1000));
+    assert_false(cache_lock_is_bypassed(&cache, name, 1000));
+    cache_lock_note_bypass(&cache, name, 1000);
+    assert_true(cache_lock_is_bypassed(&cache, name, 1000));
+    assert_true(cache_lock_is_bypassed(&cache, name, 1000 + CACHE_LOCK_BYPASS_SECONDS - 1));
+    assert_false(cache_lock_is_bypassed(&cache, name, 1000 + CACHE_LOCK_BYPASS_SECONDS));
+    assert_false(cache_lock_is_bypassed(&cache, other, 1000));
 }
 
 /* A disk that is full, as a limit of the size of files feels like one. */
@@ -837,10 +842,10 @@ static void check_full(void **state)
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     tight.rlim_cur = 100; /* now there is no room for what is renewed, either */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
-    assert_false(cache_renew(&cache, &entry, &record, TEXT("")));
-    cache_leave(&entry);
+    assert_false(cache_writer_update(&cache, &entry, &record, TEXT("")));
+    cache_entry_close(&entry);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-    assert_int_equal(cache_size(&cache), 4096);
+    assert_int_equal(cache_shared_size(&cache), 4096);
     assert_true(holds(URI, "", TEXT("small")));
     assert_int_equal(count_files('t'), 0);
 }

@@ -42,7 +42,7 @@ static struct service_context context = {.service = &service_proxy,
                                          .protocol = PROTOCOL_PIPELINED,
                                          .request_timeout = 10000,
                                          .write_timeout = 3000,
-                                         .proxy = &proxy};
+                                         .state = &proxy};
 
 /* ---- the proxy, and an origin that says nothing ---- */
 
@@ -126,7 +126,7 @@ static void ask(struct client *client)
                                          .client = &client->transport,
                                          .response = &client->response,
                                          .now = start,
-                                         .stays = true};
+                                         .keeps_connection = true};
     step(client);
 }
 
@@ -159,7 +159,7 @@ static int64_t go_on(struct client *client, int64_t limit, int64_t pace, int64_t
         *now = client->call.deadline;
         if (*now - moved >= pace && *now < start.milliseconds + until) {
             moved = *now;
-            cache_advance(&proxy.cache, name, moved);
+            cache_lock_note_progress(&proxy.cache, name, moved);
         }
         assert_int_equal(service_proxy.expire(&client->call), SERVICE_WAITS);
         step(client);
@@ -169,7 +169,7 @@ static int64_t go_on(struct client *client, int64_t limit, int64_t pace, int64_t
 
 static int lock_as_leader(void)
 {
-    int lock = cache_lock(&proxy.cache, name);
+    int lock = cache_lock_take(&proxy.cache, name);
 
     assert_true(lock >= 0);
     return lock;
@@ -186,10 +186,10 @@ static void store(const char *fields)
                                   .requested = start.seconds - 100,
                                   .received = start.seconds - 100};
 
-    assert_true(cache_begin(&proxy.cache, &writer, &record, TEXT("")));
-    assert_true(cache_write(&proxy.cache, &writer, TEXT("body")));
-    assert_true(cache_commit(&proxy.cache, &writer));
-    cache_end(&proxy.cache, &writer);
+    assert_true(cache_writer_begin(&proxy.cache, &writer, &record, TEXT("")));
+    assert_true(cache_writer_add(&proxy.cache, &writer, TEXT("body")));
+    assert_true(cache_writer_commit(&proxy.cache, &writer));
+    cache_writer_end(&proxy.cache, &writer);
 }
 
 /* ---- the cases ---- */
@@ -208,7 +208,7 @@ static void check_silent(void **state)
     assert_true(has_asked(&client));
     assert_in_range(time, PATIENCE, PATIENCE + 1000);
     leave(&client);
-    cache_unlock(&proxy.cache, name, lock);
+    cache_lock_release(&proxy.cache, name, lock);
 }
 
 /* As long as the fetch gets on it is waited for, and no longer. */
@@ -231,7 +231,7 @@ static void check_slow(void **state)
     assert_true(has_asked(&client));
     assert_in_range(time, MOST, MOST + 1000);
     leave(&client);
-    cache_unlock(&proxy.cache, name, lock);
+    cache_lock_release(&proxy.cache, name, lock);
 }
 
 /* One takes the place of who has fetched: be it that he has told, or that he died. */
@@ -248,7 +248,7 @@ static void check_successor(void **state)
             assert_true(waits(&clients[i]));
         }
         if (told)
-            cache_unlock(&proxy.cache, name, lock);
+            cache_lock_release(&proxy.cache, name, lock);
         else
             close(lock);
         for (int i = 0; i < 3; i++) {
@@ -274,9 +274,9 @@ static void check_stored(void **state)
     go_on(&client, 300, MOST, 0);
     assert_true(waits(&client));
     store("Cache-Control: max-age=1000\r\n");
-    cache_unlock(&proxy.cache, name, lock);
+    cache_lock_release(&proxy.cache, name, lock);
     assert_true(go_on(&client, 1000, MOST, 0) < 400);
-    assert_int_equal(client.progress, SERVICE_ANSWERED);
+    assert_int_equal(client.progress, SERVICE_RESPONDS);
     leave(&client);
 }
 
@@ -324,7 +324,7 @@ static void check_stale(void **state)
     assert_int_equal(waits(&client), row->waits);
     assert_int_equal(has_asked(&client), !row->waits);
     leave(&client);
-    cache_unlock(&proxy.cache, name, lock);
+    cache_lock_release(&proxy.cache, name, lock);
     tear_down(NULL);
 }
 
@@ -339,13 +339,13 @@ static void check_stalled(void **state)
     ask(&client);
     assert_int_equal(client.progress, SERVICE_WAITS);
     lock = lock_as_leader();
-    cache_unlock(&proxy.cache, name, lock);
+    cache_lock_release(&proxy.cache, name, lock);
     assert_int_equal(client.call.deadline, start.milliseconds + context.write_timeout);
     client.call.now.milliseconds = client.call.deadline;
     assert_int_equal(service_proxy.expire(&client.call), SERVICE_FAILED);
     leave(&client);
     lock = lock_as_leader();
-    cache_unlock(&proxy.cache, name, lock);
+    cache_lock_release(&proxy.cache, name, lock);
 }
 
 struct crowd_case {

@@ -1,13 +1,14 @@
 /* Documents of a given size: each of them, and what is no size. */
 #include "common/base/clock.h"
-#include "common/service.h"
+#include "common/files/generated.h"
 
 #include "tests/unit.h"
 
 #include <string.h>
 
 static const struct moment now = {.seconds = 1700000000};
-static const struct service_context context = {.max_age = 60};
+static const struct generated generated = {.max_age = 60};
+static const struct service_context context = {.state = &generated};
 
 static void ask(struct response *response, const char *path)
 {

@@ -32,6 +32,11 @@ static const struct request_case cases[] = {
     {"GET / HTTP/1.1\r\nHOST: \t x \t \r\n\r\n", WHOLE},
     {"GET / HTTP/1.1\r\nHost:\r\n\r\n", WHOLE},
     {"GET / HTTP/1.1\r\nHost: [::1]:8080\r\n\r\n", WHOLE},
+    {"GET / HTTP/1.1\r\nHost: [1:2:3:4:5:6:7:8]\r\n\r\n", WHOLE},
+    {"GET / HTTP/1.1\r\nHost: [::ffff:192.0.2.1]\r\n\r\n", WHOLE},
+    {"GET / HTTP/1.1\r\nHost: [::]:80\r\n\r\n", WHOLE},
+    {"GET / HTTP/1.1\r\nHost: [v1.a:b]:80\r\n\r\n", WHOLE},
+    {"GET http://[V1f.x]/ HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"GET / HTTP/1.1\r\n" HOST "A:\r\n\r\n", WHOLE},
     {"GET / HTTP/1.1\r\n" HOST "A: \x80\xff\t\r\n\r\n", WHOLE},
     {"GET / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", WHOLE},
@@ -86,6 +91,19 @@ static const struct request_case cases[] = {
     {"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\nHost: ]\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\nHost: [::1]x\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [1:2]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [:::]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [1::2::3]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [12345::]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [::256.1.1.1]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [127.0.0.1]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [::1%25eth0]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: []\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [v.x]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [v1.]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [v1x]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [vg.x]\r\n\r\n", 400},
+    {"GET / HTTP/1.1\r\nHost: [0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:1]\r\n\r\n", 400},
 
     {"GET / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400},
     {"GET / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
@@ -401,7 +419,9 @@ static void check_sizes(void **state)
     assert_int_equal(padded("GET /", 'a', 8000, " HTTP/1.0\r\n\r\n"), WHOLE);
     assert_int_equal(padded("GET /", 'a', 8300, " HTTP/1.0\r\n\r\n"), 414);
     assert_int_equal(padded("GET /", 'a', 20000, ""), 414);
-    assert_int_equal(padded("", 'a', 20000, ""), 414);
+    assert_int_equal(padded("", 'a', 20000, ""), 501);
+    assert_int_equal(padded("", 'a', 9000, " / HTTP/1.0\r\n\r\n"), 501);
+    assert_int_equal(padded("", '/', 20000, ""), 414);
     assert_int_equal(padded("GET / HTTP/1.0\r\nA: ", 'a', 32000, "\r\n\r\n"), WHOLE);
     assert_int_equal(padded("GET / HTTP/1.0\r\nA: ", 'a', 33000, "\r\n\r\n"), 431);
     assert_int_equal(padded("GET / HTTP/1.0\r\n", 'a', 33000, ": a\r\n\r\n"), 431);

@@ -1,19 +1,52 @@
 /* The service that answers with the documents of a directory. */
+#include "common/files/files.h"
+
 #include "common/base/open_beneath.h"
 #include "common/files/crash_injection.h"
+#include "common/files/file_cache.h"
 #include "common/files/listing.h"
 #include "common/http/mime_type.h"
 #include "common/http/path.h"
-#include "common/service.h"
 
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define INDEX "index.html"
+
+static bool open_root(struct files *files, const char *root)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC};
+
+    files->root = (int)syscall(SYS_openat2, AT_FDCWD, root, &how, sizeof how);
+    if (files->root >= 0)
+        return true;
+    if (errno == ENOSYS)
+        warnx("this kernel has no openat2, which keeps clients below the root: "
+              "Linux 5.6 or later is needed");
+    else
+        warn("cannot open the root '%s'", root);
+    return false;
+}
+
+bool files_open(struct files *files, const struct files_settings *settings)
+{
+    files->list = settings->list;
+    files->cache = settings->cache ? file_cache_make() : NULL;
+    return open_root(files, settings->root);
+}
+
+void files_close(struct files *files)
+{
+    if (files->cache != NULL)
+        file_cache_free(files->cache);
+}
 
 static void refuse_open(struct response *response, int error)
 {
@@ -52,6 +85,11 @@ static void describe(struct response *response, const struct stat *file)
     buffer_character(&response->etag, '"');
 }
 
+static void release_document(void *document)
+{
+    file_cache_release(document);
+}
+
 static void answer_shelved(struct response *response, struct text path,
                            struct cached_file *document)
 {
@@ -60,17 +98,18 @@ static void answer_shelved(struct response *response, struct text path,
     response->body = (struct body){.kind = BODY_MEMORY,
                                    .length = (uint64_t)document->status.st_size,
                                    .memory = document->data,
-                                   .cached_file = document,
+                                   .release = release_document,
+                                   .owner = document,
                                    .file = -1};
     describe(response, &document->status);
 }
 
-static void answer_file(const struct service_context *context, struct response *response,
-                        struct text path, int file, const struct stat *status, struct moment now)
+static void answer_file(const struct files *files, struct response *response, struct text path,
+                        int file, const struct stat *status, struct moment now)
 {
     struct cached_file *document =
-        context->file_cache != NULL
-            ? file_cache_put(context->file_cache, context->root, path, file, status, now.seconds)
+        files->cache != NULL
+            ? file_cache_put(files->cache, files->root, path, file, status, now.seconds)
             : NULL;
 
     if (document != NULL) {
@@ -86,10 +125,10 @@ static void answer_file(const struct service_context *context, struct response *
 }
 
 /* Opens what stands at the path, if it is a regular file or a directory. */
-static int open_document(const struct service_context *context, const char *path, size_t length,
+static int open_document(const struct files *files, const char *path, size_t length,
                          struct stat *status, struct response *response)
 {
-    int file = open_beneath(context->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int file = open_beneath(files->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 
     if (file < 0) {
         refuse_open(response, errno);
@@ -104,8 +143,8 @@ static int open_document(const struct service_context *context, const char *path
     return -1;
 }
 
-static void answer_directory(const struct service_context *context, const struct request *request,
-                             char *path, size_t length, int directory, struct moment now,
+static void answer_directory(const struct files *files, const struct request *request, char *path,
+                             size_t length, int directory, struct moment now,
                              struct response *response)
 {
     struct stat status;
@@ -118,18 +157,18 @@ static void answer_directory(const struct service_context *context, const struct
         return;
     }
     memcpy(path + length, INDEX, sizeof INDEX);
-    file = open_document(context, path, length + sizeof INDEX - 1, &status, response);
+    file = open_document(files, path, length + sizeof INDEX - 1, &status, response);
     if (file >= 0 && S_ISREG(status.st_mode)) {
-        answer_file(context, response, (struct text){path, length + sizeof INDEX - 1}, file,
-                    &status, now);
+        answer_file(files, response, (struct text){path, length + sizeof INDEX - 1}, file, &status,
+                    now);
     } else if (file >= 0) {
         close(file);
         response_refuse(response, 403, "The index of this directory is no regular file.");
     } else if (response->status != 404) {
         ; /* there is an index, which may not be read */
-    } else if (context->list) {
+    } else if (files->list) {
         path[length] = '\0';
-        listing_answer(context->root, directory, path, response);
+        listing_answer(files->root, directory, path, response);
         directory = -1;
     } else {
         response_refuse(response, 403, "The directory may not be listed.");
@@ -150,9 +189,7 @@ static bool resolve(const struct request *request, char *path, size_t size, size
     case PATH_CLIMBS:
         response_refuse(response, 400, "The path leads out of the documents.");
         return false;
-    case PATH_LONG:
-        response_refuse(response, 414, "The path is too long.");
-        return false;
+    case PATH_LONG: /* no file has so long a path */
     case PATH_HIDDEN:
         break;
     }
@@ -160,8 +197,8 @@ static bool resolve(const struct request *request, char *path, size_t size, size
     return false;
 }
 
-static void answer_path(const struct service_context *context, const struct request *request,
-                        char *path, size_t size, struct moment now, struct response *response)
+static void answer_path(const struct files *files, const struct request *request, char *path,
+                        size_t size, struct moment now, struct response *response)
 {
     struct cached_file *document = NULL;
     struct stat status;
@@ -171,25 +208,25 @@ static void answer_path(const struct service_context *context, const struct requ
     crash_injection_check(request->path);
     if (!resolve(request, path, size - sizeof INDEX, &length, response))
         return;
-    if (context->file_cache != NULL)
-        document = file_cache_take(context->file_cache, context->root, (struct text){path, length},
-                                   now.seconds);
+    if (files->cache != NULL)
+        document =
+            file_cache_take(files->cache, files->root, (struct text){path, length}, now.seconds);
     if (document != NULL) {
         answer_shelved(response, (struct text){path, length}, document);
         return;
     }
-    file = open_document(context, path, length, &status, response);
+    file = open_document(files, path, length, &status, response);
     if (file < 0)
         return;
     if (S_ISDIR(status.st_mode))
-        answer_directory(context, request, path, length, file, now, response);
+        answer_directory(files, request, path, length, file, now, response);
     else
-        answer_file(context, response, (struct text){path, length}, file, &status, now);
+        answer_file(files, response, (struct text){path, length}, file, &status, now);
 }
 
 /* Most paths are short, and their space is then on a page of the stack that is in use already. */
-static void answer_read(const struct service_context *context, const struct request *request,
-                        struct moment now, struct response *response)
+static void answer_read(const struct files *files, const struct request *request, struct moment now,
+                        struct response *response)
 {
     char space[256], *path = space;
     size_t size = sizeof space;
@@ -201,7 +238,7 @@ static void answer_read(const struct service_context *context, const struct requ
     if (path == NULL)
         response_refuse(response, 503, "The server has no memory for this request.");
     else
-        answer_path(context, request, path, size, now, response);
+        answer_path(files, request, path, size, now, response);
     if (path != space)
         free(path);
 }
@@ -210,11 +247,12 @@ static void answer(const struct service_context *context, const struct request *
                    struct moment now, struct response *response)
 {
     const struct text allowed = TEXT("GET, HEAD, OPTIONS");
+    const struct files *files = context->state;
 
     switch (request->method) {
     case METHOD_GET:
     case METHOD_HEAD:
-        answer_read(context, request, now, response);
+        answer_read(files, request, now, response);
         break;
     case METHOD_OPTIONS:
         response->status = 204;

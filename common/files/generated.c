@@ -1,6 +1,6 @@
 /* The service that answers /N with a document of N bytes. Where N is odd the document is the same
  * for ever; where N is even it is a new one each time. */
-#include "common/service.h"
+#include "common/files/generated.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static bool describe_new(struct response *response)
     return true;
 }
 
-static void answer_read(const struct service_context *context, const struct request *request,
+static void answer_read(const struct generated *generated, const struct request *request,
                         struct response *response)
 {
     struct buffer page = {0};
@@ -90,7 +90,7 @@ static void answer_read(const struct service_context *context, const struct requ
     }
     write_document((size_t)size, &page);
     if (size % 2 == 1)
-        describe_constant(size, context->max_age, response);
+        describe_constant(size, generated->max_age, response);
     response->status = 200;
     response->type = TEXT("text/html; charset=utf-8");
     response->body = response_page(&page);
@@ -102,10 +102,9 @@ static void answer(const struct service_context *context, const struct request *
 {
     (void)now;
     if (request->method == METHOD_GET || request->method == METHOD_HEAD)
-        answer_read(context, request, response);
+        answer_read(context->state, request, response);
     else
         response_refuse(response, 501, "Documents can only be read here: by GET and HEAD.");
 }
 
-const struct service service_generated = {
-    .name = "sized", .serves = "documents of any size", .answer = answer};
+const struct service service_generated = {.name = "sized", .answer = answer};

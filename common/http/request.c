@@ -1,6 +1,7 @@
 #include "common/http/request.h"
 
 #include "common/http/fields.h"
+#include "common/http/ip_literal.h"
 
 #include <string.h>
 
@@ -47,12 +48,6 @@ bool request_is_token(char c)
 static bool is_host_character(char c)
 {
     return is_one_of(c, TEXT(".:-_~!$&'()*+,;=%"));
-}
-
-/* Of an IPv6 address. */
-static bool is_address_character(char c)
-{
-    return text_hex(c) >= 0 || c == ':' || c == '.';
 }
 
 /* Of a URI without fragment. */
@@ -139,8 +134,7 @@ static bool take_address(struct text *host)
     size_t end = text_find(*host, ']');
     struct text address = {host->data + 1, end - 1};
 
-    if (end == host->length || text_find(address, ':') == address.length ||
-        !is_made_of(address, is_address_character))
+    if (end == host->length || !ip_literal_is_valid(address))
         return false;
     *host = (struct text){host->data + end + 1, host->length - end - 1};
     return host->length == 0 || host->data[0] == ':';
@@ -427,6 +421,17 @@ static enum request_progress read_head(struct request *request, struct text head
     return REQUEST_REFUSED;
 }
 
+/* Refuses a request line that is too long: for its method, or for its target (RFC 9112, section 3).
+ */
+static enum request_progress refuse_long_line(struct request *request, const char *line)
+{
+    struct text start = {line, REQUEST_LINE_LIMIT};
+
+    if (is_made_of(start, request_is_token))
+        return refuse(request, 501, "The method is longer than 8 KiB.");
+    return refuse(request, 414, "The request line is longer than 8 KiB.");
+}
+
 /* Looks for the empty line that ends a head, and for line ends that are none. */
 static enum request_progress scan(struct request *request, struct text bytes)
 {
@@ -451,7 +456,7 @@ static enum request_progress scan(struct request *request, struct text bytes)
         else if (i >= 8)
             return refuse(request, 400, "The request begins with empty lines.");
         if (request->lines == 1 && length - 1 > REQUEST_LINE_LIMIT) /* without the CR */
-            return refuse(request, 414, "The request line is longer than 8 KiB.");
+            return refuse_long_line(request, data + i - length);
     }
     return REQUEST_PARTIAL;
 }
@@ -468,7 +473,7 @@ enum request_progress request_read(struct request *request, struct text bytes, s
     }
     if (progress == REQUEST_PARTIAL && request->lines == 0 &&
         request->scanned - request->line_start > REQUEST_LINE_LIMIT + 1)
-        return refuse(request, 414, "The request line is longer than 8 KiB.");
+        return refuse_long_line(request, bytes.data + request->line_start);
     if (progress == REQUEST_PARTIAL && request->scanned == REQUEST_HEAD_LIMIT)
         return refuse(request, 431, "The head of the request is longer than 32 KiB.");
     return progress;

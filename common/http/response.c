@@ -60,10 +60,8 @@ static void drop_body(struct response *response)
 {
     if (response->body.file >= 0)
         close(response->body.file);
-    if (response->body.owned != NULL)
-        free(response->body.owned);
-    if (response->body.cached_file != NULL)
-        file_cache_release(response->body.cached_file);
+    if (response->body.release != NULL)
+        response->body.release(response->body.owner);
     response->body = (struct body){.file = -1};
 }
 
@@ -81,7 +79,8 @@ struct body response_page(const struct buffer *page)
     return (struct body){.kind = BODY_MEMORY,
                          .length = page->length,
                          .memory = page->data,
-                         .owned = page->data,
+                         .release = free,
+                         .owner = page->data,
                          .file = -1};
 }
 
@@ -118,15 +117,15 @@ void response_refuse(struct response *response, int status, const char *problem)
 
 /* 403: the request is understood, and not done, for a reason that is no matter of who asks. 413
  * speaks of a request's content, and a 5xx would say that the server is at fault. */
-void response_shorten(struct response *response, size_t room)
+void response_shorten(struct response *response, uint64_t room)
 {
     uint64_t whole = response->range_count > 0 ? response->whole : response->body.length;
     bool wrong = response->status >= 400, in_parts = response->has_validators;
     char problem[240];
     int length = snprintf(problem, sizeof problem,
-                          "The reply does not fit into one datagram, which may have %zu bytes "
+                          "The reply does not fit into one datagram, which may have %llu bytes "
                           "here. Ask by TCP",
-                          room);
+                          (unsigned long long)room);
 
     if (in_parts && !wrong)
         snprintf(problem + length, sizeof problem - (size_t)length,

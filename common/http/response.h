@@ -3,7 +3,6 @@
 #define COMMON_HTTP_RESPONSE_H
 
 #include "common/base/clock.h"
-#include "common/files/file_cache.h"
 #include "common/http/conditional.h"
 #include "common/http/date.h"
 #include "common/http/range.h"
@@ -21,10 +20,10 @@ struct body {
     enum body_kind kind;
     uint64_t length;
     const char *memory;
-    char *owned;                     /* from malloc, and freed with the reply; or NULL */
-    struct cached_file *cached_file; /* let go of with the reply; or NULL */
-    int file;                        /* closed with the reply; or -1 */
-    uint64_t start;                  /* of the body in the file */
+    void (*release)(void *); /* called with `owner` when the response ends; or NULL */
+    void *owner;
+    int file;       /* closed when the response ends; or -1 */
+    uint64_t start; /* of the body in the file */
 };
 
 /* What is said to those who keep replies. */
@@ -71,7 +70,7 @@ void response_refuse(struct response *response, int status, const char *problem)
 
 /* Makes it one that says that it does not fit where there is room for so many bytes: what is wrong
  * anyway remains so. */
-void response_shorten(struct response *response, size_t room);
+void response_shorten(struct response *response, uint64_t room);
 
 /* Applies the preconditions and the ranges of the request to a 200 reply. */
 void response_settle(struct response *response, const struct request *request, struct moment now);

@@ -1,3 +1,4 @@
+/* Parses, looks up, compares and writes IPv4 and IPv6 addresses. */
 #include "common/net/address.h"
 
 #include <arpa/inet.h>
@@ -32,13 +33,13 @@ bool address_split(struct text authority, uint16_t port, struct text *host, uint
     }
     if (host->length == 0 || (rest.length > 0 && rest.data[0] != ':'))
         return false;
-    if (rest.length <= 1) /* "host:" is legal, and says nothing */
+    if (rest.length <= 1) /* "host:" is legal, without a port */
         return port != 0;
     return read_port((struct text){rest.data + 1, rest.length - 1}, found);
 }
 
-/* An IPv4 address in the clothes of an IPv6 one is looked at without them. */
-static void undress(union address *address)
+/* Turns an IPv4-mapped IPv6 address into the IPv4 address. */
+static void unmap(union address *address)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = address->v6.sin6_port};
 
@@ -48,7 +49,7 @@ static void undress(union address *address)
     address->v4 = v4;
 }
 
-static bool read_address(struct text text, uint16_t port, union address *address)
+bool address_read(struct text text, uint16_t port, union address *address)
 {
     char name[INET6_ADDRSTRLEN];
 
@@ -66,18 +67,17 @@ static bool read_address(struct text text, uint16_t port, union address *address
         return false;
     address->v6.sin6_family = AF_INET6;
     address->v6.sin6_port = htons(port);
-    undress(address);
+    unmap(address);
     return true;
 }
 
-static void add(struct address_list *destination, struct text text, uint16_t port)
+static void add(struct address_list *list, struct text text, uint16_t port)
 {
-    if (destination->count < ADDRESS_LIST_LIMIT &&
-        read_address(text, port, &destination->addresses[destination->count]))
-        destination->count++;
+    if (list->count < ADDRESS_LIST_LIMIT && address_read(text, port, &list->addresses[list->count]))
+        list->count++;
 }
 
-/* Takes the next word off a line. */
+/* Takes the next word off the line. */
 static bool take_word(struct text *line, struct text *word)
 {
     size_t length = 0;
@@ -91,7 +91,7 @@ static bool take_word(struct text *line, struct text *word)
     return length > 0;
 }
 
-/* Whether the line of a hosts file gives the host an address. */
+/* Returns true if the line of a hosts file gives the host an address. */
 static bool names(struct text line, struct text host, struct text *address)
 {
     struct text word;
@@ -115,26 +115,33 @@ static bool is_localhost(struct text host)
                       ending));
 }
 
-bool address_find(struct address_list *destination, struct text hosts, struct text host,
-                  uint16_t port)
+bool address_find(struct address_list *list, struct text hosts, struct text host, uint16_t port)
 {
     struct text line, address;
 
-    destination->count = 0;
-    add(destination, host, port);
-    if (destination->count > 0)
+    list->count = 0;
+    add(list, host, port);
+    if (list->count > 0)
         return true;
     if (host.length > 0 && host.data[host.length - 1] == '.')
         host.length--;
-    if (is_localhost(host)) { /* whatever the file says (RFC 6761) */
-        add(destination, TEXT("127.0.0.1"), port);
-        add(destination, TEXT("::1"), port);
+    if (is_localhost(host)) { /* the file is not asked (RFC 6761) */
+        add(list, TEXT("127.0.0.1"), port);
+        add(list, TEXT("::1"), port);
         return true;
     }
     while (text_line(&hosts, &line))
         if (names(line, host, &address))
-            add(destination, address, port);
-    return destination->count > 0;
+            add(list, address, port);
+    return list->count > 0;
+}
+
+void address_write(const union address *address, char *text, socklen_t size)
+{
+    if (address->any.sa_family == AF_INET)
+        inet_ntop(AF_INET, &address->v4.sin_addr, text, size);
+    else if (address->any.sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &address->v6.sin6_addr, text, size);
 }
 
 bool address_is_loopback(const union address *address)

@@ -1,5 +1,5 @@
-/* Where a proxy connects to: names become addresses, and addresses are judged. Nothing here asks
- * the network: a name is numeric, "localhost", or stands in the hosts file. */
+/* IPv4 and IPv6 addresses. Nothing here asks the network: a host is numeric, "localhost", or a name
+ * in the hosts file. */
 #ifndef COMMON_NET_ADDRESS_H
 #define COMMON_NET_ADDRESS_H
 
@@ -15,22 +15,26 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-/* The addresses that a name has, in the order in which they are tried. */
+/* The addresses of a host, in the order in which they are tried. */
 struct address_list {
     union address addresses[ADDRESS_LIST_LIMIT];
     int count;
 };
 
-/* Takes "host", "host:port" or "[address]:port" apart; without a port it is `port`. False if it is
- * malformed, or has no port then. The host has no brackets. */
+/* Splits "host", "host:port" or "[address]:port"; `port` is the default. The host has no brackets.
+ * False if the authority is malformed, or has no port and `port` is 0. */
 bool address_split(struct text authority, uint16_t port, struct text *host, uint16_t *found);
 
-/* Looks up the host; `hosts` is the text of a hosts file. False if it is not known. */
-bool address_find(struct address_list *destination, struct text hosts, struct text host,
-                  uint16_t port);
+/* Reads a numeric address, without brackets; false if it is none. */
+bool address_read(struct text text, uint16_t port, union address *address);
+/* Writes the address without its port; INET6_ADDRSTRLEN bytes are enough. */
+void address_write(const union address *address, char *text, socklen_t size);
+
+/* Looks up the host; `hosts` is the text of a hosts file. False if the host is unknown. */
+bool address_find(struct address_list *list, struct text hosts, struct text host, uint16_t port);
 
 bool address_is_loopback(const union address *address);
-/* Whether it stands for every address of this machine. */
+/* Returns true for 0.0.0.0 and ::, which stand for every address of this machine. */
 bool address_is_any(const union address *address);
 bool address_same(const union address *a, const union address *b);
 uint16_t address_port(const union address *address);

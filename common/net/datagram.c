@@ -1,8 +1,5 @@
 #include "common/net/datagram.h"
 
-#include "common/http/body_reader.h"
-#include "common/http/request.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +11,8 @@
 
 /* What a pipe holds, however large pages are. */
 #define PIPE_BYTES 65536
-/* The first room for a reply: more than most need. */
-#define REPLY_FIRST 2048
+/* The first allocation for a response: most need less. */
+#define RESPONSE_FIRST 2048
 
 struct parcel {
     struct envelope envelope;
@@ -105,7 +102,7 @@ int datagram_receive(int socket)
     return ends[0];
 }
 
-/* ---- what it is ---- */
+/* ---- taking it out ---- */
 
 bool datagram_is(int descriptor)
 {
@@ -114,50 +111,12 @@ bool datagram_is(int descriptor)
     return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/* What is refused for its length alone has not been read: it may be anything, also a reply, and who
- * answers those talks to another server for ever. A request begins with a method and a target. */
-static bool begins_as_request(struct text bytes)
-{
-    size_t end;
-
-    while (bytes.length > 0 && (bytes.data[0] == '\r' || bytes.data[0] == '\n')) {
-        bytes.data++;
-        bytes.length--;
-    }
-    for (end = 0; end < bytes.length && request_is_token(bytes.data[end]); end++)
-        ;
-    return end > 0 && end + 1 < bytes.length && bytes.data[end] == ' ' &&
-           text_find(TEXT("/hH*"), bytes.data[end + 1]) < 4;
-}
-
-bool datagram_is_whole(struct text bytes)
-{
-    struct request request;
-    struct body_reader body_reader;
-    size_t head;
-
-    request_start(&request);
-    switch (request_read(&request, bytes, &head)) {
-    case REQUEST_PARTIAL:
-        return false;
-    case REQUEST_REFUSED:
-        return request.status != 400 && begins_as_request(bytes);
-    case REQUEST_WHOLE:
-        break;
-    }
-    bytes.data += head;
-    bytes.length -= head;
-    if (request.framing == FRAMING_NONE)
-        return bytes.length == 0;
-    body_reader_start(&body_reader, &request);
-    return body_reader_read(&body_reader, &bytes) == BODY_READER_WHOLE && bytes.length == 0;
-}
-
 size_t datagram_room(const union address *peer, size_t request)
 {
     size_t room = DATAGRAM_AMPLIFICATION * request;
 
-    return address_is_loopback(peer) || room > DATAGRAM_REPLY_LIMIT ? DATAGRAM_REPLY_LIMIT : room;
+    return address_is_loopback(peer) || room > DATAGRAM_RESPONSE_LIMIT ? DATAGRAM_RESPONSE_LIMIT
+                                                                       : room;
 }
 
 /* Another thread's or process's stack has no page yet where a parcel would lie: so it is read in
@@ -172,12 +131,8 @@ struct datagram *datagram_take(int descriptor)
     datagram = malloc(sizeof *datagram + envelope.length);
     if (datagram == NULL)
         return NULL;
-    *datagram = (struct datagram){
-        .envelope = envelope,
-        .room = datagram_room(&envelope.peer, envelope.length),
-    };
-    if (read(descriptor, datagram->request, envelope.length) == (ssize_t)envelope.length &&
-        datagram_is_whole((struct text){datagram->request, envelope.length}))
+    *datagram = (struct datagram){.envelope = envelope};
+    if (read(descriptor, datagram->request, envelope.length) == (ssize_t)envelope.length)
         return datagram;
     free(datagram);
     return NULL;
@@ -190,11 +145,11 @@ void datagram_free(struct datagram *datagram)
     free(datagram);
 }
 
-/* ---- the reply ---- */
+/* ---- the response ---- */
 
 static bool grow(struct buffer *response, size_t wanted)
 {
-    size_t capacity = response->capacity > 0 ? response->capacity : REPLY_FIRST;
+    size_t capacity = response->capacity > 0 ? response->capacity : RESPONSE_FIRST;
     char *larger;
 
     if (wanted <= response->capacity)
@@ -213,21 +168,11 @@ bool datagram_add(struct datagram *datagram, struct text data)
 {
     struct buffer *response = &datagram->response;
 
-    datagram->overflowed |= data.length > datagram->room - response->length;
-    if (datagram->overflowed || !grow(response, response->length + data.length))
+    if (!grow(response, response->length + data.length))
         return false;
     memcpy(response->data + response->length, data.data, data.length);
     response->length += data.length;
     return true;
-}
-
-size_t datagram_forget(struct datagram *datagram)
-{
-    size_t length = datagram->response.length;
-
-    datagram->response.length = 0;
-    datagram->overflowed = false;
-    return length;
 }
 
 /* From the address that was asked, or the client would not know the reply. */
@@ -261,7 +206,7 @@ void datagram_send(struct datagram *datagram)
         .msg_iovlen = 1,
     };
 
-    if (datagram->sent || datagram->overflowed || data.iov_len == 0)
+    if (datagram->sent || data.iov_len == 0)
         return;
     if (envelope->located)
         set_local(envelope, &control, &message);

@@ -12,7 +12,7 @@
 /* Of a request: with what is said of it, it fits into a pipe. */
 #define DATAGRAM_REQUEST_LIMIT 65000
 /* Of a reply: the most that UDP can carry in IPv4. */
-#define DATAGRAM_REPLY_LIMIT 65507
+#define DATAGRAM_RESPONSE_LIMIT 65507
 /* To another machine, of which it is only said that it has asked: so many times the request. */
 #define DATAGRAM_AMPLIFICATION 3
 
@@ -31,10 +31,8 @@ struct envelope {
 
 struct datagram {
     struct envelope envelope;
-    size_t taken;    /* of the request */
-    size_t room;     /* for the reply */
-    bool overflowed; /* there was more of it */
-    bool sent;       /* nothing will go any more */
+    size_t taken; /* bytes of the request that were read */
+    bool sent;    /* nothing more will be sent */
     struct buffer response;
     char request[];
 };
@@ -44,21 +42,15 @@ int datagram_receive(int socket);
 
 /* Whether the descriptor is of a datagram, not of a TCP connection. */
 bool datagram_is(int descriptor);
-/* Takes it out; NULL if it is not to be answered: it is not one whole request, or there is no
- * memory. */
+/* Takes it out; NULL if it is damaged or there is no memory. */
 struct datagram *datagram_take(int descriptor);
 void datagram_free(struct datagram *datagram);
 
-/* Whether it is one request, with its body, and nothing else. One that is refused without being
- * malformed, be it too long, is good enough. */
-bool datagram_is_whole(struct text bytes);
 /* How long the reply to a request of that length may be. */
 size_t datagram_room(const union address *peer, size_t request);
 
-/* Adds to the reply; false if there is no room, or no memory. */
+/* Appends to the response; false if there is no memory. */
 bool datagram_add(struct datagram *datagram, struct text data);
-/* Begins the reply anew. Returns how much of it there was. */
-size_t datagram_forget(struct datagram *datagram);
 /* Sends the reply, once: where the network takes it now. */
 void datagram_send(struct datagram *datagram);
 

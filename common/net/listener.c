@@ -3,7 +3,6 @@
 #include "common/net/address.h"
 #include "common/net/datagram.h"
 
-#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,42 +21,22 @@
 /* Of datagrams that wait, at each address. */
 #define RECEIVE_BYTES (4 * 1024 * 1024)
 
-/* Reads a numeric address, IPv6 perhaps in brackets. Names are not looked up: what a server is
+/* Reads a numeric address; IPv6 may stand in brackets. Names are not looked up: what a server is
  * bound to should not depend on an answer from outside. */
-static bool read_address(const char *text, uint16_t port, union address *address, socklen_t *length)
+static bool read_address(const char *string, uint16_t port, union address *address)
 {
-    char bare[INET6_ADDRSTRLEN + 2];
-    size_t size = strlen(text);
+    struct text text = text_of(string);
 
-    *address = (union address){0};
-    if (size >= 2 && size < sizeof bare && text[0] == '[' && text[size - 1] == ']') {
-        memcpy(bare, text + 1, size - 2);
-        bare[size - 2] = '\0';
-        text = bare;
-    }
-    if (inet_pton(AF_INET, text, &address->v4.sin_addr) == 1) {
-        address->v4.sin_family = AF_INET;
-        address->v4.sin_port = htons(port);
-        *length = sizeof address->v4;
-        return true;
-    }
-    if (inet_pton(AF_INET6, text, &address->v6.sin6_addr) == 1) {
-        if (IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr)) /* another way to write one of IPv4 */
-            return read_address(strrchr(text, ':') + 1, port, address, length);
-        address->v6.sin6_family = AF_INET6;
-        address->v6.sin6_port = htons(port);
-        *length = sizeof address->v6;
-        return true;
-    }
-    return false;
+    if (text.length >= 2 && text.data[0] == '[' && text.data[text.length - 1] == ']')
+        text = (struct text){text.data + 1, text.length - 2};
+    return address_read(text, port, address);
 }
 
 bool listener_is_address(const char *text)
 {
     union address address;
-    socklen_t length;
 
-    return read_address(text, 0, &address, &length);
+    return read_address(text, 0, &address);
 }
 
 static uint16_t bound_port(int socket)
@@ -84,8 +63,7 @@ static bool share_port(int socket)
     return setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
 }
 
-static int listen_at(const union address *address, socklen_t length, int backlog,
-                     enum sharing sharing)
+static int listen_at(const union address *address, int backlog, enum sharing sharing)
 {
     const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
     int on = 1;
@@ -99,7 +77,8 @@ static int listen_at(const union address *address, socklen_t length, int backlog
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
         (address->any.sa_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
-        (sharing == SHARING_TWIN && !share_port(fd)) || bind(fd, &address->any, length) < 0 ||
+        (sharing == SHARING_TWIN && !share_port(fd)) ||
+        bind(fd, &address->any, address_size(address)) < 0 ||
         (sharing == SHARING_FIRST && !share_port(fd)) || listen(fd, backlog) < 0) {
         int error = errno;
         close(fd);
@@ -157,14 +136,13 @@ static bool open_next(struct listener *listener, const char *text, uint16_t port
                       enum sharing sharing)
 {
     union address address;
-    socklen_t length;
     int fd;
 
-    if (!read_address(text, listener->count > 0 ? listener->port : port, &address, &length)) {
+    if (!read_address(text, listener->count > 0 ? listener->port : port, &address)) {
         errno = EINVAL;
         return false;
     }
-    fd = listen_at(&address, length, backlog, sharing);
+    fd = listen_at(&address, backlog, sharing);
     if (fd < 0)
         return false;
     listener->sockets[listener->count++] = fd;
@@ -248,7 +226,7 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
         int fd = -1;
 
         if (getsockname(first->sockets[i], &address.any, &length) == 0)
-            fd = listen_at(&address, length, backlog, SHARING_TWIN);
+            fd = listen_at(&address, backlog, SHARING_TWIN);
         if (fd < 0)
             return false;
         twin->sockets[twin->count++] = fd;
@@ -383,11 +361,7 @@ void listener_url(const struct listener *listener, const char *scheme, char *url
     char name[INET6_ADDRSTRLEN] = "";
 
     getsockname(listener->sockets[0], &address.any, &length);
-    if (address.any.sa_family == AF_INET) {
-        inet_ntop(AF_INET, &address.v4.sin_addr, name, sizeof name);
-        snprintf(url, (size_t)size, "%s://%s:%u/", scheme, name, listener->port);
-    } else {
-        inet_ntop(AF_INET6, &address.v6.sin6_addr, name, sizeof name);
-        snprintf(url, (size_t)size, "%s://[%s]:%u/", scheme, name, listener->port);
-    }
+    address_write(&address, name, sizeof name);
+    snprintf(url, (size_t)size, address.any.sa_family == AF_INET ? "%s://%s:%u/" : "%s://[%s]:%u/",
+             scheme, name, listener->port);
 }

@@ -2,13 +2,12 @@
 #define OPENSSL_API_COMPAT 10101
 
 #include "common/net/tls.h"
-#include "common/base/clock.h"
 
-#include "common/http/date.h"
+#include "common/base/clock.h"
 #include "common/net/key_reader.h"
 #include "common/net/tickets.h"
 #include "common/net/tls_warmup.h"
-#include "common/net/transport.h"
+#include "common/net/tls_wire.h"
 
 #include <err.h>
 #include <errno.h>
@@ -341,7 +340,7 @@ static bool open_all(struct tls *tls)
         warnx("cannot make TLS ready: there is no memory");
         return false;
     }
-    tls->wire = transport_tls_wire();
+    tls->wire = tls_wire_method();
     tls->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
     if (tls->wire == NULL || tls->cipher == NULL) {
         warnx("cannot make TLS ready: %s", reason());
@@ -493,12 +492,12 @@ static SSL_CTX *hold_context(struct tls *tls, bool *old)
     return context;
 }
 
-struct ssl_st *tls_begin(struct tls *tls, struct transport *transport)
+struct ssl_st *tls_begin(struct tls *tls, struct tls_wire *wire)
 {
     bool old;
     SSL_CTX *context = hold_context(tls, &old);
     SSL *session;
-    BIO *wire;
+    BIO *bio;
 
     if (old) {
         SSL_CTX_free(context);
@@ -507,15 +506,13 @@ struct ssl_st *tls_begin(struct tls *tls, struct transport *transport)
     }
     session = SSL_new(context);
     SSL_CTX_free(context);
-    wire = BIO_new(tls->wire);
-    if (session == NULL || wire == NULL) {
+    bio = tls_wire_bio(tls->wire, wire);
+    if (session == NULL || bio == NULL) {
         SSL_free(session);
-        BIO_free(wire);
+        BIO_free(bio);
         return NULL;
     }
-    BIO_set_data(wire, transport);
-    BIO_set_init(wire, 1);
-    SSL_set_bio(session, wire, wire);
+    SSL_set_bio(session, bio, bio);
     SSL_set_accept_state(session);
     return session;
 }

@@ -1,62 +1,65 @@
-/* How bytes travel: the connection knows these verbs, and not whether they are plain, encrypted, or
- * in a datagram. */
+/* The interface between a connection and what carries its bytes: TCP, TLS or a datagram. */
 #ifndef COMMON_NET_TRANSPORT_H
 #define COMMON_NET_TRANSPORT_H
 
-#include "common/base/text.h"
-
-#include <sys/socket.h>
-#include <sys/types.h>
+#include "common/net/address.h"
 
 enum transfer {
-    TRANSFER_DONE,  /* some bytes went: at least one */
+    TRANSFER_DONE,  /* at least one byte was moved */
     TRANSFER_END,   /* reading: the peer sends no more; sending a file: it ends early */
-    TRANSFER_READ,  /* nothing went: try again when the socket can be read */
-    TRANSFER_WRITE, /* nothing went: try again when it can be written */
+    TRANSFER_READ,  /* nothing was moved: try again when the socket is readable */
+    TRANSFER_WRITE, /* nothing was moved: try again when the socket is writable */
     TRANSFER_FAILED,
-    TRANSFER_PLAIN,   /* reading: the peer does not encrypt; from now on the transport is plain */
-    TRANSFER_REFUSED, /* reading: it does so badly, and was told; likewise */
+    TRANSFER_PLAIN,   /* reading: the peer does not encrypt; the transport is plain from now on */
+    TRANSFER_REFUSED, /* reading: the peer breaks the protocol and was told; the same holds */
 };
-
-struct tls;
-struct session;
-struct datagram;
 
 struct transport {
     const struct transport_kind *kind;
     int socket;
-    bool patient;              /* the next read may wait for a moment: one call instead of three */
-    bool tired;                /* it did, in vain */
-    bool holds;                /* the last read has left something that the socket knows no more */
-    bool nonblocking;          /* the socket was made so, for calls that cannot be told */
-    struct tls *tls;           /* of those that encrypt; or NULL */
-    struct session *session;   /* once it has begun */
-    struct datagram *datagram; /* that holds the request, and will the reply; or NULL */
+    bool patient;            /* the next read may wait briefly: one call instead of three */
+    bool timed_out;          /* it did, and nothing came */
+    bool pending;            /* the last read left input that polling the socket does not report */
+    bool nonblocking;        /* the socket is, for calls that take no flag */
+    bool session_over;       /* the encrypted session has ended: further bytes are no data */
+    bool overflowed;         /* more was written than `response_limit` */
+    uint64_t response_limit; /* the most bytes that a response may have */
+    void *shared;            /* state that all transports of this kind share; or NULL */
+    void *own;               /* state of this one; or NULL */
 };
 
 struct transport_kind {
+    /* The transport carries one request and its response, not a stream of them. */
+    bool one_request;
+    /* Prepares a transport whose `kind`, `socket` and `shared` are set; it may change the kind.
+     * With `one_request`, *request is then all that was received. False if there is nothing to
+     * serve; the transport must be closed all the same. */
+    bool (*open)(struct transport *, struct text *request);
     enum transfer (*read)(struct transport *, char *data, size_t size, size_t *count);
     /* `more` announces that further bytes follow at once. */
     enum transfer (*write)(struct transport *, struct text data, bool more, size_t *count);
     enum transfer (*send_file)(struct transport *, int file, uint64_t offset, uint64_t length,
                                size_t *count);
-    /* Says that nothing more will be sent. */
+    /* Drops all `*count` bytes written so far. False if some of them may have left. */
+    bool (*recall)(struct transport *, uint64_t *count);
+    /* Announces that nothing more will be written. */
     void (*finish)(struct transport *);
-    /* How many of the bytes written the peer has not confirmed. */
-    uint64_t (*untaken)(struct transport *);
-    /* Has the close that follows drop those. */
+    /* Returns how many bytes the peer has not acknowledged. */
+    uint64_t (*unacknowledged)(struct transport *);
+    /* Makes the close that follows drop those. */
     void (*abandon)(struct transport *);
     void (*close)(struct transport *);
+    /* Finds the address of the peer; false if it has none any more. */
+    bool (*peer)(const struct transport *, union address *peer);
 };
 
-extern const struct transport_kind transport_plain;
-extern const struct transport_kind transport_tls;
-extern const struct transport_kind transport_datagram;
+/* For a connection that is a stream: open, recall and peer of its kind. */
+bool transport_open_stream(struct transport *transport, struct text *request);
+bool transport_recall_stream(struct transport *transport, uint64_t *count);
+bool transport_peer_of_stream(const struct transport *transport, union address *peer);
 
-/* Who is at the other end; false if nobody is any more. */
-bool transport_peer(const struct transport *transport, struct sockaddr_storage *peer);
-
-/* How sessions of OpenSSL reach the socket of a transport that encrypts; NULL: no memory. */
-struct bio_method_st *transport_tls_wire(void);
+/* Sends a piece of the file through memory: for kinds that sendfile() cannot serve. */
+enum transfer transport_copy_file(struct transport *transport, int file, uint64_t offset,
+                                  uint64_t length, size_t *count);
 
 #endif

@@ -50,7 +50,7 @@ static bool is_futile(const struct service_call *call)
 
     return (found &&
             (proxied->kept.directives.no_cache || freshness_lifetime(&proxied->kept) <= 0)) ||
-           cache_passes(proxied->cache, proxied->name, call->now.seconds);
+           cache_lock_is_bypassed(proxied->cache, proxied->name, call->now.seconds);
 }
 
 /* Who fetches may die, or the origin be silent: but as long as the fetch gets on it is waited for.
@@ -62,7 +62,7 @@ static bool is_patient(const struct service_call *call)
 
     if (since == 0)
         return true;
-    advanced = cache_advanced(proxied->cache, proxied->name, now);
+    advanced = cache_lock_progress(proxied->cache, proxied->name, now);
     return now < (advanced > since ? advanced : since) + proxied->proxy->timeout +
                      FOLLOW_MILLISECONDS &&
            now < since + proxied->proxy->timeout + FOLLOW_LIMIT;
@@ -92,7 +92,7 @@ static bool is_too_early(const struct service_call *call)
     struct proxy_request *proxied = call->work;
 
     return proxied->followed && proxied->lock < 0 &&
-           cache_moves(proxied->cache, proxied->name) == proxied->moves &&
+           cache_lock_releases(proxied->cache, proxied->name) == proxied->moves &&
            ++proxied->follow_looks % LOOKS != 0 && is_patient(call);
 }
 
@@ -100,7 +100,7 @@ static bool is_too_early(const struct service_call *call)
 static enum service_progress let_earlier_go(struct proxy_request *proxied)
 {
     storage_drop_entry(proxied);
-    return SERVICE_BEHIND;
+    return SERVICE_NEEDS_FLUSH;
 }
 
 /* Whether the origin was waited for in vain, in the time that this one has waited. */
@@ -109,8 +109,8 @@ static bool was_in_vain(const struct service_call *call)
     const struct proxy_request *proxied = call->work;
 
     return proxied->followed && proxied->lock < 0 &&
-           cache_timed_out(proxied->cache, proxied->name, proxied->follow_since,
-                           call->now.milliseconds);
+           cache_lock_timed_out(proxied->cache, proxied->name, proxied->follow_since,
+                                call->now.milliseconds);
 }
 
 /* One asks, and all others wait for what it gets. If it waits in vain, so have they: one after the
@@ -122,14 +122,14 @@ static enum service_progress ask_alone(struct service_call *call)
     if (was_in_vain(call))
         return relay_fail(call, 504, "The origin did not answer in time.");
     if (proxied->lock < 0 && is_shareable(call) && !is_futile(call) && is_patient(call)) {
-        if (call->behind)
+        if (call->output_pending)
             return let_earlier_go(proxied);
-        proxied->moves = cache_moves(proxied->cache, proxied->name);
+        proxied->moves = cache_lock_releases(proxied->cache, proxied->name);
         if (storage_lock(proxied)) {
             storage_drop_entry(proxied); /* and look again: it may have come just now */
-            return SERVICE_GOES_ON;
+            return SERVICE_CONTINUES;
         }
-        if (proxied->lock == CACHE_LOCKED)
+        if (proxied->lock == CACHE_LOCK_BUSY)
             return wait_for_other(call);
     }
     proxied->followed = false;
@@ -168,7 +168,7 @@ static enum service_progress serve_meanwhile(struct service_call *call)
     proxied->why = "stale";
     proxied->validates = may_validate(proxied);
     if (is_shareable(call) && (plain || proxied->validates)) {
-        if (call->behind)
+        if (call->output_pending)
             return let_earlier_go(proxied);
         if (proxied->lock >= 0) {
             proxied->meanwhile = !plain;
@@ -176,7 +176,7 @@ static enum service_progress serve_meanwhile(struct service_call *call)
         }
         if (storage_lock(proxied)) {
             storage_drop_entry(proxied); /* and look again: it may be fresh just now */
-            return SERVICE_GOES_ON;
+            return SERVICE_CONTINUES;
         }
     }
     proxied->validates = false;
@@ -216,7 +216,7 @@ enum service_progress cache_lookup_find(struct service_call *call)
                        proxied->name);
     if (proxied->lock >= 0 && strcmp(proxied->name, proxied->locked) != 0)
         storage_give_way(proxied); /* it is one of several by now */
-    if (found == CACHE_FOUND && !cache_verify(proxied->cache, &proxied->entry)) {
+    if (found == CACHE_FOUND && !cache_entry_verify(proxied->cache, &proxied->entry)) {
         storage_drop_entry(proxied);
         found = CACHE_NOTHING;
     }
@@ -251,7 +251,7 @@ static enum service_progress confirm(struct service_call *call)
         return fetch_again(call);
     }
     if (proxied->lock >= 0 && !freshness_is_fresh(&response, call->now.seconds))
-        cache_pass(proxied->cache, proxied->locked, call->now.seconds);
+        cache_lock_note_bypass(proxied->cache, proxied->locked, call->now.seconds);
     storage_give_way(proxied);
     proxied->kept = response;
     proxied->followed = false;
@@ -272,7 +272,7 @@ static bool bridge(struct service_call *call, int status)
         return false;
     storage_give_way(proxied);
     proxied->followed = false;
-    return serve_cached_answer(call, proxied->entry.record.fields, status) == SERVICE_ANSWERED;
+    return serve_cached_answer(call, proxied->entry.record.fields, status) == SERVICE_RESPONDS;
 }
 
 /* Whether a 304 can be about what the client has. Other methods are nothing to the store. */
@@ -294,7 +294,7 @@ enum service_progress cache_lookup_judge(struct service_call *call)
     if (status == 304 && !may_be_confirmed(call->request))
         return relay_fail(call, 502, "The origin confirms what it was not asked about.");
     if (freshness_is_error(status) && bridge(call, status))
-        return SERVICE_ANSWERED;
+        return SERVICE_RESPONDS;
     return send_response_begin(call);
 }
 
@@ -303,8 +303,8 @@ enum service_progress cache_lookup_fail(struct service_call *call)
     const struct proxy_request *proxied = call->work;
 
     if (proxied->lock >= 0 && proxied->failure == 504)
-        cache_time_out(proxied->cache, proxied->locked, call->now.milliseconds);
+        cache_lock_note_timeout(proxied->cache, proxied->locked, call->now.milliseconds);
     if (bridge(call, 0))
-        return SERVICE_ANSWERED;
+        return SERVICE_RESPONDS;
     return relay_refuse(call, proxied->failure, proxied->problem);
 }

@@ -47,7 +47,7 @@ static void renew(struct service_call *call, struct cache_record *record,
     freshness_vary_list(record->fields, &list);
     record->list = (struct text){list.data, list.length};
     if (freshness_may_store(response, call->request->fields, record->fields))
-        cache_renew(proxied->cache, &proxied->entry, record, call->request->fields);
+        cache_writer_update(proxied->cache, &proxied->entry, record, call->request->fields);
     else if (!proxied->asked.no_store && storage_is_for_all(call))
         cache_remove(proxied->cache, proxied->uri);
     free(list.data);
@@ -187,7 +187,7 @@ static bool keep(struct service_call *call)
     freshness_vary_list(head->fields, &list);
     record.fields = (struct text){kept.data, kept.length};
     record.list = (struct text){list.data, list.length};
-    begun = cache_begin(proxied->cache, &proxied->writer, &record, call->request->fields);
+    begun = cache_writer_begin(proxied->cache, &proxied->writer, &record, call->request->fields);
     free(kept.data);
     return begun;
 }
@@ -230,7 +230,7 @@ void cache_store_take(struct service_call *call)
     if (found && proxied->writes && supersedes(call, head->status))
         cache_remove(proxied->cache, proxied->uri); /* it is not what the origin has now */
     if (proxied->lock >= 0 && head->status != 304)
-        cache_pass(proxied->cache, proxied->name, call->now.seconds);
+        cache_lock_note_bypass(proxied->cache, proxied->name, call->now.seconds);
     storage_give_way(proxied);
 }
 
@@ -240,16 +240,16 @@ bool cache_store_add(struct service_call *call, struct text data)
 
     if (!proxied->storing)
         return false;
-    if (cache_write(proxied->cache, &proxied->writer, data)) {
+    if (cache_writer_add(proxied->cache, &proxied->writer, data)) {
         proxied->fetch->writer.file_end += data.length;
         if (proxied->lock >= 0)
-            cache_advance(proxied->cache, proxied->locked, call->now.milliseconds);
+            cache_lock_note_progress(proxied->cache, proxied->locked, call->now.milliseconds);
         return true;
     }
     /* The disk is full, or the reply too large: what is in the file goes to the client, and then
      * all else without it. */
     proxied->storing = false;
-    cache_pass(proxied->cache, proxied->name, call->now.seconds);
+    cache_lock_note_bypass(proxied->cache, proxied->name, call->now.seconds);
     storage_give_way(proxied);
     return false;
 }
@@ -259,10 +259,10 @@ void cache_store_finish(struct service_call *call, bool whole)
     struct proxy_request *proxied = call->work;
 
     if (proxied->storing && whole)
-        cache_commit(proxied->cache, &proxied->writer);
+        cache_writer_commit(proxied->cache, &proxied->writer);
     proxied->storing = false;
     if (proxied->stale_again && proxied->lock >= 0)
-        cache_pass(proxied->cache, proxied->locked, call->now.seconds);
+        cache_lock_note_bypass(proxied->cache, proxied->locked, call->now.seconds);
     storage_give_way(proxied);
 }
 

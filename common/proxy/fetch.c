@@ -65,8 +65,8 @@ enum service_progress fetch_open(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
 
-    if (call->behind)
-        return SERVICE_BEHIND;
+    if (call->output_pending)
+        return SERVICE_NEEDS_FLUSH;
     if (proxied->fetch == NULL && !relay_make_fetch(call))
         return relay_refuse(call, 503, "The proxy has no memory for this request.");
     if (!write_request(call))
@@ -150,8 +150,8 @@ static enum service_progress pass_interim(struct service_call *call)
     if (response->status == 101)
         return relay_fail(call, 502, "The origin changes to a protocol that nobody has asked for.");
     if (call->request->minor == 0 || call->context->protocol == PROTOCOL_SIMPLE ||
-        call->client->datagram != NULL || proxied->background)
-        return SERVICE_GOES_ON;
+        call->client->kind->one_request || proxied->background)
+        return SERVICE_CONTINUES;
     response_writer_start(writer);
     relay_write_status(call, response->status, response->reason, &writer->lines);
     rewrite_fields(response->fields, &writer->lines);

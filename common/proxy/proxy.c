@@ -1,7 +1,5 @@
 #include "common/proxy/proxy.h"
 
-#include "common/options.h"
-
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,19 +84,20 @@ static void find_itself(struct proxy *proxy, const struct listener *listener)
     }
 }
 
-static bool open_all(struct proxy *proxy, const struct options *options)
+static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
 {
     if (proxy->origin != NULL && !allow(proxy, "--origin", proxy->origin, 80))
         return false;
     if (proxy->origin != NULL)
         proxy->origin_port = address_port(&proxy->allowed[0]);
-    for (int i = 0; i < options->allow_count; i++)
-        if (!allow(proxy, "--allow", options->allow[i], 0))
+    for (int i = 0; i < settings->allow_count; i++)
+        if (!allow(proxy, "--allow", settings->allow[i], 0))
             return false;
-    return options->no_cache || cache_open(&proxy->cache, options->cache, options->cache_size);
+    return settings->cache == NULL ||
+           cache_open(&proxy->cache, settings->cache, settings->cache_size);
 }
 
-struct proxy *proxy_open(const struct options *options, const struct listener *listener)
+struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener)
 {
     struct proxy *proxy =
         mmap(NULL, sizeof *proxy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -108,16 +107,16 @@ struct proxy *proxy_open(const struct options *options, const struct listener *l
         return NULL;
     }
     *proxy = (struct proxy){
-        .origin = options->origin,
-        .timeout = options->origin_timeout,
-        .body_limit = options->max_body,
-        .classroom = options->classroom,
+        .origin = settings->origin,
+        .timeout = settings->timeout,
+        .body_limit = settings->body_limit,
+        .classroom = settings->classroom,
         .cache.directory = -1,
     };
     read_hosts(proxy);
     name_itself(proxy);
     find_itself(proxy, listener);
-    if (open_all(proxy, options))
+    if (open_all(proxy, settings))
         return proxy;
     proxy_close(proxy);
     return NULL;

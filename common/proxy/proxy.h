@@ -9,7 +9,16 @@
 
 #define PROXY_ALLOW_LIMIT 16
 
-struct options;
+struct proxy_settings {
+    const char *origin;       /* "host:port" of the only origin; NULL: the client names it */
+    const char *const *allow; /* "host:port" of allowed destinations beside loopback */
+    int allow_count;
+    const char *cache; /* the directory; NULL: nothing is stored */
+    uint64_t cache_size;
+    int timeout; /* for the origin, in milliseconds */
+    uint64_t body_limit;
+    bool classroom;
+};
 
 struct proxy {
     const char *origin;   /* "host:port" of the only one; NULL: whatever the client names */
@@ -28,11 +37,13 @@ struct proxy {
 };
 
 /* Reads what it needs before the sandbox closes. Says why not, and returns NULL. */
-struct proxy *proxy_open(const struct options *options, const struct listener *listener);
+struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
 
 /* Keeps of the destination what the proxy may connect to. 0, or the status of a refusal, with
  * `problem`. */
 int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem);
+
+extern const struct service service_proxy;
 
 #endif

@@ -110,14 +110,14 @@ static bool make(struct service_call *call)
 
     if (proxied == NULL)
         return false;
-    proxied->proxy = call->context->proxy;
+    proxied->proxy = call->context->state;
     /* Whoever asks in HTTP/1.0 may be a proxy that has passed on what it does not know (RFC 9112,
      * section 9.3); before one origin, this is a server like others. */
     if (request->minor == 0 && request->keep_alive && proxied->proxy->origin == NULL)
-        call->stays = false;
+        call->keeps_connection = false;
     proxied->cache = proxied->proxy->cache.shared != NULL ? &proxied->proxy->cache : NULL;
     proxied->entry.file = proxied->writer.file = -1;
-    proxied->lock = CACHE_LOCKED;
+    proxied->lock = CACHE_LOCK_BUSY;
     proxied->uploaded = request->framing == FRAMING_NONE;
     poll_pair_start(&proxied->poll_pair);
     call->work = proxied;
@@ -135,7 +135,7 @@ static enum service_progress begin(struct service_call *call)
         call->response->status = 204;
         call->response->allow =
             proxied->proxy->origin == NULL ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
-        return SERVICE_ANSWERED;
+        return SERVICE_RESPONDS;
     }
     if (status == 0)
         status = find_authority(call, &problem);
@@ -150,7 +150,7 @@ static enum service_progress begin(struct service_call *call)
     relay_refuse(call, status, problem);
     if (status == 405)
         call->response->allow = TEXT(METHODS);
-    return SERVICE_ANSWERED;
+    return SERVICE_RESPONDS;
 }
 
 /* ---- the service ---- */
@@ -170,8 +170,8 @@ static enum service_progress conclude(struct service_call *call, enum service_pr
 {
     const struct proxy_request *proxied = call->work;
 
-    if (progress == SERVICE_ANSWERED && !is_taken(call))
-        call->stays = false;
+    if (progress == SERVICE_RESPONDS && !is_taken(call))
+        call->keeps_connection = false;
     if (proxied == NULL || !proxied->background || progress == SERVICE_WAITS)
         return progress;
     response_end(call->response);
@@ -196,11 +196,11 @@ static enum service_progress step(struct service_call *call)
         [STAGE_TUNNELLING] = tunnel_run,
         [STAGE_FAILING] = cache_lookup_fail,
     };
-    enum service_progress progress = SERVICE_GOES_ON;
+    enum service_progress progress = SERVICE_CONTINUES;
 
     if (call->work == NULL && !make(call))
         return conclude(call, relay_refuse(call, 503, "The proxy has no memory."));
-    while (progress == SERVICE_GOES_ON) {
+    while (progress == SERVICE_CONTINUES) {
         const struct proxy_request *proxied = call->work;
         progress = stages[proxied->stage](call);
     }
@@ -243,7 +243,7 @@ static enum service_progress expire(struct service_call *call)
     enum service_progress progress = give_up(call);
 
     /* The step that follows goes on. */
-    return conclude(call, progress == SERVICE_GOES_ON ? SERVICE_WAITS : progress);
+    return conclude(call, progress == SERVICE_CONTINUES ? SERVICE_WAITS : progress);
 }
 
 static void end(struct service_call *call)
@@ -260,8 +260,6 @@ static void end(struct service_call *call)
 
 const struct service service_proxy = {
     .name = "proxy",
-    .serves = "what others have",
-    .connects = true,
     .descriptors = 2, /* the origin, and what waits for both sides of a tunnel */
     .step = step,
     .expire = expire,

@@ -5,14 +5,14 @@
 enum service_progress relay_go_to(struct proxy_request *proxied, enum stage stage)
 {
     proxied->stage = stage;
-    return SERVICE_GOES_ON;
+    return SERVICE_CONTINUES;
 }
 
 enum service_progress relay_refuse(struct service_call *call, int status, const char *problem)
 {
     response_start(call->response);
     response_refuse(call->response, status, problem);
-    return SERVICE_ANSWERED;
+    return SERVICE_RESPONDS;
 }
 
 enum service_progress relay_fail(struct service_call *call, int status, const char *problem)
@@ -80,7 +80,8 @@ void relay_write_status(const struct service_call *call, int status, struct text
 
 bool relay_goes_on(const struct service_call *call)
 {
-    return call->stays && call->request->keep_alive && call->context->protocol != PROTOCOL_SIMPLE;
+    return call->keeps_connection && call->request->keep_alive &&
+           call->context->protocol != PROTOCOL_SIMPLE;
 }
 
 void relay_write_persistence(const struct service_call *call, struct buffer *lines)

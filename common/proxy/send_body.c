@@ -49,9 +49,9 @@ static enum transfer receive(struct service_call *call)
     struct proxy_request *proxied = call->work;
     size_t count;
     enum transfer transfer =
-        call->client->kind->read(call->client, call->room, call->room_size, &count);
+        call->client->kind->read(call->client, call->input_space, call->input_space_size, &count);
 
-    call->received = (struct text){call->room, count};
+    call->received = (struct text){call->input_space, count};
     proxied->upload_moved += count;
     if (proxied->upload_moved >= UPLOAD_BYTES) {
         proxied->upload_moved = 0;

@@ -22,7 +22,7 @@ static void choose_framing(struct service_call *call, struct response_writer *wr
         return;
     }
     writer->framing = FRAMING_NONE; /* an old client learns of the end by the end */
-    call->stays = false;
+    call->keeps_connection = false;
 }
 
 static void write_framing(const struct parsed_response *response,
@@ -61,9 +61,9 @@ enum service_progress send_response_begin(struct service_call *call)
     response_writer_start(&fetch->writer);
     cache_store_take(call);
     if (!proxied->uploaded)
-        call->stays = false; /* the rest of the request is not wanted any more */
+        call->keeps_connection = false; /* the rest of the request is not wanted any more */
     if (scoreboard_stopping(call->context->board))
-        call->stays = false;
+        call->keeps_connection = false;
     write_response(call);
     if (fetch->writer.lines.overflow)
         return relay_fail(call, 502, "The head of the origin's reply is too long.");

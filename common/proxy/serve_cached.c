@@ -99,7 +99,8 @@ static struct body take_body(struct cache_entry *entry)
     if (entry->body.data != NULL) {
         body.kind = BODY_MEMORY;
         body.memory = entry->body.data;
-        body.owned = entry->space;
+        body.release = free;
+        body.owner = entry->space;
         body.file = -1;
         entry->space = NULL;
     } else {
@@ -135,12 +136,12 @@ enum service_progress serve_cached_answer(struct service_call *call, struct text
                                      .length = type.length};
     response->has_validators = true;
     response->modified = proxied->kept.has_modified ? proxied->kept.modified : proxied->kept.date;
-    cache_touch(&proxied->entry);
+    cache_entry_touch(&proxied->entry);
     response->body = take_body(&proxied->entry);
     response_settle(response, call->request, dated);
     if (response->status == 304)
         drop_description(response);
-    return SERVICE_ANSWERED;
+    return SERVICE_RESPONDS;
 }
 
 /* ---- before the origin is asked ---- */
@@ -176,14 +177,15 @@ static void step_aside(struct proxy_request *proxied)
     if (proxied->lock < 0)
         return;
     storage_give_way(proxied);
-    proxied->moves = cache_moves(proxied->cache, proxied->locked);
+    proxied->moves = cache_lock_releases(proxied->cache, proxied->locked);
 }
 
 /* Whether nobody has asked the origin meanwhile. */
 static bool is_still_first(struct proxy_request *proxied)
 {
-    return proxied->lock >= 0 || (cache_moves(proxied->cache, proxied->locked) == proxied->moves &&
-                                  storage_lock(proxied));
+    return proxied->lock >= 0 ||
+           (cache_lock_releases(proxied->cache, proxied->locked) == proxied->moves &&
+            storage_lock(proxied));
 }
 
 enum service_progress serve_cached_run(struct service_call *call)
@@ -192,8 +194,8 @@ enum service_progress serve_cached_run(struct service_call *call)
     enum service_progress progress;
 
     if (proxied->fetch == NULL) {
-        if (call->behind)
-            return SERVICE_BEHIND;
+        if (call->output_pending)
+            return SERVICE_NEEDS_FLUSH;
         if (!relay_make_fetch(call))
             return relay_refuse(call, 503, "The proxy has no memory for this request.");
         write_stale(call);
@@ -204,10 +206,11 @@ enum service_progress serve_cached_run(struct service_call *call)
         return progress;
     }
     if (progress != SERVICE_DONE)
-        call->stays = false; /* the client has a part of it, and must not take more for the rest */
+        call->keeps_connection =
+            false; /* the client has a part of it, and must not take more for the rest */
     else if (!relay_goes_on(call))
         call->client->kind->finish(call->client);
-    cache_touch(&proxied->entry);
+    cache_entry_touch(&proxied->entry);
     proxied->background = true;
     proxied->served = proxied->entry.record.status;
     call->client_gone = true;

@@ -63,21 +63,21 @@ bool storage_is_for_all(const struct service_call *call)
 
 void storage_drop_entry(struct proxy_request *proxied)
 {
-    cache_leave(&proxied->entry);
+    cache_entry_close(&proxied->entry);
     proxied->validates = false;
 }
 
 bool storage_lock(struct proxy_request *proxied)
 {
     memcpy(proxied->locked, proxied->name, sizeof proxied->locked);
-    proxied->lock = cache_lock(proxied->cache, proxied->locked);
+    proxied->lock = cache_lock_take(proxied->cache, proxied->locked);
     return proxied->lock >= 0;
 }
 
 void storage_give_way(struct proxy_request *proxied)
 {
-    cache_unlock(proxied->cache, proxied->locked, proxied->lock);
-    proxied->lock = CACHE_LOCKED;
+    cache_lock_release(proxied->cache, proxied->locked, proxied->lock);
+    proxied->lock = CACHE_LOCK_BUSY;
 }
 
 void storage_end(struct service_call *call)
@@ -85,7 +85,7 @@ void storage_end(struct service_call *call)
     struct proxy_request *proxied = call->work;
 
     if (proxied->cache != NULL)
-        cache_end(proxied->cache, &proxied->writer);
+        cache_writer_end(proxied->cache, &proxied->writer);
     storage_drop_entry(proxied);
     storage_give_way(proxied);
     free((char *)(uintptr_t)proxied->uri.data);

@@ -26,7 +26,7 @@ enum service_progress tunnel_begin(struct service_call *call)
     struct fetch *fetch = proxied->fetch;
     struct buffer *lines = &fetch->writer.lines;
 
-    call->stays = false;
+    call->keeps_connection = false;
     call->response->status = 200;
     response_writer_start(&fetch->writer);
     relay_write_status(call, 200, TEXT("Connection established"), lines);
@@ -88,13 +88,6 @@ static void pump(struct flow *flow)
         flow->wants_to |= POLL_PAIR_WRITE; /* its next turn comes at once */
 }
 
-/* A session that is over, which it is once it was told that nothing more comes, leaves the bare
- * socket: what comes from that is no data. */
-static bool is_bare(const struct transport *client)
-{
-    return client->tls != NULL && client->kind == &transport_plain;
-}
-
 enum service_progress tunnel_run(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
@@ -128,7 +121,7 @@ enum service_progress tunnel_run(struct service_call *call)
     if (up.broken)
         return SERVICE_DONE; /* before anything goes to a client that has lost its session */
     pump(&down);
-    if (is_bare(call->client)) {
+    if (call->client->session_over) {
         proxied->client_ended = true;
         up.wants_from = 0;
     }

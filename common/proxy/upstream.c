@@ -1,5 +1,7 @@
 #include "common/proxy/upstream.h"
 
+#include "common/net/transport_plain.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stddef.h>

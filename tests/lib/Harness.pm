@@ -32,6 +32,7 @@ use File::Temp       ();
 use IO::Select       ();
 use IO::Socket::IP   ();
 use IO::Socket::UNIX ();
+use JSON::PP         ();
 use POSIX            qw(:sys_wait_h);
 use Socket           qw(SOL_SOCKET SO_RCVBUF SHUT_WR);
 use Test::More       ();
@@ -40,7 +41,7 @@ use Time::HiRes      ();
 our $PATIENCE = 240;
 
 our @EXPORT = qw(
-    each_server start_server stalled_stop run_command run_server build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server start_server stalled_stop run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -249,7 +250,7 @@ sub all_ways () {
     return $wanted eq 'all' || $wanted eq 'marked' && slurp($0) =~ /^# All ways to accept\.$/m;
 }
 
-# What there is to test of a server, by its own help:
+# What there is to test of a server, as it describes itself:
 #   name, path; label, for the lines of the test; options that make it this variant
 #   single    it serves one connection at a time, or may
 #   crew      so many workers, made at its start
@@ -258,23 +259,24 @@ sub all_ways () {
 sub variants ($path) {
     my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
     $model = { name => $name, label => $name, path => $path, options => [] };
-    my $help = run_server('--help')->{out} =~ s/\s+/ /gr;
-    my ($limit) = $help =~ /--max-connections\b.*?\((\d+|one for each worker)\b/;
-    $model->{single}  = ($limit // '') eq '1';
-    $model->{limited} = ($limit // '') eq 'one for each worker';
-    $model->{crew}    = $help =~ / --workers N / ? $model->{limited} ? $CREW : 2 : undef;
-    $model->{each}    = !$model->{single} && !$model->{crew};
-    my ($ways, $default) = $help =~ / --accept HOW .*?: (.*?) \((\w+)\)/ or return $model;
-    my @ways = map { /^(\w+):/ } split /; /, $ways;
-    @ways = $default if !all_ways();
+    my $own = describe();
+    my ($limit, $workers) = @{ $own->{defaults} }{qw(max_connections workers)};
+    $model->{single}  = ($limit // 0) == 1;
+    $model->{limited} = !defined $limit;
+    $model->{crew}    = !$workers ? undef : $model->{limited} ? $CREW : 2;
+    $model->{each}    = !$model->{single} && !$workers;
+    my ($default, @others) = @{ $own->{accept} } or return $model;
     return map { {
         %$model,
         options => ['--accept', $_],
         label   => $_ eq $default ? $name : "$name+accept=$_",
         # The kernel may choose a worker that is busy: one at a time is all that can be relied on.
         single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
-    } } @ways;
+    } } $default, all_ways() ? @others : ();
 }
+
+# What the current model's server says about itself.
+sub describe () { return JSON::PP::decode_json(run_server('--describe')->{out}) }
 
 # Runs the cases against every server. A case that dies fails, and takes neither the servers nor the other models along.
 sub each_server ($cases) {

@@ -1,0 +1,331 @@
+/* Reads the command line into the options, by the table of options. */
+#include "common/command_line.h"
+
+#include "common/describe.h"
+#include "common/help.h"
+#include "common/net/address.h"
+#include "common/option_table.h"
+#include "common/services.h"
+
+#include <err.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values ---- */
+
+static bool read_count(const char *text, long least, long most, int *value)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < least || number > most)
+        return false;
+    *value = (int)number;
+    return true;
+}
+
+static bool read_seconds(const char *text, int *milliseconds)
+{
+    char *end;
+    double number = strtod(text, &end);
+
+    if (strspn(text, "0123456789.") != strlen(text) || end == text || *end != '\0' ||
+        number < 0.001 || number > 86400)
+        return false;
+    *milliseconds = (int)(number * 1000);
+    return true;
+}
+
+static bool complain(const struct option_row *row, const char *value, const char *wanted)
+{
+    warnx("--%s '%s' is not %s (see --help)", row->name, value, wanted);
+    return false;
+}
+
+static bool read_service(const struct option_row *row, const char *value,
+                         const struct service **service)
+{
+    *service = services_find(value);
+    return *service != NULL || complain(row, value, "files, sized or proxy");
+}
+
+static bool read_protocol(const struct option_row *row, const char *value, enum protocol *protocol)
+{
+    for (int i = PROTOCOL_SIMPLE; i <= PROTOCOL_PIPELINED; i++) {
+        if (strcmp(value, option_table_protocol((enum protocol)i)) == 0) {
+            *protocol = (enum protocol)i;
+            return true;
+        }
+    }
+    return complain(row, value, "simple, persistent or pipelined");
+}
+
+static bool read_address(struct options *options, const struct option_row *row, const char *value)
+{
+    if (!listener_is_address(value))
+        return complain(row, value, "a numeric address");
+    if (options->bind_count == LISTENER_LIMIT) {
+        warnx("--bind can be given at most %d times", LISTENER_LIMIT);
+        return false;
+    }
+    options->bind[options->bind_count++] = value;
+    return true;
+}
+
+static bool read_accept(const struct option_row *row, const struct model *model, const char *value,
+                        enum accept *accept)
+{
+    for (int way = 0; way < ACCEPT_WAYS; way++) {
+        *accept = (enum accept)way;
+        if (model_knows(model, *accept) && strcmp(value, model_accept_name(*accept)) == 0)
+            return true;
+    }
+    return complain(row, value, "a way to accept that this model has");
+}
+
+/* Returns true if the value could be the authority of a URI. If `port` is 0, it must name one. */
+static bool is_authority(const char *value, uint16_t port)
+{
+    struct text host;
+    uint16_t found;
+
+    return address_split(text_of(value), port, &host, &found);
+}
+
+/* The scheme may be left out; a path cannot be mapped to. */
+static bool read_origin(const struct option_row *row, const char *value, const char **origin)
+{
+    static char authority[256]; /* the command line is read once, before there are threads */
+    const char *start = strncasecmp(value, "http://", 7) == 0 ? value + 7 : value;
+    size_t length = strcspn(start, "/");
+
+    if (length == 0 || length >= sizeof authority || (start[length] != '\0' && start[length + 1]))
+        return complain(row, value, "http://HOST:PORT");
+    memcpy(authority, start, length);
+    authority[length] = '\0';
+    *origin = authority;
+    return is_authority(authority, 80) || complain(row, value, "http://HOST:PORT");
+}
+
+static bool read_allow(struct options *options, const struct option_row *row, const char *value)
+{
+    if (!is_authority(value, 0))
+        return complain(row, value, "HOST:PORT");
+    if (options->allow_count == OPTIONS_ALLOW_LIMIT) {
+        warnx("--allow can be given at most %d times", OPTIONS_ALLOW_LIMIT);
+        return false;
+    }
+    options->allow[options->allow_count++] = value;
+    return true;
+}
+
+static bool read_size(const char *text, uint64_t *size)
+{
+    static const char units[] = "KMG";
+    size_t digits = strspn(text, "0123456789");
+    const char *unit = text[digits] != '\0' ? strchr(units, text[digits]) : NULL;
+
+    if (!text_number((struct text){text, digits}, size) || *size == 0 || *size > UINT64_C(1) << 40)
+        return false;
+    if (unit != NULL)
+        *size <<= 10 * (unit - units + 1);
+    return text[digits] == '\0' || (unit != NULL && text[digits + 1] == '\0');
+}
+
+static bool read_row(struct options *options, const struct option_row *row,
+                     const struct model *model, const char *value)
+{
+    void *member = (char *)options + row->offset;
+
+    switch (row->kind) {
+    case OPTION_FLAG:
+        *(bool *)member = true;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)member = value;
+        return value[0] != '\0' || complain(row, value, "a name");
+    case OPTION_COUNT:
+    case OPTION_CONNECTIONS:
+        return read_count(value, row->least, 1000000, member) ||
+               complain(row, value,
+                        row->least == 0 ? "a whole number from 0 to 1000000"
+                                        : "a whole number from 1 to 1000000");
+    case OPTION_SECONDS:
+        return read_seconds(value, member) ||
+               complain(row, value, "a number of seconds from 0.001 to 86400");
+    case OPTION_ADDRESS:
+        return read_address(options, row, value);
+    case OPTION_SERVICE:
+        return read_service(row, value, member);
+    case OPTION_PROTOCOL:
+        return read_protocol(row, value, member);
+    case OPTION_WORKERS:
+        return read_count(value, row->least, MODEL_WORKER_LIMIT, member) ||
+               complain(row, value, "a whole number from 1 to 1024");
+    case OPTION_ACCEPT:
+        return read_accept(row, model, value, member);
+    case OPTION_ORIGIN:
+        return read_origin(row, value, member);
+    case OPTION_ALLOW:
+        return read_allow(options, row, value);
+    case OPTION_SIZE:
+        return read_size(value, member) ||
+               complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");
+    case OPTION_HELP:
+    case OPTION_VERSION:
+    case OPTION_DESCRIBE:
+        break;
+    }
+    return true;
+}
+
+static bool read_port(struct options *options, const char *text)
+{
+    int port;
+
+    if (!read_count(text, 0, UINT16_MAX, &port)) {
+        warnx("'%s' is no port: a whole number from 0 to 65535 (see --help)", text);
+        return false;
+    }
+    options->port = (uint16_t)port;
+    return true;
+}
+
+/* ---- the command line ---- */
+
+/* getopt_long() returns FIRST_ROW plus the row: no character has such a number. */
+#define FIRST_ROW 256
+
+/* Reports an option that getopt_long() did not accept. */
+static void complain_option(int found, const char *argument)
+{
+    if (found == ':')
+        warnx("%s wants a value (see --help)", argument);
+    else if (optopt >= FIRST_ROW)
+        warnx("--%s takes no value (see --help)", option_table[optopt - FIRST_ROW].name);
+    else if (optopt > 0)
+        warnx("unknown option '-%c' (see --help)", optopt);
+    else
+        warnx("unknown option '%s' (see --help)", argument);
+}
+
+static void fill_long_options(struct option *known, const struct model *model)
+{
+    for (int i = 0; i < option_table_rows; i++)
+        if (option_table_has(&option_table[i], model))
+            *known++ = (struct option){
+                .name = option_table[i].name,
+                .has_arg = option_table[i].argument != NULL ? required_argument : no_argument,
+                .val = FIRST_ROW + i,
+            };
+    *known = (struct option){0};
+}
+
+/* Returns true if the option asks for something to be printed instead of a server. */
+static bool print_instead(enum option_kind kind, const struct model *model)
+{
+    if (kind == OPTION_HELP)
+        help_print(model);
+    else if (kind == OPTION_VERSION)
+        printf("%s (fork-vs-thread) %s\n", model->name, PROJECT_VERSION);
+    else if (kind == OPTION_DESCRIBE)
+        describe_print(model);
+    else
+        return false;
+    return true;
+}
+
+static enum command_line read_options(struct options *options, const struct model *model, int argc,
+                                      char **argv, bool *given)
+{
+    struct option known[OPTION_TABLE_LIMIT + 1];
+    int found;
+
+    fill_long_options(known, model);
+    opterr = 0;
+    while ((found = getopt_long(argc, argv, ":", known, NULL)) >= 0) {
+        const struct option_row *row;
+        if (found < FIRST_ROW) {
+            complain_option(found, argv[optind - 1]);
+            return COMMAND_LINE_BAD;
+        }
+        row = &option_table[found - FIRST_ROW];
+        if (print_instead(row->kind, model))
+            return COMMAND_LINE_DONE;
+        if (!read_row(options, row, model, optarg))
+            return COMMAND_LINE_BAD;
+        given[found - FIRST_ROW] = true;
+    }
+    return COMMAND_LINE_GOOD;
+}
+
+static bool fits_together(const struct options *options)
+{
+    if (!options->tls && (options->certificate != NULL || options->key != NULL)) {
+        warnx("--cert and --key need --tls (see --help)");
+        return false;
+    }
+    if (options->tls && options->udp) {
+        warnx("--udp is plain HTTP, and cannot be combined with --tls (see --help)");
+        return false;
+    }
+    return true;
+}
+
+/* Workers that serve one connection at a time limit the connections: one for each worker, unless a
+ * queue holds more. */
+static void match_workers(struct options *options, const struct model *model)
+{
+    if (model->workers_per_processor == 0 || model->max_connections > 0)
+        return;
+    if (options->accept == ACCEPT_QUEUE) {
+        if (options->max_connections == 0)
+            options->max_connections = OPTION_TABLE_QUEUE;
+    } else if (options->max_connections == 0 || options->workers < options->max_connections) {
+        options->max_connections = options->workers;
+    } else {
+        options->workers = options->max_connections;
+    }
+}
+
+/* Fills in the defaults of the options that the command line did not give. */
+static void fill_defaults(struct options *options, const struct model *model, const bool *given)
+{
+    for (int i = 0; i < option_table_rows; i++) {
+        const struct option_row *row = &option_table[i];
+        if (given[i])
+            continue;
+        if (row->standard != NULL)
+            read_row(options, row, model, row->standard);
+        else if (row->kind == OPTION_CONNECTIONS)
+            options->max_connections = model->max_connections;
+        else if (row->kind == OPTION_WORKERS)
+            options->workers = model_default_workers(model);
+        else if (row->kind == OPTION_ACCEPT)
+            options->accept = model_default_accept(model);
+    }
+    match_workers(options, model);
+}
+
+enum command_line command_line_read(struct options *options, const struct model *model, int argc,
+                                    char **argv)
+{
+    bool given[OPTION_TABLE_LIMIT] = {false};
+    enum command_line verdict;
+
+    *options = (struct options){0};
+    verdict = read_options(options, model, argc, argv, given);
+    if (verdict != COMMAND_LINE_GOOD)
+        return verdict;
+    if (argc - optind != 1) {
+        warnx(argc == optind ? "the port is missing (see --help)"
+                             : "there must be one port and nothing else (see --help)");
+        return COMMAND_LINE_BAD;
+    }
+    if (!fits_together(options) || !read_port(options, argv[optind]))
+        return COMMAND_LINE_BAD;
+    fill_defaults(options, model, given);
+    return COMMAND_LINE_GOOD;
+}

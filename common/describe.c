@@ -1,0 +1,170 @@
+/* Prints what a server is as JSON, so that tests, studies and the manual can ask instead of guess.
+ */
+#include "common/describe.h"
+
+#include "common/option_table.h"
+#include "common/services.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_string(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+/* A missing or empty text is null. */
+static void put_text(const char *text)
+{
+    if (text != NULL && text[0] != '\0')
+        put_string(text);
+    else
+        printf("null");
+}
+
+static void put_member(const char *name, const char *text)
+{
+    printf("  \"%s\": ", name);
+    put_text(text);
+    printf(",\n");
+}
+
+/* The model's own default comes first. */
+static void put_accepts(const struct model *model)
+{
+    const char *separator = "";
+
+    printf("  \"accept\": [");
+    for (int way = 0; way < ACCEPT_WAYS; way++) {
+        if (!model_knows(model, (enum accept)way))
+            continue;
+        printf("%s", separator);
+        put_string(model_accept_name((enum accept)way));
+        separator = ", ";
+    }
+    printf("],\n");
+}
+
+static void put_services(void)
+{
+    printf("  \"services\": [");
+    for (int i = 0; services_name(i) != NULL; i++) {
+        printf("%s", i > 0 ? ", " : "");
+        put_string(services_name(i));
+    }
+    printf("],\n");
+}
+
+/* Zero is null. */
+static void put_count(int count)
+{
+    if (count > 0)
+        printf("%d", count);
+    else
+        printf("null");
+}
+
+static void put_default(const struct option_row *row, const struct model *model)
+{
+    bool workers = model->workers_per_processor > 0;
+
+    switch (row->kind) {
+    case OPTION_CONNECTIONS:
+        put_count(model->max_connections);
+        break;
+    case OPTION_WORKERS:
+        put_count(model_default_workers(model));
+        break;
+    case OPTION_ACCEPT:
+        put_text(workers ? model_accept_name(model_default_accept(model)) : NULL);
+        break;
+    case OPTION_ADDRESS:
+        printf("[\"127.0.0.1\", \"::1\"]");
+        break;
+    case OPTION_COUNT:
+    case OPTION_SECONDS:
+        printf("%s", row->standard);
+        break;
+    default:
+        put_text(row->standard);
+    }
+}
+
+/* Under the names of the options, as identifiers. */
+static void put_defaults(const struct model *model)
+{
+    const char *separator = "";
+
+    printf("  \"defaults\": {");
+    for (int i = 0; i < option_table_rows; i++) {
+        const struct option_row *row = &option_table[i];
+        if (row->argument == NULL)
+            continue;
+        printf("%s\n    \"", separator);
+        for (const char *letter = row->name; *letter != '\0'; letter++)
+            putchar(*letter == '-' ? '_' : *letter);
+        printf("\": ");
+        put_default(row, model);
+        separator = ",";
+    }
+    printf("\n  },\n");
+}
+
+static void put_option(const struct option_row *row, const struct model *model)
+{
+    char help[512], standard[80];
+
+    option_table_help(row, model, help, sizeof help);
+    option_table_default(row, model, standard, sizeof standard);
+    printf("\n    {\"name\": ");
+    put_string(row->name);
+    printf(", \"argument\": ");
+    put_text(row->argument);
+    printf(", \"default\": ");
+    put_text(standard);
+    printf(",\n     \"help\": ");
+    put_string(help);
+    printf("}");
+}
+
+static void put_options(const struct model *model)
+{
+    const char *separator = "";
+
+    printf("  \"options\": [");
+    for (int i = 0; i < option_table_rows; i++) {
+        if (option_table[i].help == NULL || !option_table_has(&option_table[i], model))
+            continue;
+        printf("%s", separator);
+        put_option(&option_table[i], model);
+        separator = ",";
+    }
+    printf("\n  ]\n");
+}
+
+void describe_print(const struct model *model)
+{
+    printf("{\n");
+    put_member("name", model->name);
+    put_member("version", PROJECT_VERSION);
+    put_member("summary", model->summary);
+    printf("  \"advice\": {\"take\": ");
+    put_string(model->take);
+    printf(", \"avoid\": ");
+    put_string(model->avoid);
+    printf("},\n");
+    put_member("makes", model->makes);
+    printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
+    printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
+    put_accepts(model);
+    put_services();
+    put_defaults(model);
+    put_options(model);
+    printf("}\n");
+}

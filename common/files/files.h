@@ -1,0 +1,26 @@
+/* The service that answers with the documents of a directory. */
+#ifndef COMMON_FILES_FILES_H
+#define COMMON_FILES_FILES_H
+
+#include "common/service.h"
+
+struct files_settings {
+    const char *root; /* the directory */
+    bool list;        /* directories that have no index */
+    bool cache;       /* keep small documents in memory */
+};
+
+struct files {
+    int root; /* the directory's descriptor */
+    bool list;
+    struct file_cache *cache; /* NULL: none */
+};
+
+/* False if the root cannot be opened: it says why. */
+bool files_open(struct files *files, const struct files_settings *settings);
+/* Frees the file cache. The root stays open until the process ends. */
+void files_close(struct files *files);
+
+extern const struct service service_files;
+
+#endif

@@ -1,0 +1,52 @@
+/* A concurrency model: what each server program says about itself. */
+#ifndef COMMON_MODEL_H
+#define COMMON_MODEL_H
+
+#include <stdbool.h>
+
+struct server;
+
+/* How workers get their connections. The first way that a model knows is its default. */
+enum accept {
+    ACCEPT_FEW,
+    ACCEPT_SHARED,
+    ACCEPT_LOCK,
+    ACCEPT_MUTEX,
+    ACCEPT_PASS,
+    ACCEPT_QUEUE,
+    ACCEPT_REUSEPORT,
+    ACCEPT_WAYS
+};
+
+struct model {
+    const char *name;    /* as in fork_server */
+    const char *summary; /* as in "one process per connection" */
+    const char *take;    /* completes "Take it ..." */
+    const char *avoid;   /* completes "Do not take it ..." */
+    int max_connections; /* by default; 0: one for each worker */
+    /* How many descriptors of the accepting process each connection holds open: its socket and its
+     * file, if that process serves it. */
+    int descriptors;
+    bool lasting;      /* one process serves many connections, so it may keep a file cache */
+    const char *makes; /* "processes" or "threads"; or NULL */
+    int workers_per_processor; /* by default; 0: the model has no workers */
+    unsigned accepts;          /* the ways to accept: 1 << ACCEPT_SHARED and so on */
+    bool supervises;           /* its workers are processes, which it replaces when they die */
+    /* Reaps children that have ended, and reports those that crashed; waits for the last child if
+     * `all`. Returns after how many milliseconds it wants to be called again, or -1. NULL for a
+     * model without children. */
+    int (*collect)(struct server *server, bool all);
+};
+
+bool model_knows(const struct model *model, enum accept way);
+enum accept model_default_accept(const struct model *model);
+/* The default number of workers on this machine; 0 for a model without workers. */
+int model_default_workers(const struct model *model);
+
+const char *model_accept_name(enum accept way);
+const char *model_accept_help(enum accept way);
+
+/* The most workers that a server may have. */
+#define MODEL_WORKER_LIMIT 1024
+
+#endif

@@ -1,0 +1,25 @@
+/* How a TLS session reaches the socket of its transport: a BIO of OpenSSL. */
+#ifndef COMMON_NET_TLS_WIRE_H
+#define COMMON_NET_TLS_WIRE_H
+
+#include "common/net/transport.h"
+
+struct bio_st;
+struct bio_method_st;
+
+struct tls_wire {
+    struct transport *transport;
+    bool more;    /* further bytes follow those that are written now */
+    bool surplus; /* the last read filled its buffer: the socket may hold more */
+    bool dry;     /* the last read found nothing */
+    bool ended;   /* the client sends no more, whether it has said so or not */
+    bool greeted; /* the client has sent something */
+    bool plain;   /* and that was not TLS */
+};
+
+/* Returns the method of such BIOs, which BIO_meth_free() frees; NULL: no memory. */
+struct bio_method_st *tls_wire_method(void);
+/* Returns a BIO for the wire, which must outlive it; NULL: no memory. */
+struct bio_st *tls_wire_bio(struct bio_method_st *method, struct tls_wire *wire);
+
+#endif

@@ -1,0 +1,143 @@
+/* The table of options, and the texts of those that depend on the model. */
+#include "common/option_table.h"
+
+#include <stdio.h>
+
+#define AT(member) offsetof(struct options, member)
+
+const struct option_row option_table[] = {
+    {"root", "DIR", OPTION_TEXT, AT(root), "data", "the documents", 0},
+    {"bind", "ADDRESS", OPTION_ADDRESS, 0, NULL, "listen at this address; may be repeated", 0},
+    {"service", "NAME", OPTION_SERVICE, AT(service), "files",
+     "files: the documents; sized: /N is a generated document of N bytes, 100 to 20000; proxy: a "
+     "caching proxy",
+     0},
+    {"max-age", "S", OPTION_COUNT, AT(max_age), "60",
+     "sized: how long caches may keep documents of odd length, in seconds; those of even length "
+     "are new each time",
+     0},
+    {"tls", NULL, OPTION_FLAG, AT(tls), NULL,
+     "HTTPS: TLS 1.2 and 1.3. SIGHUP reads the certificate again", 0},
+    {"cert", "FILE", OPTION_TEXT, AT(certificate), "certificate/cert.pem",
+     "the certificate and its chain, in PEM form", 0},
+    {"key", "FILE", OPTION_TEXT, AT(key), "certificate/key.pem", "the private key, in PEM form", 0},
+    {"udp", NULL, OPTION_FLAG, AT(udp), NULL,
+     "also answer requests in UDP datagrams on the same port: one request and one response each",
+     0},
+    {"protocol", "NAME", OPTION_PROTOCOL, AT(protocol), "pipelined",
+     "simple: one HTTP/1.0 response per connection; persistent: keep-alive, one response per "
+     "write; pipelined: all requests that have arrived are answered together",
+     0},
+    {"max-connections", "N", OPTION_CONNECTIONS, AT(max_connections), NULL,
+     "at most N connections at once; more wait in the kernel's queue", 1},
+    {"workers", "N", OPTION_WORKERS, AT(workers), NULL, "the number of workers", 1},
+    {"accept", "HOW", OPTION_ACCEPT, AT(accept), NULL, "", 0},
+    {"request-timeout", "S", OPTION_SECONDS, AT(request_timeout), "10",
+     "seconds for a whole request to arrive", 0},
+    {"idle-timeout", "S", OPTION_SECONDS, AT(idle_timeout), "5", "seconds between two requests", 0},
+    {"write-timeout", "S", OPTION_SECONDS, AT(write_timeout), "30",
+     "seconds for a client that reads no data", 0},
+    {"backlog", "N", OPTION_COUNT, AT(backlog), "4096",
+     "the listen queue; the kernel's limit applies, too", 1},
+    {"list", NULL, OPTION_FLAG, AT(list), NULL, "list directories that have no index.html", 0},
+    {"log", "FILE", OPTION_TEXT, AT(log), NULL,
+     "append to an access log in the combined format; - is standard output", 0},
+    {"stats", "FILE", OPTION_TEXT, AT(stats), NULL,
+     "write the counters as JSON at exit and at SIGUSR1", 0},
+    {"user", "NAME", OPTION_TEXT, AT(user), NULL, "drop privileges to this user", 0},
+    {"no-sandbox", NULL, OPTION_FLAG, AT(no_sandbox), NULL, "run without the sandbox", 0},
+    {"no-file-cache", NULL, OPTION_FLAG, AT(no_file_cache), NULL,
+     "open the file for each request, even where connections could share it in memory", 0},
+    {"no-shelf", NULL, OPTION_FLAG, AT(no_file_cache), NULL, NULL, 0},
+    {"origin", "URL", OPTION_ORIGIN, AT(origin), NULL,
+     "proxy: forward to this one origin, http://HOST:PORT, instead of the host that the client "
+     "names. HOST is numeric, localhost, or a name in /etc/hosts: no other name is looked up",
+     0},
+    {"allow", "HOST:PORT", OPTION_ALLOW, 0, NULL,
+     "proxy: allow connections to this address beside loopback; may be repeated", 0},
+    {"cache", "DIR", OPTION_TEXT, AT(cache), "cache",
+     "proxy: the directory of the cache; it is made if it does not exist", 0},
+    {"cache-size", "SIZE", OPTION_SIZE, AT(cache_size), "256M",
+     "proxy: the size of the cache; the least recently used entries are removed first", 0},
+    {"no-cache", NULL, OPTION_FLAG, AT(no_cache), NULL, "proxy: store nothing", 0},
+    {"origin-timeout", "S", OPTION_SECONDS, AT(origin_timeout), "15",
+     "proxy: seconds for an origin to connect, to answer, or to continue", 0},
+    {"max-body", "SIZE", OPTION_SIZE, AT(max_body), "1G",
+     "proxy: the largest body of a request, in bytes or with K, M or G", 0},
+    {"classroom", NULL, OPTION_FLAG, AT(classroom), NULL,
+     "proxy: /N with N above 9999 is 414, and an origin that does not run 404", 0},
+    {"help", NULL, OPTION_HELP, 0, NULL, "print this", 0},
+    {"version", NULL, OPTION_VERSION, 0, NULL, "print the version", 0},
+    {"describe", NULL, OPTION_DESCRIBE, 0, NULL, "print what this server is as JSON", 0},
+};
+
+_Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_TABLE_LIMIT,
+               "OPTION_TABLE_LIMIT is too small");
+
+const int option_table_rows = (int)(sizeof option_table / sizeof option_table[0]);
+
+bool option_table_has(const struct option_row *row, const struct model *model)
+{
+    return model->workers_per_processor > 0 ||
+           (row->kind != OPTION_WORKERS && row->kind != OPTION_ACCEPT);
+}
+
+static void write_accept_help(const struct model *model, char *help, size_t size)
+{
+    int length = snprintf(help, size, "how the workers get connections: ");
+    const char *separator = "";
+
+    for (int way = 0; way < ACCEPT_WAYS; way++) {
+        if (!model_knows(model, (enum accept)way))
+            continue;
+        length +=
+            snprintf(help + length, size - (size_t)length, "%s%s: %s", separator,
+                     model_accept_name((enum accept)way), model_accept_help((enum accept)way));
+        separator = "; ";
+    }
+}
+
+void option_table_help(const struct option_row *row, const struct model *model, char *help,
+                       size_t size)
+{
+    if (row->kind == OPTION_ACCEPT)
+        write_accept_help(model, help, size);
+    else
+        snprintf(help, size, "%s", row->help);
+}
+
+static void write_connections(const struct model *model, char *text, size_t size)
+{
+    if (model->max_connections > 0)
+        snprintf(text, size, "%d", model->max_connections);
+    else
+        snprintf(text, size, "one for each worker%s",
+                 model_knows(model, ACCEPT_QUEUE) ? "; 1024 with a queue" : "");
+}
+
+void option_table_default(const struct option_row *row, const struct model *model, char *text,
+                          size_t size)
+{
+    text[0] = '\0';
+    if (row->kind == OPTION_ADDRESS)
+        snprintf(text, size, "127.0.0.1 and ::1");
+    else if (row->kind == OPTION_WORKERS)
+        snprintf(text, size, "%d for each processor", model->workers_per_processor);
+    else if (row->kind == OPTION_ACCEPT)
+        snprintf(text, size, "%s", model_accept_name(model_default_accept(model)));
+    else if (row->kind == OPTION_CONNECTIONS)
+        write_connections(model, text, size);
+    else if (row->standard != NULL)
+        snprintf(text, size, "%s", row->standard);
+}
+
+const char *option_table_protocol(enum protocol protocol)
+{
+    static const char *const names[] = {
+        [PROTOCOL_SIMPLE] = "simple",
+        [PROTOCOL_PERSISTENT] = "persistent",
+        [PROTOCOL_PIPELINED] = "pipelined",
+    };
+
+    return names[protocol];
+}

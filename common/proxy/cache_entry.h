@@ -1,0 +1,80 @@
+/* An entry of the cache, opened for reading. An entry is one file: a header, the texts of the
+ * record, and the body of the response. It appears by a rename and does not change afterwards. The
+ * record of a large entry is updated by a second file, since the body is not copied. */
+#ifndef COMMON_PROXY_CACHE_ENTRY_H
+#define COMMON_PROXY_CACHE_ENTRY_H
+
+#include "common/base/text.h"
+#include "common/proxy/cache_file.h"
+#include "common/proxy/cache_name.h"
+
+/* A response with a larger head is not stored. */
+#define CACHE_HEAD_LIMIT 12288
+/* A larger body is not checked before it is used. */
+#define CACHE_VERIFY_LIMIT (16 * 1024 * 1024)
+
+enum cache_entry_kind {
+    CACHE_ENTRY_RESPONSE = 1,
+    CACHE_ENTRY_INDEX,  /* the list of fields that the responses vary on; these are other files */
+    CACHE_ENTRY_RECORD, /* a newer record of a large entry */
+};
+
+/* What an entry holds beside its body. */
+struct cache_record {
+    struct text uri;
+    struct text list;     /* of the fields that it varies on */
+    struct text selected; /* their values in the request: read, not written */
+    struct text reason;
+    struct text fields;
+    int status;
+    unsigned minor;              /* of the version of the origin's response */
+    int64_t requested, received; /* seconds since 1970 */
+    uint64_t length;             /* of the body */
+    uint64_t removals; /* cache_removals() when the origin was asked: not stored in the file */
+};
+
+/* The beginning of a file. */
+struct cache_header {
+    char magic[8];
+    uint32_t kind;
+    int32_t status;
+    uint32_t minor;
+    uint32_t lengths[5];         /* of the texts */
+    int64_t requested, received; /* seconds since 1970 */
+    uint64_t generation;         /* of the responses that vary */
+    uint64_t length;             /* of the body */
+    uint64_t sum;                /* checksums: of the body (or `self` of the updated entry), */
+    uint64_t texts;              /* of the texts, */
+    uint64_t self;               /* and of all before this */
+};
+
+struct cache_entry {
+    struct cache_record record;
+    struct cache_header header;
+    int file;
+    uint64_t start;   /* of the body in the file */
+    char *space;      /* from malloc: the record's texts are slices of it */
+    struct text body; /* without data if it is too large to be read at once */
+    char name[CACHE_NAME_SIZE];
+};
+
+/* Opens the file of that name if it belongs to the URI. Removes it if it is damaged. */
+bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, const char *name,
+                      struct text uri);
+void cache_entry_close(struct cache_entry *entry);
+
+/* Returns true if the body has its checksum; removes the entry if not. */
+bool cache_entry_verify(const struct cache *cache, struct cache_entry *entry);
+/* Notes that the entry was used now. */
+void cache_entry_touch(const struct cache_entry *entry);
+
+/* Writes the fields of a request that the list names, in a form that can be compared. Returns
+ * memory for the caller to free; NULL if there is none. */
+char *cache_entry_select(struct text list, struct text request_fields, struct text *selected);
+
+/* The five texts of a record, in the order of the file. */
+void cache_entry_texts(const struct cache_record *record, struct text texts[5]);
+/* Fills in the magic number, and the header's own checksum. */
+void cache_entry_seal(struct cache_header *header);
+
+#endif

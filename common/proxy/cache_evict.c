@@ -1,0 +1,191 @@
+/* Keeps the cache directory below its limit, and removes files that dead processes left. */
+#include "common/proxy/cache_evict.h"
+
+#include "common/proxy/cache_name.h"
+#include "common/proxy/cache_shared.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* Trimming removes entries until so many percent of the limit are left. */
+#define TRIM_PERCENT 90
+
+/* ---- one entry ---- */
+
+/* Returns the bytes that this frees. */
+static int64_t remove_file(const struct cache *cache, const char *name)
+{
+    struct stat status;
+    bool known = fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+
+    return unlinkat(cache->directory, name, 0) == 0 && known ? cache_file_disk_size(&status) : 0;
+}
+
+int64_t cache_evict_record(const struct cache *cache, const char *entry)
+{
+    char name[CACHE_NAME_SIZE];
+
+    cache_name_other(name, CACHE_NAME_RECORD, entry);
+    return remove_file(cache, name);
+}
+
+/* Returns the bytes that this frees. */
+static int64_t remove_entry(const struct cache *cache, const char *name)
+{
+    int64_t size = remove_file(cache, name);
+
+    return size > CACHE_COPY_LIMIT ? size + cache_evict_record(cache, name) : size;
+}
+
+void cache_evict_entry(const struct cache *cache, const char *name)
+{
+    cache_shared_add_size(cache, -remove_entry(cache, name));
+}
+
+/* ---- the inventory ---- */
+
+struct item {
+    int64_t used; /* in nanoseconds since 1970 */
+    int64_t size;
+    char name[CACHE_NAME_SIZE];
+};
+
+struct inventory {
+    struct item *items;
+    size_t count, capacity;
+    int64_t size;
+};
+
+static void add_item(struct inventory *inventory, const char *name, const struct stat *status)
+{
+    struct item *item;
+
+    if (inventory->count == inventory->capacity) {
+        size_t capacity = inventory->capacity * 2 + 256;
+        item = realloc(inventory->items, capacity * sizeof *item);
+        if (item == NULL)
+            return;
+        inventory->items = item;
+        inventory->capacity = capacity;
+    }
+    item = &inventory->items[inventory->count++];
+    item->used = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+    item->size = cache_file_disk_size(status);
+    inventory->size += item->size;
+    memcpy(item->name, name, CACHE_NAME_LENGTH + 1);
+}
+
+/* Removes a temporary file that no process has locked, so no process writes it. Holds the lock
+ * while it does: a process that has made the file and not locked it yet notices that. */
+static bool remove_abandoned(const struct cache *cache, const char *name)
+{
+    int file = cache_file_open(cache, name, O_RDONLY);
+    bool abandoned = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 &&
+                     unlinkat(cache->directory, name, 0) == 0;
+
+    if (file >= 0)
+        close(file);
+    return abandoned;
+}
+
+static bool has_entry(const struct cache *cache, const char *record)
+{
+    char name[CACHE_NAME_SIZE];
+
+    cache_name_other(name, CACHE_NAME_ENTRY, record);
+    return faccessat(cache->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void inspect(const struct cache *cache, struct inventory *inventory, const char *name)
+{
+    struct stat status;
+
+    if (!cache_name_is_valid(name) ||
+        fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(status.st_mode))
+        return;
+    if (name[0] == CACHE_NAME_ENTRY)
+        add_item(inventory, name, &status);
+    else if (name[0] == CACHE_NAME_TEMPORARY ? !remove_abandoned(cache, name)
+                                             : has_entry(cache, name))
+        inventory->size += cache_file_disk_size(&status);
+    else if (name[0] == CACHE_NAME_RECORD)
+        unlinkat(cache->directory, name, 0);
+}
+
+static bool take_inventory(const struct cache *cache, struct inventory *inventory)
+{
+    int file = openat(cache->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = file >= 0 ? fdopendir(file) : NULL;
+    const struct dirent *entry;
+
+    *inventory = (struct inventory){0};
+    if (directory == NULL) {
+        if (file >= 0)
+            close(file);
+        return false;
+    }
+    while ((entry = readdir(directory)) != NULL)
+        inspect(cache, inventory, entry->d_name);
+    closedir(directory);
+    return true;
+}
+
+/* ---- trimming ---- */
+
+static int by_use(const void *a, const void *b)
+{
+    const struct item *first = a, *second = b;
+
+    return first->used < second->used ? -1 : first->used > second->used;
+}
+
+static void remove_least_used(const struct cache *cache, struct inventory *inventory)
+{
+    int64_t wanted = (int64_t)(cache->limit / 100 * TRIM_PERCENT);
+
+    if (inventory->size <= (int64_t)cache->limit || inventory->count == 0)
+        return;
+    qsort(inventory->items, inventory->count, sizeof *inventory->items, by_use);
+    for (size_t i = 0; i < inventory->count && inventory->size > wanted; i++)
+        inventory->size -= remove_entry(cache, inventory->items[i].name);
+}
+
+/* One process at a time trims. Bytes that others add while it counts are added to its result. */
+void cache_evict_trim(const struct cache *cache)
+{
+    int lock = cache_file_open(cache, CACHE_SHARED_FILE, O_RDWR | O_CREAT);
+    struct inventory inventory;
+    int64_t before;
+
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
+        before = atomic_load(&cache->shared->size);
+        if (take_inventory(cache, &inventory)) {
+            remove_least_used(cache, &inventory);
+            cache_shared_add_size(cache, (int64_t)((uint64_t)inventory.size - (uint64_t)before));
+            atomic_store(&cache->shared->counted, true);
+            free(inventory.items);
+        }
+    }
+    if (lock >= 0)
+        close(lock);
+}
+
+/* Many processes may write at once; the first that is done trims. */
+uint64_t cache_evict_limit(const struct cache *cache)
+{
+    return cache->limit * 3 / 2;
+}
+
+/* A process that was killed while it wrote leaves the bytes that it had counted, and the file may
+ * have been damaged. */
+void cache_evict_check(const struct cache *cache)
+{
+    if (!atomic_load(&cache->shared->counted) || atomic_load(&cache->shared->size) < 0 ||
+        cache_shared_size(cache) > cache_evict_limit(cache))
+        cache_evict_trim(cache);
+}

@@ -1,0 +1,19 @@
+/* Removes entries from the cache directory: one of them, or the least recently used ones. */
+#ifndef COMMON_PROXY_CACHE_EVICT_H
+#define COMMON_PROXY_CACHE_EVICT_H
+
+#include "common/proxy/cache_file.h"
+
+void cache_evict_entry(const struct cache *cache, const char *name);
+/* Removes the file with the newer head of an entry. Returns the bytes that this frees. */
+int64_t cache_evict_record(const struct cache *cache, const char *entry);
+
+/* Counts the size of all entries anew, and removes the least recently used ones if they are too
+ * many. */
+void cache_evict_trim(const struct cache *cache);
+/* Does so if the size that is shared cannot be right. */
+void cache_evict_check(const struct cache *cache);
+/* The size beyond which nothing may be added. */
+uint64_t cache_evict_limit(const struct cache *cache);
+
+#endif

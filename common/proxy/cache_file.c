@@ -1,0 +1,93 @@
+/* Opens, reads and writes the files of the cache directory. */
+#include "common/proxy/cache_file.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The disk gives space in blocks of this size. */
+#define BLOCK UINT64_C(4096)
+
+bool cache_file_open_directory(struct cache *cache, const char *path)
+{
+    struct stat status;
+
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        warn("cannot make the cache directory '%s'", path);
+        return false;
+    }
+    cache->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cache->directory < 0 || fstat(cache->directory, &status) < 0) {
+        warn("cannot open the cache directory '%s'", path);
+        return false;
+    }
+    cache->owner = geteuid();
+    if (status.st_uid == cache->owner && !(status.st_mode & (S_IWGRP | S_IWOTH)))
+        return true;
+    warnx("the cache directory '%s' must belong to this user, and nobody else may write to it",
+          path);
+    return false;
+}
+
+int cache_file_open(const struct cache *cache, const char *name, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
+        .mode = flags & O_CREAT ? 0600 : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+    };
+
+    return (int)syscall(SYS_openat2, cache->directory, name, &how, sizeof how);
+}
+
+bool cache_file_read(int file, void *to, size_t size, uint64_t offset)
+{
+    char *space = to;
+
+    while (size > 0) {
+        ssize_t count = pread(file, space, size, (off_t)offset);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        space += count;
+        size -= (size_t)count;
+        offset += (uint64_t)count;
+    }
+    return true;
+}
+
+bool cache_file_write(int file, const void *from, size_t size, uint64_t offset)
+{
+    const char *bytes = from;
+
+    while (size > 0) {
+        ssize_t count = pwrite(file, bytes, size, (off_t)offset);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        bytes += count;
+        size -= (size_t)count;
+        offset += (uint64_t)count;
+    }
+    return true;
+}
+
+int64_t cache_file_disk_size(const struct stat *status)
+{
+    return (int64_t)(((uint64_t)status->st_size + BLOCK - 1) / BLOCK * BLOCK);
+}
+
+/* UTIME_NOW has the resolution of a tick: uses within one tick would look equally old. */
+void cache_file_touch(int file)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+
+    clock_gettime(CLOCK_REALTIME, &times[1]);
+    futimens(file, times);
+}

@@ -1,0 +1,35 @@
+/* The cache directory, and its files as bytes. */
+#ifndef COMMON_PROXY_CACHE_FILE_H
+#define COMMON_PROXY_CACHE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* A larger body is not copied when the record of its entry is updated: see cache_entry.h. */
+#define CACHE_COPY_LIMIT (64 * 1024)
+
+struct cache_shared;
+
+struct cache {
+    int directory;
+    uid_t owner;                 /* of all files in it */
+    uint64_t limit;              /* bytes of all entries */
+    struct cache_shared *shared; /* by all processes that use the directory */
+};
+
+/* Opens the directory, and makes it if there is none. Says why it cannot, and returns false. */
+bool cache_file_open_directory(struct cache *cache, const char *path);
+
+/* Opens a file of the directory. Returns -1 with errno set if it cannot. */
+int cache_file_open(const struct cache *cache, const char *name, int flags);
+bool cache_file_read(int file, void *to, size_t size, uint64_t offset);
+bool cache_file_write(int file, const void *from, size_t size, uint64_t offset);
+
+/* Bytes that the file takes on the disk. */
+int64_t cache_file_disk_size(const struct stat *status);
+/* Sets the time of last use to now. */
+void cache_file_touch(int file);
+
+#endif

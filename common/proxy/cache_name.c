@@ -1,0 +1,59 @@
+/* Makes and reads the names of the files in the cache directory. */
+#include "common/proxy/cache_name.h"
+
+#include "common/base/checksum.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static void write_name(char name[CACHE_NAME_SIZE], char letter, const uint64_t number[2])
+{
+    snprintf(name, CACHE_NAME_SIZE, "%c%016llx%016llx", letter, (unsigned long long)number[0],
+             (unsigned long long)number[1]);
+}
+
+void cache_name_entry(char name[CACHE_NAME_SIZE], struct text uri, uint64_t generation,
+                      struct text selected)
+{
+    uint64_t number[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct checksum sum;
+        checksum_start(&sum, generation + i);
+        checksum_add(&sum, uri);
+        checksum_add(&sum, TEXT("\n"));
+        checksum_add(&sum, selected);
+        number[i] = checksum_end(&sum);
+    }
+    write_name(name, CACHE_NAME_ENTRY, number);
+}
+
+bool cache_name_temporary(char name[CACHE_NAME_SIZE])
+{
+    uint64_t number[2];
+
+    if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number)
+        return false;
+    write_name(name, CACHE_NAME_TEMPORARY, number);
+    return true;
+}
+
+void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other)
+{
+    memcpy(name, other, CACHE_NAME_LENGTH + 1);
+    name[0] = letter;
+}
+
+bool cache_name_is_valid(const char *name)
+{
+    static const char letters[] = {CACHE_NAME_ENTRY, CACHE_NAME_TEMPORARY, CACHE_NAME_RECORD, 0};
+
+    return strchr(letters, name[0]) != NULL && strlen(name) == CACHE_NAME_LENGTH;
+}
+
+uint64_t cache_name_number(const char *name)
+{
+    return strtoull(name + 17, NULL, 16);
+}

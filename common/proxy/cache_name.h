@@ -1,0 +1,33 @@
+/* The names of the files in the cache directory: a letter for the kind of file, and a checksum of
+ * what the entry is found by. */
+#ifndef COMMON_PROXY_CACHE_NAME_H
+#define COMMON_PROXY_CACHE_NAME_H
+
+#include "common/base/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Room for a name: a letter, two numbers of 16 digits, and the final zero. */
+#define CACHE_NAME_SIZE   40
+#define CACHE_NAME_LENGTH 33
+
+/* The letters. */
+#define CACHE_NAME_ENTRY     'e' /* a response, or the list of fields that it varies on */
+#define CACHE_NAME_RECORD    'r' /* a newer head of a large entry */
+#define CACHE_NAME_TEMPORARY 't' /* a file that is being written */
+
+/* The name of the entry for a URI, a generation of its variants, and the request's fields. */
+void cache_name_entry(char name[CACHE_NAME_SIZE], struct text uri, uint64_t generation,
+                      struct text selected);
+/* A random name. Returns false if there is no random number. */
+bool cache_name_temporary(char name[CACHE_NAME_SIZE]);
+/* The name of another file of the same entry. */
+void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other);
+
+/* Returns true if a file of that name can be one of ours. */
+bool cache_name_is_valid(const char *name);
+/* The number that tells entries apart in tables and locks. */
+uint64_t cache_name_number(const char *name);
+
+#endif

@@ -1,0 +1,37 @@
+/* The memory that all processes share which use a cache directory: a mapped file in it with the
+ * size of all entries, and a table with a slot for each name. Names with the same slot disturb each
+ * other, which costs a needless fetch or wait, and no more. */
+#ifndef COMMON_PROXY_CACHE_SHARED_H
+#define COMMON_PROXY_CACHE_SHARED_H
+
+#include "common/proxy/cache_file.h"
+
+#include <stdatomic.h>
+
+/* The name of the file. */
+#define CACHE_SHARED_FILE  "account"
+#define CACHE_SHARED_SLOTS 4096
+
+struct cache_shared {
+    _Atomic int64_t size;
+    _Atomic bool counted; /* the size has been counted from the files */
+    _Atomic uint64_t bypasses[CACHE_SHARED_SLOTS];
+    _Atomic uint64_t removals[CACHE_SHARED_SLOTS];
+    _Atomic uint64_t releases[CACHE_SHARED_SLOTS];
+    _Atomic int64_t progress[CACHE_SHARED_SLOTS]; /* in monotonic milliseconds */
+    _Atomic int64_t timeouts[CACHE_SHARED_SLOTS]; /* the same, of the last fetch that timed out, */
+    _Atomic uint64_t timeout_numbers[CACHE_SHARED_SLOTS]; /* and the number of its name */
+};
+
+/* Maps the file. Returns false with errno set if it cannot. */
+bool cache_shared_open(struct cache *cache);
+void cache_shared_close(struct cache *cache);
+
+/* The slot of a name. */
+size_t cache_shared_slot(const char *name);
+
+/* Bytes of all entries, as far as is known. */
+uint64_t cache_shared_size(const struct cache *cache);
+void cache_shared_add_size(const struct cache *cache, int64_t bytes);
+
+#endif

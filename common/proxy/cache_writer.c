@@ -1,0 +1,277 @@
+/* Writes entries of the cache, and puts them in place by a rename. */
+#include "common/proxy/cache_writer.h"
+
+#include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* How often to make another temporary file if some process removes it before it is locked. */
+#define TEMPORARY_TRIES 10
+
+/* ---- the beginning ---- */
+
+static bool write_head(struct cache_writer *writer, const struct cache_record *record)
+{
+    struct text texts[5];
+    struct checksum sum;
+
+    cache_entry_texts(record, texts);
+    writer->header.status = record->status;
+    writer->header.minor = record->minor;
+    writer->header.requested = record->requested;
+    writer->header.received = record->received;
+    writer->start = sizeof writer->header;
+    checksum_start(&sum, 0);
+    for (int i = 0; i < 5; i++) {
+        writer->header.lengths[i] = (uint32_t)texts[i].length;
+        if (!cache_file_write(writer->file, texts[i].data, texts[i].length, writer->start))
+            return false;
+        checksum_add(&sum, texts[i]);
+        writer->start += texts[i].length;
+    }
+    writer->header.texts = checksum_end(&sum);
+    checksum_start(&writer->sum, 0);
+    return true;
+}
+
+/* Makes a file and locks it, which says that a process writes it. Another process may take it for
+ * abandoned before that, and remove it: then makes another one. Returns -1 if it cannot. */
+static int make_temporary(const struct cache *cache, char name[CACHE_NAME_SIZE])
+{
+    struct stat status;
+    bool locked;
+    int file;
+
+    for (int i = 0; i < TEMPORARY_TRIES; i++) {
+        if (!cache_name_temporary(name))
+            return -1;
+        file = cache_file_open(cache, name, O_RDWR | O_CREAT | O_EXCL);
+        if (file < 0)
+            return -1;
+        locked = flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (locked && fstat(file, &status) == 0 && status.st_nlink > 0)
+            return file;
+        close(file);
+    }
+    return -1;
+}
+
+static bool begin_file(const struct cache *cache, struct cache_writer *writer,
+                       const struct cache_record *record)
+{
+    char whole[CACHE_NAME_SIZE];
+
+    cache_name_entry(whole, record->uri, 0, TEXT(""));
+    writer->slot = cache_shared_slot(whole);
+    writer->removals = record->removals;
+    writer->file = make_temporary(cache, writer->temporary);
+    if (writer->file < 0)
+        return false;
+    if (write_head(writer, record))
+        return true;
+    cache_writer_end(cache, writer);
+    return false;
+}
+
+/* Finds the generation of the responses that vary on the record's list. Another list begins a new
+ * generation: responses of the old one are not found any more. */
+static bool find_generation(const struct cache *cache, const struct cache_record *record,
+                            uint64_t *generation)
+{
+    struct cache_record index = {
+        .uri = record->uri, .list = record->list, .removals = record->removals};
+    struct cache_writer writer = {.header.kind = CACHE_ENTRY_INDEX, .file = -1};
+    struct cache_entry entry;
+    bool made;
+
+    cache_name_entry(writer.name, record->uri, 0, TEXT(""));
+    if (cache_entry_open(cache, &entry, writer.name, record->uri)) {
+        bool same =
+            entry.header.kind == CACHE_ENTRY_INDEX && text_equal(entry.record.list, record->list);
+        *generation = entry.header.generation;
+        cache_entry_close(&entry);
+        if (same)
+            return true;
+    }
+    if (getrandom(generation, sizeof *generation, 0) != (ssize_t)sizeof *generation)
+        return false;
+    *generation |= 1; /* 0 is that of responses that do not vary */
+    writer.header.generation = *generation;
+    made = begin_file(cache, &writer, &index) && cache_writer_commit(cache, &writer);
+    cache_writer_end(cache, &writer);
+    return made;
+}
+
+bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
+                        const struct cache_record *record, struct text request_fields)
+{
+    struct cache_record whole = *record;
+    uint64_t generation = 0;
+    char *space = NULL;
+    bool begun;
+
+    *writer = (struct cache_writer){.file = -1};
+    cache_evict_check(cache);
+    whole.selected = TEXT("");
+    if (record->fields.length + record->uri.length > CACHE_HEAD_LIMIT)
+        return false;
+    if (record->list.length > 0) {
+        space = cache_entry_select(record->list, request_fields, &whole.selected);
+        if (space == NULL || whole.selected.length > CACHE_HEAD_LIMIT ||
+            !find_generation(cache, record, &generation)) {
+            free(space);
+            return false;
+        }
+    }
+    writer->header.kind = CACHE_ENTRY_RESPONSE;
+    writer->header.generation = generation;
+    cache_name_entry(writer->name, record->uri, generation, whole.selected);
+    begun = begin_file(cache, writer, &whole);
+    free(space);
+    return begun;
+}
+
+/* ---- the body ---- */
+
+bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data)
+{
+    uint64_t end = writer->start + writer->header.length;
+
+    if (end + data.length > cache->limit / 2 ||
+        cache_shared_size(cache) > cache_evict_limit(cache) ||
+        !cache_file_write(writer->file, data.data, data.length, end))
+        return false;
+    cache_shared_add_size(cache, (int64_t)data.length);
+    writer->counted += data.length;
+    checksum_add(&writer->sum, data);
+    writer->header.length += data.length;
+    return true;
+}
+
+/* ---- the end ---- */
+
+static bool is_outdated(const struct cache *cache, const struct cache_writer *writer)
+{
+    return atomic_load(&cache->shared->removals[writer->slot]) != writer->removals;
+}
+
+/* Exchanges the names if an older file is there: some file systems write a file to the disk at once
+ * when a rename replaces another one, but not when the two change places. */
+static bool put_in_place(const struct cache *cache, const struct cache_writer *writer,
+                         bool replaces)
+{
+    const int directory = cache->directory;
+
+    if (replaces &&
+        renameat2(directory, writer->temporary, directory, writer->name, RENAME_EXCHANGE) == 0) {
+        unlinkat(directory, writer->temporary, 0);
+        return true;
+    }
+    return renameat(directory, writer->temporary, directory, writer->name) == 0;
+}
+
+static bool finish_file(const struct cache *cache, struct cache_writer *writer)
+{
+    struct stat old, new;
+    bool replaces = fstatat(cache->directory, writer->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    S_ISREG(old.st_mode);
+
+    cache_entry_seal(&writer->header);
+    if (!cache_file_write(writer->file, &writer->header, sizeof writer->header, 0) ||
+        fstat(writer->file, &new) < 0)
+        return false;
+    cache_file_touch(writer->file);
+    if (!put_in_place(cache, writer, replaces))
+        return false;
+    cache_shared_add_size(cache, cache_file_disk_size(&new) - (int64_t)writer->counted -
+                                     (replaces ? cache_file_disk_size(&old) : 0));
+    if (replaces && writer->header.kind == CACHE_ENTRY_RESPONSE && old.st_size > CACHE_COPY_LIMIT)
+        cache_shared_add_size(cache, -cache_evict_record(cache, writer->name));
+    return true;
+}
+
+static bool commit(const struct cache *cache, struct cache_writer *writer, uint64_t sum)
+{
+    writer->header.sum = sum;
+    writer->committed = !is_outdated(cache, writer) && finish_file(cache, writer);
+    if (!writer->committed)
+        return false;
+    /* A removal counts before it removes: so either it removes this entry, or it is seen here. */
+    if (is_outdated(cache, writer)) {
+        cache_evict_entry(cache, writer->name);
+        return false;
+    }
+    if (cache_shared_size(cache) > cache->limit)
+        cache_evict_trim(cache);
+    return true;
+}
+
+bool cache_writer_commit(const struct cache *cache, struct cache_writer *writer)
+{
+    return commit(cache, writer, checksum_end(&writer->sum));
+}
+
+void cache_writer_end(const struct cache *cache, struct cache_writer *writer)
+{
+    if (writer->file < 0)
+        return;
+    close(writer->file);
+    writer->file = -1;
+    if (writer->committed)
+        return;
+    unlinkat(cache->directory, writer->temporary, 0);
+    cache_shared_add_size(cache, -(int64_t)writer->counted);
+}
+
+/* ---- updates ---- */
+
+/* Returns false if the body does not have its checksum any more: it must not get a new one. */
+static bool copy_body(const struct cache *cache, const struct cache_entry *entry,
+                      struct cache_writer *writer)
+{
+    size_t size = (size_t)entry->record.length;
+    char *space;
+    bool good;
+
+    if (entry->body.data != NULL)
+        return cache_writer_add(cache, writer, entry->body);
+    space = malloc(size);
+    good = space != NULL && cache_file_read(entry->file, space, size, entry->start) &&
+           cache_writer_add(cache, writer, (struct text){space, size});
+    free(space);
+    return good && checksum_end(&writer->sum) == entry->header.sum;
+}
+
+/* Turns the entry that was begun into a newer record of the old one. Returns false if it would have
+ * another name. */
+static bool commit_record(const struct cache *cache, const struct cache_entry *entry,
+                          struct cache_writer *writer)
+{
+    if (strcmp(writer->name, entry->name) != 0)
+        return false;
+    cache_name_other(writer->name, CACHE_NAME_RECORD, entry->name);
+    writer->header.kind = CACHE_ENTRY_RECORD;
+    return commit(cache, writer, entry->header.self);
+}
+
+bool cache_writer_update(const struct cache *cache, const struct cache_entry *entry,
+                         const struct cache_record *record, struct text request_fields)
+{
+    struct cache_writer writer;
+    bool updated = cache_writer_begin(cache, &writer, record, request_fields);
+
+    if (updated && entry->record.length > CACHE_COPY_LIMIT)
+        updated = commit_record(cache, entry, &writer);
+    else if (updated)
+        updated = copy_body(cache, entry, &writer) && cache_writer_commit(cache, &writer);
+    cache_writer_end(cache, &writer);
+    return updated;
+}

@@ -1,0 +1,36 @@
+/* Writes an entry of the cache. The entry appears when it is committed, whole or not at all. */
+#ifndef COMMON_PROXY_CACHE_WRITER_H
+#define COMMON_PROXY_CACHE_WRITER_H
+
+#include "common/base/checksum.h"
+#include "common/proxy/cache_entry.h"
+
+struct cache_writer {
+    struct cache_header header;
+    int file;          /* -1: none */
+    bool committed;    /* the entry has appeared */
+    uint64_t start;    /* of the body in the file */
+    uint64_t counted;  /* bytes of it that are added to the size of the cache */
+    size_t slot;       /* where removals of its URI are counted, */
+    uint64_t removals; /* and their number when the origin was asked */
+    struct checksum sum;
+    char name[CACHE_NAME_SIZE];      /* of the entry */
+    char temporary[CACHE_NAME_SIZE]; /* of the file until it is committed */
+};
+
+/* Begins an entry. The record's `selected` is taken from the request's fields. Returns false if the
+ * entry cannot be stored. */
+bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
+                        const struct cache_record *record, struct text request_fields);
+/* Adds to the body. Returns false if there is no room for it. */
+bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data);
+/* Makes the entry appear in place of an older one. Its file stays open. */
+bool cache_writer_commit(const struct cache *cache, struct cache_writer *writer);
+/* Closes the file, and removes it if it is not committed. */
+void cache_writer_end(const struct cache *cache, struct cache_writer *writer);
+
+/* Replaces an entry by one with another record and the same body. */
+bool cache_writer_update(const struct cache *cache, const struct cache_entry *entry,
+                         const struct cache_record *record, struct text request_fields);
+
+#endif

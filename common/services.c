@@ -1,0 +1,215 @@
+/* The registry of services: a row for each, with the functions that open and close it. */
+#include "common/services.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct services_row {
+    const struct service *service;
+    bool (*open)(struct services *services, const struct options *options, bool lasting);
+    bool (*start)(struct services *services, const struct options *options,
+                  const struct listener *listener);
+    const void *(*state)(const struct services *services);
+    void (*confine)(const struct services *services, struct sandbox *sandbox);
+    void (*print)(const struct options *options);
+    void (*close)(struct services *services);
+    void (*end_child)(struct services *services);
+};
+
+/* ---- files ---- */
+
+static bool open_files(struct services *services, const struct options *options, bool lasting)
+{
+    const struct files_settings settings = {
+        .root = options->root,
+        .list = options->list,
+        .cache = lasting && !options->no_file_cache,
+    };
+
+    return files_open(&services->files, &settings);
+}
+
+static const void *files_state(const struct services *services)
+{
+    return &services->files;
+}
+
+static void confine_files(const struct services *services, struct sandbox *sandbox)
+{
+    sandbox->root = services->files.root;
+}
+
+static void print_files(const struct options *options)
+{
+    bool ends_in_slash = options->root[strlen(options->root) - 1] == '/';
+
+    printf("%s%s", options->root, ends_in_slash ? "" : "/");
+}
+
+static void close_files(struct services *services)
+{
+    files_close(&services->files);
+}
+
+/* ---- generated documents ---- */
+
+static bool open_generated(struct services *services, const struct options *options, bool lasting)
+{
+    (void)lasting;
+    services->generated.max_age = options->max_age;
+    return true;
+}
+
+static const void *generated_state(const struct services *services)
+{
+    return &services->generated;
+}
+
+static void print_generated(const struct options *options)
+{
+    (void)options;
+    printf("documents of any size");
+}
+
+/* ---- proxy ---- */
+
+_Static_assert(OPTIONS_ALLOW_LIMIT == PROXY_ALLOW_LIMIT, "the proxy takes each --allow");
+
+static bool start_proxy(struct services *services, const struct options *options,
+                        const struct listener *listener)
+{
+    const struct proxy_settings settings = {
+        .origin = options->origin,
+        .allow = options->allow,
+        .allow_count = options->allow_count,
+        .cache = options->no_cache ? NULL : options->cache,
+        .cache_size = options->cache_size,
+        .timeout = options->origin_timeout,
+        .body_limit = options->max_body,
+        .classroom = options->classroom,
+    };
+
+    services->proxy = proxy_open(&settings, listener);
+    return services->proxy != NULL;
+}
+
+static const void *proxy_state(const struct services *services)
+{
+    return services->proxy;
+}
+
+static void confine_proxy(const struct services *services, struct sandbox *sandbox)
+{
+    sandbox->connects = true;
+    sandbox->port = services->proxy->origin_port;
+    if (services->proxy->cache.shared != NULL)
+        sandbox->cache = services->proxy->cache.directory;
+}
+
+static void print_proxy(const struct options *options)
+{
+    if (options->origin != NULL)
+        printf("what others have of http://%s/", options->origin);
+    else
+        printf("what others have");
+}
+
+static void close_proxy(struct services *services)
+{
+    proxy_close(services->proxy);
+}
+
+/* ---- the registry ---- */
+
+static const struct services_row rows[] = {
+    {
+        .service = &service_files,
+        .open = open_files,
+        .state = files_state,
+        .confine = confine_files,
+        .print = print_files,
+        .close = close_files,
+        .end_child = close_files,
+    },
+    {
+        .service = &service_generated,
+        .open = open_generated,
+        .state = generated_state,
+        .print = print_generated,
+    },
+    {
+        .service = &service_proxy,
+        .start = start_proxy,
+        .state = proxy_state,
+        .confine = confine_proxy,
+        .print = print_proxy,
+        .close = close_proxy,
+    },
+};
+
+#define ROWS ((int)(sizeof rows / sizeof rows[0]))
+
+const struct service *services_find(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(name, rows[i].service->name) == 0)
+            return rows[i].service;
+    return NULL;
+}
+
+const char *services_name(int number)
+{
+    return number < ROWS ? rows[number].service->name : NULL;
+}
+
+static const struct services_row *row_of(const struct service *service)
+{
+    const struct services_row *row = rows;
+
+    while (row->service != service)
+        row++;
+    return row;
+}
+
+bool services_open(struct services *services, const struct options *options, bool lasting)
+{
+    services->row = row_of(options->service);
+    return services->row->open == NULL || services->row->open(services, options, lasting);
+}
+
+bool services_start(struct services *services, const struct options *options,
+                    const struct listener *listener)
+{
+    return services->row->start == NULL || services->row->start(services, options, listener);
+}
+
+const void *services_state(const struct services *services)
+{
+    return services->row->state(services);
+}
+
+struct sandbox services_sandbox(const struct services *services)
+{
+    struct sandbox sandbox = {.root = -1, .cache = -1};
+
+    if (services->row->confine != NULL)
+        services->row->confine(services, &sandbox);
+    return sandbox;
+}
+
+void services_print(const struct options *options)
+{
+    row_of(options->service)->print(options);
+}
+
+void services_close(struct services *services)
+{
+    if (services->row->close != NULL)
+        services->row->close(services);
+}
+
+void services_end_child(struct services *services)
+{
+    if (services->row->end_child != NULL)
+        services->row->end_child(services);
+}

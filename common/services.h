@@ -1,0 +1,45 @@
+/* The registry of services: the only module that knows which services there are. It gives each its
+ * settings, and opens and closes it. */
+#ifndef COMMON_SERVICES_H
+#define COMMON_SERVICES_H
+
+#include "common/base/sandbox.h"
+#include "common/files/files.h"
+#include "common/files/generated.h"
+#include "common/net/listener.h"
+#include "common/options.h"
+#include "common/proxy/proxy.h"
+
+/* The state of the service that the server has. */
+struct services {
+    const struct services_row *row; /* NULL: none is open */
+    union {
+        struct files files;
+        struct generated generated;
+        struct proxy *proxy;
+    };
+};
+
+/* The service with this name; NULL: there is none. */
+const struct service *services_find(const char *name);
+/* The name of a service by its number, from 0; NULL behind the last one. */
+const char *services_name(int number);
+
+/* Opens what needs the rights that the server was started with. If it fails it says why. */
+bool services_open(struct services *services, const struct options *options, bool lasting);
+/* Opens the rest, with the rights of the server's user. If it fails it says why. */
+bool services_start(struct services *services, const struct options *options,
+                    const struct listener *listener);
+/* What connections use. */
+const void *services_state(const struct services *services);
+/* Says what the sandbox must allow. */
+struct sandbox services_sandbox(const struct services *services);
+/* Prints what is served. */
+void services_print(const struct options *options);
+
+void services_close(struct services *services);
+/* For a process that served connections, and ends before the server does: frees its own memory,
+ * and leaves alone what processes share. */
+void services_end_child(struct services *services);
+
+#endif

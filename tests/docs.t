@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+# The pages for people: every link resolves, prose lines are short, the tables of options are those of the servers, and
+# the manual pages are up to date.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use JSON::PP ();
+
+my $top   = abs_path("$FindBin::Bin/..");
+my @pages = map { s{^\Q$top\E/}{}r } sort glob "$top/*.md $top/docs/*.md $top/report/*.md $top/collect/*.md";
+
+# The text of a page without its code blocks; with `made`, also without the blocks that programs write.
+sub prose ($page, %without) {
+    my $text = slurp("$top/$page") =~ s/^```.*?^```$//gmsr;
+    $text =~ s/^<!-- made: .*?^<!-- \/made -->$//gms if $without{made};
+    return $text;
+}
+
+# The names that a link can lead to within a page, as GitHub makes them from headings.
+sub anchors ($page) {
+    my %found;
+    for my $heading (prose($page) =~ /^#+ +(.*)$/mg) {
+        my $name = lc $heading =~ s/\[([^\]]*)\]\([^)]*\)/$1/gr =~ s/[^\w\- ]//gr =~ s/ /-/gr;
+        $found{$name} = 1;
+    }
+    $found{$_} = 1 for prose($page) =~ /\bid="([^"]+)"/g;
+    return \%found;
+}
+
+sub broken_link ($page, $link) {
+    return if $link =~ /^(?:https?|mailto):/;
+    my ($path, $anchor) = $link =~ /^([^#]*)(?:#(.*))?$/;
+    my $target = $path eq '' ? $page : abs_path("$top/" . dirname($page) . "/$path") // '';
+    $target =~ s{^\Q$top\E/}{};
+    return "$link (no file)" if $target eq '' || !-e "$top/$target";
+    return "$link (no such heading)" if defined $anchor && $target =~ /\.md$/ && !anchors($target)->{$anchor};
+    return;
+}
+
+for my $page (@pages) {
+    my @links = prose($page) =~ /\]\(<?([^)\s>]+)>?\)/g;
+    is join(', ', map { broken_link($page, $_) } @links), '', "$page: each of its " . @links . ' links resolves';
+    next if $page =~ m{^report/};
+    my @long = grep { length > 120 && !/^[|!\[]/ } split /\n/, prose($page, made => 1);
+    is join("\n", @long), '', "$page: no prose line has more than 120 columns";
+}
+
+is join(' ', sort(slurp("$top/README.md") =~ /\(([^()]*\.png)\)/g)),
+    'report/designs/figures/small-bars.png report/fork-vs-thread/figures/small-requests.png', 'README.md shows two figures';
+like slurp("$top/VERSION"), qr/\A\d+\.\d+(?:\.\d+)?(?:-\w+)?\n\z/, 'VERSION holds a version, and nothing else';
+
+# The tables of options: the row of each option, and what the servers say of it.
+my %row;
+for (map { split /\n/, prose("docs/$_.md") } qw(servers proxy)) {
+    $row{$1} //= $_ if /^\| `--([a-z-]+)/;
+}
+my (%known, @wrong);
+for my $server (glob "$top/*_server") {
+    for my $option (JSON::PP::decode_json(run_command($server, '--describe')->{out})->{options}->@*) {
+        my $name = "--$option->{name}" . (defined $option->{argument} ? " $option->{argument}" : '');
+        my $row  = ($row{ $option->{name} } // '') =~ tr/`//dr;
+        push @wrong, "$name ($option->{default})" if index($row, "| $name |") < 0 || index($row, $option->{default} // '') < 0;
+        $known{ $option->{name} } = 1;
+    }
+}
+cmp_ok scalar(keys %known), '>', 25, 'the servers have options';
+is join(', ', @wrong), '', 'docs/ has each option of each server, with its default';
+is join(' ', grep { !$known{$_} } sort keys %row), '', 'and none that they do not have';
+
+# ---- manual pages ----
+
+my $run = run_command("$top/tools/man_pages.py", '--check');
+ok $run->{status} == 0, 'man/ holds what `make man` makes' or diag($run->{err});
+SKIP: {
+    skip_case('mandoc is not installed'), last SKIP if !command_exists('mandoc');
+    is run_command('mandoc', '-T', 'lint', '-W', 'style', glob "$top/man/*.1")->{out}, '', 'mandoc has no complaint about the manual pages';
+}
+
+done_testing;

@@ -1,0 +1,185 @@
+/* Fuzzes a whole connection over a scripted transport: however the bytes of the client are cut, it
+ * gets the same responses. */
+#include "common/connection.h"
+#include "tests/fuzz.h"
+
+/* The client's side: its bytes, cut into pieces of different lengths, and what it receives. */
+struct script {
+    const char *bytes;
+    size_t size, at;
+    size_t piece;    /* the longest piece; each one is of another length */
+    size_t left;     /* of the piece that is being read */
+    unsigned pieces; /* read so far */
+    struct buffer received;
+};
+
+static struct script script;
+
+static enum transfer script_read(struct transport *transport, char *data, size_t size,
+                                 size_t *count)
+{
+    (void)transport;
+    *count = 0;
+    if (script.at == script.size)
+        return TRANSFER_END;
+    if (script.left == 0) {
+        script.left = 1 + script.pieces++ * 7919 % script.piece;
+        return TRANSFER_READ;
+    }
+    if (script.left > script.size - script.at)
+        script.left = script.size - script.at;
+    *count = size < script.left ? size : script.left;
+    memcpy(data, script.bytes + script.at, *count);
+    script.at += *count;
+    script.left -= *count;
+    return TRANSFER_DONE;
+}
+
+static enum transfer script_write(struct transport *transport, struct text data, bool more,
+                                  size_t *count)
+{
+    (void)transport;
+    (void)more;
+    *count = data.length;
+    buffer_add(&script.received, data);
+    return TRANSFER_DONE;
+}
+
+static enum transfer script_send_file(struct transport *transport, int file, uint64_t offset,
+                                      uint64_t length, size_t *count)
+{
+    (void)transport;
+    (void)file;
+    (void)offset;
+    (void)length;
+    *count = 0;
+    return TRANSFER_FAILED;
+}
+
+static void script_nothing(struct transport *transport)
+{
+    (void)transport;
+}
+
+static uint64_t script_unacknowledged(struct transport *transport)
+{
+    (void)transport;
+    return 0;
+}
+
+static const struct transport_kind scripted = {
+    .read = script_read,
+    .write = script_write,
+    .send_file = script_send_file,
+    .finish = script_nothing,
+    .unacknowledged = script_unacknowledged,
+    .abandon = script_nothing,
+    .close = script_nothing,
+};
+
+static const char document[] = "A document whose ranges and conditions are asked for.\n";
+
+static void answer(const struct service_context *context, const struct request *request,
+                   struct moment now, struct response *response)
+{
+    (void)context;
+    (void)now;
+    if (request->method > METHOD_HEAD) {
+        response_refuse(response, 405, "Only GET and HEAD.");
+        return;
+    }
+    response->status = 200;
+    response->type = TEXT("text/plain");
+    response->has_validators = true;
+    response->modified = 784111777;
+    buffer_string(&response->etag, "\"a\"");
+    response->body = (struct body){
+        .kind = BODY_MEMORY, .length = sizeof document - 1, .memory = document, .file = -1};
+}
+
+static const struct service service = {.name = "fuzz", .answer = answer};
+
+/* Serves the bytes in pieces. Returns what the client received. */
+static struct text serve(const char *bytes, size_t size, size_t piece, enum protocol protocol)
+{
+    static struct scoreboard board;
+    const struct service_context context = {
+        .service = &service,
+        .protocol = protocol,
+        .transport = &scripted,
+        .scheme = SCHEME_HTTP,
+        .log = -1,
+        .request_timeout = 1000,
+        .idle_timeout = 1000,
+        .write_timeout = 1000,
+        .board = &board,
+    };
+    size_t room = 16384 + 256 * size;
+    struct connection connection;
+    struct exchange exchange;
+
+    script = (struct script){.bytes = bytes, .size = size, .piece = piece};
+    script.received = (struct buffer){.data = malloc(room), .capacity = room};
+    require(script.received.data != NULL, "there is memory");
+    connection_open(&connection, &context, -1, (struct moment){1700000000, 1000});
+    connection_lend(&connection, &exchange);
+    for (size_t steps = 0; connection_step(&connection) != NEED_NOTHING; steps++)
+        require(steps < 16 + 2 * size, "a connection goes on with each byte, and ends");
+    connection_close(&connection);
+    require(!script.received.overflow, "responses are bounded");
+    return (struct text){script.received.data, script.received.length};
+}
+
+/* A client that expects to be told to go on is told so only if it waits: what it receives depends
+ * on the cuts. */
+static bool is_cut_alike(const char *bytes, size_t size)
+{
+    for (size_t i = 0; i + 6 <= size; i++)
+        if (strncasecmp(bytes + i, "expect", 6) == 0)
+            return false;
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const size_t pieces[] = {1, 2, 3, 17, 1000};
+    const char *bytes = (const char *)data;
+    enum protocol protocol;
+    char *copy;
+    struct text whole;
+
+    if (size > 20000)
+        return 0;
+    protocol = size % 3;
+    copy = copy_of(bytes, size);
+    whole = serve(copy, size, 100000, protocol);
+    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
+        struct text cut = serve(copy, size, pieces[i], protocol);
+        require(!is_cut_alike(bytes, size) || text_equal(whole, cut),
+                "the responses are the same however the requests are cut");
+        free((char *)cut.data);
+    }
+    free((char *)whole.data);
+    free(copy);
+    return 0;
+}
+
+const char *const fuzz_seeds[] = {
+    "GET /small.txt HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\nHEAD /3 HTTP/1.1\r\n"
+    "Host: a\r\nConnection: close\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=\"y\"\r\nhello\r\n0\r\n"
+    "A: b\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+    "GET / HTTP/1.0\r\nConnection: keep-alive\r\nRange: bytes=0-1,5-,-3\r\n\r\nGET / "
+    "HTTP/1.0\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"a\"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n"
+    "Range: bytes=1-2\r\nIf-Range: \"a\"\r\n\r\n",
+    "\r\n\r\nOPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n",
+    "GET http://a/b HTTP/1.1\r\nHost: c\r\n\r\n",
+    "GET /\r\n",
+};
+const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
+const char fuzz_subject[] = "the bytes of a connection, each cut in six ways";
+const long fuzz_rounds = 100000;
