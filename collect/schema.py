@@ -84,3 +84,21 @@ MEASURED = (
 RUNS = Schema("runs.tsv", "run", "a run", (*PLAN.columns, *MEASURED))
 
 TABLES: list[Schema] = [PLAN, RUNS]
+
+
+def markdown() -> str:
+    """The page of all tables."""
+    lines = [
+        "# The tables of a results folder",
+        "",
+        "Each stage of a study writes tables that the next one reads: tab-separated values with a "
+        "header line.",
+        "A dash is a value that was not measured, or does not apply.",
+    ]
+    for table in TABLES:
+        lines += ["", f"## {table.file}", "", f"Written by the stage `{table.stage}`. "
+                  f"A row is {table.row}.", "", "| column | unit | meaning |",
+                  "| --- | --- | --- |"]  # fmt: skip
+        lines += [f"| `{column.name}` | {column.unit} | {column.meaning} |"
+                  for column in table.columns]  # fmt: skip
+    return "\n".join(lines) + "\n"

@@ -116,7 +116,7 @@ FACTORS: tuple[Factor, ...] = (
         choices=("http", "https", "udp"), say=_scheme,
     ),
     Factor(
-        "protocol", "protocol", "pipelined", "simple,persistent,pipelined",
+        "protocol", "protocol", "pipelined", "simple,persistent",
         "what our servers speak", choices=("simple", "persistent", "pipelined"),
         say=lambda value, _: f"{value} protocol",
     ),

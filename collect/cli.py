@@ -1,0 +1,117 @@
+"""The command ./dcollect.sh: takes its command line apart, and calls the stages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from collect.design.study import load_study, study_names, study_path
+from collect.options import Line, help_text, parse
+from collect.project import PROJECT, RUNS_FILE, StudyError, fail
+
+Command = Callable[[Line], int]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command; returns its exit status."""
+    os.environ["LC_ALL"] = "C"
+    os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+    try:
+        return _dispatch(parse(arguments))
+    except StudyError as error:
+        sys.stdout.flush()
+        print(f"dcollect: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(line: Line) -> int:
+    if "help" in line.flags:
+        print(help_text())
+    elif "version" in line.flags:
+        print((PROJECT / "VERSION").read_text().strip())
+    elif "list" in line.flags:
+        for name in study_names():
+            print(f"{name:<16} {load_study(study_path(name)).question}")
+    elif line.words and line.words[0] in COMMANDS:
+        return COMMANDS[line.words.pop(0)](line)
+    else:
+        return _measure(line)
+    return 0
+
+
+def _measure(line: Line) -> int:
+    """Measures a study, or finishes one, and writes its report."""
+    from collect import start
+    from collect.measure.run import DONE, INVALID, run_plan
+
+    if len(line.words) > 1:
+        fail(f"one study at a time, not '{' '.join(line.words)}'", 2)
+    folder = start.start(line) if line.resume is None else start.unfinished(line)
+    status = run_plan(folder)
+    if status not in (DONE, INVALID):
+        return status
+    _write_report(folder)
+    _conclude(folder)
+    return status
+
+
+def _write_report(folder: Path) -> None:
+    """Writes tables, figures and report from the runs."""
+    from collect.infer.stage import analyse
+    from collect.present.stage import present
+
+    analyse(folder)
+    present(folder)
+
+
+def _conclude(folder: Path) -> None:
+    """Ends with the main figure in the terminal and the paths of the report."""
+    from collect.present.stage import terminal_figure
+
+    print(f"\n{terminal_figure(folder)}\n")
+    print(f"Report:  {folder}/report.md\n         {folder}/index.html")
+
+
+def _folders(line: Line, least: int, most: int | None, usage: str) -> list[Path]:
+    """The results folders that a command names."""
+    count = len(line.words)
+    if count < least or (most is not None and count > most):
+        fail(f"usage: ./dcollect.sh {usage}", 2)
+    for word in line.words:
+        if not (Path(word) / RUNS_FILE).is_file():
+            fail(f"{word} holds no {RUNS_FILE}: not a results folder", 2)
+    return [Path(word) for word in line.words]
+
+
+def _report(line: Line) -> int:
+    (folder,) = _folders(line, 1, 1, "report DIR")
+    _write_report(folder)
+    print(f"{folder}/report.md")
+    return 0
+
+
+def _overview(line: Line) -> int:
+    from collect.present.overview import overview
+
+    if line.words:
+        fail("overview takes no more words: it looks into report/", 2)
+    print(overview())
+    return 0
+
+
+def _schema(_: Line) -> int:
+    from collect.schema import markdown
+
+    print(markdown(), end="")
+    return 0
+
+
+COMMANDS: dict[str, Command] = {
+    "report": _report,
+    "overview": _overview,
+    "schema": _schema,
+}

@@ -1,0 +1,43 @@
+"""Installs what is missing, and builds."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+
+from collect.measure.recipes import Need
+from collect.project import COLLECT, PROJECT, fail
+
+PACKAGES = "/usr/lib/python3/dist-packages"
+BUILDING = (
+    Need("gcc", "gcc"),
+    Need("make", "make"),
+    Need("/usr/include/stdio.h", "libc6-dev"),
+    Need("/usr/include/openssl/ssl.h", "libssl-dev"),
+)
+ANALYSIS = (
+    Need(f"{PACKAGES}/numpy", "python3-numpy"),
+    Need(f"{PACKAGES}/scipy", "python3-scipy"),
+    Need(f"{PACKAGES}/pandas", "python3-pandas"),
+    Need(f"{PACKAGES}/jinja2", "python3-jinja2"),
+    Need("gnuplot", "gnuplot-nox"),
+    Need("cmark-gfm", "cmark-gfm"),
+)
+
+
+def install(needs: Iterable[Need]) -> None:
+    """Installs what is missing; nothing happens where all is there."""
+    pairs = [f"{need.program}:{need.package}" for need in needs]
+    script = '. "$1"; shift; install_missing "$@"'
+    command = ["bash", "-euc", script, "dcollect.sh", str(COLLECT / "install.sh"), *pairs]
+    if subprocess.run(command, check=False).returncode:
+        raise SystemExit(1)
+
+
+def build(crash: bool = False) -> None:
+    """Builds the servers and the programs of the study; with `crash`, also servers with a fault."""
+    for goal in ["all", "crash"] if crash else ["all"]:
+        command = ["make", "-s", "-C", str(PROJECT), goal]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            fail(f"{done.stdout}{done.stderr}\ndcollect: the servers do not build")

@@ -1,0 +1,174 @@
+"""The options of ./dcollect.sh: one table, for the command line and for --help."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collect.design.factors import FACTORS
+from collect.project import fail
+
+INDENT = 35
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option. `value` names what follows it; "" for none; [DIR] may be left out."""
+
+    name: str
+    value: str
+    help: str
+
+    @property
+    def text(self) -> str:
+        return f"--{self.name} {self.value}".rstrip()
+
+
+GENERAL = (
+    Option("quick", "", "about a minute: fewer levels and repetitions"),
+    Option("list", "", "the studies, with what they ask"),
+    Option("resume", "[DIR]", "finish an interrupted study or campaign (the latest, without DIR)"),
+    Option("output", "DIR", "put the results there (results/STUDY/DATE-TIME)"),
+    Option("seed", "N", "the seed of the order of the runs"),
+    Option("help", "", "print this"),
+    Option("version", "", "print the version"),
+)
+SERVERS_HELP = (
+    "ours, and floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker "
+    "apache-event; all: every one of these that is not named, ours with all their ways to accept"
+)
+EVERY_RUN = (
+    Option("baseline", "SERVER", "what the others are compared with (the first)"),
+    Option("link", "RATE", "a link of that rate between server and load, such as 20mbit"),
+    Option("rate", "N", "connections a second (httperf, at concurrency 1)"),
+    Option("duration", "S", "seconds a run (wrk)"),
+    Option("timeout", "S", "a run that takes longer is invalid (60)"),
+)
+REPETITIONS = Option("repetitions", "32", "how often everything is measured")
+CAMPAIGN = (
+    Option("rounds", "N", "stop when each study has so many rounds (8)"),
+    Option("hours", "H", "stop when so many hours have passed"),
+)
+EXPORT = (Option("to", "FORMAT", "csv, json or benchstat"),)
+FLAGS = frozenset({"quick", "list", "help", "version"})
+
+
+def _factors() -> list[Option]:
+    options = []
+    for factor in FACTORS:
+        words = SERVERS_HELP if factor.name == "server" else factor.help
+        options.append(Option(factor.key, factor.example, words))
+        if factor.name == "requests":
+            options.append(REPETITIONS)
+    return options
+
+
+FACTOR_OPTIONS = tuple(_factors())
+OVERRIDES = frozenset(option.name for option in (*FACTOR_OPTIONS, *EVERY_RUN))
+NAMES = OVERRIDES | FLAGS | {option.name for option in (*GENERAL, *CAMPAIGN, *EXPORT)}
+
+USAGE = """\
+Usage: ./dcollect.sh [OPTION]... [STUDY]
+       ./dcollect.sh campaign [OPTION]... [STUDY]...
+       ./dcollect.sh report DIR
+       ./dcollect.sh compare DIR DIR...
+       ./dcollect.sh export DIR --to FORMAT
+       ./dcollect.sh pack DIR
+       ./dcollect.sh overview
+
+Measures web servers on this machine, and writes a report with figures. Without a study:
+fork-vs-thread, requests/s against concurrency, one process or one thread per connection.
+"""
+COMMANDS = """\
+campaign measures studies (all, without STUDY) round by round: each round starts everything afresh,
+and intervals come from the rounds. It can be interrupted, and goes on with --resume, also on
+another day.
+report DIR builds figures and report of a results folder again, from its data alone.
+compare shows the ratios of several results folders of a study side by side.
+pack DIR makes one file of a results folder, to send to others.
+overview makes report/index.html, which leads to the published studies, report/claims.html, which
+has a verdict on each claim that they test, and what the README shows of them.
+
+Exit status: 0 done, 3 done, but some runs are invalid (their rows say why), 130 interrupted,
+2 wrong usage, 1 anything else.
+"""
+
+
+def _lines(options: Sequence[Option], indent: int) -> str:
+    lines = []
+    for option in options:
+        words = textwrap.wrap(option.help, WIDTH - indent)
+        head = f"  {option.text}".ljust(indent - 2) + "  "
+        lines += [head + words[0], *(" " * indent + line for line in words[1:])]
+    return "\n".join(lines) + "\n"
+
+
+def help_text() -> str:
+    """What --help prints."""
+    return "\n".join(
+        (
+            USAGE,
+            _lines(GENERAL, 23),
+            "Factors; each takes a list or, if it is a number, ranges; they go before what the "
+            "study says:\n" + _lines(FACTOR_OPTIONS, INDENT) + "and for every run:\n"
+            + _lines(EVERY_RUN, 23) + "for a campaign:\n" + _lines(CAMPAIGN, 23)
+            + "for an export:\n" + _lines(EXPORT, 23),
+            COMMANDS,
+        )
+    ).rstrip("\n")  # fmt: skip
+
+
+@dataclass
+class Line:
+    """A command line, taken apart."""
+
+    flags: set[str] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
+    overrides: dict[str, str] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+    resume: str | None = None
+
+
+def parse(arguments: Sequence[str]) -> Line:
+    """Takes a command line apart."""
+    line = Line()
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "-h":
+            argument = "--help"
+        if not argument.startswith("-") or argument == "-":
+            line.words.append(argument)
+            continue
+        name, equals, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--") or name not in NAMES:
+            fail(f"there is no option '{argument}'; see --help", 2)
+        if name == "resume":
+            line.resume = value if equals else _resumed(rest)
+        elif name in FLAGS:
+            line.flags.add(name)
+        else:
+            _take_value(line, name, value if equals else (rest.pop(0) if rest else ""))
+    return line
+
+
+def _resumed(rest: list[str]) -> str:
+    """The folder behind --resume; a word without a slash that is no folder is a study."""
+    if rest and ("/" in rest[0] or Path(rest[0]).is_dir()):
+        return rest.pop(0)
+    return ""
+
+
+def _take_value(line: Line, name: str, value: str) -> None:
+    if not value or "\n" in value or "\t" in value:
+        fail(f"--{name} needs a value; see --help", 2)
+    numbers = {"seed", "rate", "duration", "timeout", "rounds"}
+    if name in numbers and not (value.isascii() and value.isdigit() and len(value) < 10):
+        fail(f"--{name} takes a number, not '{value}'", 2)
+    if name in OVERRIDES:
+        line.overrides[name] = value
+    else:
+        line.values[name] = value

@@ -1,0 +1,190 @@
+"""From a study and the command line to a results folder with a plan."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from collect.design.plan import Cells, cells_of, check_baseline, plan_sitting
+from collect.design.study import (
+    Study,
+    given_toml,
+    load_study,
+    read_toml,
+    study_of,
+    study_path,
+)
+from collect.install import ANALYSIS, BUILDING, build, install
+from collect.measure import link, loads, machine
+from collect.measure.recipes import (
+    Need,
+    all_recipes,
+    expand,
+    is_installed,
+    is_known,
+    need_of,
+)
+from collect.options import Line
+from collect.project import MACHINE_FILE, PLAN_FILE, PROJECT, RUNS_FILE, STUDY_FILE, fail, say
+from collect.schema import PLAN
+from collect.tables import read_table, write_table, write_text
+
+
+def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
+    """Reads a study with what the command line adds; returns it, its cells and what was added."""
+    given: dict[str, Any] = {"name": path.stem}
+    if "quick" in line.flags:
+        given["quick"] = True
+    given |= line.overrides
+    given["seed"] = int(line.values.get("seed") or random.randrange(1 << 30))
+    data = read_toml(path)
+    study = study_of({**data, "given": given}, path.stem, _told(path))
+    baseline_matters = "servers" not in given or "baseline" in given
+    if "all" in study.levels["server"]:
+        install(BUILDING)
+        build()
+        given["servers"] = expand(study.levels["server"])
+        study = study_of({**data, "given": given}, path.stem, _told(path))
+    _check_servers(study)
+    cells = cells_of(study, len(machine.processors_allowed()))
+    if baseline_matters:
+        check_baseline(study)
+    present = present_servers(study)
+    if present != list(study.levels["server"]):
+        given["servers"] = present
+        study = study_of({**data, "given": given}, path.stem, _told(path))
+        cells = cells_of(study, len(machine.processors_allowed()))
+    for why, count in cells.left_out.items():
+        say(f"study: {why}: {count} cells are left out")
+    return study, cells, given
+
+
+def _told(path: Path) -> str:
+    """What messages call a study file."""
+    return str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
+
+
+def _check_servers(study: Study) -> None:
+    for label in study.levels["server"]:
+        if not is_known(label):
+            fail(f"there is no server '{label}'; there are: {' '.join(all_recipes())}", 2)
+
+
+def present_servers(study: Study) -> list[str]:
+    """Leaves servers out that this machine does not have, with the command that installs them."""
+    kept = []
+    for label in study.levels["server"]:
+        need = need_of(label)
+        if need and not is_installed(need.program):
+            say(f"dcollect: {label} is not installed, and left out: apt-get install {need.package}")
+        else:
+            kept.append(label)
+    if not kept:
+        fail("none of the servers is installed")
+    return kept
+
+
+def needs_of(study: Study) -> list[Need]:
+    """The programs that the runs of a study need."""
+    needs = [loads.NEEDS[name] for name in study.levels["load"] if name in loads.NEEDS]
+    if study.link:
+        if problem := link.problem():
+            fail(problem)
+        needs += link.NEEDS
+    elif study.client_ports and os.geteuid() == 0:
+        needs.append(Need("ip", "iproute2"))
+    if "https" in study.levels["scheme"]:
+        needs.append(Need("openssl", "openssl"))
+    return needs
+
+
+def prepare(study: Study) -> None:
+    """Installs and builds what a study needs."""
+    install([*BUILDING, *ANALYSIS, *needs_of(study)])
+    build(crash=study.fault is not None)
+
+
+def command_text(line: Line, study: Study, word: str) -> str:
+    """The command that reproduces a study."""
+    parts = ["./dcollect.sh", *(["--quick"] if study.quick else [])]
+    for name, value in line.overrides.items():
+        parts += [f"--{name}", shlex.quote(value)]
+    return " ".join([*parts, "--seed", str(study.seed), word])
+
+
+def write_folder(
+    folder: Path, path: Path, study: Study, given: dict[str, Any], pairs: dict[str, str],
+    rows: list[dict[str, str]],
+) -> None:  # fmt: skip
+    """Writes study, machine and plan. The plan comes last: where it is, there is a study to go on
+    with."""
+    folder.mkdir(parents=True, exist_ok=True)
+    peers = [need.program for label in study.levels["server"] if (need := need_of(label))]
+    programs = [*(need.program for need in needs_of(study)), *peers]
+    described = machine.describe(sorted(set(programs)))
+    lines = {**pairs, "seed": str(study.seed), **described}
+    text = "".join(f"{key}\t{value}\n" for key, value in lines.items())
+    write_text(folder / MACHINE_FILE, text)
+    text = path.read_text(encoding="utf-8")
+    write_text(folder / STUDY_FILE, text + given_toml(given))
+    write_table(folder / PLAN_FILE, PLAN.names, rows)
+
+
+def new_folder(line: Line, name: str) -> Path:
+    """The folder of a new study. Without --output it is told as seen from the project."""
+    output = line.values.get("output")
+    if not output:
+        os.chdir(PROJECT)
+    folder = Path(output or f"results/{name}/{datetime.now():%Y%m%d-%H%M%S}")
+    if (folder / PLAN_FILE).exists():
+        fail(f"{folder} holds a study already; go on with --resume {folder}", 2)
+    return folder
+
+
+def start(line: Line) -> Path:
+    """Makes a results folder of a new study."""
+    word = line.words[0] if line.words else "fork-vs-thread"
+    path = study_path(word)
+    study, cells, given = draft(path, line)
+    prepare(study)
+    folder = new_folder(line, study.name)
+    rows = plan_sitting(study, cells)
+    pairs = {"study": study.name, "command": command_text(line, study, word)}
+    try:
+        write_folder(folder, path, study, given, pairs, rows)
+    except OSError as error:
+        fail(f"cannot make {folder}: {error}")
+    say(f"Study {study.name}: {len(rows)} runs, into {folder}")
+    return folder
+
+
+def is_unfinished(folder: Path) -> bool:
+    plan, runs = folder / PLAN_FILE, folder / RUNS_FILE
+    if not plan.is_file() or not (folder / STUDY_FILE).is_file():
+        return False
+    made = len(read_table(runs, key="run").rows) if runs.is_file() else 0
+    return made < len(read_table(plan).rows)
+
+
+def unfinished(line: Line) -> Path:
+    """The results folder of an interrupted study."""
+    if line.overrides or line.flags or line.values:
+        fail("--resume goes on with the plan as it is, and takes no other option", 2)
+    if line.resume:
+        folder = Path(line.resume)
+        if not (folder / PLAN_FILE).is_file() or not (folder / STUDY_FILE).is_file():
+            fail(f"{folder} holds no plan to go on with", 2)
+    else:
+        os.chdir(PROJECT)
+        name = line.words[0] if line.words else "*"
+        found = [path for path in Path("results").glob(f"{name}/*") if is_unfinished(path)]
+        if not found:
+            fail("no study was interrupted here", 2)
+        folder = max(found, key=lambda path: (path / PLAN_FILE).stat().st_mtime)
+    prepare(load_study(folder / STUDY_FILE))
+    say(f"Going on with {folder}")
+    return folder
