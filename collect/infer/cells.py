@@ -73,6 +73,7 @@ class Cells:
     factors: list[str]
     runs: pd.DataFrame  # believed runs, all columns as text, `cell` and `block_number` added
     disbelieved: int
+    machine: dict[str, str] = field(default_factory=dict)
     levels: dict[str, list[str]] = field(init=False)
     keys: list[tuple[str, ...]] = field(init=False)
     blocks: int = field(init=False)

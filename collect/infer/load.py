@@ -7,17 +7,17 @@ from pathlib import Path
 from collect.design.factors import NAMES
 from collect.design.study import load_study
 from collect.infer.cells import Cells
-from collect.project import fail
-from collect.tables import read_frame, read_table
+from collect.project import MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
+from collect.tables import read_frame, read_pairs, read_table
 
 LATE_FACTORS = {"idle", "slow", "certificate", "sessions"}  # older results may lack them
 
 
 def read_cells(folder: Path) -> Cells:
     """Reads the runs of a results folder as cells."""
-    study_file, runs_file = folder / "study.toml", folder / "runs.tsv"
+    study_file, runs_file = folder / STUDY_FILE, folder / RUNS_FILE
     if not study_file.is_file() or not runs_file.is_file():
-        fail(f"{folder} holds no study.toml and runs.tsv: not the folder of a run", 1)
+        fail(f"{folder} holds no {STUDY_FILE} and {RUNS_FILE}: not the folder of a run", 1)
     runs = read_frame(runs_file, key="run")
     if runs.empty:
         fail(f"{runs_file} holds no run", 1)
@@ -28,4 +28,5 @@ def read_cells(folder: Path) -> Cells:
     if missing:
         fail(f"{runs_file} has no column {missing[0]}", 1)
     disbelieved = read_table(runs_file, key="run").disbelieved
-    return Cells(load_study(study_file), factors, runs, disbelieved)
+    machine = read_pairs(folder / MACHINE_FILE)
+    return Cells(load_study(study_file), factors, runs, disbelieved, machine)

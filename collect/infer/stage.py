@@ -7,12 +7,14 @@ from pathlib import Path
 import pandas as pd
 
 from collect.infer.averages import average
+from collect.infer.claims import judge_study
 from collect.infer.comparisons import compare
 from collect.infer.load import read_cells
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh
 from collect.project import (
     AVERAGES_FILE,
+    CLAIMS_FILE,
     COMPARISONS_FILE,
     MACHINE_FILE,
     PLAN_FILE,
@@ -30,6 +32,7 @@ def analyse(folder: Path) -> None:
     _write(folder / SUMMARY_FILE, summarise(data))
     _write(folder / COMPARISONS_FILE, compare(data))
     _write(folder / AVERAGES_FILE, average(data))
+    _write(folder / CLAIMS_FILE, judge_study(data))
     _write(folder / THREATS_FILE, weigh(data, planned, folder / MACHINE_FILE))
 
 

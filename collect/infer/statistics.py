@@ -123,7 +123,14 @@ def holm(p: Sequence[float]) -> Values:
     return np.asarray(multipletests(p, method="holm")[1])
 
 
-def share_interval(count: int, of: int) -> tuple[float, float]:
-    """Returns the exact (Clopper and Pearson) 95% interval of a share."""
-    interval = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
+def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Returns the exact (Clopper and Pearson) interval of a share."""
+    interval = stats.binomtest(count, of).proportion_ci(confidence, method="exact")
     return float(interval.low), float(interval.high)
+
+
+def count_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Returns the exact (Garwood) interval of the mean number of events in so many runs."""
+    tail = (1 - confidence) / 2
+    low = float(stats.chi2.ppf(tail, 2 * count)) / 2 if count else 0.0
+    return low / of, float(stats.chi2.isf(tail, 2 * (count + 1))) / 2 / of

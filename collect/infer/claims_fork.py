@@ -1,0 +1,259 @@
+"""Tests of the claims about processes, threads and workers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from collect.infer.cells import Cells
+from collect.infer.contrast import (
+    Result,
+    control_cost,
+    mean_of_pairs,
+    server_pairs,
+    test_blocks,
+    test_contrast,
+)
+from collect.infer.findings import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
+from collect.infer.parts import (
+    by_block,
+    found,
+    has_level,
+    highest,
+    lowest,
+    of_servers,
+    said,
+    server_named,
+    trend,
+    varies,
+    within_block_trend,
+    without_mistake,
+)
+from collect.infer.statistics import holm
+from collect.text import thousands
+
+
+def thread_and_fork(data: Cells) -> tuple[str, str]:
+    return server_named(data, "thread"), server_named(data, "fork")
+
+
+def r1_1(data: Cells) -> list[Finding]:
+    findings = []
+    for file in data.levels["file"]:
+        cells = data.pick(concurrency=10, file=file)
+        where = f" at concurrency 10, {file}"
+        findings += of_servers(data, CLAIM, "lead", thread_and_fork(data), "rps", cells, where)
+    return findings
+
+
+def r1_2(data: Cells) -> list[Finding]:
+    findings = []
+    levels = data.levels["concurrency"]
+    if len(levels) > 2:
+        text = "{}: requests/s at concurrency {} / {}, fitted line"
+        for server in data.levels["server"]:
+            rise = trend(data, data.pick(server=server), "rps", "concurrency", levels[0], "5")
+            findings += found(CLAIM, "rise", text.format(server, 5, levels[0]), rise)
+        first = next((v for v in levels if float(v) >= 5), levels[-1])
+        for server in data.levels["server"]:
+            flat = trend(data, data.pick(server=server), "rps", "concurrency", first, levels[-1])
+            findings += found(CLAIM, "flat", text.format(server, levels[-1], first), flat)
+    for file in data.levels["file"]:
+        where = f", mean over concurrency, {file}"
+        servers = thread_and_fork(data)
+        findings += of_servers(data, CLAIM, "alike", servers, "rps", data.pick(file=file), where)
+    return findings
+
+
+def r1_3(data: Cells) -> list[Finding]:
+    if len(data.levels["concurrency"]) <= 2:
+        return []
+    top = min(int(highest(data, "concurrency")), 20)
+    servers = thread_and_fork(data)
+    high, low = data.pick(concurrency_min=top), data.pick(concurrency_max=5)
+    return [
+        *of_servers(
+            data, CLAIM, "fork-ahead", servers, "rps", high, f", concurrency {top} and more"
+        ),
+        *of_servers(data, CLAIM, "thread-ahead", servers, "rps", low, ", concurrency up to 5"),
+    ]
+
+
+def r1_4(data: Cells) -> list[Finding]:
+    servers = thread_and_fork(data)
+    few, many = lowest(data, "processors"), highest(data, "processors")
+
+    def at(processors: str, concurrency: str, rule: str) -> list[Finding]:
+        cells = data.pick(processors=processors, concurrency=concurrency)
+        where = f", {said(data, 'processors', processors)}, concurrency {concurrency}"
+        return of_servers(data, CLAIM, rule, servers, "rps", cells, where)
+
+    findings = at(many, lowest(data, "concurrency"), "thread-wins") if many != few else []
+    if few == "1":
+        cells = data.pick(processors=1)
+        findings += [
+            Finding(f.kind, f.tested, f.rule, result=f.result, untestable=_client_apart(data))
+            for f in of_servers(
+                data, CLAIM, "one-processor", servers, "rps", cells, ", 1 processor"
+            )
+        ]
+    if many != few and varies(data, "concurrency"):
+        findings += at(many, highest(data, "concurrency"), "fork-wins")
+    return findings
+
+
+def _client_apart(data: Cells) -> str:
+    """Says why a server that is held to one processor is no machine of one processor."""
+    if data.machine.get("processors") == "1":
+        return ""
+    return "the load generator had another processor"
+
+
+def r1_5(data: Cells) -> list[Finding]:
+    thread, fork = thread_and_fork(data)
+    findings = _overload(data, CLAIM, CLAIM_ASIDE, thread, fork) if thread else []
+    for server in data.levels["server"]:
+        if "+joinable" in server:
+            other = without_mistake(data, server)
+            findings += _overload(data, READING, READING_ASIDE, server, other)
+    return findings
+
+
+def _overload(data: Cells, kind: str, aside: str, server: str, other: str) -> list[Finding]:
+    """The signs of a server that is overloaded in the course of a study, and another not."""
+    text = "{}: {}, last run of a block / first, over the same of {}"
+    memory = within_block_trend(data, server, other, "peak_kib")
+    rate = within_block_trend(data, server, other, "rps")
+    findings = [
+        *found(aside, "memory", text.format(server, "memory", other), memory),
+        *found(kind, "slower", text.format(server, "requests/s", other), rate),
+    ]
+    runs = data.runs[data.runs["server"] == server]
+    if runs.empty:
+        return findings
+    failed = int((runs["valid"] != "yes").sum())
+    tested = f"{server}: share of the runs that failed"
+    return [*findings, Finding(kind, tested, "failures", "share", count=failed, of=len(runs))]
+
+
+def unp_1(data: Cells) -> list[Finding]:
+    findings = []
+    for server in ("prefork", "pool"):
+        if has_level(data, "server", server) and has_level(data, "server", "fork"):
+            cells = data.pick(server="fork")
+            own, fork = control_cost(data, server, cells), control_cost(data, "fork", cells)
+            share = np.where(fork > 0, own / np.where(fork > 0, fork, 1), np.nan)
+            tested = (
+                f"{server} / fork, process control "
+                "(server CPU per request less that of iterative), mean over all cells"
+            )
+            findings += found(CLAIM, "tenth", tested, test_blocks(share), "of fork’s")
+    return findings
+
+
+def unp_2(data: Cells) -> list[Finding]:
+    findings = []
+    for name, handed in (("prefork", "prefork+accept=pass"), ("pool", "pool+accept=queue")):
+        servers = server_named(data, name), server_named(data, handed)
+        where = ", mean over all cells"
+        cells = data.pick()
+        findings += of_servers(data, CLAIM, "cheaper", servers, "server_cpu_us", cells, where)
+    return findings
+
+
+def e07_1(data: Cells) -> list[Finding]:
+    """Tests the CPU per request where the load generator limits most cells."""
+    event, thread = server_named(data, "epoll"), server_named(data, "thread")
+    if not event or not thread:
+        return []
+    pairs = server_pairs(data, event, thread, data.pick(), "rps")
+    bound = sum(data.client_bound(a) or data.client_bound(b) for a, b in pairs)
+    where = ", mean over all cells"
+    if bound * 2 > len(pairs):
+        where += f" (in {bound} of {len(pairs)} requests/s speaks of the load generator)"
+        return of_servers(data, CLAIM, "lead", (thread, event), "server_cpu_us", data.pick(), where)
+    return of_servers(data, CLAIM, "lead", (event, thread), "rps", data.pick(), where)
+
+
+def cf_1(data: Cells) -> list[Finding]:
+    findings = []
+    for server in ("prefork", "pool"):
+        tested = (
+            f"{server}: the busiest worker’s share of the requests, "
+            "between an even one (0) and all (1), mean over all cells"
+        )
+        findings += found(CLAIM, "even", tested, _busiest(data, server, even_is_zero=True), "")
+    server = "epoll+accept=shared"
+    tested = f"{server}: the busiest worker’s share of the requests, mean over all cells"
+    findings += found(CLAIM, "most", tested, _busiest(data, server, even_is_zero=False), "")
+    return findings
+
+
+def _busiest(data: Cells, server: str, even_is_zero: bool) -> Result | None:
+    cells = data.pick(server=server)
+    share, workers = data.measured("busiest")[cells], data.measured("workers")[cells]
+    workers = np.where(workers > 1, workers, np.nan)
+    if even_is_zero:
+        share = (share - 1 / workers) / (1 - 1 / workers)
+    share = np.where(np.isnan(workers), np.nan, share)
+
+    def of_block(block: int) -> float:
+        known = share[:, block][~np.isnan(share[:, block])]
+        return float(known.mean()) if len(known) else np.nan
+
+    return by_block(data, of_block)
+
+
+def doubles(data: Cells) -> Iterator[tuple[str, str]]:
+    """Yields servers that the study names again, each with the first of that name."""
+    for server in data.levels["server"]:
+        original = re.sub(r"~[0-9]+$", "", server)
+        if original != server and has_level(data, "server", original):
+            yield server, original
+
+
+def same_server(data: Cells) -> list[Finding]:
+    """A server against itself: how many of the plain tests call it different."""
+    measures = ("rps", "server_cpu_us")
+    p = []
+    for again, original in doubles(data):
+        for measure in measures:
+            for cell in data.pick(server=again):
+                pairs = server_pairs(data, again, original, [cell], measure)
+                result = test_contrast(data, mean_of_pairs(pairs), measure)
+                if result:
+                    p.append(result.test.p)
+    if not p:
+        return []
+    plain = sum(value < 0.05 for value in p)
+    strict = int((holm(p) < 0.05).sum())
+    share = f"share of {thousands(len(p))} paired tests with p below 0.05: 5% is expected"
+    findings = [
+        Finding(CLAIM, share, "share", "share", count=plain, of=len(p)),
+        Finding(
+            CLAIM, "tests that are below 0.05 after Holm’s adjustment", "adjusted", "share",
+            count=strict, of=len(p), strict=True,
+        ),
+    ]  # fmt: skip
+    for measure in measures:
+        for servers in doubles(data):
+            cells = data.pick(server=servers[0])
+            where = ", mean over all cells"
+            findings += of_servers(data, CLAIM, "same", servers, measure, cells, where)
+    return findings
+
+
+TESTS = {
+    "R1.1": r1_1,
+    "R1.2": r1_2,
+    "R1.3": r1_3,
+    "R1.4": r1_4,
+    "R1.5": r1_5,
+    "UNP.1": unp_1,
+    "UNP.2": unp_2,
+    "E07.1": e07_1,
+    "CF.1": cf_1,
+    "A/A": same_server,
+}

@@ -1,0 +1,193 @@
+"""What a study found of the parts of a claim, and the verdicts on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from collect.infer.contrast import Result
+from collect.infer.statistics import count_interval, share_interval
+from collect.infer.wording import Claim, Rule
+from collect.text import estimate_text, human, percent_text
+
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+CANNOT_TELL = "cannot tell"
+NOT_TESTABLE = "not testable here"
+
+# Of a supposed cause.
+CONFIRMED = "confirmed"
+POSSIBLE = "a possible cause"
+NOT_CONFIRMED = "not confirmed"
+
+# The kinds of parts. Those of the supposed cause begin with `reading`. Asides are shown and cannot
+# confirm anything: another tool, or a step on the way to the effect. Controls must hold as well.
+CLAIM, CLAIM_ASIDE = "claim", "claim aside"
+READING, READING_ASIDE, READING_CONTROL = "reading", "reading aside", "reading control"
+
+WIDEST = 4.0  # an interval of a ratio that spans more than this factor has no power
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one part of a claim, before it is judged."""
+
+    kind: str
+    tested: str
+    rule: str  # its name in claims.toml
+    scale: str = "ratio"  # ratio: the result is of logarithms; else a unit
+    result: Result | None = None
+    count: int = 0  # without a result: so many events
+    of: int = 0  # in so many runs
+    strict: bool = False  # one exception refutes the part
+    untestable: str = ""
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Returns the interval of the estimate on the scale of the rule."""
+        if self.result is None:
+            interval = share_interval if self.scale == "share" else count_interval
+            return interval(self.count, self.of, confidence)
+        if self.scale == "ratio":
+            return self.result.ratio_interval(confidence)
+        return self.result.test.interval(confidence)
+
+    def estimate(self) -> float:
+        if self.result is None:
+            return self.count / self.of
+        return self.result.ratio if self.scale == "ratio" else self.result.test.estimate
+
+    @property
+    def has_power(self) -> bool:
+        """Returns false for a ratio whose interval spans more than a factor of four."""
+        if self.result is None or self.scale != "ratio":
+            return True
+        low, high = self.result.test.interval()
+        return high - low <= math.log(WIDEST)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a claim with its verdict."""
+
+    finding: Finding
+    rule: Rule
+    low: float
+    high: float
+    verdict: str
+
+    def found(self) -> str:
+        """The estimate with its interval, in words."""
+        finding = self.finding
+        if finding.result is None:
+            interval = f"{percent_text(self.low)} to {percent_text(self.high)}"
+            if finding.scale == "share":
+                return f"{finding.count} of {finding.of} ({interval})"
+        value = finding.estimate()
+        if finding.scale == "ratio":
+            return estimate_text(value, self.low, self.high)
+        unit = f" {finding.scale}" if finding.scale else ""
+        return f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its parts; the verdict is empty where no part tests the claim itself."""
+
+    claim: Claim
+    parts: tuple[Part, ...]
+    verdict: str
+    cause: str  # the verdict on the supposed cause, empty without a test
+    note: str
+
+
+def judge(rule: Rule, finding: Finding, confidence: float = 0.95) -> str:
+    """Returns the verdict on one part.
+
+    A margin on both sides is an equivalence test: two one-sided tests at 5% each, which is whether
+    the 90% interval lies within the margins.
+    """
+    if finding.untestable:
+        return NOT_TESTABLE
+    if finding.strict:
+        refuted = finding.count > 0 if rule.rule == "below" else finding.count < finding.of
+        if refuted:
+            return NOT_REPRODUCED
+    low, high = finding.interval(confidence)
+    inner = finding.interval(2 * confidence - 1)
+    holds, fails = {
+        "ahead": (low > 1, high < 1.01),
+        "behind": (high < 1, low > 1 / 1.01),
+        "above": (low > rule.low, high < rule.low),
+        "below": (high < rule.high, low > rule.high),
+        "within": (
+            inner[0] >= rule.low and inner[1] <= rule.high,
+            high < rule.low or low > rule.high,
+        ),
+    }[rule.rule]
+    return REPRODUCED if holds else NOT_REPRODUCED if fails else CANNOT_TELL
+
+
+def judge_claim(claim: Claim, findings: Iterable[Finding], unmet: str = "") -> Judged:
+    """Judges a claim. `unmet` says what the study lacks to test it, if anything.
+
+    All parts must hold, so that each is tested at the full level (intersection-union). Where one
+    part is enough, the intervals are widened for their number.
+    """
+    findings = list(findings)
+    tests = {kind: sum(f.kind == kind and f.result is not None for f in findings) for kind in KINDS}
+    parts = []
+    for finding in findings:
+        confidence = 1 - 0.05 / max(tests[finding.kind], 1) if claim.any else 0.95
+        rule = claim.rules[finding.rule]
+        verdict = NOT_TESTABLE if unmet else judge(rule, finding, confidence)
+        if finding.has_power or verdict != CANNOT_TELL:
+            parts.append(Part(finding, rule, *finding.interval(confidence), verdict))
+    left_out = len(findings) - len(parts)
+    verdict = combine([p.verdict for p in parts if p.finding.kind == CLAIM], claim.any)
+    if not verdict and left_out and any(f.kind == CLAIM for f in findings):
+        verdict = CANNOT_TELL
+    cause = judge_cause(claim, parts, verdict)
+    note = unmet
+    if left_out:
+        parts_text = "1 part is" if left_out == 1 else f"{left_out} parts are"
+        note = f"{parts_text} left out: the interval spans more than a factor of {WIDEST:g}"
+    return Judged(claim, tuple(parts), verdict, cause, note)
+
+
+KINDS = (CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, READING_CONTROL)
+
+
+def combine(verdicts: Sequence[str], one_is_enough: bool) -> str:
+    """Returns the verdict on a claim from those on its parts, empty without parts."""
+    if not verdicts:
+        return ""
+    if all(verdict == NOT_TESTABLE for verdict in verdicts):
+        return NOT_TESTABLE
+    if one_is_enough:
+        if REPRODUCED in verdicts:
+            return REPRODUCED
+        return NOT_REPRODUCED if set(verdicts) == {NOT_REPRODUCED} else CANNOT_TELL
+    if NOT_REPRODUCED in verdicts:
+        return NOT_REPRODUCED
+    return REPRODUCED if set(verdicts) == {REPRODUCED} else CANNOT_TELL
+
+
+def judge_cause(claim: Claim, parts: Sequence[Part], effect: str) -> str:
+    """Returns the verdict on the supposed cause of a claim, empty without a test.
+
+    It is confirmed only if it moves the effect itself, by the reported size, with the tool that was
+    used, and nothing happens without it.
+    """
+    of_kind = {kind: [p.verdict for p in parts if p.finding.kind == kind] for kind in KINDS}
+    readings, asides = of_kind[READING], of_kind[READING_ASIDE]
+    if not readings and not asides:
+        return ""
+    if claim.cause_needs_effect and effect != REPRODUCED:
+        return CANNOT_TELL if effect == CANNOT_TELL else NOT_TESTABLE
+    controlled = set(of_kind[READING_CONTROL]) <= {REPRODUCED}
+    if combine(readings, claim.any) == REPRODUCED and controlled:
+        return CONFIRMED
+    if REPRODUCED in readings or REPRODUCED in asides:
+        return POSSIBLE
+    return NOT_CONFIRMED if NOT_REPRODUCED in readings else CANNOT_TELL

@@ -1,0 +1,100 @@
+"""What is claimed, by whom, and the rules that a result must meet: reads claims.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from collect.text import human
+
+CLAIMS = Path(__file__).with_name("claims.toml")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Where an estimate must lie for a part of a claim to be reproduced, and why there."""
+
+    rule: str  # ahead, behind, above, below, within
+    reason: str
+    low: float = 0.0
+    high: float = 0.0
+
+    def text(self, scale: str) -> str:
+        """The rule in words; `scale` is "ratio", "share" or a unit."""
+        if scale == "share":
+            return f"below {self.high:.0%}" if self.rule == "below" else f"above {self.low:.0%}"
+        unit = "" if scale in ("ratio", "") else f" {scale}"
+        ratio = "ratio " if scale == "ratio" else ""
+        match self.rule:
+            case "ahead":
+                return "ratio above 1"
+            case "behind":
+                return "ratio below 1"
+            case "above":
+                return f"{ratio}above {human(self.low)}{unit}"
+            case "below":
+                return f"{ratio}below {human(self.high)}{unit}"
+        return f"{ratio}within {human(self.low)} and {human(self.high)}{unit}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim: who made it, in which words, with which figures."""
+
+    name: str
+    source: str = "the design of a study"
+    quote: str = "Its words stand in the study that tests it."
+    figures: str = ""
+    cause: str = ""
+    cause_needs_effect: bool = False
+    answer: str = ""
+    any: bool = False
+    needs: Mapping[str, float] = field(default_factory=dict)
+    needs_reason: str = ""
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+
+    @property
+    def said(self) -> str:
+        """The quote with the supposed cause behind it."""
+        if not self.cause:
+            return self.quote
+        return f"{self.quote} Reading: {self.cause[0].lower()}{self.cause[1:]}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report whose claims begin with its name."""
+
+    name: str
+    title: str
+    setup: str
+
+
+@dataclass(frozen=True)
+class Wording:
+    """All reports and claims, in order."""
+
+    reports: tuple[Report, ...]
+    claims: Mapping[str, Claim]
+
+    def report_of(self, claim: str) -> str:
+        """Returns the name of the report that a claim is of, or an empty string."""
+        names = (report.name for report in self.reports)
+        return next((name for name in names if claim.startswith(f"{name}.")), "")
+
+
+def read_wording(path: Path = CLAIMS) -> Wording:
+    """Reads claims.toml."""
+    with path.open("rb") as file:
+        data = tomllib.load(file)
+    reports = tuple(Report(**report) for report in data["report"])
+    claims = [_claim(claim) for claim in data["claim"]]
+    return Wording(reports, {claim.name: claim for claim in claims})
+
+
+def _claim(data: dict[str, Any]) -> Claim:
+    rules = {name: Rule(**rule) for name, rule in data.pop("rules", {}).items()}
+    return Claim(rules=rules, **{key.replace("-", "_"): value for key, value in data.items()})

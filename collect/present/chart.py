@@ -1,0 +1,450 @@
+"""A figure as data: panels of lines, or rows of dots and bars; laid out, and told to gnuplot."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from collect.present.palette import Look, number_of
+from collect.present.scales import Scale, spread_out
+
+CHARACTER = 8.6  # pixels of a character of 14-pixel text
+SMALL_CHARACTER = 7.3  # of 13-pixel text
+BOLD_CHARACTER = 11.2  # of 18-pixel bold text
+PANEL_CHARACTER = 9.2  # of 14-pixel bold text
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value with its interval, and what hovering tells of it."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    hollow: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """The points of one server, or of something else, in a panel."""
+
+    name: str
+    look: Look
+    points: tuple[Point, ...]
+    dashed: bool = False
+    joined: bool = True
+    marked: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel of lines over an x axis."""
+
+    title: str
+    series: tuple[Series, ...]
+    band: tuple[tuple[float, float, float], ...] = ()  # x, low, high
+    line_at: float | None = None
+
+    def points(self) -> list[Point]:
+        return [point for series in self.series for point in series.points]
+
+
+@dataclass
+class Figure:
+    """What all figures have."""
+
+    name: str
+    kind: str
+    file: str
+    title: str
+    subtitle: str
+    part: int
+    part_text: str
+
+    @property
+    def description(self) -> str:
+        """The figure in words, for those who do not see it."""
+        part = f", {self.part_text}" if self.part_text else ""
+        return f"{self.title}{part}. {self.subtitle}"
+
+
+@dataclass
+class LineFigure(Figure):
+    """A grid of panels that share their x axis."""
+
+    x_title: str = ""
+    x: Scale = field(default_factory=lambda: Scale(0, 1, False, ()))
+    y_title: str = ""
+    panels: list[Panel] = field(default_factory=list)
+    scales: list[Scale] = field(default_factory=list)
+    columns: int = 1
+    line_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A value in a row: of a step of a factor where `level` names one."""
+
+    level: int
+    value: float
+    low: float
+    high: float
+    hollow: bool
+    text: str
+    look: Look
+    said: str  # the number beside it
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: what it is about, its marks, and words instead of or beside them."""
+
+    name: str
+    marks: tuple[Mark, ...] = ()
+    notes: tuple[tuple[int, float | None, str], ...] = ()  # level, place, words
+
+
+@dataclass
+class RowFigure(Figure):
+    """Rows under headings, over one axis of values."""
+
+    x_title: str = ""
+    x: Scale = field(default_factory=lambda: Scale(0, 1, False, ()))
+    groups: list[tuple[str, list[Line]]] = field(default_factory=list)
+    levels: list[tuple[str, Look]] = field(default_factory=list)
+    bars: bool = False
+    line_at: float | None = None
+
+
+def quoted(text: str) -> str:
+    """A string of gnuplot."""
+    safe = text.replace("\\", "").replace('"', "”")
+    return '"' + safe.replace("\n", "\\n") + '"'
+
+
+def data_text(text: str) -> str:
+    return '"' + text.replace('"', "”").replace("'", "’") + '"'
+
+
+def _array(name: str, values: Sequence[object]) -> str:
+    lines = [f"array {name}[{max(1, len(values))}]"]
+    lines += [f"{name}[{i}] = {value}" for i, value in enumerate(values, 1)]
+    return "\n".join(lines)
+
+
+def _scalars(**values: object) -> str:
+    return "\n".join(
+        f"{name} = {quoted(value) if isinstance(value, str) else value}"
+        for name, value in values.items()
+    )
+
+
+def _tics(tics: Sequence[tuple[str, float]]) -> str:
+    return ", ".join(f"'{text}' {value:.10g}" for text, value in tics)
+
+
+def _wrapped(text: str, pixels: float, character: float) -> str:
+    return "\n".join(textwrap.wrap(text, max(12, int(pixels / character)))) if text else ""
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + 1 if text else 0
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Title, part and subtitle, broken into lines; heights in pixels."""
+
+    title: str
+    part: str
+    subtitle: str
+
+    @property
+    def part_top(self) -> int:
+        return 14 + 24 * _lines(self.title)
+
+    @property
+    def subtitle_top(self) -> int:
+        return self.part_top + 19 * _lines(self.part)
+
+    @property
+    def height(self) -> int:
+        return self.subtitle_top + 19 * _lines(self.subtitle) + 10
+
+    @staticmethod
+    def of(figure: Figure, width: float) -> _Head:
+        room = width - 28
+        return _Head(
+            _wrapped(figure.title, room, BOLD_CHARACTER),
+            _wrapped(figure.part_text, room, SMALL_CHARACTER),
+            _wrapped(figure.subtitle, room, SMALL_CHARACTER),
+        )
+
+    def script(self) -> str:
+        return _scalars(
+            title_text=self.title,
+            part_text=self.part,
+            subtitle_text=self.subtitle,
+            part_top=self.part_top,
+            subtitle_top=self.subtitle_top,
+        )
+
+
+@dataclass
+class Script:
+    """The input of gnuplot: parameters and data, by the names of their files."""
+
+    parameters: str
+    files: dict[str, str]
+
+
+# --- lines ---
+
+MARGIN_FIRST, MARGIN_LEFT, PANEL_GAP = 92, 62, 16
+FOOT = 56
+
+
+def _panel_size(figure: LineFigure, rows: int) -> tuple[int, int]:
+    width = {1: 660, 2: 330}.get(figure.columns, 210)
+    return width, 330 if rows == 1 else 230
+
+
+def line_script(figure: LineFigure) -> Script:
+    """Lays out a figure of lines."""
+    panels, columns = figure.panels, min(figure.columns, len(figure.panels))
+    rows = math.ceil(len(panels) / columns)
+    panel_width, panel_height = _panel_size(figure, rows)
+    label_width = max(len(s.name) for panel in panels for s in panel.series)
+    margin_right = 26 + CHARACTER * label_width
+    cell_width = MARGIN_LEFT + panel_width + margin_right
+    shift = MARGIN_FIRST - MARGIN_LEFT
+    width = columns * cell_width + shift
+    head = _Head.of(figure, width)
+    titles = [_wrapped(panel.title, cell_width - 20, PANEL_CHARACTER) for panel in panels]
+    panel_head = PANEL_GAP + 18 * max(_lines(title) for title in titles)
+    cell_height = panel_head + panel_height + FOOT
+    height = head.height + rows * cell_height
+    left = [(shift + p % columns * cell_width + MARGIN_LEFT) / width for p in range(len(panels))]
+    top = [1 - (head.height + p // columns * cell_height + panel_head) / height
+           for p in range(len(panels))]  # fmt: skip
+    every = [series for panel in panels for series in panel.series]
+    ends = [0]
+    for panel in panels:
+        ends.append(ends[-1] + len(panel.series))
+    scalars = _scalars(
+        x_title=figure.x_title,
+        y_title=figure.y_title,
+        data=f"{figure.name}.dat",
+        labels=f"{figure.name}.labels",
+        bands=f"{figure.name}.bands",
+        panels=len(panels),
+        columns=columns,
+        width=round(width),
+        height=round(height),
+        x_low=figure.x.low,
+        x_high=figure.x.high,
+        x_log=int(figure.x.log),
+        panel_wide=panel_width / width,
+        panel_high=panel_height / height,
+    )
+    parameters = [
+        "form = 'lines'",
+        head.script(),
+        scalars,
+        "ratio_line = " + ("NaN" if figure.line_at is None else f"{figure.line_at}"),
+        f'x_tics = "{_tics(figure.x.tics)}"',
+        _array("panel_left", [f"{v:.6f}" for v in left]),
+        _array("panel_top", [f"{v:.6f}" for v in top]),
+        _array("panel_title", [quoted(title) for title in titles]),
+        _array("series_from", [n + 1 for n in ends[:-1]]),
+        _array("series_to", ends[1:]),
+        _array("y_low", [f"{scale.low:.10g}" for scale in figure.scales]),
+        _array("y_high", [f"{scale.high:.10g}" for scale in figure.scales]),
+        _array("y_log", [int(scale.log) for scale in figure.scales]),
+        _array("y_tics", [f'"{_tics(scale.tics)}"' for scale in figure.scales]),
+        _array("line_at", ["NaN" if p.line_at is None else f"{p.line_at:.10g}" for p in panels]),
+        _series_arrays(every),
+    ]
+    files = {
+        f"{figure.name}.dat": _blocks([_points(series, figure) for series in every]),
+        f"{figure.name}.labels": _blocks(
+            [_end_labels(panel, scale, figure.x, panel_height)
+             for panel, scale in zip(panels, figure.scales, strict=True)]
+        ),
+        f"{figure.name}.bands": _blocks(
+            ["".join(f"{x:.10g} {low:.10g} {high:.10g}\n" for x, low, high in panel.band)
+             or "NaN NaN NaN\n" for panel in panels]
+        ),
+    }  # fmt: skip
+    return Script("\n".join(parameters) + "\n", files)
+
+
+def _series_arrays(every: Sequence[Series]) -> str:
+    looks = [series.look for series in every]
+    return "\n".join(
+        [
+            _array("series_name", [quoted(series.name) for series in every]),
+            _array("colour", [number_of(look.colour) for look in looks]),
+            _array("mark", [look.mark for look in looks]),
+            _array("dashed", [int(series.dashed) for series in every]),
+            _array("joined", [int(series.joined) for series in every]),
+            _array("marked", [int(series.marked) for series in every]),
+        ]
+    )
+
+
+def _blocks(blocks: Sequence[str]) -> str:
+    return "\n\n".join(blocks)
+
+
+def _points(series: Series, figure: LineFigure) -> str:
+    floor = min(scale.low for scale in figure.scales)
+    return (
+        "".join(
+            f"{p.x:.7g} {p.y:.7g} {max(p.low, floor):.7g} {p.high:.7g} {int(p.hollow)} "
+            f"{data_text(p.text)}\n"
+            for p in series.points
+        )
+        or 'NaN NaN NaN NaN 0 ""\n'
+    )
+
+
+def _end_labels(panel: Panel, y: Scale, x: Scale, pixels: float) -> str:
+    """The names at the ends of the lines, and the ends: x, y, colour, name, x and y of the end."""
+    named = [s for s in panel.series if s.points and s.name]
+    if not named:
+        # gnuplot crashes on a block of labels without a place.
+        return f'{x.low:.10g} {y.low:.10g} 0 "" {x.low:.10g} {y.low:.10g}\n'
+    ends = [max(s.points, key=lambda point: point.x) for s in named]
+    wanted = [min(max(y.share(end.y), 0.0), 1.0) for end in ends]
+    places = spread_out(wanted, 19 / pixels, 0.03, 0.97)
+    place = x.value(1.0)
+    return "".join(
+        f"{place:.10g} {y.value(where):.10g} {number_of(s.look.text_colour)} {data_text(s.name)} "
+        f"{end.x:.10g} {min(max(end.y, y.low), y.high):.10g}\n"
+        for s, end, where in zip(named, ends, places, strict=True)
+    )
+
+
+# --- rows ---
+
+ROW, LEVEL_ROW, GROUP_HEAD, ROWS_WIDE = 24, 17, 30, 560
+
+
+def row_script(figure: RowFigure) -> Script:
+    """Lays out a figure of rows."""
+    levels = max(1, len(figure.levels))
+    row_pixels = max(ROW, LEVEL_ROW * levels)
+    longest = max(len(line.name) for _, lines in figure.groups for line in lines)
+    left = 28 + CHARACTER * longest
+    said = [m.said for _, lines in figure.groups for line in lines for m in line.marks]
+    notes = [words for _, lines in figure.groups for line in lines for _, _, words in line.notes]
+    right = 24 + max((CHARACTER * len(text) for text in said), default=0)
+    if notes:
+        right = max(right, SMALL_CHARACTER * max(map(len, notes)) - ROWS_WIDE * 0.5)
+    width = left + ROWS_WIDE + right
+    head = _Head.of(figure, width)
+    keys = [(text, look) for text, look in figure.levels if text]
+    key_x, key_y, key_rows = _key_places([text for text, _ in keys], width)
+    top = head.height + 22 * key_rows
+    y = 0.0
+    places: list[tuple[float, Line]] = []
+    headings: list[tuple[float, str]] = []
+    for title, lines in figure.groups:
+        if title:
+            y += GROUP_HEAD / row_pixels
+            headings.append((y - 0.15, title))
+        for line in lines:
+            places.append((y + 0.5, line))
+            y += 1
+    height = top + y * row_pixels + FOOT
+    parameters = [
+        "form = 'rows'",
+        head.script(),
+        _scalars(
+            x_title=figure.x_title,
+            data=f"{figure.name}.dat",
+            labels=f"{figure.name}.labels",
+            width=round(width),
+            height=round(height),
+            x_low=figure.x.low,
+            x_high=figure.x.high,
+            x_log=int(figure.x.log),
+            rows_high=y,
+            rows_left=left / width,
+            rows_right=(left + ROWS_WIDE) / width,
+            rows_top=1 - top / height,
+            rows_bottom=FOOT / height,
+            bars=int(figure.bars),
+            keys=len(keys),
+            headings=len(headings),
+            key_top=head.height,
+        ),
+        "line_at = " + ("NaN" if figure.line_at is None else f"{figure.line_at}"),
+        f'x_tics = "{_tics(figure.x.tics)}"',
+        "rows = " + str(len(places)),
+        _array("row_name", [quoted(line.name) for _, line in places]),
+        _array("row_at", [f"{at:.4f}" for at, _ in places]),
+        _array("heading", [quoted(title) for _, title in headings]),
+        _array("heading_at", [f"{at:.4f}" for at, _ in headings]),
+        _array("key_text", [quoted(text) for text, _ in keys]),
+        _array("key_x", [f"{v:.1f}" for v in key_x]),
+        _array("key_y", [str(v) for v in key_y]),
+        _array("key_colour", [number_of(look.colour) for _, look in keys]),
+        _array("key_ink", [number_of(look.text_colour) for _, look in keys]),
+        _array("key_mark", [look.mark for _, look in keys]),
+    ]
+    files = {
+        f"{figure.name}.dat": "".join(_marks(at, line, levels, figure.x) for at, line in places),
+        f"{figure.name}.labels": "".join(_notes(at, line, levels, figure.x) for at, line in places)
+        or f'{figure.x.low:.10g} 0 ""\n',
+    }
+    return Script("\n".join(parameters) + "\n", files)
+
+
+def _key_places(texts: Sequence[str], width: float) -> tuple[list[float], list[int], int]:
+    """Where the entries of a legend go, in rows."""
+    xs: list[float] = []
+    ys: list[int] = []
+    x, row = 20.0, 0
+    for text in texts:
+        need = CHARACTER * len(text) + 40
+        if x > 20 and x + need > width:
+            x, row = 20.0, row + 1
+        xs.append(x)
+        ys.append(row)
+        x += need
+    return xs, ys, row + 1 if texts else 0
+
+
+def _level_place(at: float, level: int, levels: int) -> float:
+    return at + (level - (levels - 1) / 2) * 0.76 / levels
+
+
+def _marks(at: float, line: Line, levels: int, x: Scale) -> str:
+    return "".join(
+        f"{mark.value:.7g} {_level_place(at, mark.level, levels):.4f} "
+        f"{max(mark.low, x.low):.7g} {min(mark.high, x.high):.7g} {int(mark.hollow)} "
+        f"{data_text(mark.text)} {number_of(mark.look.colour)} {mark.look.mark} "
+        f"{data_text(mark.said)} {min(max(mark.high, mark.value), x.high):.7g}\n"
+        for mark in line.marks
+    )
+
+
+def _notes(at: float, line: Line, levels: int, x: Scale) -> str:
+    return "".join(
+        f"{x.low if place is None else place:.7g} {_level_place(at, level, levels):.4f} "
+        f"{data_text(words)}\n"
+        for level, place, words in line.notes
+    )
+
+
+def script_of(figure: Figure) -> Script:
+    if isinstance(figure, LineFigure):
+        return line_script(figure)
+    assert isinstance(figure, RowFigure)
+    return row_script(figure)

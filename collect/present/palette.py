@@ -1,0 +1,129 @@
+"""The one table of looks: a server has the same colour and the same mark in every figure.
+
+Colours differ in lightness as well as in hue, and marks differ too, so that readers who confuse
+colours can tell the servers apart. Text at a line has a darker shade where the line is too pale.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+
+# Marks, as gnuplot numbers them when filled; one less is the same shape, hollow.
+SQUARE, CIRCLE, TRIANGLE, WEDGE, DIAMOND, PENTAGON = 5, 7, 9, 11, 13, 15
+
+PAPER, DARK_PAPER = "#ffffff", "#15181c"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour of lines and marks, that of text, both on dark pages, and the mark."""
+
+    colour: str
+    mark: int
+    text: str = ""
+    dark: str = ""
+
+    @property
+    def text_colour(self) -> str:
+        return self.text or self.colour
+
+
+SERVERS = {
+    "iterative": Look("#56b4e9", DIAMOND, "#1c6ea4", "#7cc8f2"),
+    "fork": Look("#0072b2", CIRCLE, "", "#4aa3df"),
+    "thread": Look("#d55e00", SQUARE, "#b34f00", "#f58a45"),
+    "prefork": Look("#009e73", TRIANGLE, "#00795a", "#2fc496"),
+    "pool": Look("#cc79a7", PENTAGON, "#a3497a", "#e09cc2"),
+    "epoll": Look("#e69f00", WEDGE, "#8a6000", "#f0b53c"),
+    "clone": Look("#6a51a3", TRIANGLE, "", "#ab9ce0"),
+    "uring": Look("#8c564b", PENTAGON, "", "#cf9a8e"),
+    "nginx": Look("#117733", SQUARE, "", "#55b877"),
+    "lighttpd": Look("#882255", CIRCLE, "", "#d877a6"),
+    "apache-prefork": Look("#86862b", TRIANGLE, "#6d6d22", "#bcbc55"),
+    "apache-worker": Look("#aa4499", WEDGE, "", "#d585c8"),
+    "apache-event": Look("#661100", DIAMOND, "", "#d98a78"),
+    "floor-fork": Look("#8a8a8a", CIRCLE, "#6e6e6e", "#9a9a9a"),
+    "floor-thread": Look("#6e6e6e", SQUARE, "", "#b4b4b4"),
+    "floor-one": Look("#444444", DIAMOND, "", "#d0d0d0"),
+}
+
+# A server with an option has the look of the option: its panel names the server.
+OPTIONS = {
+    "accept=shared": Look("#4477aa", CIRCLE, "", "#7fb0e0"),
+    "accept=lock": Look("#332288", SQUARE, "", "#9d8fe6"),
+    "accept=mutex": Look("#44aa99", TRIANGLE, "#2a7a6d", "#5cc7b5"),
+    "accept=pass": Look("#993355", WEDGE, "", "#dd7f9f"),
+    "accept=queue": Look("#aa7722", DIAMOND, "#855c17", "#d9a44f"),
+    "accept=reuseport": Look("#cc3311", PENTAGON, "#b82d0f", "#f0806a"),
+    "protocol=simple": Look("#4477aa", CIRCLE, "", "#7fb0e0"),
+    "protocol=persistent": Look("#aa7722", DIAMOND, "#855c17", "#d9a44f"),
+    "protocol=pipelined": Look("#993355", WEDGE, "", "#dd7f9f"),
+    "workers=1": Look("#332288", SQUARE, "", "#9d8fe6"),
+    "joinable": Look("#993355", WEDGE, "", "#dd7f9f"),
+    "split-writes": Look("#cc3311", PENTAGON, "#b82d0f", "#f0806a"),
+    "work8000": Look("#4477aa", CIRCLE, "", "#7fb0e0"),
+    "work8000+backlog5": Look("#cc3311", PENTAGON, "#b82d0f", "#f0806a"),
+}
+
+# The same server a second time.
+COPY = Look("#6e6e6e", WEDGE, "", "#b4b4b4")
+
+# For servers and options that the tables above do not know: each takes the same one everywhere.
+SPARE = tuple(OPTIONS.values())[:6]
+
+# What a report measured on its own machine.
+REPORT = Look("#222222", SQUARE, "", "#e8e8e8")
+
+# The steps of a factor within a row, such as 0, 100 and 1,000 clients: from light to dark.
+LEVELS = (
+    Look("#8797a8", CIRCLE, "#5d6d7e", "#7d8fa1"),
+    Look("#536878", SQUARE, "", "#a9bccd"),
+    Look("#1d2b38", DIAMOND, "", "#e3edf7"),
+)
+
+# The other colours of a figure, and what they become on dark pages.
+INK, SOFT, GRID = "#222222", "#555555", "#dddddd"
+OTHERS = {PAPER: DARK_PAPER, INK: "#e8e8e8", SOFT: "#b5b5b5", GRID: "#3a3f46", "#000000": "#e8e8e8"}
+
+
+def plain_name(server: str) -> str:
+    """The name of a server without its options and its number."""
+    return re.sub(r"[+~].*$", "", server)
+
+
+def options_of(server: str) -> str:
+    """The options of a server: "accept=lock" of prefork+accept=lock."""
+    return re.sub(r"~[0-9]+$", "", server).partition("+")[2]
+
+
+def look_of(server: str) -> Look:
+    """Returns the look of a server, the same in every figure."""
+    if re.search(r"~[0-9]+$", server):
+        return COPY
+    options = options_of(server)
+    table, key = (OPTIONS, options) if options else (SERVERS, server)
+    return table.get(key) or SPARE[zlib.crc32(key.encode()) % len(SPARE)]
+
+
+def level_look(number: int, of: int) -> Look:
+    """Returns the look of a step of a factor, 0 being the first."""
+    return LEVELS[-1] if of == 1 else LEVELS[round(number * (len(LEVELS) - 1) / (of - 1))]
+
+
+def all_looks() -> list[Look]:
+    return [*SERVERS.values(), *OPTIONS.values(), COPY, REPORT, *LEVELS]
+
+
+def dark_colours() -> dict[str, str]:
+    """Returns what each colour of a figure becomes on a dark page."""
+    dark = dict(OTHERS)
+    for look in all_looks():
+        dark[look.colour] = dark[look.text_colour] = look.dark
+    return dark
+
+
+def number_of(colour: str) -> int:
+    """#0072b2 -> 0x0072b2."""
+    return int(colour[1:], 16)

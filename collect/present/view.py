@@ -1,0 +1,269 @@
+"""A results folder as the reports and figures need it: the cells, and the tables over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from collect.design.factors import Context, axis_title, factor_value
+from collect.design.study import Study
+from collect.infer.cells import Cells, Part
+from collect.infer.comparisons import slice_of
+from collect.infer.load import read_cells
+from collect.infer.statistics import describe
+from collect.project import fail
+from collect.tables import read_pairs, read_table
+from collect.text import with_comma
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its 95% interval; low and high are the mean where there is a single run."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Cells that differ in nothing but the server and the x axis; `first` is one of them."""
+
+    first: int
+    text: str
+
+
+@dataclass
+class View:
+    """All of a results folder."""
+
+    folder: Path
+    data: Cells
+    summary: list[Row]
+    comparisons: list[Row]
+    averages: list[Row]
+    claims: list[Row]
+    threats: list[Row]
+    machine: dict[str, str]
+    _estimates: dict[tuple[int, str], Estimate | None] = field(default_factory=dict)
+
+    @property
+    def study(self) -> Study:
+        return self.data.study
+
+    @property
+    def parts(self) -> list[Part]:
+        return self.data.parts
+
+    @cached_property
+    def context(self) -> Context:
+        """What the wording of factors depends on, for the study as a whole."""
+        levels = self.data.levels
+        return Context(frozenset(levels["load"]), frozenset(levels["scheme"]))
+
+    @cached_property
+    def _row_at(self) -> dict[tuple[str, ...], Row]:
+        factors = self.data.factors
+        return {tuple(row[name] for name in factors): row for row in self.summary}
+
+    def row(self, cell: int) -> Row:
+        """The row of a cell in summary.tsv."""
+        return self._row_at[self.data.keys[cell]]
+
+    def number(self, cell: int | None, column: str) -> float | None:
+        """A number of summary.tsv; None where there is none."""
+        return None if cell is None else parsed(self.row(cell).get(column))
+
+    def cell_values(self, cell: int) -> Row:
+        """The factors of a cell by name."""
+        return dict(zip(self.data.factors, self.data.keys[cell], strict=True))
+
+    def bound(self, cell: int) -> bool:
+        """Returns true if the load generator limits a cell."""
+        return self.row(cell).get("client_bound") == "yes"
+
+    # --- words ---
+
+    def say(self, name: str, value: str, cell: int | None = None) -> str:
+        """A factor's value in words, for a cell where the load generator of that matters."""
+        context = self.context
+        if cell is not None:
+            load = frozenset({self.data.value(cell, "load")})
+            context = Context(load, self.context.schemes)
+        return factor_value(name, value, context)
+
+    def axis_title(self, part: Part) -> str:
+        context = Context(frozenset(part.levels["load"]), self.context.schemes)
+        return axis_title(part.x_name, context)
+
+    def part_text(self, part: Part) -> str:
+        """What tells a part from the others."""
+        text = ""
+        cell = part.cells[0]
+        for word in part.words:
+            value = self.data.roots[cell] if word == "root" else self.data.value(cell, word)
+            text = with_comma(text, value if word == "root" else self.say(word, value, cell))
+        return text
+
+    def where_text(self, part: Part, values: Row, load: str = "") -> str:
+        """The factors that vary in a part, beside the server: "concurrency 10, keep-alive off"."""
+        text = ""
+        context = Context(frozenset({load} if load else ()), self.context.schemes)
+        for name in self.data.factors[1:]:
+            if len(part.levels[name]) > 1:
+                text = with_comma(text, factor_value(name, values[name], context))
+        return text
+
+    # --- slices of a part ---
+
+    def slices(self, part: Part, file: str | None = None) -> list[Slice]:
+        """The slices of a part; of one file where it is named."""
+        found: dict[tuple[str, ...], Slice] = {}
+        for cell in part.cells:
+            if file is not None and self.data.value(cell, "file") != file:
+                continue
+            names = [
+                name
+                for name in self.data.factors[1:]
+                if name != part.x_name
+                and len(part.levels[name]) > 1
+                and not (file is not None and name == "file")
+            ]
+            key = tuple(self.data.value(cell, name) for name in names)
+            text = ""
+            for name, value in zip(names, key, strict=True):
+                text = with_comma(text, self.say(name, value, cell))
+            found.setdefault(key, Slice(cell, text))
+        return list(found.values())
+
+    def at(self, part: Part, first: int, server: str, x: str) -> int | None:
+        """The cell of a slice with this server at this value of the x axis."""
+        if not part.x_name:
+            return self.data.like(first, server=server)
+        return self.data.like(first, **{"server": server, part.x_name: x})
+
+    def x_values(self, part: Part) -> list[str]:
+        return part.levels[part.x_name] if part.x_name else [""]
+
+    # --- numbers ---
+
+    def estimate(self, cell: int | None, column: str) -> Estimate | None:
+        """The mean of a column over the valid runs of a cell, with its 95% interval."""
+        if cell is None:
+            return None
+        if (cell, column) not in self._estimates:
+            self._estimates[cell, column] = self._estimate(cell, column)
+        return self._estimates[cell, column]
+
+    def _estimate(self, cell: int, column: str) -> Estimate | None:
+        row = self.row(cell)
+        mean = parsed(row.get(f"{column}_mean"))
+        if mean is not None:
+            low, high = parsed(row.get(f"{column}_low")), parsed(row.get(f"{column}_high"))
+            n = int(row["n"])
+        else:
+            runs = self._runs_of.get(cell)
+            values = () if runs is None else self.data.column(column, runs).dropna().to_numpy()
+            described = describe(values)
+            mean, low, high, n = described.mean, described.low, described.high, described.n
+        if mean is None or mean != mean:
+            return None
+        if low is None or high is None or low != low:
+            low = high = mean
+        return Estimate(mean, low, high, n)
+
+    @cached_property
+    def _runs_of(self) -> dict[int, pd.DataFrame]:
+        valid = self.data.valid_runs
+        return {int(cell): runs for cell, runs in valid.groupby("cell")}
+
+    @cached_property
+    def _comparison_at(self) -> dict[tuple[str, ...], Row]:
+        factors = self.data.factors[1:]
+        return {
+            (row["scope"], row["measure"], row["server"], *(row[name] for name in factors)): row
+            for row in self.comparisons
+        }
+
+    def comparison(self, part: Part, scope: str, measure: str, server: str, cell: int | None):  # type: ignore[no-untyped-def]
+        """The row of comparisons.tsv of a server in the slice of a cell; None if there is none."""
+        if cell is None:
+            return None
+        key = slice_of(self.data, part, cell, scope)
+        return self._comparison_at.get((scope, measure, server, *key))
+
+    @cached_property
+    def _average_at(self) -> dict[tuple[str, ...], Row]:
+        factors = self.data.factors[1:]
+        return {
+            (row["part"], row["measure"], row["server"], *(row[name] for name in factors)): row
+            for row in self.averages
+        }
+
+    def average(self, part: Part, measure: str, server: str, cell: int) -> Row | None:
+        """The row of averages.tsv of a server in the slice of a cell."""
+        key = tuple(
+            "*" if name == part.x_name else self.data.value(cell, name)
+            for name in self.data.factors[1:]
+        )
+        return self._average_at.get((str(part.number), measure, server, *key))
+
+    def threat(self, name: str) -> Row:
+        return next((row for row in self.threats if row["name"] == name), {})
+
+    # --- the runs of a study at large ---
+
+    @cached_property
+    def most_runs(self) -> int:
+        """How often most cells were run."""
+        return max(int(row["n"]) + int(row["n_invalid"]) for row in self.summary)
+
+    def runs_said(self, part: Part) -> str:
+        """How many runs a point of a part stands for: "8 runs", or "3 to 8 runs"."""
+        counts = [int(self.row(cell)["n"]) for cell in part.cells if self.row(cell)["n"] != "0"]
+        few, many = min(counts, default=0), max(counts, default=0)
+        noun = "run" if many == 1 else "runs"
+        return f"{few} to {many} {noun}" if few < many else f"{many} {noun}"
+
+    def any_bound(self, part: Part) -> bool:
+        return any(self.bound(cell) for cell in part.cells)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the runs are of; 1 where they are of one sitting."""
+        runs = self.data.runs
+        return int(runs["round"].nunique()) if "round" in runs else 1
+
+
+def parsed(text: str | None) -> float | None:
+    """A number of a table; None for what is missing."""
+    return None if text in (None, "", "-") else float(str(text))
+
+
+def load_view(folder: Path, needed: Iterable[str] = ("summary", "comparisons")) -> View:
+    """Reads a results folder after its tables were made."""
+    for name in needed:
+        if not (folder / f"{name}.tsv").is_file():
+            fail(f"{folder} holds no {name}.tsv: ./dcollect.sh report makes it")
+
+    def rows(name: str) -> list[Row]:
+        path = folder / f"{name}.tsv"
+        return read_table(path).rows if path.exists() else []
+
+    return View(
+        folder,
+        read_cells(folder),
+        summary=rows("summary"),
+        comparisons=rows("comparisons"),
+        averages=rows("averages"),
+        claims=rows("claims"),
+        threats=rows("threats"),
+        machine=read_pairs(folder / "machine.tsv"),
+    )
