@@ -1,0 +1,50 @@
+"""With --tap the results are in the Test Anything Protocol, so that prove counts each case."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tap", action="store_true", help="print TAP and nothing else")
+
+
+class Tap:
+    """Prints a line for each case."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def _say(self, text: str) -> None:
+        sys.__stdout__.write(text + "\n")
+        sys.__stdout__.flush()
+
+    def _case(self, report: pytest.TestReport | pytest.CollectReport, what: str = "") -> None:
+        self.count += 1
+        word = "not ok" if report.failed else "ok"
+        name = report.nodeid.rpartition("/")[2].replace("#", " ")
+        self._say(f"{word} {self.count} - {name}{what}")
+        if report.failed:
+            for line in str(report.longrepr).splitlines():
+                self._say(f"# {line}")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._case(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+            self._case(report, f" # SKIP {reason}")
+        elif report.when == "call" or report.failed:
+            self._case(report)
+
+    def pytest_sessionfinish(self) -> None:
+        self._say(f"1..{self.count}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--tap"):
+        config.pluginmanager.register(Tap(), "tap")
