@@ -15,7 +15,7 @@ COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
 HEADERS := $(wildcard common/*.h common/*/*.h collect/*.h)
-SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
+SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
 HARDEN   = -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fno-plt
