@@ -1,16 +1,15 @@
+/* The state machine of a connection: reads requests, has a service answer them, sends responses. */
 #include "common/connection.h"
 
 #include "common/http/whole_request.h"
 #include "common/log.h"
 
 #define LINGER_MILLISECONDS 2000
-/* A reader that takes less than this before the write deadline is stalled, though it may sip. */
+/* A client that reads less than this before the write deadline is cut off. */
 #define PROGRESS_BYTES 16384
-/* What one step sends or throws away before it lets others have a turn. */
-#define TURN_BYTES (4 * 1024 * 1024)
 
 enum outcome {
-    OUTCOME_GO_ON, /* to the state that is set now */
+    OUTCOME_GO_ON, /* in the state that is set now */
     OUTCOME_READ,
     OUTCOME_WRITE,
 };
@@ -20,7 +19,7 @@ static void set_deadline(struct connection *connection, int milliseconds)
     connection->deadline = connection->now.milliseconds + milliseconds;
 }
 
-/* The time for a request to arrive begins; what is sent meanwhile does not prolong it. */
+/* Starts the time for a request to arrive; sending does not prolong it. */
 static void begin_request_time(struct connection *connection)
 {
     set_deadline(connection, connection->context->request_timeout);
@@ -36,7 +35,7 @@ static enum outcome go_to(struct connection *connection, enum connection_state s
 static enum outcome flush_then(struct connection *connection, enum connection_state next)
 {
     connection->next = next;
-    connection->taken = connection->sent;
+    connection->acknowledged = connection->sent;
     set_deadline(connection, connection->context->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
 }
@@ -50,11 +49,11 @@ static enum outcome cut_off(struct connection *connection)
 static void note_progress(struct connection *connection, uint64_t count)
 {
     connection->tally.bytes += count;
-    connection->turn += count;
+    connection->step_bytes += count;
     connection->sent += count;
 }
 
-/* Nothing could be moved now: what to wait for. */
+/* Decides what to do after a transfer that moved nothing. */
 static enum outcome wait_for(struct connection *connection, enum transfer transfer)
 {
     switch (transfer) {
@@ -62,7 +61,7 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
         return OUTCOME_READ;
     case TRANSFER_WRITE:
         return OUTCOME_WRITE;
-    case TRANSFER_REFUSED: /* what was said is lost if the rest is not read */
+    case TRANSFER_REFUSED: /* the client loses the alert if its input is not read */
         connection->client_closes = false;
         return go_to(connection, CONNECTION_FINISHING);
     default:
@@ -70,7 +69,7 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
     }
 }
 
-/* Appends what the client has sent to the input, which has room. */
+/* Appends what the client has sent to the input, which must have room. */
 static enum transfer receive(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -89,15 +88,15 @@ static enum transfer receive(struct connection *connection)
 
 /* ---- reading a request ---- */
 
-/* What cannot be understood or allowed: nothing after it is read as a request. */
+/* Responds with an error page, and reads no further request. */
 static enum outcome refuse(struct connection *connection, int status, const char *problem)
 {
     connection->closing = true;
     connection->client_closes = false;
-    connection->answered = true;
+    connection->has_response = true;
     response_start(&connection->exchange->response);
     response_refuse(&connection->exchange->response, status, problem);
-    return go_to(connection, CONNECTION_ANSWERING);
+    return go_to(connection, CONNECTION_RESPONDING);
 }
 
 static enum outcome begin_body(struct connection *connection)
@@ -111,9 +110,9 @@ static enum outcome begin_body(struct connection *connection)
     if (!request->expects_continue || exchange_received(exchange).length > 0)
         return go_to(connection, CONNECTION_DISCARDING);
     if (request->method > METHOD_OPTIONS) {
-        connection->closing = true; /* the answer is known, so the body need not come */
+        connection->closing = true; /* the response does not depend on the body */
         connection->client_closes = false;
-        return go_to(connection, CONNECTION_ANSWERING);
+        return go_to(connection, CONNECTION_RESPONDING);
     }
     if (request->content_length > BODY_READER_LIMIT)
         return go_to(connection, CONNECTION_DISCARDING);
@@ -136,8 +135,8 @@ static enum outcome begin_call(struct connection *connection)
     };
     response_start(&exchange->response);
     connection->in_call = true;
-    connection->taken = connection->sent;
-    return go_to(connection, CONNECTION_RELAYING);
+    connection->acknowledged = connection->sent;
+    return go_to(connection, CONNECTION_IN_SERVICE);
 }
 
 /* Adapts the request to a transport that carries one. False if that cannot be done. */
@@ -150,7 +149,7 @@ static bool adapt_request(struct connection *connection)
     return request->method != METHOD_CONNECT;
 }
 
-static enum outcome begin_answer(struct connection *connection, size_t head)
+static enum outcome begin_request(struct connection *connection, size_t head)
 {
     struct exchange *exchange = connection->exchange;
     struct request *request = &exchange->request;
@@ -161,19 +160,19 @@ static enum outcome begin_answer(struct connection *connection, size_t head)
         if (!exchange_move_input(exchange,
                                  EXCHANGE_BODY_ROOM > behind ? EXCHANGE_BODY_ROOM - behind : 0))
             return refuse(connection, 503, "The server has no memory for this request.");
-        request_start(request); /* the head has moved: read it where it is now */
+        request_start(request); /* the head has moved: parse it again */
         request_read(request, exchange_received(exchange), &head);
     }
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
-    connection->answered = false;
+    connection->has_response = false;
     if (connection->transport.kind->one_request && !adapt_request(connection))
         return refuse(connection, 501, "No tunnel can be made of datagrams.");
     if (connection->context->service->step != NULL)
         return begin_call(connection);
     if (request->framing != FRAMING_NONE)
         return begin_body(connection);
-    return go_to(connection, CONNECTION_ANSWERING);
+    return go_to(connection, CONNECTION_RESPONDING);
 }
 
 static enum outcome read_head(struct connection *connection)
@@ -188,7 +187,7 @@ static enum outcome read_head(struct connection *connection)
         if (bytes.length > 0) {
             switch (request_read(&exchange->request, bytes, &head)) {
             case REQUEST_WHOLE:
-                return begin_answer(connection, head);
+                return begin_request(connection, head);
             case REQUEST_REFUSED:
                 return refuse(connection, exchange->request.status, exchange->request.problem);
             case REQUEST_PARTIAL:
@@ -218,12 +217,12 @@ static enum outcome discard_body(struct connection *connection)
 
         exchange->input_start = exchange->input_end - bytes.length;
         if (progress == BODY_READER_WHOLE)
-            return go_to(connection, CONNECTION_ANSWERING);
+            return go_to(connection, CONNECTION_RESPONDING);
         if (progress == BODY_READER_REFUSED)
             return refuse(connection, exchange->body_reader.status, exchange->body_reader.problem);
         if (exchange_has_output(exchange))
             return flush_then(connection, CONNECTION_DISCARDING);
-        /* The head stays where it is, since the request is made of slices of it. */
+        /* The head must stay where it is: the request consists of slices of it. */
         exchange->input_start = exchange->input_end = exchange->body_start;
         transfer = receive(connection);
         if (transfer != TRANSFER_DONE)
@@ -257,7 +256,7 @@ static enum outcome replace_response(struct connection *connection)
 
     if (!transport->kind->recall(transport, &recalled))
         return cut_off(connection);
-    connection->tally.bytes -= recalled; /* it may wrap: the scoreboard's sum does not */
+    connection->tally.bytes -= recalled; /* it may wrap; the sum on the scoreboard does not */
     if (connection->in_call)
         end_call(connection);
     response_end(response);
@@ -267,11 +266,11 @@ static enum outcome replace_response(struct connection *connection)
         response_shorten(response, transport->response_limit);
     else
         response_refuse(response, 502, "The origin has broken off its reply.");
-    connection->answered = true;
-    return go_to(connection, CONNECTION_ANSWERING);
+    connection->has_response = true;
+    return go_to(connection, CONNECTION_RESPONDING);
 }
 
-/* Goes on as the service says. */
+/* Does what the service asks for. */
 static enum outcome follow(struct connection *connection, enum service_progress progress)
 {
     struct exchange *exchange = connection->exchange;
@@ -283,26 +282,25 @@ static enum outcome follow(struct connection *connection, enum service_progress 
         connection->deadline = call->deadline;
         return call->to_write ? OUTCOME_WRITE : OUTCOME_READ;
     case SERVICE_NEEDS_FLUSH:
-        return flush_then(connection, CONNECTION_RELAYING);
+        return flush_then(connection, CONNECTION_IN_SERVICE);
     case SERVICE_FAILED:
     case SERVICE_CONTINUES:
         break;
     case SERVICE_RESPONDS:
-        connection->answered = true;
+        connection->has_response = true;
         end_call(connection);
-        return go_to(connection, CONNECTION_ANSWERING);
+        return go_to(connection, CONNECTION_RESPONDING);
     case SERVICE_DONE:
         exchange->body_bytes = call->body_bytes;
         end_call(connection);
         connection->closing |=
             connection->client_closes || connection->context->protocol == PROTOCOL_SIMPLE;
-        return go_to(connection, CONNECTION_ANSWERED);
+        return go_to(connection, CONNECTION_RESPONDED);
     }
     return replace_response(connection);
 }
 
-/* What the client has sent behind the head is the service's to take; what it leaves is read as the
- * next request. */
+/* Lends the service the input behind the head. What it leaves is read as the next request. */
 static void lend_input(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -326,7 +324,7 @@ static void reclaim_input(struct connection *connection)
     note_progress(connection, exchange->call.sent);
 }
 
-static enum outcome relay(struct connection *connection)
+static enum outcome run_service(struct connection *connection)
 {
     enum service_progress progress;
 
@@ -338,7 +336,7 @@ static enum outcome relay(struct connection *connection)
     return follow(connection, progress);
 }
 
-/* ---- writing the reply ---- */
+/* ---- writing the response ---- */
 
 static enum persistence persistence(const struct connection *connection)
 {
@@ -347,7 +345,7 @@ static enum persistence persistence(const struct connection *connection)
     return connection->exchange->request.minor == 0 ? PERSISTENCE_KEEP_ALIVE : PERSISTENCE_IMPLIED;
 }
 
-/* Has the head written behind what the output holds; false if there is no room. */
+/* Appends the head to the output; false if there is no room. */
 static bool put_head(struct connection *connection)
 {
     const struct service_context *context = connection->context;
@@ -377,9 +375,9 @@ static bool response_fits(const struct connection *connection)
     return exchange->output.length + body <= connection->transport.response_limit;
 }
 
-/* What does not fit becomes a page that says so; if that does not, a bare status; and if even that
- * does not, nothing. */
-static enum outcome say_less(struct connection *connection)
+/* Replaces a response that does not fit by an error page, that by a bare status, and that by
+ * nothing. */
+static enum outcome shorten_response(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
     struct response *response = &exchange->response;
@@ -394,13 +392,12 @@ static enum outcome say_less(struct connection *connection)
         response_shorten(response, connection->transport.response_limit);
     else
         response->bare = true;
-    return go_to(connection, CONNECTION_ANSWERING);
+    return go_to(connection, CONNECTION_RESPONDING);
 }
 
-/* A target may name its scheme. With the other one it means another server, which encrypts; or does
- * not. */
-static void ask_service(const struct service_context *context, struct exchange *exchange,
-                        struct moment now)
+/* A target may name its scheme. The other one of http and https means another server. */
+static void fill_in_response(const struct service_context *context, struct exchange *exchange,
+                             struct moment now)
 {
     const struct request *request = &exchange->request;
     struct response *response = &exchange->response;
@@ -414,45 +411,45 @@ static void ask_service(const struct service_context *context, struct exchange *
     response_settle(response, request, now);
 }
 
-static enum outcome answer(struct connection *connection)
+static enum outcome respond(struct connection *connection)
 {
     const struct service_context *context = connection->context;
     struct exchange *exchange = connection->exchange;
     size_t before = exchange->output.length;
 
-    if (!connection->answered) {
-        ask_service(context, exchange, connection->now);
-        connection->answered = true;
+    if (!connection->has_response) {
+        fill_in_response(context, exchange, connection->now);
+        connection->has_response = true;
     }
-    /* At a stop the last reply says so: behind it nothing is waiting. */
+    /* When the server stops, the last response in the pipeline announces the end. */
     if (connection->client_closes || context->protocol == PROTOCOL_SIMPLE ||
         (scoreboard_stopping(context->board) && exchange_received(exchange).length == 0))
         connection->closing = true;
     if (!put_head(connection)) {
         if (exchange_has_output(exchange))
-            return flush_then(connection, CONNECTION_ANSWERING);
-        return cut_off(connection); /* there is no memory for so long a head */
+            return flush_then(connection, CONNECTION_RESPONDING);
+        return cut_off(connection); /* there is no memory for the head */
     }
     exchange_begin_portions(exchange);
     if (!response_fits(connection))
-        return say_less(connection);
+        return shorten_response(connection);
     if (!exchange_put_small_body(exchange)) {
-        /* The file has shrunk. Nothing of this reply is gone: it can still be another one. */
+        /* The file has shrunk. Nothing of the response has left: an error can replace it. */
         exchange->output.length = before;
         exchange->portion = 0;
         response_refuse(&exchange->response, 503, "The document is being changed.");
-        return go_to(connection, CONNECTION_ANSWERING);
+        return go_to(connection, CONNECTION_RESPONDING);
     }
     if (exchange->portion > 0 || exchange_has_parts(exchange))
-        return flush_then(connection, CONNECTION_ANSWERED);
-    return go_to(connection, CONNECTION_ANSWERED);
+        return flush_then(connection, CONNECTION_RESPONDED);
+    return go_to(connection, CONNECTION_RESPONDED);
 }
 
 static void end_response(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
 
-    connection->answered = false;
+    connection->has_response = false;
     connection->tally.requests++;
     connection->tally.errors += exchange->response.status >= 400;
     if (connection->context->log >= 0)
@@ -464,14 +461,14 @@ static void end_response(struct connection *connection)
         exchange_free_input(exchange);
 }
 
-static enum outcome conclude(struct connection *connection)
+static enum outcome end_request(struct connection *connection)
 {
     const struct exchange *exchange = connection->exchange;
 
     end_response(connection);
     if (connection->closing)
         return flush_then(connection, CONNECTION_FINISHING);
-    begin_request_time(connection); /* of the next one, if it is here already */
+    begin_request_time(connection); /* the next request may be here already */
     if (connection->context->protocol != PROTOCOL_PIPELINED ||
         exchange_received(exchange).length == 0)
         return flush_then(connection, CONNECTION_READING);
@@ -480,8 +477,8 @@ static enum outcome conclude(struct connection *connection)
 
 /* ---- sending ---- */
 
-/* Whether something follows at once: more of the reply, or the end of the connection, which then
- * goes in the same packet. */
+/* Returns true if more follows at once: another part, or the end of the connection, which then
+ * leaves in the same packet. */
 static bool is_followed(const struct connection *connection)
 {
     return exchange_has_parts(connection->exchange) || connection->next == CONNECTION_FINISHING;
@@ -524,8 +521,8 @@ static enum transfer send_portion(struct connection *connection)
     return transfer;
 }
 
-/* The next state may be to read on: then there is no use in trying before something came. */
-static enum outcome go_on(struct connection *connection)
+/* If the next state reads and the input was drained, it is no use to read before polling. */
+static enum outcome after_sending(struct connection *connection)
 {
     connection->state = connection->next;
     connection->deadline = connection->request_deadline;
@@ -545,7 +542,7 @@ static enum outcome send_response(struct connection *connection)
     for (;;) {
         enum transfer transfer;
 
-        if (connection->turn >= TURN_BYTES)
+        if (connection->step_bytes >= STEP_BYTES_LIMIT)
             return OUTCOME_WRITE;
         if (exchange_has_output(exchange))
             transfer = send_output(connection);
@@ -555,7 +552,7 @@ static enum outcome send_response(struct connection *connection)
             exchange_put_part(exchange);
             continue;
         } else {
-            return go_on(connection);
+            return after_sending(connection);
         }
         if (transfer == TRANSFER_END || transfer == TRANSFER_FAILED)
             return cut_off(connection); /* the file has shrunk, or the client left */
@@ -566,7 +563,7 @@ static enum outcome send_response(struct connection *connection)
 
 /* ---- the end ---- */
 
-/* A socket closed with unread input resets the connection, and the client may lose the reply. */
+/* Closing a socket with unread input resets the connection: the client may lose the response. */
 static enum outcome finish(struct connection *connection)
 {
     if (connection->client_closes && connection->drained &&
@@ -585,8 +582,8 @@ static enum outcome linger(struct connection *connection)
     do {
         exchange->input_start = exchange->input_end = 0;
         transfer = receive(connection);
-        connection->turn += exchange->input_end;
-        if (connection->turn >= TURN_BYTES)
+        connection->step_bytes += exchange->input_end;
+        if (connection->step_bytes >= STEP_BYTES_LIMIT)
             return OUTCOME_READ;
     } while (transfer == TRANSFER_DONE);
     return wait_for(connection, transfer);
@@ -646,12 +643,12 @@ enum need connection_step(struct connection *connection)
 {
     static enum outcome (*const steps[CONNECTION_ENDED])(struct connection *) = {
         [CONNECTION_READING] = read_head,     [CONNECTION_DISCARDING] = discard_body,
-        [CONNECTION_ANSWERING] = answer,      [CONNECTION_ANSWERED] = conclude,
+        [CONNECTION_RESPONDING] = respond,    [CONNECTION_RESPONDED] = end_request,
         [CONNECTION_SENDING] = send_response, [CONNECTION_FINISHING] = finish,
-        [CONNECTION_LINGERING] = linger,      [CONNECTION_RELAYING] = relay,
+        [CONNECTION_LINGERING] = linger,      [CONNECTION_IN_SERVICE] = run_service,
     };
 
-    connection->turn = 0;
+    connection->step_bytes = 0;
     connection->descriptor = connection->transport.socket;
     while (connection->state != CONNECTION_ENDED) {
         switch (steps[connection->state](connection)) {
@@ -666,22 +663,22 @@ enum need connection_step(struct connection *connection)
     return NEED_NOTHING;
 }
 
-/* The kernel takes far more than it sends at once: a reader goes on as long as that becomes less.
- */
-static bool reader_goes_on(struct connection *connection)
+/* Returns true if the client has read enough since the last deadline. The kernel buffers far more
+ * than it sends at once: bytes that were acknowledged count, not bytes that were written. */
+static bool client_reads(struct connection *connection)
 {
     struct transport *transport = &connection->transport;
-    uint64_t taken = connection->sent - transport->kind->unacknowledged(transport);
+    uint64_t acknowledged = connection->sent - transport->kind->unacknowledged(transport);
 
-    if (taken < connection->taken + PROGRESS_BYTES)
+    if (acknowledged < connection->acknowledged + PROGRESS_BYTES)
         return false;
-    connection->taken = taken;
+    connection->acknowledged = acknowledged;
     return true;
 }
 
 static void expire_sending(struct connection *connection)
 {
-    if (reader_goes_on(connection)) {
+    if (client_reads(connection)) {
         set_deadline(connection, connection->context->write_timeout);
         return;
     }
@@ -689,21 +686,20 @@ static void expire_sending(struct connection *connection)
     cut_off(connection);
 }
 
-/* A client that takes the reply slowly is judged as one that takes a file; all else is the
- * service's. */
-static void expire_relaying(struct connection *connection)
+/* A client that reads slowly is judged as in expire_sending(); the service decides the rest. */
+static void expire_service(struct connection *connection)
 {
     struct service_call *call = &connection->exchange->call;
     int64_t now = connection->now.milliseconds;
     enum service_progress progress;
 
     if (now < call->deadline) {
-        connection->transport.kind->abandon(&connection->transport); /* a stop */
+        connection->transport.kind->abandon(&connection->transport); /* the server stops */
         cut_off(connection);
         return;
     }
     if (!call->client_gone && call->client_deadline != 0 && now >= call->client_deadline) {
-        if (reader_goes_on(connection)) {
+        if (client_reads(connection)) {
             call->client_deadline = now + connection->context->write_timeout;
             return;
         }
@@ -721,8 +717,8 @@ void connection_expire(struct connection *connection)
 {
     bool in_request = exchange_received(connection->exchange).length > 0;
 
-    if (connection->state == CONNECTION_RELAYING)
-        expire_relaying(connection);
+    if (connection->state == CONNECTION_IN_SERVICE)
+        expire_service(connection);
     else if (connection->state == CONNECTION_DISCARDING)
         refuse(connection, 408, "The body of the request did not come in time.");
     else if (connection->state == CONNECTION_READING && in_request)

@@ -1,6 +1,6 @@
-/* A connection: a state machine with one step function. Whoever drives it waits for what it asks
- * for, by the means of its model: poll() in a process or thread of its own, or an event loop for
- * all. */
+/* A connection is a state machine with one step function, which never waits. The caller waits for
+ * the descriptor that a step asks for: by poll() in a process or thread for each connection, or in
+ * an event loop for all. */
 #ifndef COMMON_CONNECTION_H
 #define COMMON_CONNECTION_H
 
@@ -10,56 +10,56 @@
 #include "common/service.h"
 
 enum connection_state {
-    CONNECTION_READING,    /* the head of a request */
-    CONNECTION_DISCARDING, /* its body */
-    CONNECTION_RELAYING,   /* a service works on it that waits for others */
-    CONNECTION_ANSWERING,  /* the service is asked, and the reply's head written to the output */
-    CONNECTION_ANSWERED,   /* the reply is gone, or whole in the output */
-    CONNECTION_SENDING,    /* the output, and then the body */
-    CONNECTION_FINISHING,  /* all is said */
-    CONNECTION_LINGERING,  /* what the client still sends is thrown away */
+    CONNECTION_READING,    /* reads the head of a request */
+    CONNECTION_DISCARDING, /* reads its body and throws it away */
+    CONNECTION_IN_SERVICE, /* a service that must wait for others works on the request */
+    CONNECTION_RESPONDING, /* gets the response and writes its head to the output */
+    CONNECTION_RESPONDED,  /* the response has been sent, or all of it is in the output */
+    CONNECTION_SENDING,    /* sends the output, and then the body */
+    CONNECTION_FINISHING,  /* nothing more will be sent */
+    CONNECTION_LINGERING,  /* reads what the client still sends and throws it away */
     CONNECTION_ENDED,
 };
 
 struct connection {
     struct transport transport;
     const struct service_context *context;
-    struct exchange *exchange; /* NULL: it was taken back */
+    struct exchange *exchange; /* NULL: none is lent */
     enum connection_state state;
-    enum connection_state next; /* after SENDING */
+    enum connection_state next; /* the state after SENDING */
     bool idle;                  /* between two requests */
-    bool drained;               /* the last read took all there was */
-    bool answered;              /* the service has said what the reply is */
-    bool in_call;               /* a service works in steps, and has to be let go of */
+    bool drained;               /* the last read took everything there was */
+    bool has_response;          /* the response is filled in */
+    bool in_call;               /* a call of the service is open */
     bool closing;               /* no further request will be read */
-    bool client_closes;         /* the client asked for that, and will not send more */
-    uint64_t sent;              /* bytes, in all */
-    uint64_t taken;             /* of these, when the write deadline was set */
-    uint64_t turn;              /* bytes moved in this step */
-    struct moment now;          /* kept by the driver */
-    int descriptor;             /* that it waits for */
-    int64_t deadline;           /* until when it does, in monotonic milliseconds */
+    bool client_closes;         /* the client asked for the end, and sends no more */
+    uint64_t sent;              /* bytes sent in all */
+    uint64_t acknowledged;      /* bytes the client had read when the write deadline was set */
+    uint64_t step_bytes;        /* bytes moved in this step */
+    struct moment now;          /* the caller keeps it up to date */
+    int descriptor;             /* the one to wait for */
+    int64_t deadline;           /* of this wait, in monotonic milliseconds */
     int64_t request_deadline;   /* for the whole request to arrive */
-    struct tally tally;         /* for the scoreboard: the driver adds it there */
+    struct tally tally;         /* counts that the caller adds to the scoreboard */
 };
 
-/* What a step ends with. */
+/* The result of a step. */
 enum need {
-    NEED_NOTHING, /* it has ended */
-    NEED_READ,    /* the descriptor readable */
-    NEED_WRITE,   /* the descriptor writable */
+    NEED_NOTHING, /* the connection has ended */
+    NEED_READ,    /* wait until the descriptor is readable */
+    NEED_WRITE,   /* wait until the descriptor is writable */
 };
 
-/* Takes a socket, or a datagram where the site has them, and no exchange yet. */
+/* Begins with the descriptor of a socket or, with --udp, of a datagram. */
 void connection_open(struct connection *connection, const struct service_context *context,
                      int socket, struct moment now);
-/* Lends it an exchange, which is the driver's, uninitialised. Without one it takes no step. */
+/* Lends the connection an exchange, which may be uninitialised memory. Each step needs one. */
 void connection_lend(struct connection *connection, struct exchange *exchange);
-/* Takes the exchange back, where there is nothing in it that has to be kept; or NULL. */
+/* Takes the exchange back if nothing in it is needed any more; else returns NULL. */
 struct exchange *connection_reclaim(struct connection *connection);
-/* Goes as far as it can without waiting. What it waits for then is its `descriptor`. */
+/* Goes as far as it can without waiting. Then wait for `descriptor` until `deadline`. */
 enum need connection_step(struct connection *connection);
-/* Its deadline has passed: a last word where one is due. Then step again. */
+/* Tells the connection that its deadline has passed. Then step again. */
 void connection_expire(struct connection *connection);
 void connection_close(struct connection *connection);
 

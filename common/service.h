@@ -1,5 +1,5 @@
-/* A service answers requests: the files below a root, generated documents, or a proxy's origins.
- * This is all that a connection and a service know of each other. */
+/* The interface between a connection and a service, which answers requests: with the files below a
+ * root, with generated documents, or as a proxy. */
 #ifndef COMMON_SERVICE_H
 #define COMMON_SERVICE_H
 
@@ -9,21 +9,24 @@
 #include "common/net/transport.h"
 #include "common/scoreboard.h"
 
+/* A step of a connection ends when it has moved so many bytes, so that others are served too. */
+#define STEP_BYTES_LIMIT (4 * 1024 * 1024)
+
 enum protocol {
-    PROTOCOL_SIMPLE,     /* one HTTP/1.0 reply a connection */
-    PROTOCOL_PERSISTENT, /* keep-alive, a write for each reply */
+    PROTOCOL_SIMPLE,     /* one HTTP/1.0 response for each connection */
+    PROTOCOL_PERSISTENT, /* keep-alive, one write for each response */
     PROTOCOL_PIPELINED,  /* keep-alive, one write for all requests that have arrived */
 };
 
 struct service_context;
 
-/* A request that a service cannot answer without waiting for others. The connection hands it over,
- * with the client, until the service is done. */
+/* A request whose service must wait for others. The connection lends it the client until the
+ * service is done. */
 struct service_call {
     const struct service_context *context;
     const struct request *request;
     struct transport *client;
-    struct response *response; /* to be filled in, unless the service sends its reply itself */
+    struct response *response; /* filled in, unless the service itself sends the response */
     struct moment now;
     bool output_pending;   /* earlier responses have not left yet */
     bool keeps_connection; /* further requests may follow; once false, it stays false */
@@ -36,10 +39,10 @@ struct service_call {
     uint64_t body_bytes; /* bytes of the body sent so far */
 
     /* What it waits for. */
-    int descriptor;          /* -1: for the deadline alone */
-    bool to_write;           /* until it is writable, not readable */
+    int descriptor;          /* -1: the deadline alone */
+    bool to_write;           /* until the descriptor is writable, not readable */
     int64_t deadline;        /* in monotonic milliseconds */
-    int64_t client_deadline; /* by which the client must have taken something; 0: it need not */
+    int64_t client_deadline; /* the client must have read something by then; 0: no limit */
 };
 
 enum service_progress {
@@ -51,18 +54,17 @@ enum service_progress {
     SERVICE_CONTINUES,   /* within a service only: its next stage runs now */
 };
 
-/* A service fills in a reply. It does not know the model. */
 struct service {
     const char *name;
-    int descriptors; /* that a connection may need beside those that files take */
-    /* At once. */
+    int descriptors; /* that a connection needs beside those of its model */
+    /* Fills in the response at once. NULL if the service works in steps: */
     void (*answer)(const struct service_context *context, const struct request *request,
                    struct moment now, struct response *response);
-    /* Or, where it has to wait for others, in steps. It reads the request's body itself. */
+    /* Goes on as far as it can without waiting, and reads the body of the request itself. */
     enum service_progress (*step)(struct service_call *call);
-    /* Its deadline has passed. */
+    /* Goes on after the deadline has passed. */
     enum service_progress (*expire)(struct service_call *call);
-    /* Lets go of what it holds. */
+    /* Frees `work`. */
     void (*end)(struct service_call *call);
 };
 
@@ -70,11 +72,11 @@ struct tls;
 
 struct service_context {
     const struct service *service;
-    const void *state; /* the service's own */
+    const void *state; /* the service's own state */
     enum protocol protocol;
     const struct transport_kind *transport;
-    struct tls *tls;                                  /* NULL: none */
-    enum scheme scheme;                               /* of the documents */
+    struct tls *tls;                                  /* NULL: plain */
+    enum scheme scheme;                               /* that targets may name */
     int log;                                          /* -1: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     struct scoreboard *board;

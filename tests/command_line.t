@@ -1,8 +1,6 @@
 #!/usr/bin/perl
 # Command lines, good and bad: exit status 2 for usage and 1 otherwise, one clear line, --help, --version, the ready line,
 # which addresses are listened on.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -21,7 +19,7 @@ sub refused ($status, $about, $name, @arguments) {
     ok(!@flaws, "$name: status $status and one clear line") or diag(join "\n", @flaws);
 }
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     my $program = "$model->{name}_server";
 
     my $help = run_server('--help');

@@ -1,7 +1,5 @@
 #!/usr/bin/perl
 # Which connections stay open: HTTP/1.0 and 1.1, Connection in its many spellings, half-closed clients, --protocol simple.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -33,7 +31,7 @@ my @table = (
     ['HTTP/1.0', 'keep-alives',            0],
 );
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     my $server = start_server();
 
     for my $row (@table) {

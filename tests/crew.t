@@ -1,8 +1,6 @@
 #!/usr/bin/perl
 # Crews: a worker that dies is replaced and takes only its own connection with it, whatever it held; nothing is left of
 # a crew whose first process dies; workers share the work.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -29,7 +27,7 @@ sub gone ($client) {
     return IO::Select->new($client->{socket})->can_read(0);
 }
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     for my $case (['--workers', 0], ['--workers', 'many'], ['--workers', 5000], ['--accept', 'somehow']) {
         my $run = run_server(@$case, 0);
         is $run->{status}, 2, "@$case: status 2";

@@ -1,9 +1,5 @@
 #!/usr/bin/perl
 # Limits: sizes of a request, deadlines that a trickle of bytes does not move, how many connections at once.
-#
-# It waits a lot, so tests/run starts it first.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -29,7 +25,7 @@ sub server_end ($server, $connection) {
     return;
 }
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     my $server = start_server(root => $root);
     my $fields = "Host: x\r\nConnection: close\r\n";
     for my $case (

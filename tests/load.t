@@ -1,7 +1,5 @@
 #!/usr/bin/perl
 # Real clients and much work: ab, httperf, curl, wget; no failed request, no zombie, no growth.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -47,7 +45,7 @@ sub memory ($server) {
     return $sum;
 }
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     my $server = start_server(options => [qw(--idle-timeout 20)]);
     my $alone = () = group_processes($server->pid);    # it, and the processes of its crew
     for my $file ('small.txt', 'big.txt') {

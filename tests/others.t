@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # What happens to others: clients that hold connections, clients that count what they lose, servers that die of one request,
-# and the studies made of them. It waits a lot.
+# and the studies made of them.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,6 +1,5 @@
 #!/usr/bin/perl
 # One case for each fault that a review found and the other tests did not.
-# It waits a lot.
 use v5.36;
 use Fcntl qw(F_SETLEASE F_WRLCK F_UNLCK);
 use FindBin;

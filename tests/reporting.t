@@ -1,7 +1,5 @@
 #!/usr/bin/perl
 # What a server tells: the access log in the combined format, the statistics in JSON.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -9,7 +7,7 @@ use Harness;
 use JSON::PP;
 use POSIX qw(setlocale LC_ALL);
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     my $scratch = scratch();
     my $server = start_server(options => ['--log', "$scratch/access.log"]);
     my $etag = $server->get('/small.txt')->field('ETag');

@@ -1,7 +1,5 @@
 #!/usr/bin/perl
 # Too few descriptors, too few processes: clients wait or get 503, nothing spins, and all is well again afterwards.
-#
-# It waits a lot, so tests/run starts it first.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

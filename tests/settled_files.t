@@ -1,6 +1,5 @@
 #!/usr/bin/perl
 # Files that have stood still for a while may be kept in memory; whatever happens to them then must show at once.
-# It waits a lot.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

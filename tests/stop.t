@@ -1,10 +1,6 @@
 #!/usr/bin/perl
 # A stop loses nothing: every request that was sent whole on a connection gets a whole reply. Connections that are
 # refused after the stop are no loss.
-#
-# It waits a lot, so tests/run starts it first.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -132,7 +128,7 @@ sub run_until ($crowd, $condition) {
     }
 }
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     # One after the other they must come to their end in the grace time, on a busy machine, too.
     my $downloads = $model->{single} ? 2 : 10;
     for my $round (1 .. (sanitized() ? 1 : 3)) {

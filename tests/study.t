@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # Small studies from start to report: rows against ab's own output, interruptions, invalid runs, proxies, a slow link, a slow-down, bad
 # usage.
-# It waits a lot.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

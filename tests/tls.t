@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# --tls: HTTPS by OpenSSL. It waits a lot: for deadlines.
+# --tls: HTTPS by OpenSSL.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

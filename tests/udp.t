@@ -1,7 +1,5 @@
 #!/usr/bin/perl
 # --udp: HTTP in datagrams, one request in each, and one datagram for its reply.
-#
-# All ways to accept.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -217,7 +215,7 @@ sub take_port () {
     });
 }
 
-each_server(sub ($model) {
+each_way_to_accept(sub ($model) {
     my $place  = scratch();
     my $server = start_server(root => $root, options => ['--udp', '--log', "$place/log", '--stats', "$place/stats"]);
     like $server->{ready}, qr/UDP/, 'the ready line speaks of UDP';

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Ways to speak: the witness by UDP and by TLS against servers that do what they are told, and the studies of protocols,
-# HTTPS and UDP. It waits a lot.
+# HTTPS and UDP.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -18,6 +18,7 @@
  * It ends with its parent, too.
  */
 #include "reply.h"
+#include "tool.h"
 
 #include <arpa/inet.h>
 #include <err.h>
@@ -74,21 +75,7 @@ static const char usage[] = "usage: crowd idle|slow COUNT [OPTION]... PORT PATH\
                             "  --patience S   how long to wait for one more connection (2)\n"
                             "  --seconds S    the longest life of the crowd (600)\n";
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 /* ---- one client ---- */
-
-static void client_watch(struct crowd *crowd, struct client *client, uint32_t events, int how)
-{
-    struct epoll_event event = {.events = events, .data.ptr = client};
-    if (epoll_ctl(crowd->events, how, client->socket, &event) < 0)
-        err(1, "epoll");
-}
 
 static void client_leave(struct crowd *crowd, struct client *client)
 {
@@ -100,7 +87,7 @@ static void client_leave(struct crowd *crowd, struct client *client)
         close(client->socket);
     client->socket = -1;
     client->state = AWAY;
-    client->due = now() + 1;
+    client->due = tool_now() + 1;
 }
 
 static void client_hold(struct crowd *crowd, struct client *client)
@@ -108,7 +95,7 @@ static void client_hold(struct crowd *crowd, struct client *client)
     client->state = HELD;
     crowd->opening--;
     crowd->held++;
-    crowd->progress = now();
+    crowd->progress = tool_now();
 }
 
 static void client_refused(struct crowd *crowd, struct client *client)
@@ -126,7 +113,7 @@ static bool client_send(struct crowd *crowd, struct client *client)
     ssize_t sent = send(client->socket, bytes, count, MSG_NOSIGNAL);
     if (sent > 0)
         client->sent += (size_t)sent;
-    client->due = now() + 1;
+    client->due = tool_now() + 1;
     return sent >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
@@ -140,7 +127,7 @@ static void client_ask(struct crowd *crowd, struct client *client)
         return;
     }
     client->state = ASKED;
-    client_watch(crowd, client, EPOLLIN, EPOLL_CTL_MOD);
+    tool_watch(crowd->events, client->socket, EPOLLIN, EPOLL_CTL_MOD, client);
     if (crowd->slow)
         client_hold(crowd, client);
 }
@@ -158,7 +145,7 @@ static void client_connect(struct crowd *crowd, struct client *client)
         errno != EINPROGRESS)
         client_refused(crowd, client);
     else
-        client_watch(crowd, client, EPOLLOUT, EPOLL_CTL_ADD);
+        tool_watch(crowd->events, client->socket, EPOLLOUT, EPOLL_CTL_ADD, client);
 }
 
 /* The server has closed, or said what ends the connection. */
@@ -199,7 +186,7 @@ static void crowd_gather(struct crowd *crowd)
 /* Slow clients whose turn it is send a byte, or come back. */
 static void crowd_tick(struct crowd *crowd)
 {
-    double time = now();
+    double time = tool_now();
     for (int i = 0; i < crowd->next; i++) {
         struct client *client = &crowd->clients[i];
         if (client->due > time)
@@ -214,7 +201,7 @@ static void crowd_tick(struct crowd *crowd)
 static void crowd_tell(struct crowd *crowd)
 {
     bool all = crowd->held == crowd->count;
-    if (crowd->told || (!all && now() < crowd->progress + crowd->patience))
+    if (crowd->told || (!all && tool_now() < crowd->progress + crowd->patience))
         return;
     crowd->told = true;
     printf("ready %d %d\n", crowd->held, crowd->count);
@@ -224,13 +211,13 @@ static void crowd_tell(struct crowd *crowd)
 static bool crowd_stopped(const struct crowd *crowd)
 {
     struct signalfd_siginfo signal;
-    return read(crowd->signals, &signal, sizeof(signal)) > 0 || now() > crowd->end;
+    return read(crowd->signals, &signal, sizeof(signal)) > 0 || tool_now() > crowd->end;
 }
 
 static void crowd_run(struct crowd *crowd)
 {
     struct epoll_event events[EVENTS];
-    crowd->progress = now();
+    crowd->progress = tool_now();
     while (!crowd_stopped(crowd)) {
         crowd_gather(crowd);
         int count = epoll_wait(crowd->events, events, EVENTS, TICK_MILLISECONDS);
@@ -251,16 +238,6 @@ static void crowd_run(struct crowd *crowd)
 }
 
 /* ---- begin ---- */
-
-static long number(const char *text, long least, long most, const char *what)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < least || value > most)
-        errx(2, "%s is a number from %ld to %ld, not '%s'", what, least, most, text);
-    return value;
-}
 
 static void descriptors_raise(int count)
 {
@@ -320,9 +297,9 @@ int main(int count, char *arguments[])
     static struct crowd crowd = {.patience = 2, .end = 600};
     for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;) {
         if (option == 'p') {
-            crowd.patience = (double)number(optarg, 1, 3600, "--patience");
+            crowd.patience = (double)tool_number(optarg, 1, 3600, "--patience");
         } else if (option == 's') {
-            crowd.end = (double)number(optarg, 1, 86400, "--seconds");
+            crowd.end = (double)tool_number(optarg, 1, 86400, "--seconds");
         } else {
             fputs(usage, option == 'h' ? stdout : stderr);
             return option == 'h' ? 0 : 2;
@@ -334,13 +311,13 @@ int main(int count, char *arguments[])
         return 2;
     }
     crowd.slow = !strcmp(words[0], "slow");
-    crowd.count = (int)number(words[1], 1, COUNT_MOST, "COUNT");
+    crowd.count = (int)tool_number(words[1], 1, COUNT_MOST, "COUNT");
     crowd.server =
         (struct sockaddr_in){.sin_family = AF_INET,
-                             .sin_port = htons((in_port_t)number(words[2], 1, 65535, "PORT")),
+                             .sin_port = htons((in_port_t)tool_number(words[2], 1, 65535, "PORT")),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     crowd_open(&crowd, words[3]);
-    crowd.end += now();
+    crowd.end += tool_now();
     crowd_run(&crowd);
     free(crowd.clients);
     return 0;

@@ -12,6 +12,8 @@
  * what each of them does alone. None of them touches the plain path: what answers a connection is
  * chosen once, at start.
  */
+#include "tool.h"
+
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
@@ -191,16 +193,6 @@ __attribute__((noreturn)) static void serve_one(int listener)
         answer(accept_next(listener));
 }
 
-static long number(const char *text, long most, const char *what)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < 0 || value > most)
-        errx(2, "%s is a number from 0 to %ld, not '%s'", what, most, text);
-    return value;
-}
-
 static void make_reply(size_t body, bool keep)
 {
     reply.bytes = malloc(HEAD_BYTES + body);
@@ -272,7 +264,7 @@ static struct settings options_take(int count, char *arguments[])
     for (int option; (option = getopt_long(count, arguments, "", options, NULL)) != -1;) {
         switch (option) {
         case BACKLOG:
-            settings.backlog = (int)number(optarg, 65535, "--backlog");
+            settings.backlog = (int)tool_number(optarg, 0, 65535, "--backlog");
             break;
         case KEEP:
             settings.keep = true;
@@ -284,7 +276,7 @@ static struct settings options_take(int count, char *arguments[])
             settings.joinable = true;
             break;
         case WORK:
-            work = (useconds_t)number(optarg, 999999, "--work");
+            work = (useconds_t)tool_number(optarg, 0, 999999, "--work");
             break;
         case HELP:
             fputs(usage, stdout);
@@ -320,8 +312,8 @@ int main(int count, char *arguments[])
         joinable_left = JOINABLE_MOST;
         serve = serve_joinable;
     }
-    in_port_t bound, port = (in_port_t)number(arguments[optind + 1], 65535, "PORT");
-    make_reply((size_t)number(arguments[optind + 2], BODY_MOST, "BYTES"), settings.keep);
+    in_port_t bound, port = (in_port_t)tool_number(arguments[optind + 1], 0, 65535, "PORT");
+    make_reply((size_t)tool_number(arguments[optind + 2], 0, BODY_MOST, "BYTES"), settings.keep);
     answer = answer_for(&settings);
 
     signal(SIGPIPE, SIG_IGN);

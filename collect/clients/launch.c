@@ -39,6 +39,8 @@
  * Pages of files are not counted there: what a program's own file has in memory is shared with
  * everybody who runs it, so that the share of each would change when another one starts or ends.
  */
+#include "tool.h"
+
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
@@ -95,13 +97,6 @@ struct listener {
     int socket;
     unsigned short family;
 };
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 static void pause_for(double seconds)
 {
@@ -449,7 +444,7 @@ static int peak_open(const char *path)
 
 static void watch_sample(struct watch *watch)
 {
-    double start = now();
+    double start = tool_now();
     if (watch->peak_file >= 0 || start < watch->next_sample)
         return;
     double bytes = watch->current_file >= 0 ? group_bytes(watch->current_file) : 0;
@@ -461,7 +456,7 @@ static void watch_sample(struct watch *watch)
     if (bytes > watch->peak)
         watch->peak = bytes;
     /* A sample may cost up to a twentieth of the time, so that it does not become the load. */
-    watch->next_sample = start + 0.005 + 20 * (now() - start);
+    watch->next_sample = start + 0.005 + 20 * (tool_now() - start);
 }
 
 static void watch_begin(struct watch *watch, const struct options *options)
@@ -643,7 +638,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         if (arrived == SIGTERM || arrived == SIGINT ||
             (options->stop && access(options->stop, F_OK) == 0))
             ending.stopped = true;
-        if (options->timeout > 0 && now() - start > options->timeout)
+        if (options->timeout > 0 && tool_now() - start > options->timeout)
             ending.late = true;
         if (ending.stopped || ending.late)
             kill(load, SIGKILL);
@@ -661,9 +656,9 @@ static int run_load(const struct options *options, char *command[])
     sigset_t signals = signals_blocked();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     watch_begin(&watch, options);
-    double start = now();
+    double start = tool_now();
     struct ending ending = load_wait(load_start(options, command), start, &watch, &signals);
-    double seconds = now() - start;
+    double seconds = tool_now() - start;
     char text[16];
     snprintf(text, sizeof(text), "%d",
              WIFEXITED(ending.status) ? WEXITSTATUS(ending.status) : 128 + WTERMSIG(ending.status));

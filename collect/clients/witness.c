@@ -34,6 +34,7 @@
  * The status is 3 when the fatal request was answered.
  */
 #include "reply.h"
+#include "tool.h"
 #include "wire.h"
 
 #include <arpa/inet.h>
@@ -95,21 +96,7 @@ static const char usage[] =
     "  --after N         after so many replies (half of them)\n"
     "  --patience MS     how long nobody may be answered after that (1000)\n";
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 /* ---- one client ---- */
-
-static void client_watch(struct witness *witness, struct client *client, uint32_t events, int how)
-{
-    struct epoll_event event = {.events = events, .data.ptr = client};
-    if (epoll_ctl(witness->events, how, client->wire.socket, &event) < 0)
-        err(1, "epoll");
-}
 
 static void client_rest(struct client *client)
 {
@@ -124,13 +111,13 @@ static void client_failed(struct witness *witness, struct client *client)
     client_rest(client);
     if (client->fatal) {
         client->fatal = client->asking = false;
-        witness->broken = witness->last_reply = now();
+        witness->broken = witness->last_reply = tool_now();
         return;
     }
     if (!client->failed)
         witness->lost++;
     client->failed = true;
-    client->retry = now() + RETRY_SECONDS;
+    client->retry = tool_now() + RETRY_SECONDS;
 }
 
 static void client_refused(struct witness *witness, struct client *client)
@@ -147,7 +134,7 @@ static void client_ask(struct witness *witness, struct client *client)
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
                           path, version);
     if (client->fatal)
-        witness->fatal_sent = now();
+        witness->fatal_sent = tool_now();
     client->state = ASKED;
     if (!wire_send(&client->wire, request, length))
         client_refused(witness, client);
@@ -158,10 +145,10 @@ static void client_greet(struct witness *witness, struct client *client)
 {
     switch (wire_greet(&client->wire)) {
     case WIRE_WANTS_READ:
-        client_watch(witness, client, EPOLLIN, EPOLL_CTL_MOD);
+        tool_watch(witness->events, client->wire.socket, EPOLLIN, EPOLL_CTL_MOD, client);
         break;
     case WIRE_WANTS_WRITE:
-        client_watch(witness, client, EPOLLOUT, EPOLL_CTL_MOD);
+        tool_watch(witness->events, client->wire.socket, EPOLLOUT, EPOLL_CTL_MOD, client);
         break;
     case WIRE_FAILED:
         client_refused(witness, client);
@@ -170,7 +157,7 @@ static void client_greet(struct witness *witness, struct client *client)
         if (client->wire.tls)
             witness->protocol = SSL_get_version(client->wire.tls);
         witness->resumed += wire_resumed(&client->wire);
-        client_watch(witness, client, EPOLLIN, EPOLL_CTL_MOD);
+        tool_watch(witness->events, client->wire.socket, EPOLLIN, EPOLL_CTL_MOD, client);
         client_ask(witness, client);
     }
 }
@@ -178,7 +165,7 @@ static void client_greet(struct witness *witness, struct client *client)
 static void client_try(struct witness *witness, struct client *client)
 {
     bool fresh = client->wire.socket < 0;
-    client->tried = now();
+    client->tried = tool_now();
     reply_begin(&client->reply);
     if (fresh && !wire_open(&witness->wires, &client->wire)) {
         client_refused(witness, client);
@@ -186,11 +173,11 @@ static void client_try(struct witness *witness, struct client *client)
     }
     client->state = GREETING;
     if (witness->wires.kind != WIRE_UDP) {
-        client_watch(witness, client, EPOLLOUT, EPOLL_CTL_ADD);
+        tool_watch(witness->events, client->wire.socket, EPOLLOUT, EPOLL_CTL_ADD, client);
         return;
     }
     if (fresh)
-        client_watch(witness, client, EPOLLIN, EPOLL_CTL_ADD);
+        tool_watch(witness->events, client->wire.socket, EPOLLIN, EPOLL_CTL_ADD, client);
     client_ask(witness, client);
 }
 
@@ -201,7 +188,7 @@ static void client_served_again(struct witness *witness, struct client *client)
         return;
     client->served_again = true;
     if (++witness->again_count == witness->concurrency)
-        witness->again = now() - witness->fatal_sent;
+        witness->again = tool_now() - witness->fatal_sent;
 }
 
 static void client_answered(struct witness *witness, struct client *client)
@@ -213,13 +200,13 @@ static void client_answered(struct witness *witness, struct client *client)
     witness->complete++;
     witness->length = reply->body;
     witness->bytes += reply->body + (long long)reply->head_bytes;
-    witness->last_reply = now();
+    witness->last_reply = tool_now();
     if (reply->status < 200 || reply->status > 299)
         witness->non2xx++;
     if (client->fatal)
         witness->answered_fault = true;
     if (witness->time_count < witness->requests)
-        witness->times[witness->time_count++] = (now() - client->first) * 1000;
+        witness->times[witness->time_count++] = (tool_now() - client->first) * 1000;
     client_served_again(witness, client);
     if (witness->wires.kind == WIRE_UDP)
         client->state = RESTING;
@@ -275,7 +262,7 @@ static bool more_wanted(const struct witness *witness)
 
 static void client_begin(struct witness *witness, struct client *client)
 {
-    client->first = now();
+    client->first = tool_now();
     client->asking = true;
     client->failed = false;
     client->fatal = witness->fault && !witness->fault_done && witness->complete >= witness->after;
@@ -290,7 +277,7 @@ static void client_begin(struct witness *witness, struct client *client)
  * others is late, or until somebody asks again, and at most `wait`. */
 static int clients_forget(struct witness *witness, int wait)
 {
-    double time = now();
+    double time = tool_now();
     if (witness->wires.kind != WIRE_UDP)
         return wait;
     for (int i = 0; i < witness->concurrency; i++) {
@@ -312,7 +299,7 @@ static int clients_forget(struct witness *witness, int wait)
 static int clients_wake(struct witness *witness)
 {
     int wait = 100;
-    double time = now();
+    double time = tool_now();
     for (int i = 0; i < witness->concurrency; i++) {
         struct client *client = &witness->clients[i];
         if (client->state != RESTING)
@@ -329,7 +316,7 @@ static int clients_wake(struct witness *witness)
 
 static bool is_over(struct witness *witness)
 {
-    double time = now();
+    double time = tool_now();
     if (witness->answered_fault || time > witness->start + witness->seconds)
         return true;
     if (witness->broken > 0 && witness->again_count == 0 &&
@@ -343,7 +330,7 @@ static bool is_over(struct witness *witness)
 static void witness_run(struct witness *witness)
 {
     struct epoll_event events[EVENTS];
-    witness->start = now();
+    witness->start = tool_now();
     while (!is_over(witness)) {
         int wait = clients_forget(witness, clients_wake(witness));
         int count = epoll_wait(witness->events, events, EVENTS, wait);
@@ -355,7 +342,7 @@ static void witness_run(struct witness *witness)
                 client_read(witness, client);
         }
     }
-    witness->seconds = now() - witness->start;
+    witness->seconds = tool_now() - witness->start;
     /* Who still waits has waited so long. */
     for (int i = 0; i < witness->concurrency; i++) {
         struct client *client = &witness->clients[i];
@@ -363,7 +350,7 @@ static void witness_run(struct witness *witness)
             continue;
         witness->unanswered++;
         if (witness->time_count < witness->requests)
-            witness->times[witness->time_count++] = (now() - client->first) * 1000;
+            witness->times[witness->time_count++] = (tool_now() - client->first) * 1000;
     }
 }
 
@@ -409,16 +396,6 @@ static void witness_tell(const struct witness *witness)
 
 /* ---- begin ---- */
 
-static long number(const char *text, long least, long most, const char *what)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < least || value > most)
-        errx(2, "%s is a number from %ld to %ld, not '%s'", what, least, most, text);
-    return value;
-}
-
 /* A request is sent in one piece, from a room that was made for it. */
 static const char *path(const char *text)
 {
@@ -439,28 +416,28 @@ static void option_take(struct witness *witness, int option, const char *text)
 {
     switch (option) {
     case 'n':
-        witness->requests = number(text, 1, REQUESTS_MOST, "--requests");
+        witness->requests = tool_number(text, 1, REQUESTS_MOST, "--requests");
         break;
     case 'c':
-        witness->concurrency = (int)number(text, 1, CLIENTS_MOST, "--concurrency");
+        witness->concurrency = (int)tool_number(text, 1, CLIENTS_MOST, "--concurrency");
         break;
     case 's':
-        witness->seconds = (double)number(text, 1, 86400, "--seconds");
+        witness->seconds = (double)tool_number(text, 1, 86400, "--seconds");
         break;
     case 'f':
         witness->fault = path(text);
         break;
     case 'a':
-        witness->after = number(text, 0, REQUESTS_MOST, "--after");
+        witness->after = tool_number(text, 0, REQUESTS_MOST, "--after");
         break;
     case 'p':
-        witness->patience = (double)number(text, 1, 3600000, "--patience") / 1000;
+        witness->patience = (double)tool_number(text, 1, 3600000, "--patience") / 1000;
         break;
     case 'u':
         witness->wires.kind = WIRE_UDP;
         break;
     case 't':
-        witness->timeout = (double)number(text, 1, 60000, "--timeout") / 1000;
+        witness->timeout = (double)tool_number(text, 1, 60000, "--timeout") / 1000;
         break;
     case 'e':
         take_tls(&witness->wires, text);
@@ -530,7 +507,7 @@ int main(int count, char *arguments[])
     }
     witness.wires.server = (struct sockaddr_in){
         .sin_family = AF_INET,
-        .sin_port = htons((in_port_t)number(arguments[optind], 1, 65535, "PORT")),
+        .sin_port = htons((in_port_t)tool_number(arguments[optind], 1, 65535, "PORT")),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     witness.path = path(arguments[optind + 1]);
     witness_open(&witness);

@@ -1,3 +1,4 @@
+/* A lock that processes and threads share: a robust mutex. */
 #include "common/base/lock.h"
 
 #include <errno.h>
@@ -5,15 +6,15 @@
 bool lock_open(struct lock *lock)
 {
     pthread_mutexattr_t attributes;
-    bool good;
 
-    if (pthread_mutexattr_init(&attributes) != 0)
+    errno = pthread_mutexattr_init(&attributes);
+    if (errno != 0)
         return false;
-    good = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED) == 0 &&
-           pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST) == 0 &&
-           pthread_mutex_init(&lock->mutex, &attributes) == 0;
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    errno = pthread_mutex_init(&lock->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    return good;
+    return errno == 0;
 }
 
 bool lock_take(struct lock *lock)

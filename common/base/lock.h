@@ -1,4 +1,5 @@
-/* A lock between processes: one that dies while it holds it takes nobody else along. */
+/* A lock that processes and threads share, in shared memory. If its holder dies, it is free again.
+ */
 #ifndef COMMON_BASE_LOCK_H
 #define COMMON_BASE_LOCK_H
 
@@ -6,12 +7,13 @@
 #include <stdbool.h>
 
 struct lock {
-    pthread_mutex_t mutex; /* in memory that all its users share */
+    pthread_mutex_t mutex;
 };
 
+/* Initialises the lock; false, with errno set, if that fails. */
 bool lock_open(struct lock *lock);
-/* False: who held it before has died, and what it guards may be half done. It is held all the same.
- */
+/* Waits until the caller holds the lock. False if the holder before it has died: the data that the
+ * lock protects may be inconsistent. The caller holds it all the same. */
 bool lock_take(struct lock *lock);
 void lock_give(struct lock *lock);
 

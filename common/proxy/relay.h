@@ -5,9 +5,6 @@
 
 #include "common/proxy/proxy_request.h"
 
-/* What one step moves before it lets others have a turn. */
-#define RELAY_TURN_BYTES (4 * 1024 * 1024)
-
 enum service_progress relay_go_to(struct proxy_request *proxied, enum stage stage);
 
 /* Answers with a page that says what is wrong. */

@@ -3,9 +3,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What one step sends before it lets others have a turn. */
-#define TURN_BYTES (4 * 1024 * 1024)
-
 void response_writer_start(struct response_writer *writer)
 {
     memset(writer, 0, offsetof(struct response_writer, space));
@@ -87,7 +84,7 @@ enum transfer response_writer_send(struct response_writer *writer, struct servic
     for (;;) {
         enum transfer transfer;
 
-        if (call->sent >= TURN_BYTES)
+        if (call->sent >= STEP_BYTES_LIMIT)
             return TRANSFER_WRITE;
         if (writer->sent < writer->lines.length) {
             transfer = send_lines(writer, call);

@@ -114,7 +114,7 @@ enum service_progress send_body_run(struct service_call *call)
         moved += call->received.length;
         if (transfer != TRANSFER_DONE)
             return await_client(call, transfer);
-        if (moved > RELAY_TURN_BYTES)
+        if (moved > STEP_BYTES_LIMIT)
             return relay_wait(call, 0, POLL_PAIR_WRITE);
     }
 }

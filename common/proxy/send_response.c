@@ -107,7 +107,7 @@ static enum transfer collect(struct service_call *call, uint64_t *moved)
 
     /* A turn does not end before all that was received is taken: nothing would tell of it. */
     while (transfer == TRANSFER_DONE && !writer->complete && writer->data.length == 0 &&
-           (*moved < RELAY_TURN_BYTES || upstream_holds(&fetch->upstream))) {
+           (*moved < STEP_BYTES_LIMIT || upstream_holds(&fetch->upstream))) {
         transfer = upstream_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
             relay_renew(call);
@@ -173,7 +173,7 @@ enum service_progress send_response_run(struct service_call *call)
             return SERVICE_DONE;
         if (call->client_gone && is_in_vain(call))
             return SERVICE_FAILED;
-        if (moved >= RELAY_TURN_BYTES && theirs == TRANSFER_DONE && !writer->complete)
+        if (moved >= STEP_BYTES_LIMIT && theirs == TRANSFER_DONE && !writer->complete)
             return wait_for(call, TRANSFER_READ, ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
         if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
             return wait_for(call, theirs, ours);

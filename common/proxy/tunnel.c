@@ -5,8 +5,6 @@
 #include <string.h>
 
 #define IDLE_MILLISECONDS 120000
-/* What one step moves in each direction before it lets others have a turn. */
-#define TURN_BYTES (1024 * 1024)
 
 /* One direction. */
 struct flow {
@@ -76,7 +74,7 @@ static void pump(struct flow *flow)
 {
     enum transfer transfer = TRANSFER_DONE;
 
-    while (transfer == TRANSFER_DONE && flow->moved < TURN_BYTES) {
+    while (transfer == TRANSFER_DONE && flow->moved < STEP_BYTES_LIMIT) {
         if (*flow->start < *flow->end)
             transfer = empty(flow);
         else if (*flow->ended)
@@ -85,7 +83,7 @@ static void pump(struct flow *flow)
             transfer = fill(flow);
     }
     if (transfer == TRANSFER_DONE)
-        flow->wants_to |= POLL_PAIR_WRITE; /* its next turn comes at once */
+        flow->wants_to |= POLL_PAIR_WRITE; /* the next step follows at once */
 }
 
 enum service_progress tunnel_run(struct service_call *call)

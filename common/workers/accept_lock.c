@@ -13,19 +13,13 @@ bool accept_lock_open_file(struct accept_lock *turn)
 
 bool accept_lock_open_mutex(struct accept_lock *turn)
 {
-    pthread_mutexattr_t attributes;
     void *memory =
         mmap(NULL, sizeof *turn->mutex, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
         return false;
     *turn = (struct accept_lock){.file = -1, .mutex = memory};
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    errno = pthread_mutex_init(turn->mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return errno == 0;
+    return lock_open(turn->mutex);
 }
 
 static bool lock(int file, short how)
@@ -40,14 +34,10 @@ static bool lock(int file, short how)
 
 bool accept_lock_take(struct accept_lock *turn)
 {
-    int result;
-
     if (turn->file >= 0)
         return lock(turn->file, F_WRLCK);
-    result = pthread_mutex_lock(turn->mutex);
-    if (result == EOWNERDEAD) /* it left nothing torn behind: the turn is all there is */
-        result = pthread_mutex_consistent(turn->mutex);
-    return result == 0;
+    lock_take(turn->mutex); /* it protects no data: a holder's death does no harm */
+    return true;
 }
 
 void accept_lock_give(struct accept_lock *turn)
@@ -55,5 +45,5 @@ void accept_lock_give(struct accept_lock *turn)
     if (turn->file >= 0)
         lock(turn->file, F_UNLCK);
     else
-        pthread_mutex_unlock(turn->mutex);
+        lock_give(turn->mutex);
 }

@@ -3,12 +3,11 @@
 #ifndef COMMON_WORKERS_ACCEPT_LOCK_H
 #define COMMON_WORKERS_ACCEPT_LOCK_H
 
-#include <pthread.h>
-#include <stdbool.h>
+#include "common/base/lock.h"
 
 struct accept_lock {
-    int file;               /* the one that has the turn holds a lock on it; or -1: */
-    pthread_mutex_t *mutex; /* it holds that, in shared memory */
+    int file;           /* the one that has the turn holds a lock on it; or -1: */
+    struct lock *mutex; /* it holds that, in shared memory */
 };
 
 /* Each false, with errno set, if there is none to be had. */

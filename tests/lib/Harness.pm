@@ -16,8 +16,8 @@ package Harness;
 #
 # Environment: TEST_SERVERS    paths of the servers, separated by spaces (default: every *_server beside the Makefile)
 #              TEST_PASS       normal, asan or tsan: how the servers were built
-#              TEST_WAYS       of the ways to accept that a server knows, the tests run against: all; first, the first one
-#                              alone; or marked, the first one, but all where the test says "All ways to accept." (default)
+#              TEST_WAYS       which ways to accept connections a server is tested with: first (the default way of the server);
+#                              marked (the first in each_server, all in each_way_to_accept), which is the default; or all
 #              TEST_WRAPPER    a command that the servers are started through (setarch -R)
 #
 # Waiting is always asking until a condition holds. $PATIENCE only ends a test that would hang for ever.
@@ -41,7 +41,7 @@ use Time::HiRes      ();
 our $PATIENCE = 240;
 
 our @EXPORT = qw(
-    each_server start_server stalled_stop run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server each_way_to_accept start_server stalled_stop run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -50,8 +50,10 @@ my $top     = dirname(dirname(Cwd::abs_path(dirname(__FILE__))));
 my $owner   = $$;
 my $model;
 my %running;    # process => its standard error
+my $command;    # the process that run_command waits for
 
 $SIG{PIPE} = 'IGNORE';
+$SIG{$_} = \&interrupted for qw(INT TERM HUP);
 $ENV{LC_ALL} = 'C';
 
 # Test lines carry the model's name, so that one glance at a failure says which server it was.
@@ -186,9 +188,10 @@ sub cpu_seconds ($group) {
 # Runs a command to its end: its status, signal, standard output and standard error.
 sub run_command (@command) {
     my ($out, $err) = (File::Temp->new, File::Temp->new);
-    my $pid = spawn(\@command, $out, $err);
+    my $pid = $command = spawn(\@command, $out, $err);
     my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid });
     my $status = $?;
+    undef $command;
     if (!$ended) {
         kill KILL => -$pid;
         waitpid $pid, 0;
@@ -229,6 +232,16 @@ sub spawn ($command, $out, $err, $directory = undef, $environment = {}) {
     return $pid;
 }
 
+# Ends this test at a signal. A command that runs gets some seconds to end what it has started.
+sub interrupted ($signal) {
+    $SIG{$_} = 'IGNORE' for qw(INT TERM HUP);
+    if ($$ == $owner && $command) {
+        kill TERM => $command;
+        until_true(sub { waitpid($command, WNOHANG) == $command }, 10);
+    }
+    exit 130;
+}
+
 END {
     if ($$ == $owner) {
         my $status = $?;
@@ -245,18 +258,13 @@ END {
 # A crew that is large enough for all that a test does at once, where each worker serves one connection.
 my $CREW = 56;
 
-sub all_ways () {
-    my $wanted = $ENV{TEST_WAYS} // 'marked';
-    return $wanted eq 'all' || $wanted eq 'marked' && slurp($0) =~ /^# All ways to accept\.$/m;
-}
-
 # What there is to test of a server, as it describes itself:
 #   name, path; label, for the lines of the test; options that make it this variant
 #   single    it serves one connection at a time, or may
 #   crew      so many workers, made at its start
 #   limited   by them: each serves one connection at a time
 #   each      a process or thread for each connection
-sub variants ($path) {
+sub variants ($path, $all_ways) {
     my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
     $model = { name => $name, label => $name, path => $path, options => [] };
     my $own = describe();
@@ -272,17 +280,25 @@ sub variants ($path) {
         label   => $_ eq $default ? $name : "$name+accept=$_",
         # The kernel may choose a worker that is busy: one at a time is all that can be relied on.
         single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
-    } } $default, all_ways() ? @others : ();
+    } } $default, $all_ways ? @others : ();
 }
 
 # What the current model's server says about itself.
 sub describe () { return JSON::PP::decode_json(run_server('--describe')->{out}) }
 
-# Runs the cases against every server. A case that dies fails, and takes neither the servers nor the other models along.
-sub each_server ($cases) {
+# Runs the cases against every server, with its default way to accept connections.
+sub each_server ($cases) { each_variant($cases, ways() eq 'all') }
+
+# Runs the cases against every server, with each way to accept connections that it has.
+sub each_way_to_accept ($cases) { each_variant($cases, ways() ne 'first') }
+
+sub ways () { return $ENV{TEST_WAYS} // 'marked' }
+
+# A case that dies fails, and takes neither the servers nor the other models along.
+sub each_variant ($cases, $all_ways) {
     my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', glob "$top/*_server";
     Test::More::BAIL_OUT('there is no server: run make first') if !@paths;
-    for my $variant (map { variants(m{^/} ? $_ : "$top/$_") } @paths) {
+    for my $variant (map { variants(m{^/} ? $_ : "$top/$_", $all_ways) } @paths) {
         $model = $variant;
         eval { $cases->($model); 1 } or do {
             fail("the cases run to their end: $@");

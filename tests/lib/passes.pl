@@ -1,0 +1,208 @@
+#!/usr/bin/perl
+# passes.pl: builds the servers for each pass, runs the test files of the pass, and says what failed.
+#
+# usage:    tests/lib/passes.pl --pass NAME... --server NAME... --jobs N --ways WAYS [--verbose] [--record] [FILE]...
+# example:  tests/lib/passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
+#
+# tests/run installs what is missing and starts this; its --help explains the options.
+use v5.36;
+use FindBin;
+use Getopt::Long qw(GetOptions);
+use JSON::PP     qw(decode_json);
+use List::Util   qw(any sum0);
+use TAP::Harness;
+use TAP::Parser::Aggregator;
+
+chdir "$FindBin::Bin/../.." or die "$FindBin::Bin/../..: $!\n";
+$| = 1;
+
+my $schedule = 'tests/lib/schedule.tsv';
+my @pytest   = qw(/usr/bin/python3 -B -m pytest -p no:terminal -p no:cacheprovider --tap);
+my %options  = (jobs => 1, ways => 'marked');
+GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'verbose', 'record') or exit 2;
+my @given = @ARGV;
+
+# How each pass builds its servers, and in which folder.
+my %builds = (
+    normal   => {},
+    asan     => { with => 'SANITIZE=address,undefined', folder => 'build/asan' },
+    tsan     => { with => 'SANITIZE=thread', folder => 'build/tsan' },
+    valgrind => { with => 'DEBUG=1', folder => 'build/debug' },
+);
+for my $pass (grep { !$builds{$_} } @{ $options{pass} }) {
+    print STDERR "run: there is no pass $pass (see --help)\n";
+    exit 2;
+}
+
+my $start = time;
+my ($files, $cases) = (0, 0);
+my (@failed, @complaints, %seconds);
+my $interrupted = 0;
+for my $signal (qw(INT TERM HUP)) {
+    $SIG{$signal} = sub { die "interrupted by SIG$signal\n" };
+}
+eval { run_pass($_) for @{ $options{pass} }; 1 } or do {
+    die $@ if $@ !~ /^interrupted/;
+    push @failed, $@ =~ s/\n//r;
+    $interrupted = 1;
+    end_children();
+};
+record() if $options{record} && !$interrupted;
+exit(close_report() ? 0 : $interrupted ? 130 : 1);
+
+# --- The schedule --------------------------------------------------------------------------------------------------
+
+# The rows of the schedule by file: its passes, and how many seconds it took when it was recorded.
+sub scheduled () {
+    open my $table, '<', $schedule or die "$schedule: $!\n";
+    chomp(my ($head, @lines) = grep { !/^#/ } <$table>);
+    return map { my ($file, $passes, $took) = split /\t/; ($file => { passes => [split /,/, $passes], seconds => $took }) } @lines;
+}
+
+# Writes the seconds of this run into the schedule, so that the longest files start first from now on.
+sub record () {
+    my %row = scheduled();
+    $row{$_} //= { passes => usual_passes($_) } for keys %seconds;
+    open my $old, '<', $schedule or die "$schedule: $!\n";
+    my @head = grep { /^#|^file\t/ } <$old>;
+    open my $new, '>', $schedule or die "$schedule: $!\n";
+    print {$new} @head;
+    for my $file (grep { -e } sort keys %row) {
+        printf {$new} "%s\t%s\t%s\n", $file, join(',', @{ $row{$file}{passes} }), $seconds{$file} // $row{$file}{seconds} // 0;
+    }
+    close $new or die "$schedule: $!\n";
+}
+
+# The passes of a file that has no row: those of the study are for the normal build, others for all passes with servers.
+sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal asan tsan)] }
+
+# The test files of a pass, the longest first.
+sub files_of ($pass) {
+    my %row = scheduled();
+    my @all = @given ? @given : glob 'tests/*.t tests/study/test_*.py';
+    my @files = grep { my $file = $_; any { $_ eq $pass } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } } @all;
+    return sort { ($row{$b}{seconds} // 0) <=> ($row{$a}{seconds} // 0) || $a cmp $b } @files;
+}
+
+# --- A pass --------------------------------------------------------------------------------------------------------
+
+sub make (@arguments) {
+    system 'make', '--no-print-directory', '--silent', '-j2', @arguments;
+    die "interrupted by SIGINT\n" if ($? & 127) == 2;    # while make runs, it alone gets the signal
+    return $? == 0;
+}
+
+# A sanitizer needs the address space that it knows: its servers run through setarch where that is allowed.
+sub wrapper ($pass) {
+    state @setarch = system('setarch --addr-no-randomize true 2>/dev/null') == 0 ? qw(setarch --addr-no-randomize) : ();
+    return $pass =~ /san\z/ ? @setarch : ();
+}
+
+# Does the model make threads, as its server says?
+sub has_threads ($pass, $server) {
+    open my $output, '-|', wrapper($pass), $server, '--describe' or die "$server: $!\n";
+    local $/;
+    return (decode_json(<$output>)->{makes} // '') eq 'threads';
+}
+
+sub run_pass ($pass) {
+    my $build = $builds{$pass};
+    my @files = files_of($pass) or return;
+    print "\n== $pass: @{ $options{server} }\n";
+    my @units = @given || $pass !~ /^(?:normal|asan)\z/ ? () : map { s{^tests/(.*)\.c\z}{$1}r } glob 'tests/unit_*.c tests/fuzz_*.c';
+    @units = map { join '/', $build->{folder} // 'build', $_ } @units;
+    my @how = $build->{folder} ? ($build->{with}, "BUILD=$build->{folder}") : ();
+    if (!make(@how) || @units && !make(@how, 'units')) {
+        push @failed, "$pass (it does not build)";
+        return;
+    }
+    my @servers = map { join '/', $build->{folder} // '.', "${_}_server" } @{ $options{server} };
+    @servers = grep { has_threads($pass, $_) } @servers if $pass eq 'tsan';
+    return if !@servers;
+
+    local @ENV{qw(TEST_PASS TEST_WAYS TEST_SERVERS TEST_WRAPPER CMOCKA_MESSAGE_OUTPUT)} =
+        ($pass, $pass eq 'normal' ? $options{ways} : 'first', "@servers", join(' ', wrapper($pass)), 'TAP');
+    local $ENV{ASAN_OPTIONS}  = 'detect_leaks=1:detect_stack_use_after_return=1:exitcode=97';
+    local $ENV{UBSAN_OPTIONS} = 'print_stacktrace=1';
+    local $ENV{TSAN_OPTIONS}  = 'exitcode=66';
+    push @failed, $pass if !run_files($pass, @units, @files);
+}
+
+# Runs the files, several at the same time. True when all passed.
+sub run_files ($pass, @all) {
+    my $aggregator = TAP::Parser::Aggregator->new;
+    my $harness = TAP::Harness->new({
+        verbosity => $options{verbose} ? 1 : 0,
+        timer     => $options{verbose} || $options{record},
+        merge     => 1,
+        jobs      => $options{jobs},
+        exec      => sub ($, $file) { return [$file =~ /\.t\z/ ? $^X : $file =~ /\.py\z/ ? @pytest : (), $file] },
+        # This one prints the cases of a file in one piece.
+        $options{verbose} ? (formatter_class => 'TAP::Formatter::File') : (),
+    });
+    $harness->callback(made_parser => sub ($parser, $job) { listen_to($pass, $job->[0], $parser) });
+    $harness->callback(after_test => sub ($job, $parser) {
+        my $file = $job->[0];
+        $seconds{$file} = sprintf '%.0f', $parser->end_time - $parser->start_time if $pass eq 'normal' && $file =~ /^tests/;
+    });
+    $aggregator->start;
+    my $complete = eval { $harness->aggregate_tests($aggregator, @all); 1 };
+    my $why = $@;
+    $aggregator->stop;
+    $files += $aggregator->descriptions;
+    $cases += $aggregator->total;
+    if (!$complete) {
+        die $why if $why =~ /^interrupted/;
+        push @complaints, "$pass: $why";    # a test that bailed out
+        end_children();
+    }
+    return $complete && $aggregator->all_passed;
+}
+
+# Notes each case of a file that fails, with what is said behind it; and a file that does not end as it should.
+sub listen_to ($pass, $file, $parser) {
+    my @said;             # the last lines that are no case
+    my $failures = 0;
+    my $complaint;        # the one that the next lines belong to
+    my $note = sub ($line) {
+        push @said, $line;
+        shift @said if @said > 20;
+        $$complaint .= "    $line\n" if $complaint && ($$complaint =~ tr/\n//) < 40;
+    };
+    $parser->callback(comment => sub ($result) { $note->($result->raw) });
+    $parser->callback(unknown => sub ($result) { $note->($result->raw) if $result->raw =~ /\S/ });
+    $parser->callback(test => sub ($result) {
+        ($complaint, @said) = ();
+        return if $result->is_ok;
+        $failures++;
+        push @complaints, "$pass, $file: " . $result->raw . "\n";
+        $complaint = \$complaints[-1];
+    });
+    $parser->callback(EOF => sub ($) {
+        my @flaws = $parser->parse_errors;
+        push @flaws, sprintf 'it ended with status %d', $parser->exit if $parser->exit && !$failures;
+        push @flaws, sprintf 'it was ended by signal %d', $parser->wait & 127 if ($parser->wait // 0) & 127;
+        push @complaints, join '', "$pass, $file: ", join('; ', @flaws), "\n", map { "    $_\n" } @said if @flaws;
+    });
+}
+
+# --- The end -------------------------------------------------------------------------------------------------------
+
+# Ends the test files that still run. Each of them ends what it has started.
+sub end_children () {
+    local $SIG{$_} = 'IGNORE' for qw(INT TERM HUP);
+    open my $list, '<', "/proc/$$/task/$$/children" or return;
+    kill TERM => split ' ', <$list> // '';
+    1 while wait > 0;
+}
+
+# The last lines, which continuous integration counts. True when all is well.
+sub close_report () {
+    my $good = !@failed && $cases > 0;
+    print "\n== what failed\n", @complaints if @complaints;
+    print "\n== all passes: @{ $options{pass} }\n";
+    print @failed ? "Failed: @failed\n" : "All tests successful.\n";
+    printf "Files=%d, Tests=%d, %d wallclock secs\n", $files, $cases, time - $start;
+    print 'Result: ', $good ? 'PASS' : 'FAIL', "\n";
+    return $good;
+}
