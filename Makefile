@@ -13,15 +13,9 @@ VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
-<<<<<<< HEAD
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) $(wildcard tests/*.c)
 HEADERS := $(wildcard common/*.h common/*/*.h collect/clients/*.h)
-SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run tests/start .ci/run
-=======
-SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) $(wildcard tests/*.c)
-HEADERS := $(wildcard common/*.h common/*/*.h collect/*.h)
 SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run .ci/run
->>>>>>> origin/main
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
 HARDEN   = -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fno-plt
