@@ -26,6 +26,10 @@ def main(arguments: Sequence[str]) -> int:
         return error.status
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone; nothing is left to be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _dispatch(line: Line) -> int:

@@ -102,11 +102,13 @@ class Study:
 class _Reader:
     """Takes values out of a study file, and fails with its name and the key."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, options: frozenset[str] = frozenset()) -> None:
         self.path = path
+        self.options = options
 
     def fail(self, key: str, what: str) -> Any:
-        fail(f"{self.path}: {key}: {what}", 2)
+        """Names the file and the key, or the option that set it."""
+        fail(f"--{key}: {what}" if key in self.options else f"{self.path}: {key}: {what}", 2)
 
     def text(self, key: str, value: Any) -> str:
         if not isinstance(value, str) or not value or "\t" in value or "\n" in value:
@@ -289,7 +291,7 @@ def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict
 
 def study_of(data: dict[str, Any], name: str, path: str) -> Study:
     """Makes a study of what a study file holds; `path` is what messages call it."""
-    reader = _Reader(path)
+    reader = _Reader(path, frozenset(data.get("given", {})))
     merged, given = _merged(reader, dict(data))
     fields: dict[str, Any] = {}
     for key in TEXTS:
