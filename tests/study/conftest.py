@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 
 import pytest
+from measuring import Bench
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,3 +51,15 @@ class Tap:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--tap"):
         config.pluginmanager.register(Tap(), "tap")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """A place to measure in; nothing may be left behind."""
+    folder = tmp_path_factory.mktemp("bench")
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    bench = Bench(folder, f"{os.getpid()}-{folder.name}", {"TMPDIR": str(temporary)})
+    yield bench
+    bench.assert_nothing_left()
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,149 @@
+"""What the tests that measure share: running the command, reading its tables, looking for leftovers."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collect.tables import read_table, whole_lines
+
+TOP = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 240.0
+# Measures without a report: what takes long is the report.
+MEASURE = """
+import sys
+from collect.cli import main
+from collect.measure.run import run_plan
+from collect.options import parse
+from collect.project import StudyError
+from collect.start import start, unfinished
+try:
+    line = parse(sys.argv[1:])
+    sys.exit(run_plan(start(line) if line.resume is None else unfinished(line)))
+except StudyError as error:
+    print(f"dcollect: {error}", file=sys.stderr)
+    sys.exit(error.status)
+"""
+
+
+def until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> bool:
+    """Asks until a condition holds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+@dataclass
+class Bench:
+    """A place for results, with an environment that marks what is started."""
+
+    folder: Path
+    mark: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, **self.environment, "STUDY_TEST": self.mark}
+
+    def dcollect(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Runs the whole command."""
+        return self._run([str(TOP / "dcollect.sh"), *map(str, words)])
+
+    def measure(self, *words: object) -> subprocess.CompletedProcess[str]:
+        """Measures, and writes no report."""
+        return self._run(self.measuring(*words))
+
+    def measuring(self, *words: object) -> list[str]:
+        return [sys.executable, "-B", "-c", MEASURE, *map(str, words)]
+
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        environment = {**self._environment(), "PYTHONPATH": str(TOP)}
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def begin(self, *words: object) -> subprocess.Popen[str]:
+        """Starts measuring as a terminal would, in a process group of its own."""
+        environment = {**self._environment(), "PYTHONPATH": str(TOP)}
+        return subprocess.Popen(
+            self.measuring(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=environment, process_group=0,
+        )  # fmt: skip
+
+    def interrupt(
+        self, process: subprocess.Popen[str], folder: Path, rows: int, number: signal.Signals
+    ) -> tuple[int, str]:
+        """Waits for a number of rows, sends a signal to the whole group, as a terminal does
+        (SIGTERM: to the one process, as `kill` does), and waits for the end."""
+        assert until(lambda: row_count(folder) >= rows or process.poll() is not None)
+        if number == signal.SIGTERM:
+            process.send_signal(number)
+        else:
+            os.killpg(process.pid, number)
+        output, _ = process.communicate(timeout=60)
+        return process.returncode, output
+
+    def left_behind(self) -> list[str]:
+        """The processes that a study of this test left behind."""
+        left = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                known = f"STUDY_TEST={self.mark}".encode() in path.read_bytes().split(b"\0")
+                line = path.with_name("cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue
+            if known:
+                left.append(f"{path.parent.name} {line}")
+        return left
+
+    def assert_nothing_left(self) -> None:
+        assert until(lambda: not self.left_behind(), 15), self.left_behind()
+
+    def spit(self, name: str, text: str, mode: int = 0o644) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return read_table(path).rows
+
+
+def runs(folder: Path) -> list[dict[str, str]]:
+    return rows_of(folder / "runs.tsv")
+
+
+def row_count(folder: Path) -> int:
+    path = folder / "runs.tsv"
+    return len(whole_lines(path)) - 1 if path.exists() else -1
+
+
+def raw(folder: Path) -> dict[str, str]:
+    """What raw.gz holds of each run; the last part of a run counts, like the row after it."""
+    text = gzip.decompress((folder / "raw.gz").read_bytes()).decode()
+    parts = re.split(r"^# run (\d+) ", text, flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
+    return [row[name] for row in rows]
+
+
+def assert_follows_plan(folder: Path) -> None:
+    """The rows are those of the plan, in its order, each once, and every row is whole."""
+    plan, table = read_table(folder / "plan.tsv"), read_table(folder / "runs.tsv")
+    assert [{name: row[name] for name in plan.columns} for row in table.rows] == plan.rows
+    assert table.disbelieved == 0
