@@ -1,0 +1,631 @@
+"""Small studies on real servers: rows against ab's own output, interruptions, runs that do not
+count, proxies, a slow link. It waits a lot."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from measuring import (
+    TOP,
+    Bench,
+    assert_follows_plan,
+    column,
+    raw,
+    row_count,
+    rows_of,
+    runs,
+)
+
+from collect.measure.cost import sweep
+from collect.tables import read_pairs
+
+SMALL = ("--servers", "fork,thread", "--files", "small.txt", "--concurrency", "1,3",
+         "--requests", 60, "--seed", 7)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(
+    not all(map(shutil.which, ("ab", "make", "gcc"))), reason="ab, make or gcc is not installed"
+)
+
+
+# --- rows against ab's own output ---
+
+
+def number_after(label: str, text: str) -> float | None:
+    match = re.search(rf"^{label}: +([\d.]+)", text, re.MULTILINE)
+    return float(match[1]) if match else None
+
+
+class Flaws:
+    """What disagrees between a row and what ab printed for it."""
+
+    def __init__(self, row: dict[str, str]) -> None:
+        self.row = row
+        self.found: list[str] = []
+
+    def agree(self, name: str, expected: float | None, within: float = 0.0) -> None:
+        value = self.row[name]
+        near = expected is not None and value != "-" and abs(float(value) - expected) <= within
+        if not near:
+            self.found.append(f"run {self.row['run']}: {name} is {value}, not {expected}")
+
+
+def disagreements(row: dict[str, str], text: str) -> list[str]:
+    flaws = Flaws(row)
+    taken = number_after("Time taken for tests", text) or math.nan
+    flaws.agree("complete", number_after("Complete requests", text))
+    flaws.agree("complete", float(row["requests"]))
+    flaws.agree("failed", number_after("Failed requests", text))
+    flaws.agree("non2xx", number_after("Non-2xx responses", text) or 0)
+    flaws.agree("length", number_after("Document Length", text))
+    flaws.agree("length", (TOP / "data" / row["file"]).stat().st_size)
+    flaws.agree("rps", number_after("Requests per second", text))
+    flaws.agree("kbytes_s", number_after("Transfer rate", text))
+    # It follows from the requests per second, which have two places.
+    flaws.agree("seconds", taken, 0.00051 + taken**2 * 0.005 / 60)
+    if number_after("Concurrency Level", text) != float(row["concurrency"]):
+        flaws.found.append(f"run {row['run']}: ab was told another concurrency")
+    if not re.search(rf"^Document Path: +/{re.escape(row['file'])}$", text, re.MULTILINE):
+        flaws.found.append(f"run {row['run']}: ab was told another document")
+    compare_times(flaws, text)
+    compare_cost(flaws, text)
+    return flaws.found
+
+
+def compare_times(flaws: Flaws, text: str) -> None:
+    """Times are those of the -e file, and those are what ab prints rounded."""
+    row = flaws.row
+    at = {int(p): float(v) for p, v in re.findall(r"^(\d+),([\d.]+)$", text, re.MULTILINE)}
+    printed = {int(p): float(v) for p, v in re.findall(r"^ +(\d+)% +(\d+)", text, re.MULTILINE)}
+    for percent in (50, 90, 95):
+        flaws.agree(f"p{percent}_ms", at[percent], 0.00051)
+    for percent in (50, 90, 95, 99):
+        flaws.agree(f"p{percent}_ms", printed[percent], 0.51)
+    flaws.agree("min_ms", at[0], 0.00051)
+    flaws.agree("max_ms", at[100], 0.00051)
+    total = re.search(r"^Total: +(.*)$", text, re.MULTILINE)
+    assert total
+    least, mean, sd, _, most = map(float, total[1].split())
+    flaws.agree("min_ms", least, 0.51)
+    flaws.agree("max_ms", most, 0.51)
+    flaws.agree("mean_ms", mean, 0.51)
+    flaws.agree("sd_ms", sd, 0.051)
+    share = re.search(r"^Time per request: +([\d.]+) \[ms\] \(mean\)$", text, re.MULTILINE)
+    assert share
+    if float(row["mean_ms"]) > float(share[1]) + 0.0015:
+        flaws.found.append(f"run {row['run']}: a mean above {share[1]}, what connections had")
+    pairs = [(at[i], at[i + 1]) for i in range(100) if i in at and i + 1 in at]
+    average = sum(a + b for a, b in pairs) / 200
+    squares = sum(a * a + a * b + b * b for a, b in pairs) / 300
+    spread = math.sqrt(max(squares - average**2, 0))
+    if len(pairs) == 100 and abs(average - mean) < 0.49 and average <= float(share[1]):
+        flaws.agree("mean_ms", average, 0.0015)
+    if len(pairs) == 100 and abs(spread - sd) < 0.049:
+        flaws.agree("sd_ms", spread, 0.0015)
+
+
+def compare_cost(flaws: Flaws, text: str) -> None:
+    """CPU time of the server and faults, from the line that launch wrote."""
+    launch = re.search(r"^# launch: (.*)$", text, re.MULTILINE)
+    assert launch
+    words = launch[1].split()
+    row = flaws.row
+    if row["server_cpu_us"] != "-":
+        flaws.agree("server_cpu_us", float(words[3]) / float(row["complete"]), 0.00051)
+        if not float(row["server_cpu_us"]) > 0:
+            flaws.found.append(f"run {row['run']}: the server cost nothing")
+    flaws.agree("faults", float(words[6]) / float(row["complete"]), 0.000051)
+
+
+def assert_rows_are_what_ab_said(folder: Path) -> None:
+    said = raw(folder)
+    rows = runs(folder)
+    assert sorted(map(int, said)) == [i + 1 for i in range(len(rows))]
+    assert [flaw for row in rows for flaw in disagreements(row, said[row["run"]])] == []
+
+
+# --- from start to report ---
+
+
+@pytest.fixture(scope="module")
+def main(bench: Bench) -> Path:
+    """A small study from start to report."""
+    folder = bench.folder / "main"
+    done = bench.dcollect("--output", folder, *SMALL, "--repetitions", 2)
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"^Report: +{re.escape(str(folder))}/report\.md$", done.stdout, re.M)
+    assert done.stderr.startswith("Study fork-vs-thread: 8 runs")
+    bench.assert_nothing_left()
+    return folder
+
+
+def test_the_plan_has_every_cell_once_in_each_block(main: Path) -> None:
+    names = ("block", "server", "file", "concurrency", "requests")
+    cells = sorted(tuple(row[name] for name in names) for row in rows_of(main / "plan.tsv"))
+    assert cells == [
+        (block, server, "small.txt", at_once, "60")
+        for block in "12" for server in ("fork", "thread") for at_once in "13"
+    ]  # fmt: skip
+    assert_follows_plan(main)
+
+
+def test_every_column_is_what_ab_said(main: Path) -> None:
+    assert_rows_are_what_ab_said(main)
+
+
+def test_all_runs_are_valid_and_were_measured(main: Path) -> None:
+    rows = runs(main)
+    assert column(rows, "valid") == ["yes"] * 8
+    assert any(cost != "-" for cost in column(rows, "server_cpu_us"))
+    assert any(peak.isdigit() and int(peak) > 0 for peak in column(rows, "peak_kib"))
+
+
+def test_there_is_a_report(main: Path) -> None:
+    for name in ("report.md", "index.html"):
+        assert (main / name).stat().st_size > 1000
+    assert re.search(r"--seed 7\b", (main / "report.md").read_text())
+
+
+def test_a_folder_that_holds_a_study_is_not_written_over(bench: Bench, main: Path) -> None:
+    done = bench.measure("--output", main, *SMALL)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_a_run_costs_the_study_little(main: Path) -> None:
+    assert int(read_pairs(main / "machine.tsv")["own_ms_per_run"]) >= 0
+
+
+# --- interrupted by Ctrl-C, then killed, then finished ---
+
+
+def assert_interrupted(bench: Bench, folder: Path, status: int, output: str) -> None:
+    assert status == 130, output
+    words = rf"^Interrupted: \d+ of 48 runs are kept\. Go on with: \./dcollect\.sh --resume {folder}$"
+    assert re.search(words, output, re.MULTILINE), output
+    bench.assert_nothing_left()
+
+
+def test_an_interrupted_study_goes_on(bench: Bench, main: Path) -> None:
+    folder = bench.folder / "broken"
+    begun = bench.begin("--output", folder, *SMALL, "--repetitions", 12)
+    assert_interrupted(bench, folder, *bench.interrupt(begun, folder, 3, signal.SIGINT))
+    planned = (folder / "plan.tsv").read_text()
+    first = "".join(planned.splitlines(keepends=True)[:9])
+    assert first == (main / "plan.tsv").read_text(), "the same seed gives the same plan"
+    assert 3 <= row_count(folder) < 48
+
+    # Ctrl-C may come at any time, also when a load ends by itself at that moment.
+    for number in (signal.SIGINT, signal.SIGTERM) * 2:
+        begun = bench.begin("--resume", folder)
+        more = row_count(folder) + 1
+        assert_interrupted(bench, folder, *bench.interrupt(begun, folder, more, number))
+    kept = (folder / "runs.tsv").read_text()
+
+    begun = bench.begin("--resume", folder)
+    status, _ = bench.interrupt(begun, folder, row_count(folder) + 3, signal.SIGKILL)
+    assert status == -signal.SIGKILL
+    bench.assert_nothing_left()
+    tear(folder)
+    finish(bench, folder)
+    assert (folder / "plan.tsv").read_text() == planned
+    assert (folder / "runs.tsv").read_text().startswith(kept)
+    assert "987654.32" not in (folder / "runs.tsv").read_text()
+    assert_follows_plan(folder)
+    assert_rows_are_what_ab_said(folder)
+
+
+def tear(folder: Path) -> None:
+    """Leaves what a full disk would: the row that comes next without its line end, and a torn end
+    of the raw output."""
+    rows = runs(folder)
+    assert len(rows) < 48
+    columns = (folder / "runs.tsv").read_text().split("\n", 1)[0].split("\t")
+    lie = {**rows[-1], "run": str(len(rows) + 1), "rps": "987654.32"}
+    with (folder / "runs.tsv").open("a") as file:
+        file.write("\t".join(lie[name] for name in columns))
+    with (folder / "raw.gz").open("ab") as raw_file:
+        raw_file.write(b"\x1f\x8b\x08\x00\x00")
+
+
+def finish(bench: Bench, folder: Path) -> None:
+    """Goes on to the end. A folder of temporary files whose owner was killed is removed, one whose
+    owner is at work is not."""
+    temporary = bench.folder / "tmp"
+    left, held = (temporary / f"fork-vs-thread.work.{name}" for name in ("killed", "atwork"))
+    left.mkdir()
+    held.mkdir()
+    owner = os.open(held, os.O_RDONLY)
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    done = bench.measure("--resume", folder)
+    assert done.returncode == 0, done.stderr
+    assert held.exists() and not left.exists()
+    os.close(owner)
+    held.rmdir()
+
+
+def test_what_takes_long_is_in_the_first_blocks_also_after_an_interruption(bench: Bench) -> None:
+    path = bench.spit(
+        "longer.toml",
+        "servers = ['fork', 'thread']\nfiles = 'small.txt'\nconcurrency = 1\nrequests = [20, 60]\n"
+        "repetitions = 5\n[[blocks]]\nwhen = { requests = 60 }\nfirst = 2\n",
+    )
+    folder = bench.folder / "longer"
+    begun = bench.begin("--output", folder, "--seed", 3, path)
+    status, output = bench.interrupt(begun, folder, 2, signal.SIGINT)
+    assert status == 130, output
+    done = bench.dcollect("--resume", folder)
+    assert done.returncode == 0, done.stderr
+    assert_follows_plan(folder)
+    cells = [(r["server"], r["requests"], r["n"]) for r in rows_of(folder / "summary.tsv")]
+    assert cells == [(s, r, n) for s in ("fork", "thread") for r, n in (("20", "5"), ("60", "2"))]
+    compared = [
+        (row["requests"], row["blocks"])
+        for row in rows_of(folder / "comparisons.tsv")
+        if row["measure"] == "rps"
+    ]
+    assert compared == [("20", "5"), ("60", "2"), ("*", "2"), ("*", "2")]
+
+
+# --- runs that do not count ---
+
+FAKE = """#!/usr/bin/perl
+use strict;
+use IO::Socket::INET;
+my ($length, $life) = ({length}, {life});
+$SIG{TERM} = sub { exit 0 };
+$SIG{PIPE} = 'IGNORE';
+$life = 0 if $life && -e "$0.died";
+my $listener = IO::Socket::INET->new(Listen => 100, LocalAddr => '127.0.0.1') or die $!;
+$| = 1;
+print 'listening on http://127.0.0.1:', $listener->sockport, "/\\n";
+while (1) {
+    my $client = $listener->accept or next;
+    my ($head, $part) = ('');
+    $head .= $part while $head !~ /\\r\\n\\r\\n/ && sysread $client, $part, 4096;
+    my ($status, $body) = $head =~ m{absent} ? ('404 Not Found', "none\\n") : ('200 OK', 'x' x $length);
+    syswrite $client, "HTTP/1.0 $status\\r\\nContent-Length: " . length($body) . "\\r\\nConnection: close\\r\\n\\r\\n$body";
+    close $client;
+    if ($life && !--$life) {
+        open my $file, '>', "$0.died";
+        print STDERR "here it ends\\n";
+        kill KILL => $$;
+    }
+}
+"""
+
+
+def fake_server(length: int, life: int = 0) -> str:
+    """A server that answers everything but absent.txt with a body of its own. With `life` its
+    first start ends by SIGKILL after so many answers, in the midst of a run."""
+    return FAKE.replace("{length}", str(length)).replace("{life}", str(life))
+
+
+@pytest.fixture(scope="module")
+def fakes(bench: Bench) -> Path:
+    for name, text in (("short", fake_server(999)), ("dying", fake_server(1000, 17))):
+        bench.spit(f"fakes/{name}_server", text, 0o755)
+    folder = bench.folder / "fakes"
+    for name in ("fork", "thread"):
+        (folder / f"{name}_server").symlink_to(TOP / f"{name}_server")
+    return folder
+
+
+def test_runs_that_do_not_count(bench: Bench, fakes: Path) -> None:
+    bench.environment["SERVER_FOLDER"] = str(fakes)
+    folder = bench.folder / "spoiled"
+    done = bench.dcollect(
+        "--output", folder, "--servers", "fork,short,dying", "--files", "small.txt,absent.txt",
+        "--concurrency", 1, "--requests", 10, "--repetitions", 3, "--seed", 3,
+    )  # fmt: skip
+    del bench.environment["SERVER_FOLDER"]
+    assert done.returncode == 3, done.stderr
+    assert_follows_plan(folder)
+    rows = runs(folder)
+    for row in rows:
+        if row["server"] == "dying" and row["file"] == "small.txt":
+            continue
+        absent = row["file"] == "absent.txt"
+        short = row["server"] == "short"
+        reason = "10 non-2xx" if absent else "length 999 instead of 1000" if short else "yes"
+        if not (row["server"] == "dying" and "died" in row["valid"]):
+            assert row["valid"] == reason, row
+    of_dying = [row for row in rows if row["server"] == "dying"]
+    dead = [row for row in of_dying if "died" in row["valid"]]
+    assert [row["valid"] for row in dead] == ["server died: here it ends"]
+    assert f"run {dead[0]['run']}: dying: server died: here it ends\n" in done.stderr
+    later = of_dying[of_dying.index(dead[0]) + 1 :]
+    assert set(column([row for row in later if row["file"] == "small.txt"], "valid")) == {"yes"}
+    bad = sum(row["valid"] != "yes" for row in rows)
+    assert re.search(rf"{bad} of 18\b", (folder / "report.md").read_text())
+    shorts = [row for row in rows_of(folder / "summary.tsv") if row["server"] == "short"]
+    assert set(column(shorts, "n")) == {"0"}
+
+
+# --- proxies: what is called a hit was one ---
+
+LIAR = r"""#!/usr/bin/perl
+use strict;
+use IO::Socket::INET;
+$SIG{TERM} = sub { exit 0 };
+$SIG{PIPE} = 'IGNORE';
+my $listener = IO::Socket::INET->new(Listen => 100, LocalAddr => '127.0.0.1') or die $!;
+$| = 1;
+print 'listening on http://127.0.0.1:', $listener->sockport, "/\n";
+while (1) {
+    my $client = $listener->accept or next;
+    my ($head, $reply, $part) = ('', '');
+    $head .= $part while $head !~ /\r\n\r\n/ && sysread $client, $part, 4096;
+    if (my ($address, $path) = $head =~ m{\AGET http://([^/]+)(/\S*)}) {
+        my $origin = IO::Socket::INET->new(PeerAddr => $address) or next;
+        syswrite $origin, "GET $path HTTP/1.0\r\n\r\n";
+        $reply .= $part while sysread $origin, $part, 4096;
+    }
+    syswrite $client, $reply =~ s/\r\n/\r\nCache-Status: liar; hit; ttl=9\r\n/r
+        || "HTTP/1.0 400 Bad Request\r\n\r\n";
+    close $client;
+}
+"""
+PROXIES = """
+servers = ["fork", "liar", "forgetful"]
+baseline = "fork"
+files = ["125", "150"]
+service = ["proxy-hit", "proxy-revalidation", "proxy-miss"]
+concurrency = [1, 4]
+requests = 20
+repetitions = 1
+parts = "one"
+[[where]]
+when = { service = "proxy-miss" }
+only = { file = "150" }
+[[where]]
+when = { service = ["proxy-hit", "proxy-revalidation"] }
+only = { file = "125" }
+[[where]]
+when = { server = ["liar", "forgetful"] }
+only = { service = "proxy-hit" }
+"""
+
+
+def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
+    bench.spit("fakes/liar_server", LIAR, 0o755)
+    forgetful = f'#!/bin/sh\nexec {TOP}/fork_server "$@" --no-cache\n'
+    bench.spit("fakes/forgetful_server", forgetful, 0o755)
+    bench.environment["SERVER_FOLDER"] = str(fakes)
+    folder = bench.folder / "proxied"
+    done = bench.measure("--output", folder, bench.spit("proxies.toml", PROXIES))
+    del bench.environment["SERVER_FOLDER"]
+    assert done.returncode == 3, done.stderr
+    of_fork = [row for row in runs(folder) if row["server"] == "fork"]
+    seen = sorted((r["service"], r["file"], r["concurrency"], r["valid"]) for r in of_fork)
+    assert seen == sorted(
+        (f"proxy-{kind}", "150" if kind == "miss" else "125", at_once, "yes")
+        for kind in ("hit", "miss", "revalidation") for at_once in "14"
+    )  # fmt: skip
+    assert all(row["server_cpu_us"] != "-" and float(row["server_cpu_us"]) > 0 for row in of_fork)
+    reasons = {
+        "liar": "no hit: of 20 requests the origin was asked for 20",
+        "forgetful": "no hit: the proxy says HTTP/1.1 200 OK, no Cache-Status",
+    }
+    others = [row for row in runs(folder) if row["server"] != "fork"]
+    assert len(others) == 4
+    for row in others:
+        assert row["valid"] == reasons[row["server"]]
+
+
+# --- a network of its own ---
+
+
+def network() -> str:
+    """What a namespace could leave behind: devices, and mounts that hold it."""
+    devices = sorted(path.name for path in Path("/sys/class/net").iterdir())
+    named = sorted(map(str, Path("/run/netns").glob("*")))
+    mounts = [x for x in Path("/proc/self/mounts").read_text().splitlines() if " nsfs " in x]
+    return " ".join([*devices, *named, *mounts])
+
+
+def has_namespaces() -> bool:
+    if not all(map(shutil.which, ("ip", "tc", "nsenter", "unshare"))):
+        return False
+    user = ["--map-root-user"] if os.geteuid() else []
+    command = ["unshare", *user, "--net", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+needs_namespaces = pytest.mark.skipif(
+    not has_namespaces(), reason="no network namespace, or no iproute2"
+)
+LINKED = ("--servers", "thread", "--files", "300000.bin", "--concurrency", "1,2", "--requests", 3,
+          "--keepalive", "off,on", "--link", "40mbit")  # fmt: skip
+
+
+@needs_namespaces
+def test_over_a_slow_link(bench: Bench) -> None:
+    before = network()
+    folder = bench.folder / "link"
+    done = bench.dcollect("--output", folder, *LINKED, "--repetitions", 1)
+    assert done.returncode == 0, done.stderr
+    over = runs(folder)
+    assert [(row["valid"], row["length"]) for row in over] == [("yes", "300000")] * 4
+    # 40 Mbit/s are 4,883 KiB/s; what is in the device's bucket and in the last packets goes
+    # faster. A busy machine is slower.
+    assert all(0 < float(rate) <= 5400 for rate in column(over, "kbytes_s"))
+    made = read_pairs(folder / "machine.tsv")["link"]
+    assert re.fullmatch(r"40mbit from server to load by tbf, .*netem", made)
+    assert "40mbit" in (folder / "report.md").read_text()
+    bench.assert_nothing_left()
+    assert network() == before
+
+
+@needs_namespaces
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_an_interrupted_link_leaves_nothing(
+    bench: Bench, number: signal.Signals, expected: int
+) -> None:
+    before = network()
+    folder = bench.folder / f"link-{number.name}"
+    begun = bench.begin("--output", folder, *LINKED, "--repetitions", 50)
+    status, output = bench.interrupt(begun, folder, 2, number)
+    assert status == expected, output
+    bench.assert_nothing_left()
+    assert network() == before
+
+
+@needs_namespaces
+def test_more_ports_for_clients(bench: Bench) -> None:
+    before = network()
+    path = bench.spit(
+        "wide.toml",
+        "servers = 'fork'\nfiles = 'small.txt'\nconcurrency = 1\nrequests = 30\nrepetitions = 1\n"
+        "client-ports = '20000-60000'\n",
+    )
+    folder = bench.folder / "ports"
+    done = bench.dcollect("--output", folder, path)
+    assert done.returncode == 0, done.stderr
+    assert column(runs(folder), "valid") == ["yes"]
+    told = read_pairs(folder / "machine.tsv")["client_ports"]
+    if "clients cannot have the ports 20000-60000 here" in done.stderr:
+        usual = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        assert told == " to ".join(usual)
+    else:
+        assert told == "20000 to 60000"
+    assert told in (folder / "report.md").read_text()
+    bench.assert_nothing_left()
+    assert network() == before
+
+
+# --- on a terminal ---
+
+
+@pytest.mark.skipif(not shutil.which("script"), reason="script is not installed")
+def test_progress_on_a_terminal(bench: Bench) -> None:
+    command = " ".join(map(str, [TOP / "dcollect.sh", "--output", bench.folder / "terminal",
+                                 *SMALL, "--repetitions", 2]))  # fmt: skip
+    done = subprocess.run(
+        ["script", "-qec", f"stty cols 60; {command}", "/dev/null"],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
+        env={**os.environ, **bench.environment, "STUDY_TEST": bench.mark},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    parts = [part.removeprefix("\x1b[K") for part in re.split(r"[\r\n]+", done.stdout)]
+    drawn = [part for part in parts if re.match(r" +\d+%", part)]
+    assert len(drawn) == 8
+    assert all(len(line) < 60 for line in drawn)
+    shape = r" +\d+%  \d+:\d\d gone(?:, \d+:\d\d to go)?   block [12]: (?:fork|thread), small"
+    assert all(re.match(shape, line) for line in drawn), drawn
+
+
+# --- a slow-down is found ---
+
+
+def test_a_slow_down_is_found(bench: Bench) -> None:
+    """One that no neighbour can hide."""
+    folder = bench.folder / "slowed"
+    done = bench.dcollect(
+        "--output", folder, "--servers", "floor-thread,floor-thread+work50000", "--files",
+        "small.txt", "--concurrency", 1, "--requests", 10, "--repetitions", 10, "--seed", 5,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [
+        row
+        for row in rows_of(folder / "comparisons.tsv")
+        if row["scope"] == "cell" and row["measure"] == "rps"
+        and row["server"] == "floor-thread+work50000" and row["baseline"] == "floor-thread"
+    ]  # fmt: skip
+    assert len(found) == 1
+    assert float(found[0]["ratio"]) < 0.9 and float(found[0]["high"]) < 1
+    assert float(found[0]["p_holm"]) < 0.05 and found[0]["difference"] == "lower"
+
+
+# --- wrong usage: one line on standard error, and nothing made ---
+
+
+@pytest.mark.parametrize(
+    ("words", "pattern"),
+    [
+        ("--frobnicate", r"--frobnicate"),
+        ("nosuch", r"'nosuch'"),
+        ("--servers fork,nosuch", r"'nosuch'"),
+        ("--load siege", r"siege"),
+        ("--concurrency 9-3", r"--concurrency: 9-3"),
+        ("--concurrency 20 --requests 10", r"no cell is left"),
+        ("--processors 99999", r"no cell is left"),
+        ("--baseline nosuch", r"baseline: nosuch"),
+        ("--seed x", r"--seed"),
+        ("--requests", r"--requests needs a value"),
+        ("table1 requests", r"one study"),
+        ("--rate fast", r"--rate takes a number"),
+        ("--scheme udp", r"only the witness speaks UDP"),
+        ("--resume /nonexistent/folder", r"takes no other option"),
+    ],
+)
+def test_wrong_usage(bench: Bench, words: str, pattern: str) -> None:
+    folder = bench.folder / "refused"
+    done = bench.dcollect("--output", folder, *words.split())
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
+    assert re.search(pattern, done.stderr)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("words", ["--resume /nonexistent/folder", "report /nonexistent/folder"])
+def test_folders_that_are_not_there(bench: Bench, words: str) -> None:
+    done = bench.dcollect(*words.split())
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+
+
+def test_resume_takes_no_seed(bench: Bench, main: Path) -> None:
+    done = bench.dcollect("--resume", main, "--seed", 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
+    """Without ab, and without what could install it."""
+    bare = bench.folder / "bare"
+    bare.mkdir()
+    for folder in reversed(os.environ["PATH"].split(":")):
+        for path in Path(folder).glob("*"):
+            hidden = re.match(r"(?:ab|sudo|apt.*)\Z", path.name)
+            if not hidden and not (bare / path.name).is_symlink():
+                (bare / path.name).symlink_to(path)
+    always = [Path(f, name) for f in ("/usr/sbin", "/sbin") for name in ("ab", "apt-get", "sudo")]
+    if any(path.exists() for path in always):
+        pytest.skip("ab or apt-get lies where it is always found")
+    bench.environment["PATH"] = str(bare)
+    done = bench.dcollect("--output", bench.folder / "without")
+    del bench.environment["PATH"]
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "apache2-utils" in done.stderr
+    assert not (bench.folder / "without").exists()
+
+
+def test_list_names_the_studies(bench: Bench) -> None:
+    listed = bench.dcollect("--list").stdout.splitlines()
+    assert [line.split()[0] for line in listed] == sorted(p.stem for p in TOP.glob("studies/*"))
+    assert all(len(line.split()) > 3 for line in listed)
+
+
+def test_help_names_every_factor(bench: Bench) -> None:
+    from collect.design.factors import FACTORS
+
+    shown = bench.dcollect("--help").stdout
+    assert all(f"--{factor.key} " in shown for factor in FACTORS)
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+# --- what another study left ---
+
+
+def test_groups_of_a_killed_study_are_removed(tmp_path: Path) -> None:
+    """Not those of one that runs. There is no process of so high a number."""
+    for process in (os.getpid(), 4194304):
+        (tmp_path / f"fork-vs-thread.{process}" / "1").mkdir(parents=True)
+    sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"fork-vs-thread.{os.getpid()}"]
+    assert stat.S_ISDIR((tmp_path / f"fork-vs-thread.{os.getpid()}" / "1").stat().st_mode)
