@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# What happens to others: clients that hold connections, clients that count what they lose, servers that die of one request,
-# and the studies made of them.
+# The clients of the study: those that hold connections, those that count what they lose; and servers that die of one request.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -37,7 +36,7 @@ sub table ($path) {
 # --- The crowd -----------------------------------------------------------------------------------------------------
 
 # A crowd that lives some seconds: what it said.
-sub crowd (@arguments) { return run_command("$top/collect/crowd", '--patience', 2, '--seconds', 5, @arguments) }
+sub crowd (@arguments) { return run_command("$top/collect/clients/crowd", '--patience', 2, '--seconds', 5, @arguments) }
 
 my $port = started('epoll_server', '--idle-timeout', 60);
 is crowd('idle', 300, $port, '/small.txt')->{out}, "ready 300 300\nend 300 0 0 0\n", 'crowd: a server that can hold 300 does';
@@ -56,7 +55,7 @@ is crowd('many', 5, $port, '/')->{status}, 2, 'crowd: an unknown kind';
 
 my @names = qw(seconds complete lost refused unanswered non2xx length again_ms mean sd min p50 p90 p95 p99 max bytes);
 sub witness (@arguments) {
-    my $run = run_command("$top/collect/witness", @arguments);
+    my $run = run_command("$top/collect/clients/witness", @arguments);
     my %said;
     @said{@names} = (split ' ', $run->{out})[1 .. @names];
     return { %$run, %said };
@@ -97,58 +96,4 @@ for my $model (qw(fork prefork epoll thread pool iterative)) {
     }
 }
 
-# --- The studies -----------------------------------------------------------------------------------------------------
-
-if (grep { !command_exists($_) } qw(ab gnuplot datamash cmark-gfm)) {
-    skip_case('ab, gnuplot, datamash or cmark-gfm is not installed');
-    done_testing;
-    exit;
-}
-
-sub measure ($name, @options) {
-    my $folder = "$scratch/$name";
-    my $run = run_command("$top/dcollect.sh", '--output', $folder, '--seed', 3, '--repetitions', 2, @options, $name);
-    is $run->{status}, 0, "$name: status" or diag($run->{err});
-    return ($folder, slurp("$folder/report.md"), table("$folder/runs.tsv"));
-}
-
-my ($folder, $report, @rows) = measure('idle', '--servers', 'epoll,iterative', '--idle', '0,20', '--requests', 60);
-for my $row (@rows) {
-    my $expected = $row->{server} eq 'iterative' && $row->{idle} ? 'cannot hold: 1 of 20' : 'yes';
-    is $row->{valid}, $expected, "idle: $row->{server} with $row->{idle}";
-    is $row->{held}, $expected eq 'yes' ? 20 : 1, "idle: how many $row->{server} holds" if $row->{idle};
-}
-like $report, qr/Not all can hold 20 idle connections: \*\*iterative\*\* \(it holds 1\) cannot/, 'idle: the abstract says who cannot';
-like $report, qr/Invalid runs\*\*: none of 8/, 'idle: which is no invalid run';
-like slurp("$folder/figures/small-requests.svg"), qr/cannot hold 20: holds 1/, 'idle: the figure says so, too';
-is scalar(grep { $_->{baseline} ne $_->{server} } table("$folder/comparisons.tsv")), 0, 'idle: servers are compared with themselves';
-
-($folder, $report, @rows) = measure('slow-clients', '--servers', 'epoll,iterative,thread', '--slow', '0,2', '--requests', 60, '--duration', 2);
-for my $row (grep { $_->{slow} } @rows) {
-    is $row->{valid}, 'yes', "slow: a run with $row->{server} is a result";
-    is_deeply [@$row{qw(complete unanswered)}], $row->{server} eq 'iterative' ? [0, 10] : [60, 0], "slow: what $row->{server} answers";
-}
-like $report, qr/nobody else is answered by \*\*iterative\*\*/, 'slow: the abstract says who starves';
-like $report, qr/nobody starves with \*\*epoll\*\* \([^)]*\) and \*\*thread\*\*/, 'slow: and who does not';
-like $report, qr/\*\*R1\.6\*\* holds/, 'slow: the claim is judged';
-
-($folder, $report, @rows) = measure('crash', '--servers', 'fork,thread', '--concurrency', '3', '--requests', 40);
-is $_->{valid}, 'yes', "crash: a run with $_->{server} is a result" for @rows;
-is join(' ', sort map { $_->{again_ms} eq 'never' ? $_->{server} : () } @rows), 'thread thread', 'crash: who is not served again';
-like $report, qr/ends \*\*thread\*\* for good/, 'crash: the abstract says who ends';
-like $report, qr/nobody else a request with \*\*fork\*\*/, 'crash: and who does not';
-
-# A report is built again to the same bytes.
-my %before = map { $_ => slurp("$folder/$_") } qw(summary.tsv comparisons.tsv claims.tsv report.md index.html figures/small-lost.svg);
-is run_command("$top/dcollect.sh", 'report', $folder)->{status}, 0, 'built again: status';
-is join(' ', grep { slurp("$folder/$_") ne $before{$_} } sort keys %before), '', 'built again: the same bytes';
-
-# --- Wrong usage -----------------------------------------------------------------------------------------------------
-
-for my $case ([['--idle', '5', '--slow', '5'], qr/not held at the same time/], [['--idle', 'many'], qr/idle: many is no number/],
-    [['--load', 'witness', '--calls', 2], qr/calls/]) {
-    my $run = run_command("$top/dcollect.sh", '--output', "$scratch/refused", @{ $case->[0] });
-    ok $run->{status} == 2 && $run->{err} =~ $case->[1] && !-e "$scratch/refused" && ($run->{err} =~ tr/\n//) == 1, "refused: @{ $case->[0] }"
-        or diag($run->{err});
-}
 done_testing;

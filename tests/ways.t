@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # Ways to speak: the witness by UDP and by TLS against servers that do what they are told, and the studies of protocols,
-# HTTPS and UDP.
-use v5.36;
+# The witness, a client of the study, by UDP and by TLS against servers that do what they are told.
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
@@ -78,7 +77,7 @@ chmod 0755, $fake;
 
 my @names = qw(seconds complete lost refused unanswered non2xx length again_ms mean sd min p50 p90 p95 p99 max bytes wrong resumed protocol);
 sub witness (@arguments) {
-    my $run = run_command("$top/collect/witness", @arguments);
+    my $run = run_command("$top/collect/clients/witness", @arguments);
     my %said;
     @said{@names} = (split ' ', $run->{out})[1 .. @names];
     return { %$run, %said, fields => scalar(split ' ', $run->{out}) };
@@ -134,68 +133,9 @@ is_deeply [@$seen{qw(status complete unanswered)}], [0, 0, 1], 'tls: the server 
 for my $case ([['--udp', '--tls', 'new'], qr/--udp and --tls/], [['--tls', 'old'], qr/--tls is new or resumed, not 'old'/],
     [['--fault', '/' . 'x' x 400], qr/a path has at most 400 bytes, not 401/],
     [['--timeout', 5], qr/--timeout is for --udp/], [['--udp', '--timeout', 0], qr/--timeout is a number from 1/]) {
-    my $run = run_command("$top/collect/witness", @{ $case->[0] }, 1, '/');
+    my $run = run_command("$top/collect/clients/witness", @{ $case->[0] }, 1, '/');
     ok $run->{status} == 2 && $run->{err} =~ $case->[1] && $run->{out} eq '', "refused: witness @{ $case->[0] }" or diag($run->{err});
 }
-like run_command("$top/collect/witness", '--help')->{out}, qr/--tls HOW.*--udp.*--timeout MS/s, 'witness --help tells of them';
+like run_command("$top/collect/clients/witness", '--help')->{out}, qr/--tls HOW.*--udp.*--timeout MS/s, 'witness --help tells of them';
 
-# --- The studies -----------------------------------------------------------------------------------------------------
-
-if (grep { !command_exists($_) } qw(ab httperf gnuplot datamash cmark-gfm)) {
-    skip_case('ab, httperf, gnuplot, datamash or cmark-gfm is not installed');
-    done_testing;
-    exit;
-}
-
-sub measure ($name, $status, @options) {
-    my $folder = "$scratch/$name";
-    my $run = run_command("$top/dcollect.sh", '--output', $folder, '--seed', 3, '--repetitions', 2, @options, $name);
-    is $run->{status}, $status, "$name: status" or diag($run->{err});
-    return ($folder, slurp("$folder/report.md"), table("$folder/runs.tsv"));
-}
-
-my $own = -e "$top/certificate/key.pem" ? slurp("$top/certificate/key.pem") : '';
-my ($folder, $report, @rows) = measure('https', 0, '--servers', 'thread', '--requests', '200,500');
-is join(' ', map { $_->{valid} eq 'yes' ? () : $_->{valid} } @rows), '', 'https: all runs count';
-my %cells = map { join(' ', @$_{qw(load requests scheme certificate sessions)}) => 1 } @rows;
-is_deeply \%cells, { map { $_ => 1 } 'httperf 200 http - -', 'httperf 500 http - -',
-        (map { my $key = $_; ("httperf 200 https $key new", "httperf 500 https $key new", "witness 500 https $key new", "witness 500 https $key resumed") } qw(p256 rsa2048)),
-        'witness 500 http - -' }, 'https: its cells';
-is -e "$top/certificate/key.pem" ? slurp("$top/certificate/key.pem") : '', $own, 'https: the certificate of its user is not touched';
-like $report, qr/HTTPS, RSA-2048, new sessions: \*\*thread\*\* \d/, 'https: the abstract says what it costs';
-like $report, qr/httperf makes a new session for each connection/, 'https: the report says who resumes';
-ok -s "$folder/figures/small-part3-ways.svg", 'https: all ways in one figure';
-like slurp("$folder/figures/small-part3-ways.svg"), qr/RSA-2048, resumed sessions  thread/, 'https: and each has its name';
-is scalar(grep { /^TLS\.3\t.*thread: / } split /\n/, slurp("$folder/claims.tsv")), 3, 'https: the claim is put to the server that is there';
-
-($folder, $report, @rows) = measure('protocols', 0, '--servers', 'iterative+protocol=simple,iterative+protocol=persistent,thread+protocol=pipelined',
-    '--requests', 100, '--calls', '1,2', '--baseline', 'iterative+protocol=persistent');
-is_deeply { map { ("$_->{server} $_->{calls}" => $_->{valid}) } @rows }, { 'iterative+protocol=simple 1' => 'yes',
-    map { ("$_ 1" => 'yes', "$_ 2" => 'yes') } 'iterative+protocol=persistent', 'thread+protocol=pipelined' }, 'protocols: a simple server has one call';
-is_deeply [map { $_->{complete} == 100 * $_->{calls} ? () : $_->{complete} } @rows], [], 'protocols: all calls are answered';
-like $report, qr/^\| iterative\+protocol=simple \| – \|/m, 'protocols: no average of a server that was not asked everything';
-like $report, qr/^A dash: not measured at all values/m, 'protocols: and why';
-
-($folder, $report, @rows) = measure('udp', 0, '--servers', 'thread', '--concurrency', '1,4', '--requests', 60);
-is join(' ', map { "$_->{scheme}:$_->{complete}:$_->{length}:$_->{valid}" } sort { $a->{scheme} cmp $b->{scheme} } @rows),
-    join(' ', ('http:60:1000:yes') x 4, ('udp:60:1000:yes') x 4), 'udp: its rows';
-my $lost = 0;
-$lost += $_->{lost} for @rows;
-like $report, qr/UDP: \*\*thread\*\* \d/, 'udp: the abstract compares its cost with that of TCP';
-like $report, $lost ? qr/Of 240 requests by UDP $lost \(/ : qr/Of 240 requests by UDP none was not answered/, 'udp: and says what was lost';
-run_command("$top/tests/synthetic.pl", qw(--kind udp --blocks 3), "$scratch/invented");
-run_command("$top/dcollect.sh", 'report', "$scratch/invented");
-like slurp("$scratch/invented/report.md"), qr/^Of 18,000 requests by UDP 6 \(0\.03%\) were not answered in time at the first try; /m, 'udp: also if some was';
-like $report, qr/\| lost, of a run \|/, 'udp: as the table does';
-like $report, qr/\*\*U1\*\* (holds|does not hold|cannot tell)/, 'udp: the claims are judged';
-like slurp("$folder/figures/small-cpu.svg"), qr/clients at once/, 'udp: the figure has clients on its axis';
-
-for my $case ([['--scheme', 'udp'], qr/only the witness speaks UDP/], [['--scheme', 'https', '--sessions', 'resumed'], qr/only the witness resumes sessions/],
-    [['--scheme', 'ftp'], qr/`ftp` is none of http, https, udp/], [['--scheme', 'https', '--certificate', 'dsa'], qr/`dsa` is none of p256, rsa2048/]) {
-    my $run = run_command("$top/dcollect.sh", '--output', "$scratch/refused", @{ $case->[0] });
-    ok $run->{status} == 2 && $run->{err} =~ $case->[1] && !-e "$scratch/refused" && ($run->{err} =~ tr/\n//) == 1, "refused: @{ $case->[0] }"
-        or diag($run->{err});
-}
-my $listed = run_command("$top/dcollect.sh", '--list')->{out};
-like $listed, qr/^$_ /m, "--list names $_" for qw(protocols https udp);
 done_testing;
