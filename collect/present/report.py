@@ -138,7 +138,7 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
         parts = tuple(
             ClaimPart(
                 row["tested"], row["found"], row["blocks"] if row["blocks"].isdigit() else "",
-                row["verdict"], row["kind"] != "claim", row.get("reason", "-"),
+                row["verdict"], row["kind"].startswith("reading"), row.get("reason", "-"),
             )
             for row in mine
             if row["part"].isdigit()

@@ -19,6 +19,8 @@ VERDICTS = {
     "not reproduced": Verdict("✗", "fails", "refuted"),
     "cannot tell": Verdict("?", "open", "cannot tell"),
     "not testable here": Verdict("–", "open", "not testable here"),
+    "confirmed": Verdict("✓", "holds", "confirmed"),
+    "not confirmed": Verdict("✗", "fails", "not confirmed"),
     "a possible cause": Verdict("?", "open", "a possible cause"),
     "studies differ": Verdict("≠", "open", "studies differ"),
     "answered by tests": Verdict("§", "open", "answered by tests"),
