@@ -129,14 +129,7 @@ check:
 # A certificate that no browser trusts, to try HTTPS with. One that is there stays.
 CERTIFICATE = certificate
 certificate:
-	@if [ -e $(CERTIFICATE)/key.pem ] || [ -e $(CERTIFICATE)/cert.pem ]; then \
-	    echo '$(CERTIFICATE)/ is there: move it away first' >&2; exit 1; fi
-	@mkdir -p $(CERTIFICATE)
-	umask 077; openssl req -x509 -sha256 -days 365 -nodes -subj /CN=localhost \
-	    -newkey $(if $(RSA),rsa:$(RSA),ec -pkeyopt ec_paramgen_curve:P-256) \
-	    -addext subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1 \
-	    -keyout $(CERTIFICATE)/key.pem -out $(CERTIFICATE)/cert.pem
-	@chmod 644 $(CERTIFICATE)/cert.pem
+	collect/certificate.sh $(CERTIFICATE) $(RSA)
 
 bench: all
 	collect/bench.sh

@@ -4,7 +4,7 @@
 # usage:    ./dcollect.sh --help
 # example:  ./dcollect.sh --quick
 set -euo pipefail
-project=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+project=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 # shellcheck source=collect/install.sh
 . "$project/collect/install.sh"
 install_missing /usr/bin/python3:python3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collect.design.study import load_study, study_names, study_path
 from collect.options import Line, help_text, parse
-from collect.project import PROJECT, RUNS_FILE, StudyError, fail
+from collect.project import PROJECT, RUNS_FILE, StudyError, command_name, fail, is_source_tree
 
 Command = Callable[[Line], int]
 
@@ -84,7 +84,7 @@ def _folders(line: Line, least: int, most: int | None, usage: str) -> list[Path]
     """The results folders that a command names."""
     count = len(line.words)
     if count < least or (most is not None and count > most):
-        fail(f"usage: ./dcollect.sh {usage}", 2)
+        fail(f"usage: {command_name()} {usage}", 2)
     for word in line.words:
         if not (Path(word) / RUNS_FILE).is_file():
             fail(f"{word} holds no {RUNS_FILE}: not a results folder", 2)
@@ -101,6 +101,8 @@ def _report(line: Line) -> int:
 def _overview(line: Line) -> int:
     from collect.present.overview import overview
 
+    if not is_source_tree():
+        fail("overview works in the source tree, which holds the published studies", 2)
     if line.words:
         fail("overview takes no more words: it looks into report/", 2)
     print(overview())

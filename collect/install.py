@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 
 from collect.measure.recipes import Need
-from collect.project import COLLECT, PROJECT, fail
+from collect.project import COLLECT, PROJECT, fail, is_source_tree
 
 PACKAGES = "/usr/lib/python3/dist-packages"
 BUILDING = (
@@ -35,7 +35,11 @@ def install(needs: Iterable[Need]) -> None:
 
 
 def build(crash: bool = False) -> None:
-    """Builds the servers and the programs of the study; with `crash`, also servers with a fault."""
+    """Builds the servers and the programs of the study, with what that needs; with `crash`, also
+    servers with a fault. An installed copy has all of them."""
+    if not is_source_tree():
+        return
+    install(BUILDING)
     for goal in ["all", "crash"] if crash else ["all"]:
         command = ["make", "-s", "-C", str(PROJECT), goal]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

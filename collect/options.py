@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from collect.design.factors import FACTORS
-from collect.project import fail
+from collect.project import command_name, fail
 
 INDENT = 35
 WIDTH = 100
@@ -110,7 +110,7 @@ def help_text() -> str:
     """What --help prints."""
     return "\n".join(
         (
-            USAGE,
+            USAGE.replace("./dcollect.sh", command_name()),
             _lines(GENERAL, 23),
             "Factors; each takes a list or, if it is a number, ranges; they go before what the "
             "study says:\n" + _lines(FACTOR_OPTIONS, INDENT) + "and for every run:\n"

@@ -36,6 +36,23 @@ class StudyError(Exception):
         self.status = status
 
 
+def is_source_tree() -> bool:
+    """Tells a source tree, which is built and holds results, from an installed copy."""
+    return (PROJECT / "Makefile").is_file()
+
+
+def enter_home() -> None:
+    """Goes to where the folder `results` is: the source tree; for an installed copy the working
+    folder."""
+    if is_source_tree():
+        os.chdir(PROJECT)
+
+
+def command_name() -> str:
+    """Returns what people type to run this command."""
+    return "./dcollect.sh" if is_source_tree() else "dcollect"
+
+
 def server_folder() -> Path:
     """Returns the folder of our servers: that of the project, or SERVER_FOLDER."""
     return Path(os.environ.get("SERVER_FOLDER") or PROJECT)

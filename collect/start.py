@@ -18,7 +18,7 @@ from collect.design.study import (
     study_of,
     study_path,
 )
-from collect.install import ANALYSIS, BUILDING, build, install
+from collect.install import ANALYSIS, build, install
 from collect.measure import link, loads, machine
 from collect.measure.recipes import (
     Need,
@@ -29,7 +29,17 @@ from collect.measure.recipes import (
     need_of,
 )
 from collect.options import Line
-from collect.project import MACHINE_FILE, PLAN_FILE, PROJECT, RUNS_FILE, STUDY_FILE, fail, say
+from collect.project import (
+    MACHINE_FILE,
+    PLAN_FILE,
+    PROJECT,
+    RUNS_FILE,
+    STUDY_FILE,
+    command_name,
+    enter_home,
+    fail,
+    say,
+)
 from collect.schema import PLAN
 from collect.tables import read_table, write_table, write_text
 
@@ -45,7 +55,6 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
     study = study_of({**data, "given": given}, path.stem, _told(path))
     baseline_matters = "servers" not in given or "baseline" in given
     if "all" in study.levels["server"]:
-        install(BUILDING)
         build()
         given["servers"] = expand(study.levels["server"])
         study = study_of({**data, "given": given}, path.stem, _told(path))
@@ -104,13 +113,13 @@ def needs_of(study: Study) -> list[Need]:
 
 def prepare(study: Study) -> None:
     """Installs and builds what a study needs."""
-    install([*BUILDING, *ANALYSIS, *needs_of(study)])
+    install([*ANALYSIS, *needs_of(study)])
     build(crash=study.fault is not None)
 
 
 def command_text(line: Line, study: Study, word: str) -> str:
     """The command that reproduces a study."""
-    parts = ["./dcollect.sh", *(["--quick"] if study.quick else [])]
+    parts = [command_name(), *(["--quick"] if study.quick else [])]
     for name, value in line.overrides.items():
         parts += [f"--{name}", shlex.quote(value)]
     return " ".join([*parts, "--seed", str(study.seed), word])
@@ -135,10 +144,10 @@ def write_folder(
 
 
 def new_folder(line: Line, name: str) -> Path:
-    """The folder of a new study. Without --output it is told as seen from the project."""
+    """The folder of a new study. Without --output it is below `results`."""
     output = line.values.get("output")
     if not output:
-        os.chdir(PROJECT)
+        enter_home()
     folder = Path(output or f"results/{name}/{datetime.now():%Y%m%d-%H%M%S}")
     if (folder / PLAN_FILE).exists():
         fail(f"{folder} holds a study already; go on with --resume {folder}", 2)
@@ -179,7 +188,7 @@ def unfinished(line: Line) -> Path:
         if not (folder / PLAN_FILE).is_file() or not (folder / STUDY_FILE).is_file():
             fail(f"{folder} holds no plan to go on with", 2)
     else:
-        os.chdir(PROJECT)
+        enter_home()
         name = line.words[0] if line.words else "*"
         found = [path for path in Path("results").glob(f"{name}/*") if is_unfinished(path)]
         if not found:

@@ -11,7 +11,7 @@ from collect.infer.contrast import Result, control_cost, mean_of, test_blocks, t
 from collect.infer.numbers import number
 
 MEASURES = ("rps", "server_cpu_us")
-COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high"]
+COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high", "unit"]
 
 
 def average(data: Cells) -> pd.DataFrame:
@@ -43,7 +43,9 @@ def _averages(
 
     def add(measure: str, used: int, bound: int, result: Result, figures: list[float]) -> None:
         counts = [str(used), str(bound), str(result.blocks)]
-        rows.append([str(part.number), measure, server, *key, *counts, *map(number, figures)])
+        rows.append(
+            [str(part.number), measure, server, *key, *counts, *map(number, figures), data.unit]
+        )
 
     for measure in MEASURES:
         known = [c for c in cells if data.has_data(c, measure)]
@@ -51,7 +53,7 @@ def _averages(
         if result:
             bound = sum(data.client_bound(c) for c in known)
             add(measure, len(known), bound, result, [result.ratio, *result.ratio_interval()])
-    control = test_blocks(control_cost(data, server, cells))
+    control = test_blocks(data, control_cost(data, server, cells))
     if control:
         figures = [control.test.estimate, *control.test.interval()]
         add(

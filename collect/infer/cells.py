@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from collect.design.factors import choose_axis
 from collect.design.study import Study
@@ -32,7 +32,9 @@ PART_WORDS = [
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
-CLIENT_BUSY = 0.90  # of a processor
+CLIENT_BUSY = 0.90  # of a processor: limits a cell for which no floor was measured
+CEILING = "floor-one"  # a server that does nothing
+CEILING_ABOVE = 1.10  # the client limits a cell where the ceiling is not this much faster
 
 
 def is_number(text: str) -> bool:
@@ -78,6 +80,7 @@ class Cells:
     keys: list[tuple[str, ...]] = field(init=False)
     blocks: int = field(init=False)
     last_block: list[int] = field(init=False)
+    round_of_block: list[int] = field(init=False)  # of the first block, the second, ...
     baseline: str = field(init=False)
     x_name: str = field(init=False)
     kind: str = field(init=False)
@@ -99,6 +102,7 @@ class Cells:
         self.blocks = int(self.runs["block_number"].max())
         last = self.runs.groupby("cell")["block_number"].max()
         self.last_block = [int(last[c]) for c in range(len(self.keys))]
+        self.round_of_block = self._rounds()
         self.x_name = choose_axis(self.levels)
         servers = self.levels["server"]
         self.baseline = self.study.baseline if self.study.baseline in servers else servers[0]
@@ -139,8 +143,18 @@ class Cells:
         key = tuple(changes.get(n, v) for n, v in zip(self.factors, self.keys[cell], strict=True))
         return self._at.get(key)
 
-    def key_text(self, cell: int) -> str:
-        return "\t".join(self.keys[cell])
+    @cached_property
+    def _servers_at(self) -> dict[tuple[str, ...], dict[str, int]]:
+        """The cells of each combination of the factors but the server, by server."""
+        at: dict[tuple[str, ...], dict[str, int]] = {}
+        for cell, key in enumerate(self.keys):
+            at.setdefault(key[1:], {})[key[0]] = cell
+        return at
+
+    def by_server(self, cells: Iterable[int]) -> list[dict[str, int]]:
+        """Returns the combinations of the factors but the server that these cells have."""
+        rests = dict.fromkeys(self.keys[cell][1:] for cell in cells)
+        return [self._servers_at[rest] for rest in rests]
 
     # --- what was measured ---
 
@@ -170,28 +184,102 @@ class Cells:
         return cache[name]
 
     def logarithms(self, name: str) -> Values:
-        return np.log(self.measured(name))
+        cache: dict[str, Values] = self.__dict__.setdefault("_logarithms", {})
+        if name not in cache:
+            cache[name] = np.log(self.measured(name))
+        return cache[name]
+
+    # --- the units of replication: rounds, or blocks where there was one round ---
+
+    def _rounds(self) -> list[int]:
+        """Returns the round of each block, rounds numbered from 0."""
+        if "round" not in self.runs:
+            return [0] * self.blocks
+        of_block = self.runs.drop_duplicates("block_number").set_index("block_number")["round"]
+        numbers = [int(of_block.get(block, 1)) for block in range(1, self.blocks + 1)]
+        return [sorted(set(numbers)).index(number) for number in numbers]
+
+    @property
+    def rounds(self) -> int:
+        return max(self.round_of_block) + 1
+
+    @property
+    def unit(self) -> str:
+        """What the intervals are of: rounds, or the blocks of one sitting."""
+        return "round" if self.rounds > 1 else "block"
+
+    @property
+    def units(self) -> int:
+        return self.rounds if self.rounds > 1 else self.blocks
+
+    def by_unit(self, blocks: Values) -> Values:
+        """Returns the means of rounds of a table whose last axis is blocks; NaN for none.
+
+        Of a study in one round the blocks are left as they are.
+        """
+        if self.rounds == 1:
+            return blocks
+        known = ~np.isnan(blocks)
+        member = np.equal.outer(self.round_of_block, range(self.rounds)).astype(float)
+        count = known @ member
+        total = np.where(known, blocks, 0) @ member
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+    def _last_unit(self, cell: int) -> int:
+        last = self.last_block[cell]
+        return self.round_of_block[last - 1] + 1 if self.rounds > 1 else last
 
     def has_data(self, cell: int, measure: str) -> bool:
-        """Returns true if a cell has two valid runs with this measure."""
-        return int(np.count_nonzero(~np.isnan(self.measured(measure)[cell]))) >= 2
+        """Returns true if a cell has valid runs with this measure in two units."""
+        cache: dict[str, list[bool]] = self.__dict__.setdefault("_known", {})
+        if measure not in cache:
+            known = ~np.isnan(self.by_unit(self.measured(measure)))
+            cache[measure] = list(np.count_nonzero(known, axis=1) >= 2)
+        return cache[measure][cell]
 
     def in_first_blocks(self, cell: int) -> bool:
-        """Returns true if a cell is in the first blocks alone.
+        """Returns true if a cell is in the first units alone.
 
-        The last block may be missing in any cell, if the study was interrupted.
+        The last one may be missing in any cell, if the study was interrupted.
         """
-        return self.last_block[cell] < self.blocks - 1
+        return self._last_unit(cell) < self.units - 1
+
+    def common_units(self, cells: Iterable[int]) -> int:
+        """Returns how many units, from the first, count for a contrast of these cells."""
+        limited = (self._last_unit(cell) for cell in cells if self.in_first_blocks(cell))
+        return min(limited, default=self.units)
+
+    def ceiling(self, cell: int) -> float:
+        """Returns the rate of a server that does nothing over that of a cell; NaN if unknown.
+
+        Both are taken in the same blocks.
+        """
+        floor = self.like(cell, server=CEILING)
+        if floor is None:
+            return float("nan")
+        logs = self.logarithms("rps")
+        above = logs[floor] - logs[cell]
+        known = above[~np.isnan(above)]
+        return float(np.exp(known.mean())) if len(known) else float("nan")
 
     @cached_property
-    def _client_bound(self) -> NDArray[np.bool_]:
+    def _client_bound(self) -> list[bool]:
         load = self.measured("load_cpu")
         count = np.count_nonzero(~np.isnan(load), axis=1)
-        return np.asarray(np.nansum(load, axis=1) > CLIENT_BUSY * np.maximum(count, 1))
+        busy = np.nansum(load, axis=1) > CLIENT_BUSY * np.maximum(count, 1)
+        ceilings = [self.ceiling(cell) for cell in range(self.count)]
+        return [
+            bool(busy[cell]) if np.isnan(above) else above < CEILING_ABOVE
+            for cell, above in enumerate(ceilings)
+        ]
 
     def client_bound(self, cell: int) -> bool:
-        """Returns true if the load generator limits a cell."""
-        return bool(self._client_bound[cell])
+        """Returns true if the client limits a cell.
+
+        That is where a server that does nothing is not at least 10% faster in the same block.
+        Without such a server, it is where the client is busy for 90% of the time.
+        """
+        return self._client_bound[cell]
 
     def pick(self, **conditions: str | float) -> list[int]:
         """Returns the cells with these values; NAME_min and NAME_max bound a number."""

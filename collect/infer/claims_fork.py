@@ -149,7 +149,7 @@ def unp_1(data: Cells) -> list[Finding]:
                 f"{server} / fork, process control "
                 "(server CPU per request less that of iterative), mean over all cells"
             )
-            findings += found(CLAIM, "tenth", tested, test_blocks(share), "of fork’s")
+            findings += found(CLAIM, "tenth", tested, test_blocks(data, share), "of fork’s")
     return findings
 
 

@@ -64,7 +64,7 @@ def i2(data: Cells) -> list[Finding]:
     for more, less in (("thread", "epoll"), ("fork", "thread")):
         difference = _memory_each(data, more) - _memory_each(data, less)
         tested = f"{more} - {less}, memory for each connection"
-        findings += found(CLAIM, "more", tested, test_blocks(difference), "KiB")
+        findings += found(CLAIM, "more", tested, test_blocks(data, difference), "KiB")
     return findings
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
@@ -26,7 +27,21 @@ COLUMNS = [
     "all_low",
     "all_high",
     "difference",
+    "unit",
+    "sd_within",
+    "sd_between",
+    "drift",
+    "drift_low",
+    "drift_high",
+    "drift_p",
 ]
+
+# Cells that differ in one of these are never averaged: TCP and UDP, hit and miss, one processor
+# and two.
+UNLIKE = (
+    "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
+    "certificate", "sessions",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ class Comparison:
     slice: tuple[str, ...]  # the factors but the server; * for those averaged over
     cells: int
     client_bound: int
+    unit: str  # what the interval is of: round or block
     result: Result
 
 
@@ -50,15 +66,21 @@ def compare(data: Cells) -> pd.DataFrame:
         if part.kind == HELD:
             found += _compare_held(data, part)
         elif part.kind != FAULT:
-            for scope in ("cell", "x", "all"):
-                if scope != "x" or part.x_name:
-                    found += _compare_scope(data, part, scope)
+            for scope in _scopes(part):
+                found += _compare_scope(data, part, scope)
     rows: list[list[str]] = []
     for scope in ("cell", "x", "all"):
         rows += _family([c for c in found if c.scope == scope])
     return pd.DataFrame(
         rows, columns=["scope", "measure", "server", "baseline", *data.factors[1:], *COLUMNS]
     )
+
+
+def _scopes(part: Part) -> list[str]:
+    """Returns the scopes of a part; only cells that are alike are averaged over."""
+    over_x = ["x"] if part.x_name else []
+    alike = all(len(part.levels.get(name, [])) < 2 for name in UNLIKE if name != part.x_name)
+    return ["cell", *over_x, *(["all"] if alike else [])]
 
 
 def slice_of(data: Cells, part: Part, cell: int, scope: str) -> tuple[str, ...]:
@@ -88,7 +110,15 @@ def _compare_scope(data: Cells, part: Part, scope: str) -> list[Comparison]:
                     bound = sum(data.client_bound(a) or data.client_bound(b) for a, b in pairs)
                     found.append(
                         Comparison(
-                            scope, measure, server, part.baseline, key, len(pairs), bound, result
+                            scope,
+                            measure,
+                            server,
+                            part.baseline,
+                            key,
+                            len(pairs),
+                            bound,
+                            data.unit,
+                            result,
                         )
                     )
     return found
@@ -120,10 +150,21 @@ def _compare_held(data: Cells, part: Part) -> list[Comparison]:
                         slice_of(data, part, cell, "cell"),
                         1,
                         bound,
+                        data.unit,
                         result,
                     )
                 )
     return found
+
+
+def _spread(result: Result) -> list[str]:
+    """Returns the spread within and between rounds, and the drift of the ratio."""
+    spread = [number(result.spread.within), number(result.spread.between)]
+    drift = result.drift
+    if drift is None:
+        return [*spread, *["-"] * 4]
+    ends = (drift.estimate, *drift.interval())
+    return [*spread, *(number(math.exp(end)) for end in ends), number(drift.p)]
 
 
 def _family(comparisons: list[Comparison]) -> list[list[str]]:
@@ -152,5 +193,5 @@ def _family(comparisons: list[Comparison]) -> list[list[str]]:
             str(c.client_bound),
             str(c.result.blocks),
         ]
-        rows.append([*head, *map(number, figures), shown])
+        rows.append([*head, *map(number, figures), shown, c.unit, *_spread(c.result)])
     return rows

@@ -1,8 +1,9 @@
-"""Comparisons within blocks.
+"""Comparisons within blocks and rounds.
 
 Every comparison is a contrast of logarithms: with weights w over cells c, the sum of
 w[c] * ln(value[c]) is taken within each block, so that whatever changes from block to block
-cancels. The blocks are the sample of a one-sample t-test. Server A against server B in one cell is
+cancels. The rounds are the sample of a one-sample t-test: the means of their blocks, or the blocks
+themselves where there was one round. Server A against server B in one cell is
 the paired t-test on the log-ratio (weights 1 and -1). Averages over many cells and slopes differ in
 the weights alone. The exponential of the result is a ratio of geometric means.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collect.infer.cells import Cells
-from collect.infer.statistics import Test, Values, mean_test, t_test
+from collect.infer.statistics import Test, Values, line_fit, mean_test, t_test
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,30 @@ class Contrast:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How much an effect varies: standard deviations of its logarithm; NaN if unknown."""
+
+    within: float = math.nan  # from block to block of a round
+    between: float = math.nan  # from round to round, beyond what the blocks explain
+
+
+@dataclass(frozen=True)
 class Result:
-    """A tested contrast. `effects` are the deviations of the blocks from the estimate."""
+    """A tested contrast. `effects` are the deviations of the units from the estimate."""
 
     test: Test
-    blocks: int
+    blocks: int  # the units: rounds, or the blocks of one sitting
     effects: Values
+    spread: Spread = Spread()
+
+    @property
+    def drift(self) -> Test | None:
+        """The change of the effect from the first unit to the last, by a fitted line."""
+        if self.blocks < 3:
+            return None
+        line = line_fit(np.arange(float(self.blocks)), self.effects)
+        span = self.blocks - 1
+        return t_test(line.slope * span, line.slope_error * span, line.df)
 
     @property
     def ratio(self) -> float:
@@ -69,42 +88,64 @@ def server_pairs(
     data: Cells, a: str, b: str, cells: Iterable[int], measure: str
 ) -> list[tuple[int, int]]:
     """Returns the cells of servers a and b that are like these cells, where both have data."""
-    pairs: dict[int, tuple[int, int]] = {}
-    for cell in cells:
-        first, second = data.like(cell, server=a), data.like(cell, server=b)
-        if first is None or second is None or first in pairs:
+    pairs = []
+    for servers in data.by_server(cells):
+        first, second = servers.get(a), servers.get(b)
+        if first is None or second is None:
             continue
         if data.has_data(first, measure) and data.has_data(second, measure):
-            pairs[first] = first, second
-    return list(pairs.values())
+            pairs.append((first, second))
+    return pairs
 
 
 def test_contrast(data: Cells, contrast: Contrast, measure: str) -> Result | None:
-    """Tests a contrast of a measure; None if a cell has fewer than two blocks.
+    """Tests a contrast of a measure; None if a cell has fewer than two units.
 
     A pair counts the blocks that hold both. In larger contrasts a cell without a valid run in a
-    block contributes its own mean there. Where some cells are in the first blocks alone, only those
-    blocks count: in later ones their spread would be missing.
+    unit contributes its own mean there. Where some cells are in the first units alone, only those
+    count: in later ones their spread would be missing.
     """
     if not contrast.cells:
         return None
     cells = list(contrast.cells)
     weights = np.array(contrast.weights)
-    last = min([data.last_block[c] for c in cells if data.in_first_blocks(c)], default=data.blocks)
-    logs = data.logarithms(measure)[cells, :last]
-    present = ~np.isnan(logs)
+    logs = data.logarithms(measure)[cells]
     if len(cells) == 2:
-        present &= present.all(axis=0)
-    counts = present.sum(axis=1)
-    if counts.min() < 2:
+        logs = np.where(np.isnan(logs).any(axis=0), np.nan, logs)
+    units = data.by_unit(logs)[:, : data.common_units(cells)]
+    if np.count_nonzero(~np.isnan(units), axis=1).min() < 2:
         return None
-    logs = np.where(present, logs, 0)
-    means = logs.sum(axis=1) / counts
-    deviations = np.where(present, logs - means[:, None], 0)
-    effects = (weights @ deviations)[present.any(axis=0)]
+    means = np.nanmean(units, axis=1)
+    known = _weighted(units, means, weights)
+    effects = known[~np.isnan(known)]
     n = len(effects)
     error = float(np.std(effects, ddof=1)) / math.sqrt(n)
-    return Result(t_test(float(weights @ means), error, n - 1), n, effects)
+    spread = spread_of(data, _weighted(logs, means, weights))
+    return Result(t_test(float(weights @ means), error, n - 1), n, effects, spread)
+
+
+def _weighted(logs: Values, means: Values, weights: Values) -> Values:
+    """Returns the weighted deviations from the means by block or round; NaN without any cell."""
+    present = ~np.isnan(logs)
+    deviations = np.where(present, logs - means[:, None], 0)
+    return np.where(present.any(axis=0), weights @ deviations, np.nan)
+
+
+def spread_of(data: Cells, effects: Values) -> Spread:
+    """Returns the spread of an effect within and between rounds, by analysis of variance."""
+    rounds = np.array(data.round_of_block)
+    groups = [effects[(rounds == r) & ~np.isnan(effects)] for r in range(data.rounds)]
+    groups = [group for group in groups if len(group)]
+    freedom = sum(len(group) - 1 for group in groups)
+    if not freedom:
+        return Spread()
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / freedom
+    if len(groups) < 2:
+        return Spread(math.sqrt(within))
+    means = [float(group.mean()) for group in groups]
+    explained = within * float(np.mean([1 / len(group) for group in groups]))
+    between = max(0.0, float(np.var(means, ddof=1)) - explained)
+    return Spread(math.sqrt(within), math.sqrt(between))
 
 
 def control_cost(data: Cells, server: str, cells: Iterable[int]) -> Values:
@@ -127,10 +168,11 @@ def control_cost(data: Cells, server: str, cells: Iterable[int]) -> Values:
     return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
 
-def test_blocks(values: Values) -> Result | None:
-    """Tests the mean of one value a block; None of fewer than two."""
-    known = values[~np.isnan(values)]
+def test_blocks(data: Cells, values: Values) -> Result | None:
+    """Tests the mean of one value a block; None of fewer than two units."""
+    units = data.by_unit(values)
+    known = units[~np.isnan(units)]
     if len(known) < 2:
         return None
     test = mean_test(known)
-    return Result(test, len(known), known - test.estimate)
+    return Result(test, len(known), known - test.estimate, spread_of(data, values))

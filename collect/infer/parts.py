@@ -165,7 +165,7 @@ def trend(
 
 def by_block(data: Cells, of: Callable[[int], float]) -> Result | None:
     """Tests the mean of a number that each block has (blocks from 0; NaN for none)."""
-    return test_blocks(np.array([of(block) for block in range(data.blocks)]))
+    return test_blocks(data, np.array([of(block) for block in range(data.blocks)]))
 
 
 def block_slopes(data: Cells, server: str, measure: str) -> Values:
@@ -191,4 +191,6 @@ def block_slopes(data: Cells, server: str, measure: str) -> Values:
 
 def within_block_trend(data: Cells, server: str, other: str, measure: str) -> Result | None:
     """Tests that change of a server against the change of another in the same block."""
-    return test_blocks(block_slopes(data, server, measure) - block_slopes(data, other, measure))
+    return test_blocks(
+        data, block_slopes(data, server, measure) - block_slopes(data, other, measure)
+    )

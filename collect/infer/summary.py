@@ -60,6 +60,7 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
         row[name] = number(describe(data.column(name, valid).dropna().to_numpy()).mean)
     row["peak_kib_max"] = number(describe(data.column("peak_kib", valid).dropna().to_numpy()).max)
     row["client_bound"] = "yes" if data.client_bound(cell) else "no"
+    row["ceiling"] = number(data.ceiling(cell))
     if data.kind != ORDINARY:
         row |= _outcomes(data, runs, valid, cannot)
     return row

@@ -17,7 +17,7 @@ from typing import Any
 
 from collect.measure.cost import Accounting, Group
 from collect.measure.recipes import Setting, command_of, is_floor, is_peer
-from collect.project import CLIENTS, PROJECT
+from collect.project import CLIENTS, COLLECT
 from collect.text import one_line
 
 PATIENCE_SECONDS = 10.0
@@ -175,14 +175,9 @@ class Servers:
         if setting.scheme != "https" or (folder / "cert.pem").exists():
             return
         setting.certificates.mkdir(exist_ok=True)
-        rsa = setting.certificate.removeprefix("rsa") if setting.certificate != "p256" else ""
-        command = ["make", "-s", "-C", str(PROJECT), "certificate"]
-        done = subprocess.run(
-            [*command, f"CERTIFICATE={folder}", f"RSA={rsa}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        bits = [setting.certificate.removeprefix("rsa")] if setting.certificate != "p256" else []
+        command = [str(COLLECT / "certificate.sh"), str(folder), *bits]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ServerProblem(f"no certificate: {one_line(done.stderr)[-200:]}")
 

@@ -332,7 +332,7 @@ def _end_labels(panel: Panel, y: Scale, x: Scale, pixels: float) -> str:
 
 # --- rows ---
 
-ROW, LEVEL_ROW, GROUP_HEAD, ROWS_WIDE = 24, 17, 30, 560
+ROW, LEVEL_ROW, GROUP_HEAD, ROWS_WIDE = 24, 17, 34, 560
 
 
 def row_script(figure: RowFigure) -> Script:
@@ -357,7 +357,7 @@ def row_script(figure: RowFigure) -> Script:
     for title, lines in figure.groups:
         if title:
             y += GROUP_HEAD / row_pixels
-            headings.append((y - 0.15, title))
+            headings.append((y - 8 / row_pixels, title))
         for line in lines:
             places.append((y + 0.5, line))
             y += 1

@@ -112,8 +112,10 @@ MEAN_TIME = Measure("time", "time", "mean_ms", "Time of a request, mean", "milli
 def category_figures(view: View, part: Part, file: str, prefix: str) -> list[Figure]:
     """A row for each server and slice, with the mean of its runs."""
     measures = list(CATEGORY_MEASURES)
+    if view.study.figure == "ways":  # average_rows shows the CPU per request already
+        measures.pop(0)
     if not any(view.estimate(cell, "p99_ms") for cell in part.cells):
-        measures[2:4] = [MEAN_TIME]
+        measures[-3:-1] = [MEAN_TIME]
     figures = [_category_figure(view, part, file, prefix, measure) for measure in measures]
     return [figure for figure in figures if figure]
 

@@ -1,0 +1,349 @@
+"""The facts that the templates of a report put into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from collect.infer.cells import ORDINARY, Part, is_floor, is_peer
+from collect.infer.contrast import mean_of, test_contrast
+from collect.present.groups import fits
+from collect.present.view import Row, Slice, View
+from collect.text import estimate_places, interval_text, thousands
+
+FEW_BLOCKS = 6
+ROOM = 1.1  # an interval that leaves room for a tenth more or less is open
+
+CPU, RPS = "server_cpu_us", "rps"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A server beside the baseline of its part, averaged over cells."""
+
+    server: str
+    baseline: str
+    measure: str
+    where: str
+    ratio: float
+    low: float
+    high: float
+    blocks: int
+    cells: int
+    asked: int
+    state: str  # higher, lower, same (no difference is shown), open (cannot tell)
+    average: float | None
+    base_average: float | None
+    adjusted: bool
+
+    @property
+    def interval(self) -> str:
+        return interval_text(self.low, self.high, self.ratio)
+
+    @property
+    def ratio_text(self) -> str:
+        return f"{self.ratio:.{estimate_places(self.ratio, self.low, self.high)}f}"
+
+    @property
+    def few(self) -> bool:
+        return self.blocks < FEW_BLOCKS
+
+
+@dataclass(frozen=True)
+class Average:
+    """What a server has alone, averaged over the x axis of a slice."""
+
+    server: str
+    mean: float
+    low: float
+    high: float
+    blocks: int
+
+    @property
+    def few(self) -> bool:
+        return self.blocks < FEW_BLOCKS
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The best and the last of our servers, and the best of the others."""
+
+    best: Average
+    worst: Average
+    peer: Average | None
+
+
+def is_open(row: Row) -> bool:
+    """Returns true if no difference is shown, but one of a tenth may be there."""
+    if row["difference"] != "not shown":
+        return False
+    low, high = row.get("all_low", "-"), row.get("all_high", "-")
+    if low in ("-", ""):
+        low, high = row["low"], row["high"]
+    return float(low) < 1 / ROOM or float(high) > ROOM
+
+
+def state_of(row: Row) -> str:
+    if row["difference"] != "not shown":
+        return row["difference"]
+    return "open" if is_open(row) else "same"
+
+
+def compared(view: View, part: Part, measure: str) -> list[Compared]:
+    """Every server of a part beside the baseline: over all cells, or, where these are not
+    alike, in each slice."""
+    found = []
+    for server in part.levels["server"]:
+        if server == part.baseline:
+            continue
+        row = view.comparison(part, "all", measure, server, part.cells[0])
+        if row:
+            found.append(_compared(view, part, measure, server, row, list(part.cells), ""))
+            continue
+        scope = "x" if part.x_name else "cell"
+        for one in view.slices(part):
+            row = view.comparison(part, scope, measure, server, one.first)
+            if row:
+                cells = _cells_of(view, part, one)
+                found.append(_compared(view, part, measure, server, row, cells, one.text))
+    return found
+
+
+def _cells_of(view: View, part: Part, one: Slice) -> list[int]:
+    found = []
+    for server in part.levels["server"]:
+        for value in view.x_values(part):
+            cell = view.at(part, one.first, server, value)
+            if cell is not None:
+                found.append(cell)
+    return found
+
+
+def _compared(
+    view: View, part: Part, measure: str, server: str, row: Row, cells: list[int], where: str
+) -> Compared:
+    def average(name: str) -> float | None:
+        mine = [
+            cell
+            for cell in cells
+            if view.data.value(cell, "server") == name and view.data.has_data(cell, measure)
+        ]
+        result = test_contrast(view.data, mean_of(mine), measure)
+        return result.ratio if result else None
+
+    low, high = float(row["low"]), float(row["high"])
+    asked = sum(1 for cell in cells if view.data.value(cell, "server") == part.baseline)
+    return Compared(
+        server, part.baseline, measure, where, float(row["ratio"]), low, high,
+        int(row["blocks"]), int(row["cells"]), asked, state_of(row),
+        average(server), average(part.baseline), not low <= 1 <= high,
+    )  # fmt: skip
+
+
+def is_many(part: Part) -> bool:
+    """Returns true if a part has more servers than one panel shows."""
+    return not fits(part.levels["server"])
+
+
+def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
+    """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the peers."""
+    first = main_slice(view, part).first
+    ours: list[Average] = []
+    peers: list[Average] = []
+    for server in part.levels["server"]:
+        average = average_of(view, part, measure, server, first)
+        if average and not is_floor(server):
+            (peers if is_peer(server) else ours).append(average)
+    if len(ours) < 2:
+        return None
+    ordered = sorted(ours, key=lambda average: sign * average.mean)
+    best_peer = min(peers, key=lambda average: sign * average.mean, default=None)
+    return Extremes(ordered[0], ordered[-1], best_peer)
+
+
+def average_of(view: View, part: Part, measure: str, server: str, cell: int) -> Average | None:
+    row = view.average(part, measure, server, cell)
+    if row is None:
+        return None
+    mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
+    return Average(server, mean, low, high, int(row["blocks"]))
+
+
+def main_slice(view: View, part: Part) -> Slice:
+    return view.slices(part)[0]
+
+
+def averaged_over(view: View, part: Part) -> str:
+    """What an average of a part is over: "all 60 combinations of file and concurrency"."""
+    count = sum(1 for cell in part.cells if view.data.value(cell, "server") == part.baseline)
+    names = [name for name in view.data.factors[1:] if len(part.levels[name]) > 1]
+    words = ["calls per connection" if name == "calls" else name for name in names]
+    if not words or count == 1:
+        return ""
+    if len(words) == 1:
+        return f"both values of {words[0]}" if count == 2 else f"all {count} values of {words[0]}"
+    listed = ", ".join(words[:-1]) + " and " + words[-1]
+    return f"all {thousands(count)} combinations of {listed}"
+
+
+# --- cell by cell ---
+
+
+@dataclass(frozen=True)
+class CellByCell:
+    """In how many cells a server differs from the baseline, and how far its ratio goes."""
+
+    server: str
+    baseline: str
+    cells: int
+    higher: int
+    lower: int
+    same: int
+    open: int
+    least: float
+    least_where: str
+    most: float
+    most_where: str
+
+
+def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
+    found = []
+    for server in part.levels["server"]:
+        rows = [
+            row
+            for cell in part.cells
+            if view.data.value(cell, "server") == server and server != part.baseline
+            if (row := view.comparison(part, "cell", measure, server, cell))
+        ]
+        if len(rows) < 2:
+            continue
+        states = [state_of(row) for row in rows]
+        least = min(rows, key=lambda row: float(row["ratio"]))
+        most = max(rows, key=lambda row: float(row["ratio"]))
+        found.append(
+            CellByCell(
+                server,
+                part.baseline,
+                len(rows),
+                states.count("higher"),
+                states.count("lower"),
+                states.count("same"),
+                states.count("open"),
+                float(least["ratio"]),
+                view.where_text(part, least, least["load"]),
+                float(most["ratio"]),
+                view.where_text(part, most, most["load"]),
+            )  # fmt: skip
+        )
+    return found
+
+
+# --- one scheme against another, and what was lost ---
+
+
+@dataclass(frozen=True)
+class SchemeCost:
+    """What another scheme costs each server, as multiples of plain HTTP."""
+
+    what: str
+    factors: tuple[tuple[str, float], ...]
+
+
+def scheme_costs(view: View, part: Part) -> list[SchemeCost]:
+    """CPU per request by each scheme over that by the first one, in the same cells."""
+    if len(part.levels["scheme"]) < 2 or "http" not in part.levels["scheme"]:
+        return []
+    pairs: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    for cell in part.cells:
+        values = view.cell_values(cell)
+        if values["scheme"] == "http":
+            continue
+        changes = {"scheme": "http"}
+        changes |= {name: "-" for name in ("certificate", "sessions") if name in values}
+        base = view.data.like(cell, **changes)
+        if base is None or not view.estimate(cell, CPU) or not view.estimate(base, CPU):
+            continue
+        texts = (
+            view.say(n, values[n]) for n in ("scheme", "certificate", "sessions") if n in values
+        )
+        what = ", ".join(text for text in texts if text)
+        pairs.setdefault(what, {}).setdefault(values["server"], []).append((cell, base))
+    return [
+        SchemeCost(
+            what, tuple((server, _ratio_of(view, cells)) for server, cells in servers.items())
+        )
+        for what, servers in pairs.items()
+    ]
+
+
+def _ratio_of(view: View, pairs: list[tuple[int, int]]) -> float:
+    weight = 1 / len(pairs)
+    logs = view.data.logarithms(CPU)
+    import numpy as np
+
+    return float(
+        np.exp(sum(weight * (np.nanmean(logs[a]) - np.nanmean(logs[b])) for a, b in pairs))
+    )
+
+
+def lost_requests(view: View) -> tuple[float, float] | None:
+    """How many requests by UDP were lost at first, and of how many."""
+    lost = asked = 0.0
+    for cell in range(view.data.count):
+        row = view.row(cell)
+        if view.data.value(cell, "scheme") == "udp" and row.get("lost", "-") not in ("-", ""):
+            runs = int(row["n"])
+            lost += float(row["lost"]) * runs
+            asked += float(view.data.value(cell, "requests")) * runs
+    return (lost, asked) if asked else None
+
+
+# --- one server alone ---
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The range of one server's requests/s over the cells of a part."""
+
+    server: str
+    least: float
+    least_where: str
+    most: float
+    most_where: str
+
+
+def alone(view: View, part: Part) -> Alone | None:
+    known = [(e.mean, c) for c in part.cells if (e := view.estimate(c, RPS)) is not None]
+    if not known:
+        return None
+    (least, at_least), (most, at_most) = min(known), max(known)
+    return Alone(
+        part.levels["server"][0],
+        least,
+        view.where_text(part, view.cell_values(at_least)),
+        most,
+        view.where_text(part, view.cell_values(at_most)),
+    )
+
+
+# --- idle connections ---
+
+
+def idle_memory(view: View, part: Part) -> list[tuple[str, float, str]]:
+    """What an idle connection takes in each server, where it holds the most; the least first."""
+    found = []
+    for server in part.levels["server"]:
+        held = [
+            (float(view.data.value(cell, "idle")), estimate.mean)
+            for cell in part.cells
+            if view.data.value(cell, "server") == server
+            and (estimate := view.estimate(cell, "idle_kib")) is not None
+        ]
+        if held:
+            most, kib = max(held)
+            found.append((server, kib, thousands(most)))
+    return sorted(found, key=lambda one: one[1])
+
+
+def kind_of(view: View) -> str:
+    """The kind of the study: ordinary, held or fault."""
+    return view.parts[0].kind if view.parts else ORDINARY

@@ -1,0 +1,285 @@
+"""The report of a study: results folder -> report.md."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.design.study import Limit
+from collect.infer.cells import FAULT, HELD, ORDINARY, Part
+from collect.present import facts, report_tables
+from collect.present.groups import group_servers
+from collect.present.templating import render_markdown
+from collect.present.view import Row, View
+from collect.tables import read_table
+from collect.text import join_text, plural
+
+ASIDE = ("mitigation", "sysctl", "version")
+FIGURE_ORDER = ("bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "idle")
+RUN_FIGURES = ("order", "spread", "latency", "calibration", "rounds")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as figures/list.tsv has it."""
+
+    name: str
+    kind: str
+    file: str
+    text: str
+    part: int
+
+    @property
+    def markdown(self) -> str:
+        return f"![{self.text}](figures/{self.name}.svg)"
+
+
+def read_pictures(folder: Path) -> list[Picture]:
+    table = read_table(folder / "figures" / "list.tsv")
+    return [
+        Picture(row["name"], row["kind"], row["file"], row["text"], int(row["part"]))
+        for row in table.rows
+    ]
+
+
+def main_picture(pictures: list[Picture], wanted: str) -> Picture | None:
+    """The figure that a study shows first."""
+    for kind in (wanted, "bars", "cpu", "requests"):
+        for picture in pictures:
+            if picture.kind == kind:
+                return picture
+    return pictures[0] if pictures else None
+
+
+def write_report(view: View) -> str:
+    """Returns the report as Markdown."""
+    pictures = read_pictures(view.folder)
+    return render_markdown(
+        "report.md.j2",
+        view=view,
+        study=view.study,
+        name=view.study.name,
+        machine=defaultdict(str, view.machine),
+        facts=facts,
+        tables=report_tables,
+        parts=view.parts,
+        kind=facts.kind_of(view),
+        HELD=HELD,
+        FAULT=FAULT,
+        ORDINARY=ORDINARY,
+        main=main_picture(pictures, view.study.figure),
+        pictures=pictures,
+        pictures_of=pictures_of,
+        run_pictures=[p for p in pictures if p.kind in RUN_FIGURES],
+        claims=claims_of(view.claims),
+        method=_method(view),
+        machine_rows=_machine_rows(view.machine, aside=False),
+        aside_rows=_machine_rows(view.machine, aside=True),
+        command=_command(view),
+        is_grouped=lambda part: len(group_servers(part.levels["server"])) > 1,
+    )
+
+
+def pictures_of(
+    pictures: list[Picture], part: Part, file: str, skip: Picture | None
+) -> list[Picture]:
+    """The figures of a file in a part, in their order, without the one that is shown above."""
+    mine = [p for p in pictures if p.part == part.number and p.file == file and p != skip]
+    return sorted(
+        (p for p in mine if p.kind in FIGURE_ORDER), key=lambda p: FIGURE_ORDER.index(p.kind)
+    )
+
+
+# --- claims ---
+
+
+@dataclass(frozen=True)
+class ClaimPart:
+    """What was tested of a claim, and what was found."""
+
+    tested: str
+    found: str
+    blocks: str
+    verdict: str
+    is_cause: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """What a study says of a claim."""
+
+    name: str
+    source: str
+    quote: str
+    how: str
+    found: str
+    verdict: str
+    is_cause: bool
+    cause_verdict: str
+    parts: tuple[ClaimPart, ...]
+
+    @property
+    def is_tested(self) -> bool:
+        return self.how != "nothing"
+
+
+def claims_of(rows: list[Row]) -> list[ClaimResult]:
+    """The claims of claims.tsv, with their parts."""
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        by_name.setdefault(row["claim"], []).append(row)
+    found = []
+    for name, mine in by_name.items():
+        whole = next((row for row in mine if row["part"] == "all"), mine[0])
+        cause = next((row["verdict"] for row in mine if row["part"] == "cause"), "")
+        parts = tuple(
+            ClaimPart(
+                row["tested"], row["found"], row["blocks"] if row["blocks"].isdigit() else "",
+                row["verdict"], row["kind"].startswith("reading"), row.get("reason", "-"),
+            )
+            for row in mine
+            if row["part"].isdigit()
+        )  # fmt: skip
+        found.append(
+            ClaimResult(
+                name,
+                whole["source"],
+                whole["quote"],
+                whole["tested"],
+                whole["found"],
+                whole["verdict"],
+                whole["kind"] != "claim",
+                cause,
+                parts,
+            )  # fmt: skip
+        )
+    return found
+
+
+# --- method ---
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the runs were made."""
+
+    factors: tuple[tuple[str, str], ...]
+    all_combinations: bool
+    cells: int
+    most: int
+    limits: str
+    runs: int
+    tests: int
+    proxied: bool
+    udp: bool
+    tls: bool
+    httperf: bool
+    ports: str
+    ports_asked: str
+    ports_given: bool
+
+
+def _method(view: View) -> Method:
+    data = view.data
+    levels = data.levels
+    combinations = 1
+    for name in data.factors:
+        combinations *= len(levels[name])
+    shown = []
+    for name in data.factors:
+        unused = name in ("idle", "slow") and levels[name] == ["0"]
+        without_tls = name in ("certificate", "sessions") and "https" not in levels["scheme"]
+        if not unused and not without_tls:
+            shown.append((name, _levels_text(levels[name])))
+    planned = view.threat("planned").get("value", "0")
+    ports = view.machine.get("client_ports", "")
+    ports = ports or view.machine.get("sysctl.net.ipv4.ip_local_port_range", "").replace(
+        " ", " to "
+    )
+    wanted = view.study.client_ports
+    asked = f"{wanted[0]} to {wanted[1]}" if wanted else ""
+    return Method(
+        tuple(shown),
+        data.count >= combinations,
+        data.count,
+        view.most_runs,
+        _limits_text(view),
+        int(float(planned)),
+        sum(1 for row in view.comparisons if row["scope"] == "cell"),
+        any(service.startswith("proxy-") for service in levels["service"]),
+        "udp" in levels["scheme"],
+        "https" in levels["scheme"],
+        "httperf" in levels["load"],
+        ports,
+        asked,
+        bool(asked) and asked == ports,
+    )
+
+
+def _levels_text(values: list[str]) -> str:
+    """The values of a factor, neighbours as ranges: "1 to 30"."""
+    texts: list[str] = []
+    i = 0
+    while i < len(values):
+        j = i
+        while (
+            j + 1 < len(values)
+            and values[j].isdigit()
+            and values[j + 1].isdigit()
+            and int(values[j + 1]) == int(values[j]) + 1
+        ):
+            j += 1
+        if j - i >= 2:
+            texts.append(f"{values[i]} to {values[j]}")
+            i = j + 1
+        else:
+            texts.append(values[i])
+            i += 1
+    return ", ".join(texts)
+
+
+def _limits_text(view: View) -> str:
+    """Which cells are in the first blocks alone: "those with 100,000 requests 3 times"."""
+    texts = []
+    for limit in view.study.limits:
+        cell = next(
+            (c for c in range(view.data.count) if limit.when.matches(view.cell_values(c))), None
+        )
+        if cell is not None and limit.first < view.most_runs:
+            words = _condition_words(view, limit, cell)
+            texts.append(f"those with {words} {plural(limit.first, 'time', 'times')}")
+    return join_text(texts)
+
+
+def _condition_words(view: View, limit: Limit, cell: int) -> str:
+    return join_text(
+        [
+            " or ".join(view.say(name, value, cell) for value in values)
+            for name, values in limit.when.values.items()
+        ]
+    )
+
+
+# --- machine and command ---
+
+
+def _machine_rows(machine: dict[str, str], aside: bool) -> list[tuple[str, str]]:
+    return [
+        (key.replace("_", " "), value)
+        for key, value in machine.items()
+        if key.startswith(ASIDE) == aside and (key, value) != ("key", "value")
+    ]
+
+
+def _command(view: View) -> str:
+    """The command that repeats the study."""
+    command = view.machine.get("command") or view.machine.get("commands") or ""
+    if not command:
+        command = f"./dcollect.sh {view.study.name}"
+    seed = view.machine.get("seed", "")
+    if seed and "--seed" not in command:
+        command = re.sub(r"dcollect\.sh", f"dcollect.sh --seed {seed}", command, count=1)
+    return command

@@ -1,0 +1,355 @@
+"""The tables of a report, as rows of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from collect.infer.cells import Part
+from collect.present.facts import CPU, RPS, Average, average_of, is_open
+from collect.present.rows import memory_text
+from collect.present.view import Row, Slice, View, parsed
+from collect.text import DASH, estimate_text, factor_text, human, p_text, thousands
+
+
+@dataclass(frozen=True)
+class Overall:
+    """A server in a slice, averaged over the x axis."""
+
+    where: str
+    server: str
+    cpu: str
+    cpu_ratio: str
+    rps: str
+    rps_ratio: str
+    peak: str
+
+
+def ratio_text(row: Row | None) -> str:
+    if row is None:
+        return DASH
+    return estimate_text(float(row["ratio"]), float(row["low"]), float(row["high"]))
+
+
+def overall_rows(view: View, part: Part) -> list[Overall]:
+    scope = "x" if part.x_name else "cell"
+    rows = []
+    for one in view.slices(part):
+        for server in part.levels["server"]:
+            cells = [view.at(part, one.first, server, x) for x in view.x_values(part)]
+            if not any(cell is not None for cell in cells):
+                continue
+            cpu = average_of(view, part, CPU, server, one.first)
+            rps = average_of(view, part, RPS, server, one.first)
+            peaks = [peak for cell in cells if (peak := view.number(cell, "peak_kib_max"))]
+            ratios = [
+                "1"
+                if server == part.baseline
+                else ratio_text(view.comparison(part, scope, measure, server, one.first))
+                for measure in (CPU, RPS)
+            ]
+            peak_text = human(max(peaks) / 1024) if peaks else DASH
+            rows.append(
+                Overall(one.text, server, _mean(cpu), ratios[0], _mean(rps), ratios[1], peak_text)
+            )
+    return rows
+
+
+def _mean(average: Average | None) -> str:
+    return DASH if average is None else human(average.mean)
+
+
+def any_lacking(view: View, part: Part) -> bool:
+    """Returns true if some server was not measured at all values of the x axis."""
+    return any(view.data.lacks_levels(view.data.value(c, "server"), c, part) for c in part.cells)
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """A cell, with all that was measured."""
+
+    x: str
+    server: str
+    cpu: str
+    cpu_ratio: str
+    rps: str
+    rps_ratio: str
+    p_holm: str
+    p50: str
+    p99: str
+    lost: str
+    voluntary: str
+    involuntary: str
+    peak: str
+    load_cpu: str
+
+
+def cell_rows(view: View, part: Part, one: Slice) -> list[CellRow]:
+    rows = []
+    for x in view.x_values(part):
+        for server in part.levels["server"]:
+            cell = view.at(part, one.first, server, x)
+            if cell is not None:
+                rows.append(_cell_row(view, part, server, x, cell))
+    return rows
+
+
+def _cell_row(view: View, part: Part, server: str, x: str, cell: int) -> CellRow:
+    row = view.row(cell)
+    runs = int(row["n"])
+    star = " \\*" if view.bound(cell) else ""
+    few = f" (n = {runs})" if runs < view.most_runs else ""
+    cpu_row = view.comparison(part, "cell", CPU, server, cell)
+    rps_row = view.comparison(part, "cell", RPS, server, cell)
+    is_base = server == part.baseline
+    load = parsed(row.get("load_cpu"))
+    peak = parsed(row.get("peak_kib"))
+    return CellRow(
+        thousands(float(x)) if x else "",
+        server,
+        _spread(view, cell, CPU),
+        "1" if is_base else ratio_text(cpu_row),
+        _spread(view, cell, RPS) + star + few,
+        "1" if is_base else ratio_text(rps_row),
+        DASH if is_base or rps_row is None else p_text(rps_row.get("p_holm", "-")),
+        _spread(view, cell, "p50_ms"),
+        _spread(view, cell, "p99_ms"),
+        human(row.get("lost", "-")),
+        human(row.get("voluntary")),
+        human(row.get("involuntary")),
+        DASH if peak is None else human(peak / 1024),
+        DASH if load is None else f"{load * 100:.0f}%{star}",
+    )
+
+
+def _spread(view: View, cell: int, column: str) -> str:
+    """A mean with half the width of its interval."""
+    estimate = view.estimate(cell, column)
+    if estimate is None:
+        return DASH
+    half = (estimate.high - estimate.low) / 2
+    return human(estimate.mean) + (f" ± {human(half)}" if half > 0 else "")
+
+
+# --- what a report had ---
+
+
+@dataclass(frozen=True)
+class TheirRow:
+    """A number of a report beside ours, each with what it is of the first of its column."""
+
+    where: str
+    x: str
+    theirs: str
+    ours: tuple[str, ...]
+
+
+def their_rows(view: View, part: Part) -> list[TheirRow]:
+    rows: list[TheirRow] = []
+    if not part.x_name:
+        return rows
+    for one in view.slices(part):
+        first: dict[str, float] = {}
+
+        def relative(key: str, value: float | None, first: dict[str, float] = first) -> str:
+            if not value:
+                return DASH
+            first.setdefault(key, value)
+            return f"{human(value)} ({factor_text(value / first[key])})"
+
+        values = view.cell_values(one.first)
+        for x in part.levels[part.x_name]:
+            theirs = view.study.theirs_of({**values, part.x_name: x}, "rps")
+            if theirs is None:
+                continue
+            ours = []
+            for server in part.levels["server"]:
+                estimate = view.estimate(view.at(part, one.first, server, x), "rps")
+                ours.append(relative(server, estimate.mean if estimate else None))
+            rows.append(TheirRow(one.text, thousands(float(x)), relative("", theirs), tuple(ours)))
+    return rows
+
+
+R1_COLUMNS = ("time_ms", "across_ms", "min_ms", "mean_ms", "sd_ms", "p50_ms", "max_ms")
+
+
+def r1_rows(view: View) -> list[list[str]]:
+    """The table of the report R1, `ab -n 10000 -c 10` in milliseconds, beside ours."""
+    rows = []
+    for cell in range(view.data.count):
+        values = view.cell_values(cell)
+        theirs = [view.study.theirs_of(values, column) for column in R1_COLUMNS]
+        if values["concurrency"] != "10" or theirs[0] is None:
+            continue
+        head = [values["file"], values["server"]]
+        rows.append([*head, "report", *("" if n is None else f"{n:g}" for n in theirs)])
+        rps = view.estimate(cell, "rps")
+        if rps:
+            ours = [10 * 1000 / rps.mean, 1000 / rps.mean]
+            ours += [view.number(cell, column) or float("nan") for column in R1_COLUMNS[2:]]
+            rows.append([*head, "here", *(DASH if n != n else f"{n:.3f}" for n in ours)])
+    return rows
+
+
+# Figure 30.1 of UNP: what a server is called there, and its seconds of CPU for process control.
+UNP_FORK = 20.90
+UNP = (
+    ("fork", "a fork per client", 20.90),
+    ("prefork", "children made in advance, each calls accept", 1.80),
+    ("thread", "a thread per client", 0.99),
+    ("pool+accept=mutex", "threads made in advance, a mutex around accept", 1.93),
+    ("prefork+accept=lock", "children made in advance, a file lock around accept", None),
+    ("prefork+accept=mutex", "children made in advance, a mutex around accept", None),
+    ("prefork+accept=pass", "children made in advance, the parent passes connections", None),
+    ("pool+accept=queue", "threads made in advance, the main thread accepts", None),
+    ("prefork+accept=reuseport", "(not in the book) a listener for each child", None),
+    ("pool", "(not in the book) all threads block in accept", None),
+    ("pool+accept=reuseport", "(not in the book) a listener for each thread", None),
+    ("epoll", "(not in the book) event loops, of which as few listen as the load needs", None),
+    ("epoll+accept=shared", "(not in the book) the same, all listen", None),
+    ("epoll+accept=reuseport", "(not in the book) the same, a listener for each", None),
+)
+
+
+def unp_rows(view: View, part: Part) -> list[list[str]]:
+    """The book's seconds of process control beside our microseconds per request."""
+    first = part.cells[0]
+    fork = average_of(view, part, "control_us", "fork", first)
+    rows = []
+    for server, design, seconds in UNP:
+        ours = average_of(view, part, "control_us", server, first)
+        if fork is None or ours is None:
+            continue
+        here = f"{human(ours.mean)} ({human(ours.low)} to {human(ours.high)})"
+        book = [f"{seconds:.2f}", f"{seconds / UNP_FORK:.3f}"] if seconds else [DASH, DASH]
+        share = f"{ours.mean / fork.mean:.3f}" if fork.mean > 0 else DASH
+        rows.append([design, server, *book, here, share])
+    return rows
+
+
+# --- studies of what happens to others ---
+
+
+def counted(value: float) -> str:
+    """A number that may be a count."""
+    return str(int(value)) if value == int(value) and value < 1000 else human(value)
+
+
+def median_range(row: Row, column: str, unit_of: float = 1) -> str:
+    """A median with its range, where there is one."""
+    middle = parsed(row.get(f"{column}_middle"))
+    low, high = parsed(row.get(f"{column}_least")), parsed(row.get(f"{column}_most"))
+    if middle is None or low is None or high is None:
+        return DASH
+    low, high = low / unit_of, high / unit_of
+    said = counted(middle / unit_of)
+    if human(low) == human(high):
+        return said
+    return f"{said} ({counted(low)} to {counted(high)})"
+
+
+def runs_text(row: Row) -> str:
+    """How many runs there were, and how many showed that a server cannot hold the connections."""
+    texts = [row["n"]] if int(row["n"]) else []
+    if int(row.get("n_cannot", "0")):
+        held = row["held_of_cannot"]
+        holds = "" if held == "-" else f": holds {thousands(float(held))}"
+        texts.append(f"{row['n_cannot']} × cannot hold{holds}".replace(" ", "\u00a0"))
+    if int(row["n_invalid"]):
+        texts.append(f"{row['n_invalid']} invalid")
+    return ", ".join(texts)
+
+
+def held_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+    rows = []
+    idle = part.x_name == "idle"
+    for server in part.levels["server"]:
+        for level, x in enumerate(part.levels[part.x_name]):
+            cell = view.at(part, one.first, server, x)
+            if cell is None:
+                continue
+            row = view.row(cell)
+            ratio = view.comparison(part, "cell", RPS, server, cell)
+            star = " \\*" if view.bound(cell) else ""
+            last = (
+                [memory_text(view, part, cell) if level else DASH]
+                if idle
+                else [median_range(row, "unanswered"), median_range(row, "cut")]
+            )
+            rows.append(
+                [
+                    server,
+                    thousands(float(x)),
+                    median_range(row, RPS) + star,
+                    ratio_text(ratio) if level else "1",
+                    median_range(row, "p99_ms"),
+                    median_range(row, "max_ms"),
+                    human(row["server_cpu_us_mean"]),
+                    median_range(row, "peak_kib", 1024),
+                    *last,
+                    runs_text(row),
+                ]
+            )
+    return rows
+
+
+def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+    rows = []
+    for server in part.levels["server"]:
+        for x in view.x_values(part):
+            cell = view.at(part, one.first, server, x)
+            if cell is None:
+                continue
+            row = view.row(cell)
+            never = int(row["n_never"])
+            follow = ", and all that follow" if never else ""
+            rows.append(
+                [
+                    server,
+                    *([x] if part.x_name else []),
+                    median_range(row, "lost") + follow,
+                    median_range(row, "again_ms"),
+                    f"{never} of {row['n']} runs" if never else DASH,
+                ]
+            )
+    return rows
+
+
+# --- what a study of others found, by server ---
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a server did at the greatest number of clients; `numbers` by name."""
+
+    server: str
+    runs: int
+    numbers: dict[str, float]
+    state: str = ""
+    ratio: float = 0.0
+    memory: float | None = None
+
+
+NUMBERS = ("n_cannot", "held_of_cannot", "n_never", "rps_middle", "max_ms_middle", "lost_middle",
+           "lost_most", "again_ms_middle")  # fmt: skip
+
+
+def outcomes(view: View, part: Part) -> list[Outcome]:
+    from collect.present.rows import memory_each
+
+    found = []
+    top = view.x_values(part)[-1]
+    for server in part.levels["server"]:
+        cell = view.at(part, part.cells[0], server, top)
+        if cell is None:
+            continue
+        row = view.row(cell)
+        numbers = {name: n for name in NUMBERS if (n := parsed(row.get(name))) is not None}
+        comparison = view.comparison(part, "cell", RPS, server, cell)
+        state, ratio = "", 0.0
+        if comparison:
+            ratio = float(comparison["ratio"])
+            shown = comparison["difference"]
+            state = shown if shown != "not shown" else "open" if is_open(comparison) else "same"
+        memory = memory_each(view, part, cell) if part.x_name == "idle" else None
+        found.append(Outcome(server, int(row["n"]), numbers, state, ratio, memory))
+    return found

@@ -1,0 +1,78 @@
+"""The figures and the report of a results folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from collect.present.chart import Figure
+from collect.present.draw import draw, require, terminal_text, tidy_svg, write_script
+from collect.present.figures import figures_of
+from collect.present.page import page_of_markdown
+from collect.present.report import write_report
+from collect.present.view import View, load_view
+from collect.tables import write_table, write_text
+
+LIST_COLUMNS = ("name", "kind", "file", "text", "part")
+
+
+def draw_figures(view: View) -> list[Figure]:
+    """Draws all figures of a study as SVG and PNG, and lists them; others are removed."""
+    require("gnuplot", "gnuplot-nox")
+    figures = figures_of(view)
+    folder = view.folder / "figures"
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="figures-") as scratch, ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda figure: _draw(figure, Path(scratch), folder), figures))
+    rows = [
+        {
+            "name": f.name,
+            "kind": f.kind,
+            "file": f.file or "-",
+            "text": f.description,
+            "part": f.part,
+        }
+        for f in figures
+    ]
+    write_table(folder / "list.tsv", LIST_COLUMNS, rows)
+    known = {figure.name for figure in figures}
+    for path in [*folder.glob("*.svg"), *folder.glob("*.png")]:
+        if path.stem not in known:
+            path.unlink()
+    return figures
+
+
+def _draw(figure: Figure, work: Path, folder: Path) -> None:
+    write_script(figure, work)
+    svg = draw(figure, work, "svg").read_text(encoding="utf-8")
+    write_text(folder / f"{figure.name}.svg", tidy_svg(svg))
+    shutil.move(draw(figure, work, "png"), folder / f"{figure.name}.png")
+
+
+def present(folder: Path) -> None:
+    """Writes figures, report.md and index.html of a results folder, from its tables."""
+    require("cmark-gfm", "cmark-gfm")
+    view = load_view(folder)
+    draw_figures(view)
+    write_text(folder / "report.md", write_report(view))
+    write_page(folder, view.study.title or view.study.name)
+
+
+def write_page(folder: Path, title: str) -> None:
+    """Writes index.html of a results folder, from its report.md."""
+    markdown = (folder / "report.md").read_text(encoding="utf-8")
+    write_text(folder / "index.html", page_of_markdown(title, markdown, folder))
+
+
+def terminal(folder: Path) -> str:
+    """The main figure of a study as text."""
+    view = load_view(folder)
+    figures = figures_of(view)
+    wanted = [view.study.figure, "bars", "cpu", "requests"]
+    ordered = [figure for kind in wanted for figure in figures if figure.kind == kind]
+    if not ordered:
+        return ""
+    with tempfile.TemporaryDirectory(prefix="figures-") as scratch:
+        return terminal_text(ordered[0], Path(scratch))

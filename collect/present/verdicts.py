@@ -1,0 +1,47 @@
+"""The words of a verdict, their signs, and how a page colours them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict: its sign, its class in a page, and what it says of a supposed cause."""
+
+    sign: str
+    css: str
+    of_cause: str
+
+
+VERDICTS = {
+    "reproduced": Verdict("✓", "holds", "confirmed"),
+    "not reproduced": Verdict("✗", "fails", "refuted"),
+    "cannot tell": Verdict("?", "open", "cannot tell"),
+    "not testable here": Verdict("–", "open", "not testable here"),
+    "confirmed": Verdict("✓", "holds", "confirmed"),
+    "not confirmed": Verdict("✗", "fails", "not confirmed"),
+    "a possible cause": Verdict("?", "open", "a possible cause"),
+    "studies differ": Verdict("≠", "open", "studies differ"),
+    "answered by tests": Verdict("§", "open", "answered by tests"),
+    "not measured yet": Verdict("–", "open", "not tested yet"),
+}
+UNKNOWN = Verdict("–", "open", "")
+
+
+def words() -> list[str]:
+    """The verdicts, the longer ones first."""
+    return sorted(VERDICTS, key=len, reverse=True)
+
+
+def class_of(verdict: str) -> str:
+    return VERDICTS.get(verdict, UNKNOWN).css
+
+
+def sign_of(verdict: str) -> str:
+    return VERDICTS.get(verdict, UNKNOWN).sign
+
+
+def cause_word(verdict: str) -> str:
+    """What a verdict is called where it is about a supposed cause."""
+    return VERDICTS.get(verdict, UNKNOWN).of_cause or verdict
