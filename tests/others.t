@@ -27,12 +27,6 @@ sub started ($path, @options) {
 }
 END { if (@started) { local $?; kill KILL => @started; waitpid $_, 0 for @started } }
 
-sub table ($path) {
-    my ($head, @lines) = split /\n/, slurp($path);
-    my @names = split /\t/, $head;
-    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
-}
-
 # --- The crowd -----------------------------------------------------------------------------------------------------
 
 # A crowd that lives some seconds: what it said.

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Ways to speak: the witness by UDP and by TLS against servers that do what they are told, and the studies of protocols,
 # The witness, a client of the study, by UDP and by TLS against servers that do what they are told.
+use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
@@ -26,12 +26,6 @@ sub started (@command) {
     return (slurp($out) =~ /:(\d+)\//)[0];
 }
 END { if (@started) { local $?; kill KILL => @started; waitpid $_, 0 for @started } }
-
-sub table ($path) {
-    my ($head, @lines) = split /\n/, slurp($path);
-    my @names = split /\t/, $head;
-    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
-}
 
 # Answers small.txt by TCP and by UDP, by UDP in the way that the path names: of every tenth request the reply is left out, comes
 # too late, is short, is cut, is none or of another protocol, or is an error page.
