@@ -74,9 +74,9 @@ def _write_report(folder: Path) -> None:
 
 def _conclude(folder: Path) -> None:
     """Ends with the main figure in the terminal and the paths of the report."""
-    from collect.present.stage import terminal_figure
+    from collect.present.stage import terminal
 
-    print(f"\n{terminal_figure(folder)}\n")
+    print(f"\n{terminal(folder)}\n")
     print(f"Report:  {folder}/report.md\n         {folder}/index.html")
 
 
