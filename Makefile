@@ -138,6 +138,32 @@ bench: all
 man: all
 	tools/man_pages.py
 
+# What `dcollect` needs lies in one folder, laid out as the source tree is. The programs in bindir are links into it.
+prefix     = /usr/local
+bindir     = $(prefix)/bin
+libdir     = $(prefix)/lib
+mandir     = $(prefix)/share/man
+docdir     = $(prefix)/share/doc/fork-vs-thread
+INSTALLED := $(DESTDIR)$(libdir)/fork-vs-thread
+STUDY     := VERSION dcollect.sh dcollect.p collect studies data
+PAGES     := $(notdir $(wildcard man/*.1))
+
+install: all crash
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(docdir)/docs $(INSTALLED)/build/crash
+	install -m 755 $(MODELS) $(INSTALLED)
+	install -m 755 $(MODELS:%=build/crash/%) $(INSTALLED)/build/crash
+	tar -c --mode=u+rwX,go+rX,go-w --exclude='*.[ch]' --exclude=__pycache__ $(STUDY) | \
+	    tar -x --no-same-owner -C $(INSTALLED)
+	for program in $(MODELS); do ln -sfr $(INSTALLED)/$$program $(DESTDIR)$(bindir)/$$program || exit 1; done
+	ln -sfr $(INSTALLED)/dcollect.sh $(DESTDIR)$(bindir)/dcollect
+	install -m 644 man/*.1 $(DESTDIR)$(mandir)/man1
+	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
+	install -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
+
+uninstall:
+	rm -rf $(INSTALLED) $(DESTDIR)$(docdir)
+	rm -f $(MODELS:%=$(DESTDIR)$(bindir)/%) $(DESTDIR)$(bindir)/dcollect $(PAGES:%=$(DESTDIR)$(mandir)/man1/%)
+
 lint:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 	clang-tidy --quiet $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) \
@@ -157,6 +183,8 @@ help:
 	@echo 'make bench      CPU per request of each model, as ratios to a bare server and to peers'
 	@echo 'make crash      servers that die of one request, in build/crash: for the study `crash` alone'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck'
+	@echo 'make install    servers, dcollect and manual pages, below DESTDIR and prefix=/usr/local'
+	@echo 'make uninstall  remove what make install has put there'
 	@echo 'make man        the manual pages in man/, from what --describe and --help print'
 	@echo 'make clean      remove what was built'
 	@echo
@@ -174,6 +202,6 @@ for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it 
 endef
 export MODEL_HELP
 
-.PHONY: all units fuzz check certificate bench man lint clean help collect crash
+.PHONY: all units fuzz check certificate bench man install uninstall lint clean help collect crash
 .DELETE_ON_ERROR:
 -include $(wildcard $(BUILD)/fuzz/common/*.d $(BUILD)/fuzz/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)
