@@ -132,7 +132,7 @@ certificate:
 	collect/certificate.sh $(CERTIFICATE) $(RSA)
 
 bench: all
-	collect/bench.sh
+	PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m collect bench
 
 # Manual pages, from what the servers and dcollect.sh say of their options.
 man: all

@@ -19,6 +19,8 @@ def main(arguments: Sequence[str]) -> int:
     os.environ["LC_ALL"] = "C"
     os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
     try:
+        if arguments[:1] == ["bench"]:
+            return _bench(arguments[1:])
         return _dispatch(parse(arguments))
     except StudyError as error:
         sys.stdout.flush()
@@ -107,6 +109,12 @@ def _overview(line: Line) -> int:
         fail("overview takes no more words: it looks into report/", 2)
     print(overview())
     return 0
+
+
+def _bench(arguments: Sequence[str]) -> int:
+    from collect.measure.bench import bench_main
+
+    return bench_main(arguments)
 
 
 def _schema(_: Line) -> int:

@@ -39,27 +39,6 @@ sub verdict ($folder, $claim) {
     return $row ? $row->{verdict} : 'nothing';
 }
 
-# --- every server there is -----------------------------------------------------------------------------------------
-
-sub expanded (@words) {
-    my $run = run_command('bash', '-euc', 'project=$1; . "$1/collect/recipes.sh"; shift; recipe_expand "$@"', 'bash', $top, @words);
-    return split ' ', $run->{out};
-}
-
-my @all = expanded(qw(iterative fork thread all));
-is "@all[0 .. 2]", 'iterative fork thread', 'what is named before all comes first';
-my %seen;
-$seen{$_}++ for @all;
-is join(' ', grep { $seen{$_} > 1 } sort keys %seen), '', 'nobody is named twice';
-my @expected = qw(floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker apache-event);
-for my $path (glob "$top/*_server.c") {
-    my ($name) = $path =~ m{([^/]+)_server\.c\z};
-    my (undef, @others) = @{ JSON::PP::decode_json(run_command("$top/${name}_server", '--describe')->{out})->{accept} };
-    push @expected, $name, map { "$name+accept=$_" } @others;
-}
-is join(' ', sort @all), join(' ', sort @expected), 'all is every model, with each way to accept that it describes, each floor, each peer';
-is join(' ', expanded(qw(fork nginx))), 'fork nginx', 'a list without it stays as it is';
-
 # --- figures and report of many servers ------------------------------------------------------------------------------
 
 my $folder = invented('designs', '--kind', 'designs', '--blocks', 5, '--concurrency', 6);
@@ -126,57 +105,6 @@ is verdict($bound, 'E07.1'), 'does not hold', 'E07.1: where the load generator i
 like slurp("$bound/claims.tsv"), qr/thread \/ epoll, server CPU per request.*in 6 of 6 requests\/s speaks of the load generator/, 'E07.1: and it is said';
 is verdict(changed('even', qr/^epoll.accept=shared/, 'busiest', sub ($) { '0.5100' }), 'CF.1'), 'does not hold', 'CF.1: an even epoll';
 is verdict(changed('unknown', qr/./, 'busiest', sub ($) { '-' }), 'CF.1'), 'cannot tell', 'CF.1: nobody counted';
-
-# --- requests per worker, counted -------------------------------------------------------------------------------------
-
-my $counted = "$scratch/counted";
-my $run = run_command("$top/dcollect.sh", '--output', $counted, '--servers', 'fork,epoll+workers=3,prefork+workers=1', qw(--files small.txt --concurrency), '1,4', qw(
-    --requests 60 --repetitions 2 --seed 4));
-is $run->{status}, 0, 'a study with crews' or diag($run->{err});
-for my $row (table("$counted/runs.tsv")) {
-    my $name = "run $row->{run}, $row->{server}";
-    if ($row->{server} eq 'fork') { is "$row->{workers} $row->{busiest}", '- -', "$name: it has no crew" }
-    elsif ($row->{server} =~ /^prefork/) { is "$row->{workers} $row->{busiest}", '1 1.0000', "$name: one worker answers all" }
-    else {
-        is $row->{workers}, 3, "$name: its workers";
-        ok $row->{busiest} =~ /\A\d\.\d{4}\z/ && $row->{busiest} >= 0.3333 && $row->{busiest} <= 1, "$name: the share of the busiest" or diag($row->{busiest});
-    }
-}
-
-# --- how cost grows -----------------------------------------------------------------------------------------------------
-
-my $held = "$scratch/held";
-$run = run_command("$top/dcollect.sh", '--output', $held, '--servers', 'thread,epoll', '--idle', '20,60', qw(--requests 20 --repetitions 2 --seed 4 growth-memory));
-is $run->{status}, 0, 'a study of idle connections' or diag($run->{err});
-is scalar(grep { $_->{idle_kib} =~ /\A-?\d+\.\d{3}\z/ } table("$held/runs.tsv")), 8, 'each run tells the memory of an idle connection';
-my @threads = grep { $_->{server} eq 'thread' } table("$held/summary.tsv");
-is scalar(grep { $_->{idle_kib} > 4 && $_->{idle_kib} < 200 } @threads), 2, 'a thread takes some pages' or diag(map { "$_->{idle_kib} " } @threads);
-like slurp("$held/report.md"), qr/^An idle connection takes this much memory, where the most of them were held: .*\*\*thread\*\* [\d.]+ KiB \(60 held\)/m, 'the abstract says so';
-like slurp("$held/report.md"), qr/\A.*?^!\[Memory of an idle connection/ms, 'and shows it';
-like $run->{out}, qr/^ *Memory of an idle connection$/m, 'as the terminal does';
-
-# A server's memory is its own: that others run the same program, and share the pages of its file, does not change it.
-sub started () {
-    my $pid = open my $out, '-|', "$top/iterative_server", '--bind', '127.0.0.1', 0 or die "iterative_server: $!\n";
-    readline $out;
-    return [$pid, $out];
-}
-sub memory_of ($server) { return run_command("$top/collect/launch", 'memory', '--server', $server->[0])->{out} + 0 }
-
-my @same = started();
-my $alone = memory_of($same[0]);
-push @same, started() for 1 .. 3;
-cmp_ok $alone, '>', 0, 'memory of a server';
-cmp_ok memory_of($same[0]), '>=', $alone, 'memory of a server: no less where others run the same program';
-kill KILL => map { $_->[0] } @same;
-close $_->[1] for @same;
-
-$run = run_command("$top/collect/bench.sh", '--subjects', 'epoll,pool,floor-one', '--growth', '1,5', qw(--rounds 1 --requests 50 --keep-rounds 0 --tls-rounds 1 --growth-rounds 1 --idle 20));
-is $run->{status}, 0, 'make bench' or diag($run->{err});
-like $run->{out}, qr/How cost grows: CPU.*\n +1 +5\n(?:(?:epoll|pool|floor-one) +[\d.]+ \([\d.]+ to [\d.]+\) +[\d.]+ \([\d.]+ to [\d.]+\)\n){3}/, 'bench: CPU time at each concurrency';
-my $speakers = qr/[^\n]*\n(?:epoll|pool) +[\d. ]+\n(?:epoll|pool) +[\d. ]+\n/;
-like $run->{out}, qr/HTTPS, $_ sessions: witness, 50 connections[^\n]*\n$speakers/, "bench: HTTPS, $_" for 'p256, new', 'p256, resumed', 'rsa2048, new', 'rsa2048, resumed';
-like $run->{out}, qr/How cost grows: KiB.*\n +20\nepoll +-?[\d.]+ \([^)]*\)\npool +[\d.]+ \([^)]*\)\n\z/, 'bench: memory of an idle connection, also of a crew made large enough';
 
 # --- the overview -------------------------------------------------------------------------------------------------------
 

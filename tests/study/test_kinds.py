@@ -25,7 +25,9 @@ FLOORS_AND_PEERS = ["floor-fork", "floor-thread", "floor-one", "nginx", "lighttp
 def study(bench: Bench, name: str, *words: object, repetitions: int = 2) -> Path:
     """Measures a study, and writes its report."""
     folder = bench.folder / name
-    done = bench.dcollect("--output", folder, "--seed", 3, "--repetitions", repetitions, *words, name)
+    done = bench.dcollect(
+        "--output", folder, "--seed", 3, "--repetitions", repetitions, *words, name
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -109,7 +111,9 @@ def test_udp(bench: Bench) -> None:
 
 
 def test_idle_connections(bench: Bench) -> None:
-    folder = study(bench, "idle", "--servers", "epoll,iterative", "--idle", "0,20", "--requests", 60)
+    folder = study(
+        bench, "idle", "--servers", "epoll,iterative", "--idle", "0,20", "--requests", 60
+    )
     for row in runs(folder):
         cannot = row["server"] == "iterative" and row["idle"] == "20"
         assert row["valid"] == ("cannot hold: 1 of 20" if cannot else "yes")

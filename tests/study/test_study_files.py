@@ -49,7 +49,9 @@ def test_every_study_has_cells(path: Path) -> None:
     assert len(plan_sitting(made, cells)) == sum(cells.blocks.values())
 
 
-@pytest.mark.parametrize("path", sorted(PUBLISHED.glob("**/study.toml")), ids=lambda p: p.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted(PUBLISHED.glob("**/study.toml")), ids=lambda p: p.parent.name
+)
 def test_published_plans_are_those_of_their_studies(path: Path) -> None:
     from collect.tables import read_table
 
@@ -85,7 +87,9 @@ def test_a_server_named_again_gets_a_number() -> None:
 
 
 def test_what_does_not_apply_is_a_dash() -> None:
-    made = study('load = ["ab", "wrk", "httperf"]\nconcurrency = [1, 2]\nscheme = ["http", "https"]')
+    made = study(
+        'load = ["ab", "wrk", "httperf"]\nconcurrency = [1, 2]\nscheme = ["http", "https"]'
+    )
     for row in plan(made):
         none = row["load"] == "wrk" or (row["load"] == "httperf" and row["concurrency"] == "2")
         assert (row["requests"] == "-") == none
@@ -173,7 +177,13 @@ def test_quick_and_the_command_line_go_before_the_study() -> None:
 
 
 def test_what_is_given_can_be_read_again(tmp_path: Path) -> None:
-    given = {"name": "small", "seed": 7, "servers": ["a+b=c", "d"], "files": 'x".txt', "fresh": True}
+    given = {
+        "name": "small",
+        "seed": 7,
+        "servers": ["a+b=c", "d"],
+        "files": 'x".txt',
+        "fresh": True,
+    }
     path = tmp_path / "study.toml"
     path.write_text(SMALL + "[[theirs]]\nmeasures = 'rps'\nby = 'server'\nvalues.fork = 1\n"
                     + given_toml(given))  # fmt: skip
