@@ -52,8 +52,11 @@ def _dispatch(line: Line) -> int:
 def _measure(line: Line) -> int:
     """Measures a study, or finishes one, and writes its report."""
     from collect import start
+    from collect.campaign import is_campaign
     from collect.measure.run import DONE, INVALID, run_plan
 
+    if line.resume and is_campaign(Path(line.resume)):
+        return _campaign(line)
     if len(line.words) > 1:
         fail(f"one study at a time, not '{' '.join(line.words)}'", 2)
     folder = start.start(line) if line.resume is None else start.unfinished(line)
@@ -63,6 +66,14 @@ def _measure(line: Line) -> int:
     _write_report(folder)
     _conclude(folder)
     return status
+
+
+def _campaign(line: Line) -> int:
+    """Measures studies round by round, or goes on with that."""
+    from collect import campaign
+
+    chosen = campaign.begin(line) if line.resume is None else campaign.resume(line)
+    return campaign.go(chosen, _write_report)
 
 
 def _write_report(folder: Path) -> None:
@@ -125,6 +136,7 @@ def _schema(_: Line) -> int:
 
 
 COMMANDS: dict[str, Command] = {
+    "campaign": _campaign,
     "report": _report,
     "overview": _overview,
     "schema": _schema,

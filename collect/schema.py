@@ -81,9 +81,43 @@ MEASURED = (
     Column("valid", "", "yes; or the reason why the run does not count"),
 )
 
+CALIBRATED = (
+    "started", "seconds", "complete", "rps", "p50_ms", "p99_ms", "load_cpu", "client_cpu_us",
+    "server_cpu_us", "valid",
+)  # fmt: skip
+
 RUNS = Schema("runs.tsv", "run", "a run", (*PLAN.columns, *MEASURED))
 
-TABLES: list[Schema] = [PLAN, RUNS]
+CALIBRATION = Schema(
+    "calibration.tsv", "run",
+    "a run of a floor, a server that does nothing: `ab -n 1000 -c 10`, at the begin and the end of "
+    "a round",
+    (
+        Column("round", "", "the round"),
+        Column("when", "", "begin or end of the round; resume where an interrupted round goes on"),
+        Column("server", "", "the floor"),
+        *(column for column in MEASURED if column.name in CALIBRATED),
+    ),
+)  # fmt: skip
+
+ROUNDS = Schema(
+    "rounds.tsv", "run", "a round, or a part of one that was interrupted",
+    (
+        Column("round", "", "the round"),
+        Column("started", "s", "when it began, since the study began"),
+        Column("ended", "s", "when it ended"),
+        Column("date", "", "when it began, UTC"),
+        Column("runs", "", "the runs that were made"),
+        Column("commit", "", "the commit of this project"),
+        Column("processor_model", "", "the processor"),
+        Column("processors", "", "how many processors were there"),
+        Column("kernel", "", "the kernel"),
+        Column("others_percent", "%", "what other programs had of the processors"),
+        Column("stolen_percent", "%", "what the host of a virtual machine gave to others"),
+    ),
+)  # fmt: skip
+
+TABLES: list[Schema] = [PLAN, RUNS, CALIBRATION, ROUNDS]
 
 
 def markdown() -> str:

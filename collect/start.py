@@ -99,7 +99,9 @@ def present_servers(study: Study) -> list[str]:
 
 def needs_of(study: Study) -> list[Need]:
     """The programs that the runs of a study need."""
-    needs = [loads.NEEDS[name] for name in study.levels["load"] if name in loads.NEEDS]
+    # The floors are always asked by ab.
+    names = dict.fromkeys(("ab", *study.levels["load"]))
+    needs = [loads.NEEDS[name] for name in names if name in loads.NEEDS]
     if study.link:
         if problem := link.problem():
             fail(problem)
@@ -117,9 +119,10 @@ def prepare(study: Study) -> None:
     build(crash=study.fault is not None)
 
 
-def command_text(line: Line, study: Study, word: str) -> str:
+def command_text(line: Line, study: Study, word: str, command: str = "") -> str:
     """The command that reproduces a study."""
-    parts = [command_name(), *(["--quick"] if study.quick else [])]
+    parts = [command_name(), *([command] if command else [])]
+    parts += ["--quick"] if study.quick else []
     for name, value in line.overrides.items():
         parts += [f"--{name}", shlex.quote(value)]
     return " ".join([*parts, "--seed", str(study.seed), word])

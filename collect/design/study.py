@@ -386,16 +386,17 @@ def load_study(path: Path, name: str | None = None) -> Study:
 def given_toml(given: Mapping[str, Any]) -> str:
     """The table [given] of a study file: what the command line and this machine add to it."""
     lines = ["", "# What the command line and this machine add to the study.", "[given]"]
-    lines += [f"{key} = {_toml(value)}" for key, value in given.items()]
+    lines += [f"{key} = {toml_value(value)}" for key, value in given.items()]
     return "\n".join(lines) + "\n"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -3,8 +3,8 @@ peers: `make bench`.
 
 Each round starts every subject once, in shuffled order, puts `ab -n 4000 -c 10` on small.txt with
 one connection per request, and takes the CPU time of the server from outside (launch.c). Ratios are
-taken within rounds, so that a machine that changes its speed does not matter. Their median is shown,
-with the smallest and the largest.
+taken within rounds, so that a machine that changes its speed does not matter. Shown are the median,
+the smallest and the largest.
 
 Then, on one connection, `ab -k -c 1 -n 1000`, and httperf with 1,000 connections of 5 calls each.
 Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000

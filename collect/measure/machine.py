@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from collect.measure.recipes import is_installed
@@ -154,6 +155,15 @@ def _system() -> Iterator[tuple[str, str]]:
     yield "distribution", _first(r'^PRETTY_NAME="?([^"\n]*)', _content("/etc/os-release"))
     identity = "/sys/class/dmi/id/"
     yield "machine", f"{_content(identity + 'sys_vendor')} {_content(identity + 'product_name')}"
+
+
+@cache
+def identity() -> dict[str, str]:
+    """What tells one machine and one edition of this project from another."""
+    pairs = dict([*_system(), *_processors()])
+    commit = _output("git", "-C", str(PROJECT), "rev-parse", "--short=12", "HEAD").strip()
+    names = ("processor_model", "processors", "kernel")
+    return {"commit": commit, **{name: one_line(pairs[name]) for name in names}}
 
 
 def describe(programs: Iterable[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import gzip
+import itertools
 import os
 import shutil
 import signal
@@ -25,23 +26,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from collect.design.study import Study, load_study
-from collect.measure import cost, link, others
+from collect.measure import cost, link, machine, others
 from collect.measure.link import Link
 from collect.measure.progress import Progress
-from collect.measure.runner import Result, Runner
+from collect.measure.runner import Result, Runner, calibration_cells
 from collect.measure.scratch import scratch
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
 from collect.project import (
+    CALIBRATION_FILE,
     DATA,
     MACHINE_FILE,
     PLAN_FILE,
+    ROUNDS_FILE,
     RUNS_FILE,
     STUDY_FILE,
     StudyError,
+    command_name,
     fail,
     say,
 )
-from collect.schema import MEASURED, PLAN
+from collect.schema import CALIBRATION, MEASURED, PLAN, ROUNDS
 from collect.tables import (
     Table,
     append_line,
@@ -54,6 +58,7 @@ from collect.tables import (
 
 RAW_FILE = "raw.gz"
 LOCK_SECONDS = 5.0
+DATE = "%Y-%m-%d %H:%M:%S UTC"
 DONE, INVALID, INTERRUPTED = 0, 3, 130
 COLUMNS = [*PLAN.names, *(column.name for column in MEASURED)]
 
@@ -217,7 +222,7 @@ def _mend_raw(path: Path) -> None:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.now(UTC).strftime(DATE)
 
 
 def _begin_record(folder: Path, study: Study, method: str) -> float:
@@ -247,39 +252,90 @@ class _Sitting:
     believed: Table
     epoch: float
     own_seconds: float = 0.0
+    invalid: int = 0
 
     def go(self) -> int:
         finished = {row["run"] for row in self.believed.rows}
-        invalid = sum(_is_invalid(row["valid"]) for row in self.believed.rows)
+        self.invalid = sum(_is_invalid(row["valid"]) for row in self.believed.rows)
         progress = Progress(len(self.plan), len(finished))
+        begun = {row["round"] for row in self.believed.rows if "round" in row}
         begin = others.read_ticks()
         interrupted = False
         try:
-            for rows in _blocks([row for row in self.plan if row["run"] not in finished]):
-                for row in rows:
-                    progress.run(row)
-                    invalid += self._one(row)
-                    progress.done += 1
-                self.runner.end_block()
-                progress.block(rows[0]["block"])
+            todo = [row for row in self.plan if row["run"] not in finished]
+            for rows in _pieces(todo, "round"):
+                self._round(rows, progress, resumed=rows[0].get("round", "1") in begun)
         except Interrupted:
             interrupted = True
         self.runner.end_block()
         progress.end()
         self._end_record(progress.done, begin, interrupted)
+        return self._told(progress, interrupted)
+
+    def _told(self, progress: Progress, interrupted: bool) -> int:
+        """Says how it ended; returns the exit status."""
         if interrupted:
             say(
                 f"Interrupted: {progress.count} of {progress.total} runs are kept. "
-                f"Go on with: ./dcollect.sh --resume {self.folder}"
+                f"Go on with: {command_name()} --resume {self.folder}"
             )
             return INTERRUPTED
-        if invalid:
+        if self.invalid:
             say(
-                f"{invalid} of {progress.total} runs are invalid; {self.folder}/{RUNS_FILE} "
+                f"{self.invalid} of {progress.total} runs are invalid; {self.folder}/{RUNS_FILE} "
                 "tells why in its last column"
             )
             return INVALID
         return DONE
+
+    def _round(self, rows: list[dict[str, str]], progress: Progress, resumed: bool) -> None:
+        """Makes the runs of a round, between two looks at the floors."""
+        number = rows[0].get("round", "1")
+        before, begin = progress.done, others.read_ticks()
+        started = time.time()
+        try:
+            self._calibrate(number, "resume" if resumed else "begin")
+            for block in _pieces(rows, "block"):
+                for row in block:
+                    progress.run(row)
+                    self.invalid += self._one(row)
+                    progress.done += 1
+                self.runner.end_block()
+                progress.block(block[0]["block"])
+            self._calibrate(number, "end")
+        finally:
+            self.runner.end_block()
+            if progress.done > before:
+                self._record_round(number, started, progress.done - before, begin)
+
+    def _calibrate(self, number: str, when: str) -> None:
+        """Measures the floors: what this machine can do now."""
+        path = self.folder / CALIBRATION_FILE
+        columns = CALIBRATION.names
+        if not path.exists():
+            write_table(path, columns, [])
+        for cell in calibration_cells():
+            result = self.runner.calibrate(cell)
+            started = {"started": f"{result.started - self.epoch:.3f}"}
+            place = {"round": number, "when": when, "server": cell["server"]}
+            append_line(path, row_text(columns, place | result.columns | started))
+        self.runner.end_block()
+
+    def _record_round(self, number: str, started: float, count: int, begin: others.Ticks) -> None:
+        """Writes down when and where a round was measured."""
+        path = self.folder / ROUNDS_FILE
+        if not path.exists():
+            write_table(path, ROUNDS.names, [])
+        row = {
+            "round": number,
+            "started": f"{started - self.epoch:.3f}",
+            "ended": f"{time.time() - self.epoch:.3f}",
+            "date": datetime.fromtimestamp(started, UTC).strftime(DATE),
+            "runs": count,
+            **machine.identity(),
+            **others.shares(begin, others.read_ticks()),
+        }
+        append_line(path, row_text(ROUNDS.names, row))
 
     def _one(self, row: dict[str, str]) -> bool:
         """Makes a run and keeps it; returns whether it is invalid."""
@@ -295,7 +351,7 @@ class _Sitting:
         except OSError as error:
             fail(
                 f"run {row['run']} could not be recorded: {error}; every run before is kept; "
-                f"go on with ./dcollect.sh --resume {self.folder}"
+                f"go on with {command_name()} --resume {self.folder}"
             )
         if result.is_invalid and not result.told:
             say(
@@ -320,16 +376,10 @@ def _is_invalid(reason: str) -> bool:
     return Result(reason=reason).is_invalid
 
 
-def _blocks(rows: list[dict[str, str]]) -> Iterator[list[dict[str, str]]]:
-    """The rows of a plan, block by block."""
-    block: list[dict[str, str]] = []
-    for row in rows:
-        if block and row["block"] != block[0]["block"]:
-            yield block
-            block = []
-        block.append(row)
-    if block:
-        yield block
+def _pieces(rows: list[dict[str, str]], name: str) -> Iterator[list[dict[str, str]]]:
+    """The rows of a plan, block by block or round by round."""
+    for _, piece in itertools.groupby(rows, key=lambda row: row.get(name, "1")):
+        yield list(piece)
 
 
 def _keep_raw(path: Path, row: Mapping[str, str], result: Result) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from collect.design.factors import FACTORS
 from collect.design.study import Study
 from collect.measure import crowd as crowds
 from collect.measure import loads, origin
@@ -15,7 +16,7 @@ from collect.measure.cost import Accounting
 from collect.measure.link import NEAR, Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
-from collect.measure.recipes import Setting, is_floor, is_peer, recipe_name
+from collect.measure.recipes import FLOORS, Setting, is_floor, is_peer, recipe_name
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
 from collect.measure.stop import Stop
 from collect.project import CLIENTS, PROJECT, say, server_folder
@@ -25,6 +26,8 @@ CRASH_FOLDER = PROJECT / "build" / "crash"
 FAILURES_MOST = 3
 GIVEN_UP = "server does not start"
 WARM_REQUESTS_MOST = 1000
+CALIBRATION_RUNS = 2
+NO_STUDY = Study("calibration", "", "", "", {})
 Cell = Mapping[str, str]
 
 
@@ -45,6 +48,14 @@ class Result:
     def is_invalid(self) -> bool:
         """A server that cannot hold its connections is a result, not an invalid run."""
         return self.reason != "yes" and not self.reason.startswith("cannot hold: ")
+
+
+def calibration_cells() -> list[dict[str, str]]:
+    """The floors, by turns: `ab -n 1000 -c 10` on small.txt."""
+    usual = {factor.name: factor.default for factor in FACTORS}
+    usual |= {"file": "small.txt", "concurrency": "10", "requests": "1000"}
+    usual |= {"certificate": "-", "sessions": "-"}
+    return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
 
 @dataclass
@@ -104,6 +115,15 @@ class Runner:
             self.servers.stop(key)
         self.stop.check()
         return result
+
+    def calibrate(self, cell: Cell) -> Result:
+        """Makes a run of a floor: on the loopback, also where the study has a link."""
+        link, self.link = self.link, Link()
+        study, self.study = self.study, NO_STUDY
+        try:
+            return self.run("calibration", cell)
+        finally:
+            self.link, self.study = link, study
 
     # --- before the load ---
 
