@@ -232,7 +232,7 @@ def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
                 view.where_text(part, least, least["load"]),
                 float(most["ratio"]),
                 view.where_text(part, most, most["load"]),
-            )  # fmt: skip
+            )
         )
     return found
 
