@@ -66,7 +66,7 @@ def write_page(folder: Path, title: str) -> None:
     write_text(folder / "index.html", page_of_markdown(title, markdown, folder))
 
 
-def terminal_figure(folder: Path) -> str:
+def terminal(folder: Path) -> str:
     """The main figure of a study as text."""
     view = load_view(folder)
     figures = figures_of(view)
