@@ -234,7 +234,7 @@ def same_server(data: Cells) -> list[Finding]:
         Finding(CLAIM, share, "share", "share", count=plain, of=len(p)),
         Finding(
             CLAIM, "tests that are below 0.05 after Holm’s adjustment", "adjusted", "share",
-            count=strict, of=len(p), strict=True,
+            count=strict, of=len(p)
         ),
     ]  # fmt: skip
     for measure in measures:

@@ -89,9 +89,7 @@ def c1(data: Cells) -> list[Finding]:
     for server, runs in _crashes(data, "fork|prefork", 2):
         count = int((data.column("lost", runs) > 0).sum())
         tested = f"{server}: runs in which another client lost a request, concurrency above 1"
-        findings.append(
-            Finding(CLAIM, tested, "none", "share", count=count, of=len(runs), strict=True)
-        )
+        findings.append(Finding(CLAIM, tested, "none", "share", count=count, of=len(runs)))
     return findings
 
 
@@ -100,9 +98,7 @@ def c2(data: Cells) -> list[Finding]:
     for server, runs in _crashes(data, "thread|pool|iterative", 1):
         count = int((runs["again_ms"] == "never").sum())
         tested = f"{server}: runs in which nobody was served again"
-        findings.append(
-            Finding(CLAIM, tested, "all", "share", count=count, of=len(runs), strict=True)
-        )
+        findings.append(Finding(CLAIM, tested, "all", "share", count=count, of=len(runs)))
     return findings
 
 
