@@ -46,7 +46,8 @@ def pool(estimates: Sequence[float], errors: Sequence[float]) -> Pooled:
     two studies cannot tell their own spread, and have a normal interval.
     """
     variances = np.maximum(np.array(errors), 1e-12) ** 2
-    found = combine_effects(np.array(estimates), variances, method_re="iterated")
+    with np.errstate(divide="ignore"):  # its I2, where the estimates are all the same
+        found = combine_effects(np.array(estimates), variances, method_re="iterated")
     tau2 = max(0.0, float(found.tau2))
     studies = len(estimates)
     homogeneity = found.test_homogeneity()

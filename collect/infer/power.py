@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from statsmodels.stats.power import TTestPower
 
 from collect.project import COMPARISONS_FILE
@@ -43,17 +43,13 @@ def rounds_needed(spread: float, difference: float = DIFFERENCE, power: float = 
     """Returns how many rounds tell a ratio from 1 by a t-test at 5% with this power; at least 3."""
     if spread <= 0:
         return 3
-    effect = min(math.log(difference) / spread, 10.0)
+    effect = min(math.log(difference) / spread, 5.0)
     test = TTestPower()
-
-    def lacking(rounds: float) -> float:
-        return float(test.power(effect, rounds, 0.05)) - power
-
-    if lacking(3) >= 0:
-        return 3
-    if lacking(MOST) < 0:
-        return MOST
-    return math.ceil(float(brentq(lacking, 3, MOST)))
+    with np.errstate(all="ignore"):  # the far tail of the distribution is zero
+        for rounds in range(3, MOST):
+            if float(test.power(effect, rounds, 0.05)) >= power:
+                return rounds
+    return MOST
 
 
 def difference_told(spread: float, rounds: int, power: float = POWER) -> float:
