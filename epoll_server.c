@@ -13,8 +13,7 @@ static const struct model model = {
     .lasting = true,
     .workers_per_processor = 1,
     .accepts = 1U << ACCEPT_FEW | 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
-    .supervises = true,
-    .collect = process_crew_collect,
+    .children = &process_crew_children,
 };
 
 int main(int argc, char **argv)

@@ -43,7 +43,7 @@ static const struct model model = {
     .max_connections = 1024,
     .descriptors = 0,
     .makes = "processes",
-    .collect = collect,
+    .children = &(const struct model_children){.collect = collect},
 };
 
 int main(int argc, char **argv)

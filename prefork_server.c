@@ -127,8 +127,7 @@ static const struct model model = {
     .workers_per_processor = 4,
     .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_LOCK | 1U << ACCEPT_MUTEX | 1U << ACCEPT_PASS |
                1U << ACCEPT_REUSEPORT,
-    .supervises = true,
-    .collect = process_crew_collect,
+    .children = &process_crew_children,
 };
 
 int main(int argc, char **argv)

@@ -19,24 +19,24 @@ static struct listen_balance duties[LOOPS];
 
 static void begin(int count)
 {
-    server = (struct server){.duties = eventfd(1, EFD_NONBLOCK | EFD_SEMAPHORE),
+    server = (struct server){.permits = eventfd(1, EFD_NONBLOCK | EFD_SEMAPHORE),
                              .board = scoreboard_make(count)};
-    assert_true(server.duties >= 0);
+    assert_true(server.permits >= 0);
     assert_non_null(server.board);
-    atomic_store(&server.board->duties, 1);
+    atomic_store(&server.board->permits, 1);
     for (int i = 0; i < count; i++) {
         workers[i] =
-            (struct worker){.server = &server, .post = &server.board->posts[i], .number = i};
+            (struct worker){.server = &server, .slot = &server.board->slots[i], .number = i};
         listen_balance_open(&duties[i], &workers[i]);
     }
 }
 
 static void end(void)
 {
-    int count = server.board->post_count;
+    int count = server.board->slot_count;
 
-    close(server.duties);
-    munmap(server.board, sizeof *server.board + (size_t)count * sizeof server.board->posts[0]);
+    close(server.permits);
+    munmap(server.board, sizeof *server.board + (size_t)count * sizeof server.board->slots[0]);
 }
 
 /* Has a loop be busy for a share of the time that passes, and review its duty then. */
@@ -54,7 +54,7 @@ static bool pass_time(struct listen_balance *balance, int64_t *now, int percent)
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     while (time.tv_sec * INT64_C(1000000000) + time.tv_nsec - start < work);
     *now += 20 * 100 / percent;
-    return listen_balance_review(balance, balance->stays, *now);
+    return listen_balance_review(balance, balance->persistent, *now);
 }
 
 static void check_first(void **state)
@@ -83,7 +83,7 @@ static void check_help(void **state)
     assert_true(pass_time(&duties[1], &now, 95));
     assert_true(listen_balance_take(&duties[2]));
     assert_true(pass_time(&duties[2], &now, 95)); /* there is nobody left to call */
-    assert_int_equal(server.board->duties, LOOPS);
+    assert_int_equal(server.board->permits, LOOPS);
     end();
 }
 
@@ -93,14 +93,14 @@ static void check_leave(void **state)
 
     (void)state;
     begin(LOOPS);
-    assert_true(pass_time(&duties[0], &now, 10)); /* the last one stays */
+    assert_true(pass_time(&duties[0], &now, 10)); /* the last one persistent */
     assert_true(pass_time(&duties[0], &now, 95));
     assert_true(listen_balance_take(&duties[1]));
     assert_true(pass_time(&duties[1], &now, 50));
     assert_false(pass_time(&duties[1], &now, 10));
     assert_false(listen_balance_take(&duties[2])); /* it was not passed on */
     assert_true(pass_time(&duties[0], &now, 10));
-    assert_int_equal(server.board->duties, 1);
+    assert_int_equal(server.board->permits, 1);
     end();
 }
 
@@ -150,8 +150,8 @@ static void check_own(void **state)
 {
     (void)state;
     begin(LOOPS);
-    close(server.duties);
-    server.duties = -1;
+    close(server.permits);
+    server.permits = -1;
     for (int i = 0; i < LOOPS; i++) {
         listen_balance_open(&duties[i], &workers[i]);
         assert_true(listen_balance_review(&duties[i], 100, START));

@@ -20,7 +20,7 @@
 struct client {
     struct connection connection;
     struct timer timer; /* first of all that is set for it */
-    bool stays;         /* it has kept its connection after a request */
+    bool persistent;    /* it has kept its connection after a request */
     int watched;        /* descriptor; -1: none */
     uint32_t events;    /* that it is watched for */
 };
@@ -33,7 +33,7 @@ struct event_loop {
     struct exchange *spare; /* what idle connections do without */
     struct listen_balance balance;
     int64_t clients;
-    int64_t stays; /* clients that have kept their connection after a request */
+    int64_t persistent; /* clients that have kept their connection after a request */
     bool listening;
     bool on_call; /* it waits for a duty */
     bool stopping;
@@ -84,7 +84,7 @@ static void review_balance(struct event_loop *loop)
     if (!loop->balance.on && !loop->deaf && loop->now.milliseconds >= loop->call_from)
         await_call(loop, true);
     if (!loop->balance.on || loop->stopping ||
-        listen_balance_review(&loop->balance, loop->stays, loop->now.milliseconds))
+        listen_balance_review(&loop->balance, loop->persistent, loop->now.milliseconds))
         return;
     if (loop->listening)
         listen_to(loop, false);
@@ -145,7 +145,7 @@ static void end(struct event_loop *loop, struct client *client)
     if (exchange != NULL)
         keep(loop, exchange);
     loop->clients--;
-    loop->stays -= client->stays;
+    loop->persistent -= client->persistent;
     free(client);
     worker_left(loop->worker);
 }
@@ -164,15 +164,15 @@ static void step(struct event_loop *loop, struct client *client, bool expired)
         if (expired)
             connection_expire(connection);
         need = connection_step(connection);
-        scoreboard_add(loop->worker->post, &connection->tally);
+        scoreboard_add(loop->worker->slot, &connection->tally);
     }
     if (need == NEED_NOTHING || !watch(loop, client, need)) {
         end(loop, client);
         return;
     }
-    if (connection->idle && !client->stays) {
-        client->stays = true;
-        loop->stays++;
+    if (connection->idle && !client->persistent) {
+        client->persistent = true;
+        loop->persistent++;
     }
     timers_set(&loop->timers, &client->timer, connection->deadline);
     keep(loop, connection_reclaim(connection));
@@ -190,7 +190,7 @@ static void welcome(struct event_loop *loop, int socket)
     connection_open(&client->connection, &loop->worker->server->context, socket, loop->now);
     client->timer.link = NULL;
     client->watched = -1;
-    client->stays = false;
+    client->persistent = false;
     loop->clients++;
     step(loop, client, false);
 }

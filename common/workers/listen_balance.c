@@ -15,14 +15,14 @@
 static void set(struct listen_balance *balance, bool on)
 {
     balance->on = on;
-    atomic_store(&balance->worker->post->listening, on);
+    atomic_store(&balance->worker->slot->listening, on);
 }
 
 static void offer(const struct server *server)
 {
     uint64_t one = 1;
 
-    if (write(server->duties, &one, sizeof one) < 0)
+    if (write(server->permits, &one, sizeof one) < 0)
         return; /* more than are ever needed are free */
 }
 
@@ -34,7 +34,7 @@ bool listen_balance_take(struct listen_balance *balance)
 
     balance->reviewed = 0;
     set(balance, true);
-    if (read(balance->worker->server->duties, &one, sizeof one) < 0)
+    if (read(balance->worker->server->permits, &one, sizeof one) < 0)
         set(balance, false);
     return balance->on;
 }
@@ -42,14 +42,14 @@ bool listen_balance_take(struct listen_balance *balance)
 void listen_balance_open(struct listen_balance *balance, struct worker *worker)
 {
     *balance = (struct listen_balance){
-        .worker = worker, .shared = worker->server->duties >= 0, .on = true};
+        .worker = worker, .shared = worker->server->permits >= 0, .on = true};
     if (balance->shared)
         listen_balance_take(balance);
 }
 
 int listen_balance_call(const struct listen_balance *balance)
 {
-    return balance->worker->server->duties;
+    return balance->worker->server->permits;
 }
 
 /* The fewest clients that stay with one that is not on duty. */
@@ -58,25 +58,25 @@ static int64_t fewest_stays(const struct listen_balance *balance)
     struct scoreboard *board = balance->worker->server->board;
     int64_t fewest = INT64_MAX;
 
-    for (int i = 0; i < board->post_count; i++) {
-        struct post *post = &board->posts[i];
-        int64_t stays = atomic_load(&post->stays);
-        if (stays < fewest && !atomic_load(&post->listening))
-            fewest = stays;
+    for (int i = 0; i < board->slot_count; i++) {
+        struct scoreboard_slot *post = &board->slots[i];
+        int64_t persistent = atomic_load(&post->persistent);
+        if (persistent < fewest && !atomic_load(&post->listening))
+            fewest = persistent;
     }
     return fewest;
 }
 
 /* Whether it has more clients that stay than its share. */
-static bool is_ahead(struct listen_balance *balance, int64_t stays)
+static bool is_ahead(struct listen_balance *balance, int64_t persistent)
 {
-    bool more = stays > balance->stays;
+    bool more = persistent > balance->persistent;
 
-    if (stays != balance->stays)
-        atomic_store(&balance->worker->post->stays, stays);
-    balance->stays = stays;
-    return more && balance->on && stays >= STAYS_AHEAD &&
-           stays - STAYS_AHEAD >= fewest_stays(balance);
+    if (persistent != balance->persistent)
+        atomic_store(&balance->worker->slot->persistent, persistent);
+    balance->persistent = persistent;
+    return more && balance->on && persistent >= STAYS_AHEAD &&
+           persistent - STAYS_AHEAD >= fewest_stays(balance);
 }
 
 /* The share of a processor that this loop has used since the last review; -1 if this is the first
@@ -94,10 +94,10 @@ static int64_t busy_percent(struct listen_balance *balance, int64_t now)
 
 static bool change_count(struct scoreboard *board, int from, int to)
 {
-    return atomic_compare_exchange_strong(&board->duties, &from, to);
+    return atomic_compare_exchange_strong(&board->permits, &from, to);
 }
 
-bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_t now)
+bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now)
 {
     struct scoreboard *board = balance->worker->server->board;
     int64_t busy;
@@ -105,15 +105,15 @@ bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_
 
     if (!balance->shared)
         return true;
-    if (is_ahead(balance, stays)) {
+    if (is_ahead(balance, persistent)) {
         offer(balance->worker->server);
         set(balance, false);
     }
     if (!balance->on || now - balance->reviewed < REVIEW_MILLISECONDS)
         return balance->on;
-    duties = atomic_load(&board->duties);
+    duties = atomic_load(&board->permits);
     busy = busy_percent(balance, now);
-    if (busy >= BUSY_PERCENT && duties < board->post_count &&
+    if (busy >= BUSY_PERCENT && duties < board->slot_count &&
         change_count(board, duties, duties + 1))
         offer(balance->worker->server);
     else if (busy >= 0 && busy < IDLE_PERCENT && duties > 1 &&
@@ -124,9 +124,9 @@ bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_
 
 void listen_balance_return(struct server *server, int number)
 {
-    struct post *post = &server->board->posts[number];
+    struct scoreboard_slot *post = &server->board->slots[number];
 
-    atomic_store(&post->stays, 0);
+    atomic_store(&post->persistent, 0);
     if (atomic_exchange(&post->listening, false))
         offer(server);
 }

@@ -9,11 +9,11 @@
 
 struct listen_balance {
     struct worker *worker;
-    bool shared;      /* there are fewer duties than loops; otherwise each has one for good */
-    bool on;          /* this loop has one */
-    int64_t stays;    /* its clients that keep their connections, as its post tells the others */
-    int64_t reviewed; /* when, in milliseconds */
-    int64_t used;     /* CPU time until then, in nanoseconds */
+    bool shared;        /* there are fewer duties than loops; otherwise each has one for good */
+    bool on;            /* this loop has one */
+    int64_t persistent; /* its clients that keep their connections, as its post tells the others */
+    int64_t reviewed;   /* when, in milliseconds */
+    int64_t used;       /* CPU time until then, in nanoseconds */
 };
 
 /* Takes a duty if one is free. */
@@ -24,9 +24,9 @@ int listen_balance_call(const struct listen_balance *balance);
 /* Takes one that is free; false if another loop was faster. */
 bool listen_balance_take(struct listen_balance *balance);
 
-/* To be called after each turn of a loop that has `stays` clients that keep their connections:
+/* To be called after each turn of a loop that has `persistent` clients that keep their connections:
  * others are called for help, or take over. Returns whether the loop still has its duty. */
-bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_t now);
+bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now);
 
 /* The worker has died: what it had, others can take. */
 void listen_balance_return(struct server *server, int number);

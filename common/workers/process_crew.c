@@ -28,22 +28,28 @@ struct process_crew {
     struct member members[];
 };
 
+static void free_crew(struct server *server)
+{
+    free(server->process_crew);
+    server->process_crew = NULL;
+}
+
 static void live(struct server *server, int number)
 {
     struct worker worker = worker_begin(server, number);
 
     server_child();
     if (getppid() == server->process) /* it may have ended before this child was tied to it */
-        server->crew->work(&worker);
+        server->process_crew->work(&worker);
     worker_end(&worker);
-    process_crew_free(server);
+    free_crew(server);
     server_child_ends(server);
     _exit(0);
 }
 
 static bool begin(struct server *server, int number)
 {
-    struct member *member = &server->crew->members[number];
+    struct member *member = &server->process_crew->members[number];
     pid_t process = fork();
 
     if (process < 0)
@@ -62,7 +68,7 @@ bool process_crew_start(struct server *server, void (*work)(struct worker *worke
     int workers = server->options.workers;
     struct process_crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
 
-    server->crew = crew;
+    server->process_crew = crew;
     for (int i = 0; crew != NULL && i < workers; i++) {
         crew->work = work;
         crew->waits = waits;
@@ -113,22 +119,22 @@ static void report_death(int number, pid_t process, int status, int delay)
  * its hands and had not said so yet. */
 static void bury_connections(struct server *server, int number, bool stopping)
 {
-    const struct process_crew *crew = server->crew;
-    struct post *post = &server->board->posts[number];
+    const struct process_crew *crew = server->process_crew;
+    struct scoreboard_slot *post = &server->board->slots[number];
     int64_t lost = atomic_exchange(&post->active, 0);
-    bool waits = atomic_load(&post->given) && crew->waits != NULL && crew->waits(number);
+    bool waits = atomic_load(&post->assigned) && crew->waits != NULL && crew->waits(number);
 
-    if (lost == 0 && atomic_load(&post->given) && (stopping || !waits))
+    if (lost == 0 && atomic_load(&post->assigned) && (stopping || !waits))
         lost = 1;
     for (int64_t i = 0; i < lost; i++)
         server_left(server);
     if (!waits || stopping)
-        atomic_store(&post->given, false);
+        atomic_store(&post->assigned, false);
 }
 
 static void bury(struct server *server, int number, int status)
 {
-    struct member *member = &server->crew->members[number];
+    struct member *member = &server->process_crew->members[number];
     int64_t now = clock_now().milliseconds;
     bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
 
@@ -145,13 +151,13 @@ static void bury(struct server *server, int number, int status)
 
 bool process_crew_lives(const struct server *server, int number)
 {
-    return server->crew->members[number].process != 0;
+    return server->process_crew->members[number].process != 0;
 }
 
 static int number_of(const struct server *server, pid_t process)
 {
     for (int i = 0; i < server->options.workers; i++)
-        if (server->crew->members[i].process == process)
+        if (server->process_crew->members[i].process == process)
             return i;
     return -1;
 }
@@ -162,7 +168,7 @@ static int revive(struct server *server)
     int64_t now = clock_now().milliseconds, soonest = -1;
 
     for (int i = 0; i < server->options.workers; i++) {
-        struct member *member = &server->crew->members[i];
+        struct member *member = &server->process_crew->members[i];
         if (member->process != 0)
             continue;
         if (member->due <= now && !begin(server, i)) {
@@ -175,12 +181,12 @@ static int revive(struct server *server)
     return (int)soonest;
 }
 
-int process_crew_collect(struct server *server, bool all)
+static int collect(struct server *server, bool all)
 {
     pid_t process;
     int status;
 
-    if (server->crew == NULL)
+    if (server->process_crew == NULL)
         return -1;
     while ((process = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
         int number = number_of(server, process);
@@ -190,18 +196,12 @@ int process_crew_collect(struct server *server, bool all)
     return scoreboard_stopping(server->board) ? -1 : revive(server);
 }
 
-void process_crew_free(struct server *server)
-{
-    free(server->crew);
-    server->crew = NULL;
-}
-
-double process_crew_seconds(const struct server *server)
+static double cpu_seconds(const struct server *server)
 {
     double seconds = 0;
 
-    for (int i = 0; server->crew != NULL && i < server->options.workers; i++) {
-        pid_t process = server->crew->members[i].process;
+    for (int i = 0; server->process_crew != NULL && i < server->options.workers; i++) {
+        pid_t process = server->process_crew->members[i].process;
         struct timespec time;
         clockid_t clock;
         if (process != 0 && clock_getcpuclockid(process, &clock) == 0 &&
@@ -210,3 +210,10 @@ double process_crew_seconds(const struct server *server)
     }
     return seconds;
 }
+
+const struct model_children process_crew_children = {
+    .collect = collect,
+    .cpu_seconds = cpu_seconds,
+    .free = free_crew,
+    .supervised = true,
+};

@@ -13,14 +13,8 @@ bool process_crew_start(struct server *server, void (*work)(struct worker *worke
 /* Whether the worker lives, as far as is known. */
 bool process_crew_lives(const struct server *server, int number);
 
-/* For the collect of struct model: those that died are replaced at once; one that keeps dying,
- * after a while that grows. */
-int process_crew_collect(struct server *server, bool all);
-
-/* Once all have ended. */
-void process_crew_free(struct server *server);
-
-/* The CPU time that the living have used, in seconds. */
-double process_crew_seconds(const struct server *server);
+/* The children of a model whose workers are processes. One that dies is replaced at once; one that
+ * keeps dying, after a delay that grows. */
+extern const struct model_children process_crew_children;
 
 #endif

@@ -7,7 +7,7 @@
 struct worker {
     struct server *server;
     struct listener *listener;
-    struct post *post;
+    struct scoreboard_slot *slot;
     int number; /* from 0 */
     int events; /* epoll: of the listener's sockets; or -1, until it has waited for them */
 };
