@@ -138,7 +138,7 @@ enum service_progress serve_cached_answer(struct service_call *call, struct text
     response->modified = proxied->kept.has_modified ? proxied->kept.modified : proxied->kept.date;
     cache_entry_touch(&proxied->entry);
     response->body = take_body(&proxied->entry);
-    response_settle(response, call->request, dated);
+    response_apply_conditions(response, call->request, dated);
     if (response->status == 304)
         drop_description(response);
     return SERVICE_RESPONDS;
