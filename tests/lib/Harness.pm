@@ -313,13 +313,17 @@ sub each_variant ($cases, $all_ways) {
     }
 }
 
-# Starts the current model's server and waits for its ready line.
+# Starts the current model's server and waits for its ready line. Its timeouts are longer than any test, unless `options`
+# gives them: a machine that is slow must not end a connection.
 #   root => DIRECTORY, options => [...], through => [COMMAND...] (prlimit and such), environment => {...},
 #   path => another copy of the server, sandbox => 1 to keep the sandbox in sanitized builds, failure => 1 to get
 #   nothing instead of a failed test
 sub start_server (%how) {
     my @options = (@{ $model->{options} }, @{ $how{options} // [] });
     push @options, '--workers', $model->{crew} if $model->{crew} && !grep { $_ eq '--workers' } @options;
+    for my $timeout (qw(--request-timeout --idle-timeout --write-timeout)) {
+        push @options, $timeout, 600 if !grep { $_ eq $timeout } @options;
+    }
     push @options, '--root', "$how{root}" if defined $how{root};
     push @options, '--no-sandbox' if sanitized() && !$how{sandbox} && !grep { $_ eq '--no-sandbox' } @options;
     my @command = (@{ $how{through} // [] }, wrapper(), $how{path} // $model->{path}, @options, $how{port} // 0);
