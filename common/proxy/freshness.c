@@ -258,6 +258,11 @@ static bool is_explicit(const struct cached_response *response)
            response->has_expires;
 }
 
+bool freshness_has_credentials(struct text request_fields)
+{
+    return fields_has(request_fields, TEXT("Authorization"));
+}
+
 /* A request with credentials: the reply must say that it is for others, too. */
 static bool allows_authorized(const struct directives *response)
 {
@@ -291,7 +296,7 @@ bool freshness_may_store(const struct cached_response *response, struct text req
         return false;
     if (said->is_private || freshness_varies_on_all(reply_fields))
         return false;
-    if (fields_has(request_fields, TEXT("Authorization")) && !allows_authorized(said))
+    if (freshness_has_credentials(request_fields) && !allows_authorized(said))
         return false;
     if (response->has_cookie && !is_explicit(response))
         return false; /* allowed, but a guess is no reason to hand cookies to others */

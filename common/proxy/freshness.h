@@ -55,6 +55,8 @@ void freshness_read(struct cached_response *response, int status, struct text fi
 /* Whether a reply of that status is about one request alone: never stored, and no news of what is.
  */
 bool freshness_is_for_one(int status);
+/* Returns true if the request has credentials: the response says nothing of what others get. */
+bool freshness_has_credentials(struct text request_fields);
 /* Whether the reply to a GET may be stored. */
 bool freshness_may_store(const struct cached_response *response, struct text request_fields,
                          struct text reply_fields);
