@@ -73,7 +73,7 @@ static bool sleep_for_client(struct server *server, int milliseconds)
 
     for (int i = 0; i < count; i++) {
         if (events[i].data.u32 < LISTENER_SOCKETS) {
-            server->listener.turn = (int)events[i].data.u32;
+            server->listener.next = (int)events[i].data.u32;
             came = true;
         } else if (events[i].data.u32 == EVENT_SIGNAL) {
             signals_handle(server);

@@ -274,9 +274,9 @@ static void leave_listeners(struct server *server)
     if (startup_workers_accept(server) && !has_worker_processes(server) &&
         atomic_load(&server->board->workers) > 0)
         return;
-    listener_leave(&server->listener);
+    listener_close_streams(&server->listener);
     for (int i = 0; i < server->twin_count; i++)
-        listener_leave(&server->twins[i]);
+        listener_close_streams(&server->twins[i]);
 }
 
 static void close_listeners(struct server *server)

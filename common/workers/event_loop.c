@@ -254,7 +254,7 @@ static void wait_for_events(struct event_loop *loop)
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 >= EVENT_STOP || !loop->listening)
             continue;
-        loop->worker->listener->turn = (int)events[i].data.u64;
+        loop->worker->listener->next = (int)events[i].data.u64;
         accept_one(loop);
     }
 }
