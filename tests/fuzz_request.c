@@ -11,6 +11,7 @@
 #include "common/http/range.h"
 #include "common/http/request.h"
 #include "common/http/response_parser.h"
+#include "common/http/whole_request.h"
 #include "common/net/address.h"
 #include "common/proxy/freshness.h"
 #include "common/proxy/rewrite.h"
@@ -229,6 +230,28 @@ static struct body_result read_body(const char *bytes, size_t size, size_t step)
     return result;
 }
 
+/* A datagram holds one request and nothing else: what is taken for one has no byte behind it. */
+static void try_datagram(struct text bytes, const struct result *head)
+{
+    struct body_result body;
+    struct request request;
+    size_t taken;
+
+    if (!whole_request_is(bytes) || head->progress != REQUEST_WHOLE)
+        return;
+    request_start(&request);
+    request_read(&request, bytes, &taken);
+    if (request.framing == FRAMING_NONE)
+        require(taken == bytes.length, "a request in a datagram ends with it");
+    if (request.framing == FRAMING_LENGTH)
+        require(taken + request.content_length == bytes.length, "its body ends with it");
+    if (request.framing != FRAMING_CHUNKED)
+        return;
+    body = read_body(bytes.data + taken, bytes.length - taken, bytes.length);
+    require(body.progress == BODY_READER_WHOLE && taken + body.taken == bytes.length,
+            "its chunks end with it");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *bytes = (const char *)data;
@@ -245,6 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(body.progress == parts.progress && body.status == parts.status &&
                 body.taken == parts.taken,
             "a body is the same however it is cut");
+    try_datagram(all, &whole);
     try_path(all);
     try_range(all, 1000);
     date_read(all, 1700000000, &seconds);
