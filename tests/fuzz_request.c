@@ -15,6 +15,8 @@
 #include "common/net/address.h"
 #include "common/proxy/freshness.h"
 #include "common/proxy/rewrite.h"
+#include "common/proxy/stored_fields.h"
+#include "common/proxy/vary.h"
 #include "tests/fuzz.h"
 
 static void try_path(struct text target)
@@ -106,25 +108,25 @@ static void try_policy(const struct parsed_response *response)
     struct buffer kept = {.data = malloc(room), .capacity = room};
     struct buffer merged = {.data = malloc(2 * room), .capacity = 2 * room};
     struct cached_response read;
-    struct directives asked;
+    struct cache_control asked;
 
     require(kept.data != NULL && merged.data != NULL, "there is memory");
     freshness_read(&read, response->status, response->fields, 1699999990, 1700000000);
-    freshness_directives(response->fields, true, &asked);
+    cache_control_read(response->fields, true, &asked);
     freshness_may_store(&read, response->fields, response->fields);
-    require(freshness_lifetime(&read) >= 0 && freshness_lifetime(&read) <= FRESHNESS_FOREVER,
+    require(freshness_lifetime(&read) >= 0 && freshness_lifetime(&read) <= CACHE_CONTROL_FOREVER,
             "a lifetime has its limits");
     require(freshness_age(&read, 1700000005) >= 0 &&
-                freshness_age(&read, 1700000005) <= FRESHNESS_FOREVER,
+                freshness_age(&read, 1700000005) <= CACHE_CONTROL_FOREVER,
             "an age has its limits");
     freshness_judge(&read, &asked, 1700000005);
     freshness_bridges_error(&read, &asked, 1700000005);
-    freshness_keep(response->fields, &kept);
-    freshness_merge((struct text){kept.data, kept.length}, response->fields, &merged);
+    stored_fields_write(response->fields, &kept);
+    stored_fields_update((struct text){kept.data, kept.length}, response->fields, &merged);
     require(!kept.overflow && !merged.overflow, "fields that are kept do not grow");
     kept.length = merged.length = 0;
-    freshness_vary_list(response->fields, &kept);
-    freshness_select((struct text){kept.data, kept.length}, response->fields, &merged);
+    vary_write_list(response->fields, &kept);
+    vary_select((struct text){kept.data, kept.length}, response->fields, &merged);
     free(kept.data);
     free(merged.data);
 }

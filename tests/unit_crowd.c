@@ -1,6 +1,7 @@
 /* Who waits for a reply that somebody else fetches, and for how long: by a clock of its own. */
 #include "common/base/clock.h"
 #include "common/proxy/proxy.h"
+#include "common/proxy/proxy_request.h"
 
 #include "tests/unit.h"
 

@@ -1,7 +1,8 @@
 /* The rules of a shared cache: what may be stored, how long it is fresh, and how it may be used. */
-#include "common/proxy/freshness.h"
-
 #include "common/http/date.h"
+#include "common/proxy/freshness.h"
+#include "common/proxy/stored_fields.h"
+#include "common/proxy/vary.h"
 
 #include "tests/unit.h"
 
@@ -150,8 +151,8 @@ static const struct number_case lifetimes[] = {
     {"Cache-Control: Max-Age=60\r\n", 60},
     {"Cache-Control: max-age=\"60\"\r\n", 60},
     {"Cache-Control: max-age=060\r\n", 60},
-    {"Cache-Control: max-age=99999999999999999999999\r\n", FRESHNESS_FOREVER},
-    {"Cache-Control: max-age=4294967296\r\n", FRESHNESS_FOREVER},
+    {"Cache-Control: max-age=99999999999999999999999\r\n", CACHE_CONTROL_FOREVER},
+    {"Cache-Control: max-age=4294967296\r\n", CACHE_CONTROL_FOREVER},
     {"Cache-Control: max-age=-1\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=+1\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=1.5\r\n" MODIFY DATE, 0},
@@ -172,8 +173,8 @@ static const struct number_case lifetimes[] = {
     {"Cache-Control: max-age=60;\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=60 public\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=2147483647\r\n", 2147483647},
-    {"Cache-Control: max-age=2147483648\r\n", FRESHNESS_FOREVER},
-    {"Cache-Control: max-age=18446744073709551616\r\n", FRESHNESS_FOREVER},
+    {"Cache-Control: max-age=2147483648\r\n", CACHE_CONTROL_FOREVER},
+    {"Cache-Control: max-age=18446744073709551616\r\n", CACHE_CONTROL_FOREVER},
     {"Cache-Control: s-maxage=0, max-age=60\r\nExpires: " MINUTE "\r\n" DATE, 0},
     {"Cache-Control: xmax-age=9, max-agex=9\r\n", 0},
     {"Cache-Control: max-age=60, s-maxage=30\r\n", 30},
@@ -189,7 +190,7 @@ static const struct number_case lifetimes[] = {
     {"Expires: Sun, 06 Nov 1994 08:50:37 EST\r\n" MODIFY DATE, 0},
     {"Expires: -1\r\n" MODIFY DATE, 0},
     {"Expires: 60\r\n" MODIFY DATE, 0},
-    {"Expires: Fri, 31 Dec 9999 23:59:59 GMT\r\n" DATE, FRESHNESS_FOREVER},
+    {"Expires: Fri, 31 Dec 9999 23:59:59 GMT\r\n" DATE, CACHE_CONTROL_FOREVER},
     {"Expires: Mon, 01 Jan 0001 00:00:00 GMT\r\n" DATE, 0},
     {"Expires: " MINUTE "\r\nDate: " MINUTE "\r\n", 0},
     {"Expires: " MINUTE "\r\nDate: never\r\n", 60},
@@ -243,8 +244,8 @@ static const struct number_case ages[] = {
     {"Age: -30\r\n" DATE, 5},
     {"Age: x\r\n" DATE, 5},
     {"Age: \"30\"\r\n" DATE, 5},
-    {"Age: 99999999999999999999\r\n" DATE, FRESHNESS_FOREVER},
-    {"Age: 2147483647\r\n" DATE, FRESHNESS_FOREVER},
+    {"Age: 99999999999999999999\r\n" DATE, CACHE_CONTROL_FOREVER},
+    {"Age: 2147483647\r\n" DATE, CACHE_CONTROL_FOREVER},
     {"Age: 2147483640\r\n" DATE, 2147483645},
     {"Age: 030\r\n" DATE, 35},
     {"Age: 1e3\r\n" DATE, 5},
@@ -253,7 +254,7 @@ static const struct number_case ages[] = {
     {"Age: 30 40\r\n" DATE, 5},
     {"Age: x, 30\r\n" DATE, 5},
     {"Age:\r\n" DATE, 5},
-    {"Age: 0\r\nDate: Mon, 01 Jan 0001 00:00:00 GMT\r\n", FRESHNESS_FOREVER},
+    {"Age: 0\r\nDate: Mon, 01 Jan 0001 00:00:00 GMT\r\n", CACHE_CONTROL_FOREVER},
     {"Age: 7\r\nDate: Fri, 31 Dec 9999 23:59:59 GMT\r\n", 12},
     {DATE DATE, 5},
 };
@@ -381,17 +382,18 @@ static const struct use_case uses[] = {
     {CC "max-age=5, proxy-revalidate\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
     {CC "s-maxage=5\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=60, must-revalidate\r\n", "", FRESHNESS_FRESH},
-    {CC "max-age=5, stale-while-revalidate=6\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=6\r\n", "", FRESHNESS_WHILE_REVALIDATING},
     {CC "max-age=5, stale-while-revalidate=5\r\n", "", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=x\r\n", "", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60\r\n", CC "max-age=30\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60\r\n", CC "no-cache\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60, must-revalidate\r\n", "", FRESHNESS_VALIDATE},
     {CC "s-maxage=5, stale-while-revalidate=60\r\n", "", FRESHNESS_VALIDATE},
-    {CC "stale-while-revalidate=60\r\n", "", FRESHNESS_MEANTIME},
+    {CC "stale-while-revalidate=60\r\n", "", FRESHNESS_WHILE_REVALIDATING},
     {CC "max-age=5, stale-while-revalidate=60, proxy-revalidate\r\n", "", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60, no-cache\r\n", "", FRESHNESS_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60, no-cache=\"x\"\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=60, no-cache=\"x\"\r\n", "",
+     FRESHNESS_WHILE_REVALIDATING},
     {CC "max-age=5, stale-while-revalidate=60\r\n", CC "min-fresh=1\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60, stale-while-revalidate=9\r\n", "",
      FRESHNESS_VALIDATE},
@@ -405,9 +407,9 @@ static void check_use(void **state)
 {
     const struct use_case *row = *state;
     struct cached_response response = read_reply(200, row->name);
-    struct directives request;
+    struct cache_control request;
 
-    freshness_directives(text_of(row->request), true, &request);
+    cache_control_read(text_of(row->request), true, &request);
     assert_int_equal(freshness_judge(&response, &request, NOW + 10), row->use);
 }
 
@@ -436,9 +438,9 @@ static void check_bridge(void **state)
 {
     const struct use_case *row = *state;
     struct cached_response response = read_reply(200, row->name);
-    struct directives request;
+    struct cache_control request;
 
-    freshness_directives(text_of(row->request), true, &request);
+    cache_control_read(text_of(row->request), true, &request);
     assert_int_equal(freshness_bridges_error(&response, &request, NOW + 10), (bool)row->use);
 }
 
@@ -467,7 +469,7 @@ static void check_keep(void **state)
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    freshness_keep(text_of(row->name), &buffer);
+    stored_fields_write(text_of(row->name), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -498,7 +500,7 @@ static void check_merge(void **state)
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    freshness_merge(text_of(row->name), text_of(row->update), &buffer);
+    stored_fields_update(text_of(row->name), text_of(row->update), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -532,8 +534,8 @@ static void check_selection(void **state)
     struct buffer buffer = {.data = space, .capacity = sizeof space};
     struct buffer list = {.data = names, .capacity = sizeof names};
 
-    freshness_vary_list(text_of(row->name), &list);
-    freshness_select((struct text){list.data, list.length}, text_of(row->update), &buffer);
+    vary_write_list(text_of(row->name), &list);
+    vary_select((struct text){list.data, list.length}, text_of(row->update), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -575,7 +577,8 @@ static void check_confirmation(void **state)
 {
     const struct confirm_case *row = *state;
 
-    assert_int_equal(freshness_confirms(text_of(row->name), text_of(row->update)), row->confirmed);
+    assert_int_equal(stored_fields_confirm(text_of(row->name), text_of(row->update)),
+                     row->confirmed);
 }
 
 static const struct confirm_case heads[] = {
@@ -592,7 +595,7 @@ static void check_head(void **state)
 {
     const struct confirm_case *row = *state;
 
-    assert_int_equal(freshness_same_head(text_of(row->name), 10, text_of(row->update)),
+    assert_int_equal(stored_fields_match_head(text_of(row->name), 10, text_of(row->update)),
                      row->confirmed);
 }
 

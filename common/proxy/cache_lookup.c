@@ -47,11 +47,11 @@ bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin
         return true;
     if (!write_uri(lookup, origin, request))
         return false;
-    freshness_directives(request->fields, true, &lookup->directives);
+    cache_control_read(request->fields, true, &lookup->control);
     lookup->reason = is_get || request->method == METHOD_HEAD ? "request" : "method";
     if ((!is_get && request->method != METHOD_HEAD) || request->framing != FRAMING_NONE)
         return true;
-    lookup->may_store = is_get && !lookup->directives.no_store;
+    lookup->may_store = is_get && !lookup->control.no_store;
     /* Only the origin can evaluate these conditions (RFC 9111, section 4.3.2). */
     lookup->may_use = !fields_has(request->fields, TEXT("If-Match")) &&
                       !fields_has(request->fields, TEXT("If-Unmodified-Since"));
@@ -102,7 +102,7 @@ static bool has_validator(const struct cache_lookup *lookup)
 
 static enum service_progress ask(struct cache_lookup *lookup, struct service_call *call)
 {
-    if (lookup->directives.only_if_cached)
+    if (lookup->control.only_if_cached)
         return stage_refuse(call, 504, "The proxy has no stored reply that could be used.");
     return stage_go_to(call, STAGE_OPEN);
 }
@@ -110,8 +110,8 @@ static enum service_progress ask(struct cache_lookup *lookup, struct service_cal
 /* Returns true if other requests could use what the origin will say. */
 static bool is_shareable(const struct cache_lookup *lookup, const struct request *request)
 {
-    return lookup->may_store && !lookup->directives.no_cache &&
-           !lookup->directives.only_if_cached && !freshness_has_credentials(request->fields) &&
+    return lookup->may_store && !lookup->control.no_cache && !lookup->control.only_if_cached &&
+           !freshness_has_credentials(request->fields) &&
            (lookup->validates || !fields_has(request->fields, TEXT("Range")));
 }
 
@@ -120,7 +120,7 @@ static bool is_shareable(const struct cache_lookup *lookup, const struct request
 static bool is_futile(const struct cache_lookup *lookup, struct moment now)
 {
     return (cache_lookup_has_entry(lookup) &&
-            (lookup->cached.directives.no_cache || freshness_lifetime(&lookup->cached) <= 0)) ||
+            (lookup->cached.control.no_cache || freshness_lifetime(&lookup->cached) <= 0)) ||
            cache_lock_is_bypassed(lookup->cache, lookup->name, now.seconds);
 }
 
@@ -211,12 +211,12 @@ static enum service_progress use_stale(struct cache_lookup *lookup, struct servi
 static enum service_progress use_entry(struct cache_lookup *lookup, struct service_call *call)
 {
     read_entry(lookup);
-    switch (freshness_judge(&lookup->cached, &lookup->directives, call->now.seconds)) {
+    switch (freshness_judge(&lookup->cached, &lookup->control, call->now.seconds)) {
     case FRESHNESS_FRESH:
     case FRESHNESS_STALE:
         collapse_unlock(&lookup->collapse);
         return stage_go_to(call, STAGE_SERVE_CACHED);
-    case FRESHNESS_MEANTIME:
+    case FRESHNESS_WHILE_REVALIDATING:
         return use_stale(lookup, call);
     case FRESHNESS_VALIDATE:
         break;

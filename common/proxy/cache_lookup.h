@@ -12,7 +12,7 @@ struct cache_lookup {
     const struct cache *cache;     /* NULL: none */
     struct text uri;               /* from malloc; empty: the request does not concern the cache */
     char name[CACHE_NAME_SIZE];    /* of the entry that the request has, or would have */
-    struct directives directives;  /* of the request */
+    struct cache_control control;  /* of the request */
     bool may_use;                  /* a stored response */
     bool may_store;                /* the origin's response */
     struct cache_entry entry;      /* that was found */

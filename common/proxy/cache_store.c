@@ -4,6 +4,8 @@
 #include "common/proxy/cache_invalidate.h"
 #include "common/proxy/cache_status.h"
 #include "common/proxy/cache_update.h"
+#include "common/proxy/stored_fields.h"
+#include "common/proxy/vary.h"
 
 #include <stdlib.h>
 
@@ -60,8 +62,8 @@ static bool begin(struct cache_store *store, const struct parsed_response *head,
     if (fields.data == NULL)
         return false;
     list = (struct buffer){.data = fields.data + room, .capacity = room};
-    freshness_keep(head->fields, &fields);
-    freshness_vary_list(head->fields, &list);
+    stored_fields_write(head->fields, &fields);
+    vary_write_list(head->fields, &list);
     record.fields = (struct text){fields.data, fields.length};
     record.list = (struct text){list.data, list.length};
     begun = cache_writer_begin(lookup->cache, &store->writer, &record, call->request->fields);

@@ -1,6 +1,9 @@
 /* Brings stored responses up to date after a 304 or a response to HEAD. */
 #include "common/proxy/cache_update.h"
 
+#include "common/proxy/stored_fields.h"
+#include "common/proxy/vary.h"
+
 #include <stdlib.h>
 
 /* The record that the entry has with the fields of the origin's response. */
@@ -12,7 +15,7 @@ static bool merge(const struct cache_lookup *lookup, const struct parsed_respons
     *merged = (struct buffer){.data = malloc(room), .capacity = room};
     if (merged->data == NULL)
         return false;
-    freshness_merge(lookup->entry.record.fields, head->fields, merged);
+    stored_fields_update(lookup->entry.record.fields, head->fields, merged);
     *record = lookup->entry.record;
     record->fields = (struct text){merged->data, merged->length};
     record->requested = lookup->requested;
@@ -37,11 +40,11 @@ static void store(struct cache_lookup *lookup, const struct request *request,
         free(list.data);
         return;
     }
-    freshness_vary_list(record->fields, &list);
+    vary_write_list(record->fields, &list);
     record->list = (struct text){list.data, list.length};
     if (freshness_may_store(response, request->fields, record->fields))
         cache_writer_update(lookup->cache, &lookup->entry, record, request->fields);
-    else if (!lookup->directives.no_store && !freshness_has_credentials(request->fields))
+    else if (!lookup->control.no_store && !freshness_has_credentials(request->fields))
         cache_remove(lookup->cache, lookup->uri);
     free(list.data);
 }
@@ -70,7 +73,7 @@ bool cache_update_supersedes(const struct request *request, int status)
 static bool is_same_response(const struct cache_record *record, const struct parsed_response *head)
 {
     return head->status == record->status &&
-           freshness_same_head(record->fields, record->length, head->fields);
+           stored_fields_match_head(record->fields, record->length, head->fields);
 }
 
 void cache_update_by_head(struct cache_lookup *lookup, const struct fetch *fetch,

@@ -5,6 +5,7 @@
 #include "common/proxy/cache_update.h"
 #include "common/proxy/send_response.h"
 #include "common/proxy/serve_cached.h"
+#include "common/proxy/stored_fields.h"
 
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static enum service_progress validate(struct cache_lookup *lookup, struct fetch 
     struct buffer fields;
     enum service_progress progress;
 
-    if (!freshness_confirms(lookup->entry.record.fields, fetch->upstream.response.fields)) {
+    if (!stored_fields_confirm(lookup->entry.record.fields, fetch->upstream.response.fields)) {
         if (!freshness_has_credentials(call->request->fields))
             cache_remove(lookup->cache, lookup->uri);
         return ask_again(lookup, fetch, call);
@@ -50,7 +51,7 @@ static bool bridge(struct cache_lookup *lookup, struct service_call *call, int o
 {
     if (!cache_lookup_has_entry(lookup) ||
         !(lookup->bridges ||
-          freshness_bridges_error(&lookup->cached, &lookup->directives, call->now.seconds)))
+          freshness_bridges_error(&lookup->cached, &lookup->control, call->now.seconds)))
         return false;
     collapse_unlock(&lookup->collapse);
     lookup->collapse.waited = false;

@@ -1,4 +1,6 @@
-/* The proxy as a service: runs the stages of each request, and checks the request in the first. */
+/* Runs the stages of each request, and checks the request in the first. */
+#include "common/proxy/proxy_request.h"
+
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/cache_store.h"
 #include "common/proxy/choose_response.h"

@@ -22,14 +22,14 @@ static void write_fields(struct text fields, bool validated, struct buffer *line
 
     while (fields_next(fields, &from, &name, &value))
         if (!text_same(name, TEXT("Content-Type")) && !text_same(name, TEXT("Age")) &&
-            (validated || !freshness_names(fields, TEXT("no-cache"), name)))
+            (validated || !cache_control_names(fields, TEXT("no-cache"), name)))
             fields_add(lines, name, value);
 }
 
 static bool find_type(struct text fields, bool validated, struct text *type)
 {
     return fields_first(fields, TEXT("Content-Type"), type) &&
-           (validated || !freshness_names(fields, TEXT("no-cache"), TEXT("Content-Type")));
+           (validated || !cache_control_names(fields, TEXT("no-cache"), TEXT("Content-Type")));
 }
 
 static void write_length(struct buffer *lines, struct text name, uint64_t length)
