@@ -39,6 +39,7 @@ use Test::More       ();
 use Time::HiRes      ();
 
 our $PATIENCE = 240;
+our $LINGER   = 2;
 
 our @EXPORT = qw(
     each_server each_way_to_accept start_server stalled_stop run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
@@ -537,6 +538,14 @@ sub alive ($self) {
 
 sub signal ($self, $name) { kill $name => $self->{pid} if $self->alive }
 
+# Stops all its processes for as long as the code runs: what clients do in that time is there when it looks again.
+sub paused ($self, $code) {
+    kill STOP => -$self->{pid};
+    Harness::until_true(sub { !grep { $_->[1] !~ /[TZ]/ } Harness::group_processes($self->{pid}) });
+    $code->();
+    kill CONT => -$self->{pid};
+}
+
 # Has it still to look at a signal that was sent?
 sub pending_signals ($self) {
     my $status = eval { Harness::slurp("/proc/$self->{pid}/status") } // '';
@@ -556,7 +565,9 @@ sub exchange ($self, $bytes, @methods) {
     for my $reply (@replies) {
         Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
     }
-    Harness::fail("the server ends the connection cleanly: $connection->{failure}") if $connection->{failure};
+    # A server that has said its last reads on for $LINGER seconds; a client that is still sending then gets a reset.
+    Harness::fail("the server ends the connection cleanly: $connection->{failure}")
+        if $connection->{failure} && $connection->{since_silence} < $Harness::LINGER;
     return wantarray ? @replies : $replies[0] // $Harness::nothing;
 }
 
@@ -728,7 +739,9 @@ sub drain ($self) {
 sub converse ($self, $bytes) {
     my $end      = Harness::now() + $Harness::PATIENCE;
     my $selector = IO::Select->new($self->{socket});
+    my $silent   = Harness::now();    # no byte had come then
     while (!$self->{ended}) {
+        $silent = Harness::now() if $self->{buffer} eq '';
         my $left = $end - Harness::now();
         if ($left <= 0) {
             $self->{failure} = 'it does not end';
@@ -743,6 +756,7 @@ sub converse ($self, $bytes) {
         }
         $self->fill(0) if @{ $readable // [] };
     }
+    $self->{since_silence} = Harness::now() - $silent;
     return $self->{buffer};
 }
 
