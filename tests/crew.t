@@ -78,7 +78,7 @@ each_way_to_accept(sub ($model) {
     for my $worker (@workers) {
         kill KILL => $worker;
         ok until_true(sub { !grep { $_ == $worker } workers($server) }), 'a worker is killed';
-        ok until_true(sub { workers($server) == 4 }), 'another one takes its place';
+        ok until_true(sub { workers($server) == 4 }), 'another one replaces it';
         my @lost = grep { $_->ends } grep { !$_->{gone} && gone($_) } @clients;
         $_->{gone} = 1 for @lost;
         cmp_ok scalar @lost, '<=', 1, 'at most one connection is lost with it' if $model->{limited};

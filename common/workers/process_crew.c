@@ -1,3 +1,4 @@
+/* Makes worker processes, and replaces those that die. */
 #include "common/workers/process_crew.h"
 
 #include "common/workers/listen_balance.h"
@@ -9,22 +10,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Who lives shorter than this has failed at the start. Its next life begins after the first delay,
- * and twice as late each time. */
+/* A process that lives shorter than this has failed at its start. If it fails again, its
+ * replacement starts after a delay, which doubles with each further failure. */
 #define SHORT_LIFE_MILLISECONDS  1000
 #define FIRST_DELAY_MILLISECONDS 100
 #define MOST_DELAY_MILLISECONDS  10000
 
 struct member {
     pid_t process; /* 0: none */
-    int64_t born;
-    int64_t due;  /* when the next life begins */
+    int64_t started;
+    int64_t due;  /* when its replacement starts */
     int failures; /* short lives in a row */
 };
 
 struct process_crew {
     void (*work)(struct worker *worker);
-    bool (*waits)(int number);
+    bool (*is_pending)(int number);
     struct member members[];
 };
 
@@ -34,12 +35,13 @@ static void free_crew(struct server *server)
     server->process_crew = NULL;
 }
 
+/* The parent may have died before this child was tied to it: then the child does no work. */
 static void live(struct server *server, int number)
 {
     struct worker worker = worker_begin(server, number);
 
     server_child();
-    if (getppid() == server->process) /* it may have ended before this child was tied to it */
+    if (getppid() == server->process)
         server->process_crew->work(&worker);
     worker_end(&worker);
     free_crew(server);
@@ -47,7 +49,7 @@ static void live(struct server *server, int number)
     _exit(0);
 }
 
-static bool begin(struct server *server, int number)
+static bool start(struct server *server, int number)
 {
     struct member *member = &server->process_crew->members[number];
     pid_t process = fork();
@@ -58,31 +60,37 @@ static bool begin(struct server *server, int number)
         live(server, number);
     server_worker_began(server);
     member->process = process;
-    member->born = clock_now().milliseconds;
+    member->started = clock_now().milliseconds;
+    return true;
+}
+
+/* If one fails, those that were made end with the server. */
+static bool start_all(struct server *server)
+{
+    if (server->process_crew == NULL)
+        return false;
+    for (int i = 0; i < server->options.workers; i++)
+        if (!start(server, i))
+            return false;
     return true;
 }
 
 bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
-                        bool (*waits)(int number))
+                        bool (*is_pending)(int number))
 {
-    int workers = server->options.workers;
-    struct process_crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
+    size_t workers = (size_t)server->options.workers;
+    struct process_crew *crew = calloc(1, sizeof *crew + workers * sizeof crew->members[0]);
 
     server->process_crew = crew;
-    for (int i = 0; crew != NULL && i < workers; i++) {
-        crew->work = work;
-        crew->waits = waits;
-        if (begin(server, i))
-            continue;
-        warn("cannot make %d processes", workers);
-        server->exit_status = 1;
-        return false; /* those there are end with this one */
-    }
     if (crew != NULL) {
+        crew->work = work;
+        crew->is_pending = is_pending;
+    }
+    if (start_all(server)) {
         server_ready(server);
         return true;
     }
-    warn("cannot make a crew");
+    warn("cannot make %zu processes", workers);
     server->exit_status = 1;
     return false;
 }
@@ -96,7 +104,7 @@ static int delay_after(int failures)
     return delay < MOST_DELAY_MILLISECONDS ? delay : MOST_DELAY_MILLISECONDS;
 }
 
-/* The next life begins after the delay; -1: there is none. */
+/* A replacement starts after the delay; -1: there is none. */
 static void report_death(int number, pid_t process, int status, int delay)
 {
     char how[40], when[60];
@@ -108,31 +116,32 @@ static void report_death(int number, pid_t process, int status, int delay)
     if (delay < 0)
         snprintf(when, sizeof when, "the server is stopping");
     else if (delay == 0)
-        snprintf(when, sizeof when, "another one takes its place");
+        snprintf(when, sizeof when, "another one replaces it");
     else
         snprintf(when, sizeof when, "it keeps dying: the next try is in %.1f s", delay / 1000.0);
     warnx("worker %d (process %d) %s; %s", number, (int)process, how, when);
 }
 
-/* The connections that a worker had end with it. One that was passed to it and not yet taken waits
- * for the next life, if there is one; else it ends as well, be it that the worker died with it in
- * its hands and had not said so yet. */
-static void bury_connections(struct server *server, int number, bool stopping)
+/* Counts off the connections that a dead worker had. One that was passed to it and is still pending
+ * is kept for its replacement; one that it had taken without counting it is counted off as well. */
+static void end_connections(struct server *server, int number, bool stopping)
 {
     const struct process_crew *crew = server->process_crew;
-    struct scoreboard_slot *post = &server->board->slots[number];
-    int64_t lost = atomic_exchange(&post->active, 0);
-    bool waits = atomic_load(&post->assigned) && crew->waits != NULL && crew->waits(number);
+    struct scoreboard_slot *slot = &server->board->slots[number];
+    int64_t lost = atomic_exchange(&slot->active, 0);
+    bool assigned = atomic_load(&slot->assigned);
+    bool kept = assigned && crew->is_pending != NULL && crew->is_pending(number) && !stopping;
 
-    if (lost == 0 && atomic_load(&post->assigned) && (stopping || !waits))
+    if (lost == 0 && assigned && !kept)
         lost = 1;
     for (int64_t i = 0; i < lost; i++)
         server_left(server);
-    if (!waits || stopping)
-        atomic_store(&post->assigned, false);
+    if (!kept)
+        atomic_store(&slot->assigned, false);
 }
 
-static void bury(struct server *server, int number, int status)
+/* Reports a death, unless the worker ended well at a stop. */
+static void end_member(struct server *server, int number, int status)
 {
     struct member *member = &server->process_crew->members[number];
     int64_t now = clock_now().milliseconds;
@@ -141,8 +150,8 @@ static void bury(struct server *server, int number, int status)
     server_worker_ended(server);
     if (server->options.accept == ACCEPT_FEW)
         listen_balance_return(server, number);
-    bury_connections(server, number, stopping);
-    member->failures = now - member->born < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
+    end_connections(server, number, stopping);
+    member->failures = now - member->started < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
     if (!regular)
         report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
@@ -162,8 +171,9 @@ static int number_of(const struct server *server, pid_t process)
     return -1;
 }
 
-/* Begins the lives that are due. Returns how long until the next one is; -1 if all live. */
-static int revive(struct server *server)
+/* Starts the replacements that are due. Returns after how many milliseconds the next one is; -1 if
+ * all workers are alive. */
+static int replace(struct server *server)
 {
     int64_t now = clock_now().milliseconds, soonest = -1;
 
@@ -171,8 +181,8 @@ static int revive(struct server *server)
         struct member *member = &server->process_crew->members[i];
         if (member->process != 0)
             continue;
-        if (member->due <= now && !begin(server, i)) {
-            warn("cannot make a process for worker %d: it is tried again", i);
+        if (member->due <= now && !start(server, i)) {
+            warn("cannot make a process for worker %d; will try again", i);
             member->due = now + SHORT_LIFE_MILLISECONDS;
         }
         if (member->process == 0 && (soonest < 0 || member->due - now < soonest))
@@ -191,9 +201,9 @@ static int collect(struct server *server, bool all)
     while ((process = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
         int number = number_of(server, process);
         if (number >= 0)
-            bury(server, number, status);
+            end_member(server, number, status);
     }
-    return scoreboard_stopping(server->board) ? -1 : revive(server);
+    return scoreboard_stopping(server->board) ? -1 : replace(server);
 }
 
 static double cpu_seconds(const struct server *server)

@@ -1,20 +1,20 @@
-/* A crew of processes that are made before there is work for them. One that dies is replaced. */
+/* The worker processes of a server, which are made in advance. */
 #ifndef COMMON_WORKERS_PROCESS_CREW_H
 #define COMMON_WORKERS_PROCESS_CREW_H
 
 #include "common/workers/worker.h"
 
-/* Makes the processes. Each does its work, and ends when work() returns. If false, all has been
- * said: main returns the exit status of the server. Where connections are passed to workers,
- * waits() says whether one that was is still on its way; otherwise it is NULL. */
+/* Makes the processes. Each calls work(), and ends when that returns. If it returns false, all
+ * messages have been printed, and main returns the exit status of the server. Where connections are
+ * passed to workers, is_pending() returns true if one was passed and not taken; else it is NULL. */
 bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
-                        bool (*waits)(int number));
+                        bool (*is_pending)(int number));
 
-/* Whether the worker lives, as far as is known. */
+/* Returns true if the worker is not known to be dead. */
 bool process_crew_lives(const struct server *server, int number);
 
-/* The children of a model whose workers are processes. One that dies is replaced at once; one that
- * keeps dying, after a delay that grows. */
+/* How the server deals with the processes. One that dies is replaced at once; one that keeps dying,
+ * after a delay that grows. */
 extern const struct model_children process_crew_children;
 
 #endif

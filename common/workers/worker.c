@@ -1,3 +1,4 @@
+/* Takes connections for a worker, and counts them. */
 #include "common/workers/worker.h"
 
 #include "common/acceptor.h"
@@ -6,8 +7,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
- * is taken off the server's then, is never less than what it added there. */
+/* A worker may die at any point. Its own count of connections, which the server then subtracts from
+ * its own, is never less than what the worker added there: no connection is counted for ever. */
 static void claim(struct worker *worker)
 {
     atomic_fetch_add(&worker->slot->active, 1);
@@ -43,7 +44,8 @@ void worker_take(struct worker *worker)
     claim(worker);
 }
 
-/* What is waited for at a stop, others that wait at the same listener need not wait for again. */
+/* Returns true if no client will come any more. At a stop one worker finds this out for all that
+ * share its listener. */
 static bool is_drained(struct worker *worker, bool stopping)
 {
     struct scoreboard *board = worker->server->board;
@@ -67,7 +69,7 @@ int worker_accept(struct worker *worker)
     struct scoreboard *board = server->board;
 
     while (!acceptor_is_over(server, 0) && !atomic_load(&board->drained)) {
-        bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
+        bool stopping = scoreboard_stopping(board); /* those that came before it are served */
         int socket = await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
