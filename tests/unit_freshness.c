@@ -1,4 +1,5 @@
-/* The rules of a shared cache: what may be stored, how long it is fresh, and how it may be used. */
+/* Tests the rules of a shared cache: what may be stored, how long it is fresh, and how it may be
+ * used. */
 #include "common/http/date.h"
 #include "common/proxy/freshness.h"
 #include "common/proxy/stored_fields.h"
@@ -21,7 +22,7 @@ struct text_case {
     const char *result;
 };
 
-static struct cached_response read_reply(int status, const char *fields)
+static struct cached_response read_response(int status, const char *fields)
 {
     struct cached_response response;
 
@@ -32,7 +33,7 @@ static struct cached_response read_reply(int status, const char *fields)
 /* ---- storing ---- */
 
 struct store_case {
-    const char *name; /* the fields of the reply */
+    const char *name; /* the fields of the response */
     int status;
     const char *request;
     bool stored;
@@ -118,13 +119,13 @@ static const struct store_case store_cases[] = {
 static void check_store(void **state)
 {
     const struct store_case *row = *state;
-    struct cached_response response = read_reply(row->status, row->name);
+    struct cached_response response = read_response(row->status, row->name);
 
     assert_int_equal(freshness_may_store(&response, text_of(row->request), text_of(row->name)),
                      row->stored);
 }
 
-/* What answers this one request, and not whoever asks for the same. */
+/* Statuses of responses that are about one request alone. */
 static void check_for_one(void **state)
 {
     static const int known[] = {100, 103, 206, 304, 407, 408, 411, 412, 413,
@@ -133,7 +134,7 @@ static void check_for_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        struct cached_response response = read_reply(known[i], fields);
+        struct cached_response response = read_response(known[i], fields);
         assert_false(freshness_may_store(&response, TEXT(""), text_of(fields)));
     }
 }
@@ -141,7 +142,7 @@ static void check_for_one(void **state)
 /* ---- freshness ---- */
 
 struct number_case {
-    const char *name; /* the fields of the reply */
+    const char *name; /* the fields of the response */
     int64_t seconds;
 };
 
@@ -215,18 +216,18 @@ static const struct number_case lifetimes[] = {
 static void check_lifetime(void **state)
 {
     const struct number_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
 
     assert_int_equal(freshness_lifetime(&response), row->seconds);
 }
 
 static void check_guess(void **state)
 {
-    struct cached_response response = read_reply(302, MODIFY DATE);
+    struct cached_response response = read_response(302, MODIFY DATE);
 
     (void)state;
     assert_int_equal(freshness_lifetime(&response), 0);
-    response = read_reply(302, "Cache-Control: public\r\n" MODIFY DATE);
+    response = read_response(302, "Cache-Control: public\r\n" MODIFY DATE);
     assert_int_equal(freshness_lifetime(&response), 100);
 }
 
@@ -262,7 +263,7 @@ static const struct number_case ages[] = {
 static void check_age(void **state)
 {
     const struct number_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
 
     assert_int_equal(freshness_age(&response, NOW + 5), row->seconds);
 }
@@ -280,7 +281,7 @@ static void check_delay(void **state)
     assert_int_equal(freshness_age(&response, NOW), 10);
 }
 
-/* What a stored reply can be asked about with. */
+/* The validators of a stored response. */
 static const struct text_case tags[] = {
     {"ETag: \"a\"\r\n", "", "\"a\""},
     {"ETag: W/\"a\"\r\n", "", "W/\"a\""},
@@ -300,7 +301,7 @@ static const struct text_case tags[] = {
 static void check_tag(void **state)
 {
     const struct text_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
 
     assert_int_equal(response.etag.length, strlen(row->result));
     assert_true(text_equal(response.etag, text_of(row->result)));
@@ -309,20 +310,20 @@ static void check_tag(void **state)
 static void check_modified(void **state)
 {
     struct cached_response response =
-        read_reply(200, "ETag: \"a\"\r\nLast-Modified: yesterday\r\n");
+        read_response(200, "ETag: \"a\"\r\nLast-Modified: yesterday\r\n");
 
     (void)state;
     assert_int_equal(response.modified_text.length, 0);
-    response = read_reply(200, MODIFY MODIFY);
+    response = read_response(200, MODIFY MODIFY);
     assert_int_equal(response.modified_text.length, 0);
-    response = read_reply(200, MODIFY);
+    response = read_response(200, MODIFY);
     assert_int_equal(response.modified_text.length, DATE_LENGTH);
 }
 
 /* ---- use ---- */
 
 struct use_case {
-    const char *name; /* of the reply, which is 10 seconds old */
+    const char *name; /* of the response, which is 10 seconds old */
     const char *request;
     enum freshness_use use;
 };
@@ -406,7 +407,7 @@ static const struct use_case uses[] = {
 static void check_use(void **state)
 {
     const struct use_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
     struct cache_control request;
 
     cache_control_read(text_of(row->request), true, &request);
@@ -437,7 +438,7 @@ static const struct use_case bridges[] = {
 static void check_bridge(void **state)
 {
     const struct use_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
     struct cache_control request;
 
     cache_control_read(text_of(row->request), true, &request);
@@ -446,7 +447,7 @@ static void check_bridge(void **state)
 
 /* ---- fields ---- */
 
-static const struct text_case kept[] = {
+static const struct text_case stored_fields[] = {
     {"A: 1\r\nB: 2\r\n", "", "A: 1\r\nB: 2\r\n"},
     {"A: 1\r\nConnection: b, close\r\nB: 2\r\n", "", "A: 1\r\n"},
     {"Keep-Alive: 5\r\nTE: x\r\nTrailer: y\r\nUpgrade: z\r\nA: 1\r\n", "", "A: 1\r\n"},
@@ -463,7 +464,7 @@ static const struct text_case kept[] = {
     {"Empty:\r\n", "", "Empty: \r\n"},
 };
 
-static void check_keep(void **state)
+static void check_stored_fields(void **state)
 {
     const struct text_case *row = *state;
     char space[1024];
@@ -606,12 +607,12 @@ int main(void)
     UNIT_TABLE(lifetimes, check_lifetime);
     unit_add("a heuristic lifetime needs a status that allows it, or public", check_guess, NULL);
     UNIT_TABLE(ages, check_age);
-    unit_add("the delay of the reply counts", check_delay, NULL);
+    unit_add("the delay of the response counts", check_delay, NULL);
     UNIT_TABLE(tags, check_tag);
     unit_add("a Last-Modified that is no date", check_modified, NULL);
     UNIT_TABLE(uses, check_use);
     UNIT_TABLE(bridges, check_bridge);
-    UNIT_TABLE(kept, check_keep);
+    UNIT_TABLE(stored_fields, check_stored_fields);
     UNIT_TABLE(merged, check_merge);
     UNIT_TABLE(selections, check_selection);
     UNIT_TABLE(confirmations, check_confirmation);
