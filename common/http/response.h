@@ -26,7 +26,7 @@ struct body {
     uint64_t start; /* offset of the body in the file */
 };
 
-/* What Cache-Control says. */
+/* The meaning of Cache-Control. */
 enum caching {
     CACHING_UNSAID,
     CACHING_VALIDATED, /* no-cache: each use needs validation */

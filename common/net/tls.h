@@ -1,5 +1,5 @@
-/* What all TLS sessions of a server share: the certificate and its key, and the keys of session
- * tickets. Both are renewed while the server runs. */
+/* The state that all TLS sessions of a server share: the certificate and its key, and the keys of
+ * session tickets. Both are renewed while the server runs. */
 #ifndef COMMON_NET_TLS_H
 #define COMMON_NET_TLS_H
 
