@@ -99,7 +99,19 @@ each_way_to_accept(sub ($model) {
     }
     $server->stop(warnings => qr/^$model->{name}_server: worker \d+ \(process \d+\) was ended by signal 9/);
 
-    # One that keeps dying is not replaced as fast as it dies.
+    # A worker that dies of a connection is replaced at once, however often: others wait for no delay.
+    $server = start_server(root => $root, options => ['--workers', 1, '--idle-timeout', 60]);
+    for my $round (1 .. 8) {
+        my $client = $server->connect;
+        $client->ask(request(GET => '/small.txt'));
+        kill KILL => workers($server);
+        until_true(sub { $client->ends });
+        is $server->get('/small.txt')->{status}, 200, "death $round: served by the next worker";
+    }
+    unlike $server->errors, qr/next try/, 'no replacement was held back';
+    $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
+
+    # One that dies before it accepted anything is not replaced as fast as it dies.
     $server = start_server(root => $root, options => ['--workers', 1]);
     my $deaths = 0;
     ok until_true(sub {

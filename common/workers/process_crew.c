@@ -10,8 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A process that lives shorter than this has failed at its start. If it fails again, its
- * replacement starts after a delay, which doubles with each further failure. */
+/* A process that lives shorter than this, and has accepted nothing, has failed at its start. If it
+ * fails again, its replacement starts after a delay, which doubles with each further failure. One
+ * that dies of a connection is replaced at once: others must not wait for it. */
 #define SHORT_LIFE_MILLISECONDS  1000
 #define FIRST_DELAY_MILLISECONDS 100
 #define MOST_DELAY_MILLISECONDS  10000
@@ -19,8 +20,9 @@
 struct member {
     pid_t process; /* 0: none */
     int64_t started;
-    int64_t due;  /* when its replacement starts */
-    int failures; /* short lives in a row */
+    uint64_t connections; /* in its slot when it started */
+    int64_t due;          /* when its replacement starts */
+    int failures;         /* failed starts in a row */
 };
 
 struct process_crew {
@@ -52,8 +54,10 @@ static void live(struct server *server, int number)
 static bool start(struct server *server, int number)
 {
     struct member *member = &server->process_crew->members[number];
-    pid_t process = fork();
+    pid_t process;
 
+    member->connections = atomic_load(&server->board->slots[number].connections);
+    process = fork();
     if (process < 0)
         return false;
     if (process == 0)
@@ -140,6 +144,14 @@ static void end_connections(struct server *server, int number, bool stopping)
         atomic_store(&slot->assigned, false);
 }
 
+static bool has_failed_at_start(const struct server *server, int number, int64_t now)
+{
+    const struct member *member = &server->process_crew->members[number];
+
+    return now - member->started < SHORT_LIFE_MILLISECONDS &&
+           atomic_load(&server->board->slots[number].connections) == member->connections;
+}
+
 /* Reports a death, unless the worker ended well at a stop. */
 static void end_member(struct server *server, int number, int status)
 {
@@ -151,7 +163,7 @@ static void end_member(struct server *server, int number, int status)
     if (server->options.accept == ACCEPT_FEW)
         listen_balance_return(server, number);
     end_connections(server, number, stopping);
-    member->failures = now - member->started < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
+    member->failures = has_failed_at_start(server, number, now) ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
     if (!regular)
         report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
