@@ -1,6 +1,4 @@
-/* The Cache-Control field (RFC 9111, section 5.2; RFC 5861 for the directives about stale
- * responses).
- */
+/* The Cache-Control field (RFC 9111, section 5.2; RFC 5861 for stale responses). */
 #ifndef COMMON_PROXY_CACHE_CONTROL_H
 #define COMMON_PROXY_CACHE_CONTROL_H
 

@@ -107,7 +107,7 @@ static enum service_progress ask(struct cache_lookup *lookup, struct service_cal
     return stage_go_to(call, STAGE_OPEN);
 }
 
-/* Returns true if other requests could use what the origin will say. */
+/* Returns true if other requests could use the origin's response. */
 static bool is_shareable(const struct cache_lookup *lookup, const struct request *request)
 {
     return lookup->may_store && !lookup->control.no_cache && !lookup->control.only_if_cached &&
@@ -115,8 +115,8 @@ static bool is_shareable(const struct cache_lookup *lookup, const struct request
            (lookup->validates || !fields_has(request->fields, TEXT("Range")));
 }
 
-/* Returns true if other requests would have to validate what the origin will say, or it will not be
- * stored. */
+/* Returns true if other requests could not use the origin's response without validating it, or if
+ * it will not be stored. */
 static bool is_futile(const struct cache_lookup *lookup, struct moment now)
 {
     return (cache_lookup_has_entry(lookup) &&

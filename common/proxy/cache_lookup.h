@@ -1,4 +1,4 @@
-/* What a request can use of the cache, and the stage that looks for it. */
+/* What a request may use of the cache, and the stage that looks for an entry. */
 #ifndef COMMON_PROXY_CACHE_LOOKUP_H
 #define COMMON_PROXY_CACHE_LOOKUP_H
 
@@ -16,16 +16,16 @@ struct cache_lookup {
     bool may_use;                  /* a stored response */
     bool may_store;                /* the origin's response */
     struct cache_entry entry;      /* that was found */
-    struct cached_response cached; /* what the head of that says */
+    struct cached_response cached; /* its head */
     const char *reason;            /* to ask the origin, in the words of Cache-Status */
-    bool validates;                /* the origin is asked whether the entry is still good */
-    bool bridges;                  /* the entry is good enough if the origin fails */
+    bool validates;                /* the request to the origin is conditional on the entry */
+    bool bridges;                  /* the entry may be served if the origin fails */
     struct collapse collapse;
     int64_t requested; /* when the origin was asked, in seconds since 1970; */
     uint64_t removals; /* of responses to the URI until then */
 };
 
-/* Makes a lookup of zeros. */
+/* Starts a lookup whose bytes are zero. */
 void cache_lookup_start(struct cache_lookup *lookup, const struct cache *cache);
 /* Reads what the request allows. Returns false if there is no memory. */
 bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin,

@@ -6,7 +6,7 @@
 #include "common/proxy/fetch.h"
 
 /* Updates the entry with the origin's response, and stores it if it may still be stored (RFC 9111,
- * section 3.2). Returns the new fields, from malloc, and what they say of the response. False if
+ * section 3.2). Sets `fields`, from malloc, and `response` to the updated ones. Returns false if
  * there is no memory. */
 bool cache_update_entry(struct cache_lookup *lookup, const struct fetch *fetch,
                         const struct service_call *call, struct buffer *fields,

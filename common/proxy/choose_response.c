@@ -1,5 +1,5 @@
-/* Chooses what the client gets: the origin's response, a validated entry, or a stale one if the
- * origin has failed. */
+/* Chooses between the origin's response, a validated entry, and, if the origin has failed, a stale
+ * entry. */
 #include "common/proxy/choose_response.h"
 
 #include "common/proxy/cache_update.h"

@@ -29,12 +29,12 @@ void collapse_suspend(struct collapse *collapse);
 bool collapse_resume(struct collapse *collapse);
 bool collapse_is_held(const struct collapse *collapse);
 
-/* Returns true if this request may wait for another one, or go on to. `timeout` is that of the
- * origin. */
+/* Returns true if this request may begin to wait for another one, or continue to. `timeout` is that
+ * of the origin. */
 bool collapse_may_wait(const struct collapse *collapse, const char *name, int timeout, int64_t now);
-/* Returns true if it waits, and it is not worth looking for an entry yet. */
+/* Returns true if the request waits, and need not look for an entry yet. */
 bool collapse_is_too_early(struct collapse *collapse, const char *name, int timeout, int64_t now);
-/* Returns true if the origin did not answer the request that it waited for. */
+/* Returns true if the fetch that it waited for has timed out. */
 bool collapse_has_failed(const struct collapse *collapse, const char *name, int64_t now);
 enum service_progress collapse_wait(struct collapse *collapse, struct service_call *call);
 

@@ -10,7 +10,7 @@
 /* Interim responses (1xx) to one request. */
 #define INTERIM_LIMIT 100
 
-/* ---- what all stages use ---- */
+/* ---- for all stages ---- */
 
 /* The large buffers are not touched before they are used. */
 struct fetch *fetch_make(struct origin *origin)

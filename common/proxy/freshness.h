@@ -11,7 +11,7 @@
 /* The longest heuristic lifetime, in seconds. */
 #define FRESHNESS_HEURISTIC_LIMIT INT64_C(86400)
 
-/* What a cache has to know of a response. */
+/* The head of a response, as far as a cache needs it. */
 struct cached_response {
     int status;
     struct cache_control control;

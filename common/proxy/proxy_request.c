@@ -14,13 +14,14 @@
 #include "common/proxy/stage.h"
 #include "common/proxy/tunnel.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #define METHODS "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"
 
-/* The stages share nothing but what they get of this. */
+/* The state of a request. Each stage gets the parts that it needs. */
 struct proxy_request {
-    struct stage_state state; /* stage.h: the first member */
+    struct stage_state state; /* the first member: see stage.h */
     struct origin origin;
     struct cache_lookup lookup;
     struct fetch *fetch; /* NULL until the origin is asked, or a stale entry is served */
@@ -28,6 +29,8 @@ struct proxy_request {
     struct send_body send_body;
     struct tunnel tunnel;
 };
+
+_Static_assert(offsetof(struct proxy_request, state) == 0, "stage.c finds the state there");
 
 /* ---- the first stage ---- */
 
@@ -122,7 +125,7 @@ static enum service_progress begin(struct service_call *call)
     return SERVICE_RESPONDS;
 }
 
-/* ---- what the other stages get ---- */
+/* ---- the other stages, with their parts ---- */
 
 static enum service_progress look_up(struct service_call *call)
 {
@@ -271,7 +274,8 @@ static enum service_progress fail(struct service_call *call)
 
 /* ---- the service ---- */
 
-/* What each stage does in a step, and when its deadline has passed; NULL: it runs again. */
+/* The functions that run in a step, and when the deadline has passed; NULL: the stage runs again.
+ */
 static const struct {
     enum service_progress (*run)(struct service_call *call);
     enum service_progress (*expire)(struct service_call *call);
@@ -303,8 +307,8 @@ static bool is_taken(const struct service_call *call)
             (proxied != NULL && proxied->send_body.complete));
 }
 
-/* Returns what the connection is told. A client that has got a stale entry is not told how the
- * fetch behind it ended. */
+/* Returns the result of a step for the connection. A client that has got a stale entry does not
+ * learn how the fetch after it ended. */
 static enum service_progress conclude(struct service_call *call, enum service_progress progress)
 {
     const struct proxy_request *proxied = call->work;
@@ -355,7 +359,7 @@ static void end(struct service_call *call)
 
 const struct service service_proxy = {
     .name = "proxy",
-    .descriptors = 2, /* the origin, and what waits for both sides of a tunnel */
+    .descriptors = 2, /* the origin, and an epoll for the client and the origin */
     .step = step,
     .expire = expire,
     .end = end,

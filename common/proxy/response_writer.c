@@ -89,7 +89,7 @@ static enum transfer send_portion(struct response_writer *writer, struct service
     return transfer;
 }
 
-/* Begins to send what is at hand. Returns false if there is nothing. */
+/* Begins to send the bytes that have arrived. Returns false if there are none. */
 static bool begin_portion(struct response_writer *writer)
 {
     bool chunked = writer->framing == FRAMING_CHUNKED;

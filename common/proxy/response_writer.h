@@ -18,7 +18,7 @@ struct response_writer {
     uint64_t file_start;  /* where the body begins there */
     uint64_t file_end;    /* its length so far */
     uint64_t offset;      /* of the next byte in the file */
-    uint64_t portion;     /* bytes that are left of a chunk, or of what is sent next */
+    uint64_t portion;     /* bytes that are left of the current piece */
     bool in_chunk;
     bool closed;         /* the last chunk is written */
     size_t sent;         /* bytes of the lines */
@@ -35,7 +35,7 @@ void response_writer_end_head(struct response_writer *writer, const struct servi
 /* Returns true if the connection with the client goes on after this response. */
 bool response_writer_keeps_connection(const struct service_call *call);
 
-/* Sends what has arrived. Returns TRANSFER_DONE when all of it is sent. */
+/* Sends the bytes that have arrived. Returns TRANSFER_DONE when all of them are sent. */
 enum transfer response_writer_send(struct response_writer *writer, struct service_call *call);
 
 #endif

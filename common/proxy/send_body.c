@@ -33,7 +33,7 @@ static enum transfer send_piece(struct send_body *body, struct fetch *fetch,
     return transfer;
 }
 
-/* Takes the next piece of what the client has sent. */
+/* Takes the next piece off the bytes that the client has sent. */
 static enum body_reader_progress take_piece(struct send_body *body, struct buffer *lines,
                                             struct service_call *call)
 {

@@ -1,5 +1,5 @@
-/* Serves entries of the cache: as a response of the connection, or itself where the request goes on
- * to the origin afterwards. */
+/* Serves entries of the cache: hands them to the connection, or sends a stale one itself and has
+ * the origin asked afterwards. */
 #include "common/proxy/serve_cached.h"
 
 #include "common/http/fields.h"

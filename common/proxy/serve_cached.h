@@ -4,7 +4,7 @@
 
 #include "common/proxy/send_response.h"
 
-/* What the origin had to do with it, where it sent no response with a status of its own. */
+/* In place of the status of the origin's response. */
 #define SERVE_CACHED_NOT_ASKED   (-1)
 #define SERVE_CACHED_NO_RESPONSE 0
 

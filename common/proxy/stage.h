@@ -22,7 +22,7 @@ enum stage {
     STAGE_FAIL,         /* responds with the entry after a failure, or with an error */
 };
 
-/* The first member of what `work` of a call points to. */
+/* `work` of a call points to a struct that begins with this. */
 struct stage_state {
     enum stage stage;
     int status; /* in STAGE_FAIL: of the error, */
