@@ -144,6 +144,10 @@ bench: all
 man: all
 	tools/man_pages.py
 
+# The lists of files in ARCHITECTURE.md, from the first sentence of each file.
+map:
+	tools/architecture_map.py
+
 lint:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 	clang-tidy --quiet $(MODELS:=.c) $(COMMON) $(wildcard collect/*.c) \
@@ -164,6 +168,7 @@ help:
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
 	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck'
 	@echo 'make man           make the manual pages in man/ from what --describe and --help print'
+	@echo 'make map           make the lists of files in ARCHITECTURE.md'
 	@echo 'make clean         remove what was built'
 	@echo
 	@echo 'Models:'
@@ -180,6 +185,6 @@ for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it 
 endef
 export MODEL_HELP
 
-.PHONY: all units fuzz check certificate bench man lint clean help collect crash
+.PHONY: all units fuzz check certificate bench man map lint clean help collect crash
 .DELETE_ON_ERROR:
 -include $(wildcard $(BUILD)/fuzz/common/*.d $(BUILD)/fuzz/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)
