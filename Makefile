@@ -1,14 +1,14 @@
-# fork-vs-thread: `make help` says what there is to make.
+# fork-vs-thread: `make help` lists the targets.
 #
-# A model is one NAME_server.c in this folder: it is found by its name, here and everywhere else.
+# A model is one NAME_server.c in this folder. It is found by its name, here and everywhere else.
 
 ifeq ($(origin CC),default)
 CC      := gcc
 endif
-# Each way of building has its own folder, so that none finds objects of another.
+# Each kind of build has its own folder, so that it uses no objects of another kind.
 comma   := ,
 BUILD   ?= build$(if $(CRASH),/crash)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
-# The version that every program prints stands in the file VERSION alone.
+# The file VERSION holds the version that every program prints.
 VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
@@ -22,8 +22,8 @@ HARDEN   = -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fno-plt
 CPPFLAGS = -D_GNU_SOURCE -DPROJECT_VERSION='"$(VERSION)"' -I.
 CFLAGS   = -std=c17 -O2 -g $(WARNINGS)
 
-# The servers are static: a small map is what makes fork cheap (a dynamic one costs 30% more).
-# SANITIZE=address,undefined and DEBUG=1 need a dynamic one, and put it into $(BUILD) instead.
+# The servers are static, since a fork copies the memory map: that of a dynamic program makes it cost 30% more.
+# SANITIZE=address,undefined and DEBUG=1 need dynamic programs, which go to $(BUILD).
 ifdef SANITIZE
 CFLAGS  += -O1 -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all
 LDFLAGS += -fsanitize=$(SANITIZE)
@@ -32,7 +32,7 @@ else ifdef DEBUG
 CFLAGS  += -O1 -fno-omit-frame-pointer
 OUTPUT   = $(BUILD)/
 else
-# CRASH=1: servers with a fault that the study `crash` needs, in a folder of their own; else as usual.
+# CRASH=1: servers with a fault that the study `crash` needs, in $(BUILD).
 ifdef CRASH
 CPPFLAGS += -DCRASH_PATH='"/crash"'
 OUTPUT   = $(BUILD)/
@@ -48,14 +48,13 @@ LDFLAGS += -pthread
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
 OBJECTS = $(COMMON:%.c=$(BUILD)/%.o)
 
-# OpenSSL is in all servers, and one that does not encrypt is not to pay for it: each page that a fork has to copy and each
-# window of 64 KiB that a new process looks into costs. So in the static servers the tables of the library have sections of
-# their own, whose memory common/net/tls.c gives back; the library stands behind what all servers use; and our constants stand
-# together, at the beginning of a window.
+# All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
+# and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
+# sections, whose memory common/net/tls.c frees; OpenSSL is linked last; and our constants begin at a window.
 ifeq ($(SANITIZE)$(DEBUG),)
 FIRST   := $(BUILD)/first.o
 OPENSSL := $(BUILD)/openssl/libssl.a $(BUILD)/openssl/libcrypto.a
-# The linker warns of name lookups in a static program, which OpenSSL could do, and nobody asks it to.
+# The linker warns of name lookups by OpenSSL in a static program; the servers ask for none.
 $(SERVERS): LDFLAGS += -Wl,--no-warnings
 else
 OPENSSL := -lssl -lcrypto
@@ -63,8 +62,8 @@ endif
 
 all: $(SERVERS) $(if $(OUTPUT),,collect)
 
-# Text and constants in one mapping: each mapping less makes a fork and an exit cheaper. And a copy: what the linker writes,
-# here and there, lies in the page cache in single pages, a copy in larger pieces, which a fork maps for 5 to 9% less.
+# Text and constants share one mapping: fork and exit cost time for each mapping. The program is a copy of the linker's output:
+# the page cache holds a file that was written in one go in larger pieces, which makes a fork 5 to 9% cheaper.
 $(SERVERS): LDFLAGS += -Wl,-z,noseparate-code,-z,max-page-size=65536,-z,pack-relative-relocs
 $(SERVERS): $(OUTPUT)%: $(FIRST) $(BUILD)/%.o $(OBJECTS) $(filter %.a,$(OPENSSL))
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@.linked $(filter %.o,$^) $(if $(FIRST),-lc) $(OPENSSL)
@@ -85,7 +84,7 @@ $(BUILD)/%.o: %.c VERSION
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# The programs of the study: the bare reference, and what starts and watches a server.
+# The programs of the study: the bare reference servers, and those that start, load and watch a server.
 COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/clients/*.c)))
 collect: $(COLLECT)
 $(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h)
@@ -93,11 +92,11 @@ $(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.
 collect/clients/witness: LDFLAGS += -Wl,--no-warnings
 collect/clients/witness: LDLIBS = -lssl -lcrypto
 
-# Servers that die of one request, for the study `crash`: see common/files/crash_injection.h.
+# Servers that one request makes crash, for the study `crash`: see common/files/crash_injection.h.
 crash:
 	@$(MAKE) --no-print-directory CRASH=1
 
-# Unit tests are dynamic, since cmocka is.
+# Unit tests are dynamic, since cmocka is a dynamic library.
 units: $(UNITS)
 $(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
 	$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka
@@ -126,7 +125,7 @@ $(BUILD)/fuzz/common/%.o: common/%.c
 check:
 	tests/run
 
-# A certificate that no browser trusts, to try HTTPS with. One that is there stays.
+# A certificate that no browser trusts, to try HTTPS with. An existing one is not replaced.
 CERTIFICATE = certificate
 certificate:
 	collect/certificate.sh $(CERTIFICATE) $(RSA)
@@ -137,6 +136,10 @@ bench: all
 # Manual pages, from what the servers and dcollect.sh say of their options.
 man: all
 	tools/man_pages.py
+
+# The lists of files in ARCHITECTURE.md, from the first sentence of each file.
+map:
+	tools/architecture_map.py
 
 # What `dcollect` needs lies in one folder, laid out as the source tree is. The programs in bindir are links into it.
 prefix     = /usr/local
@@ -176,17 +179,18 @@ clean:
 	rm -rf build $(MODELS) $(COLLECT)
 
 help:
-	@echo 'make            build every model (./NAME_server) and the programs of the study'
-	@echo 'make check      run all tests, as tests/run does'
-	@echo 'make certificate  a key and a certificate for --tls (P-256; RSA=2048 for that kind)'
-	@echo 'make fuzz TIME=60  libFuzzer on all that reads bytes of clients and origins, TIME seconds each'
-	@echo 'make bench      CPU per request of each model, as ratios to a bare server and to peers'
-	@echo 'make crash      servers that die of one request, in build/crash: for the study `crash` alone'
-	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck'
-	@echo 'make install    servers, dcollect and manual pages, below DESTDIR and prefix=/usr/local'
-	@echo 'make uninstall  remove what make install has put there'
-	@echo 'make man        the manual pages in man/, from what --describe and --help print'
-	@echo 'make clean      remove what was built'
+	@echo 'make               build each model (./NAME_server) and the programs of the study'
+	@echo 'make check         run the tests, as tests/run does'
+	@echo 'make certificate   make a key and a certificate for --tls (P-256; RSA=2048 for an RSA key)'
+	@echo 'make fuzz TIME=60  run libFuzzer on all that reads bytes of clients and origins, TIME seconds each'
+	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers'
+	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
+	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck'
+	@echo 'make install       install servers, dcollect and manual pages below DESTDIR and prefix=/usr/local'
+	@echo 'make uninstall     remove what make install has installed'
+	@echo 'make man           make the manual pages in man/ from what --describe and --help print'
+	@echo 'make map           make the lists of files in ARCHITECTURE.md'
+	@echo 'make clean         remove what was built'
 	@echo
 	@echo 'Models:'
 	@for model in $(MODELS); do printf '\n  %s\n' $$model; \
@@ -202,6 +206,6 @@ for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it 
 endef
 export MODEL_HELP
 
-.PHONY: all units fuzz check certificate bench man install uninstall lint clean help collect crash
+.PHONY: all units fuzz check certificate bench man map install uninstall lint clean help collect crash
 .DELETE_ON_ERROR:
 -include $(wildcard $(BUILD)/fuzz/common/*.d $(BUILD)/fuzz/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)

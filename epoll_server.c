@@ -1,4 +1,5 @@
-/* An event loop for each processor: each serves whoever of its many connections is ready. */
+/* An event loop for each processor: a process that serves those of its connections that are ready.
+ */
 #include "common/workers/event_loop.h"
 #include "common/workers/process_crew.h"
 
@@ -8,13 +9,12 @@ static const struct model model = {
     .take = "for many mostly idle connections: each costs less than a kilobyte",
     .avoid = "where serving may block or compute for long: all other connections of the loop wait",
     .max_connections = 16384,
-    .descriptors = 1, /* few of them are sending a file at the same time */
+    .descriptors = 1, /* few connections send a file at the same time */
     .makes = "processes",
     .lasting = true,
     .workers_per_processor = 1,
     .accepts = 1U << ACCEPT_FEW | 1U << ACCEPT_SHARED | 1U << ACCEPT_REUSEPORT,
-    .supervises = true,
-    .collect = process_crew_collect,
+    .children = &process_crew_children,
 };
 
 int main(int argc, char **argv)

@@ -23,7 +23,7 @@ static bool hand_over(int socket)
     return true;
 }
 
-/* A child that ends well has said so itself. */
+/* A child that exits with status 0 has reported the end of its connection itself. */
 static int collect(struct server *self, bool all)
 {
     pid_t child;
@@ -43,7 +43,7 @@ static const struct model model = {
     .max_connections = 1024,
     .descriptors = 0,
     .makes = "processes",
-    .collect = collect,
+    .children = &(const struct model_children){.collect = collect},
 };
 
 int main(int argc, char **argv)

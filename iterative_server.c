@@ -1,4 +1,4 @@
-/* One connection at a time: who accepts it serves it, and all others wait. */
+/* One connection at a time: the process accepts and serves it, and all others wait. */
 #include "common/server.h"
 
 static struct server *server;
@@ -6,8 +6,7 @@ static struct server *server;
 static const struct model model = {
     .name = "iterative_server",
     .summary = "one connection at a time",
-    .take = "to learn, to measure the cost that other models add, or where you serve one client at "
-            "a time on purpose",
+    .take = "to learn, to measure what other models add, or to serve one client at a time",
     .avoid = "for clients that may be slow: all others wait",
     .max_connections = 1,
     .descriptors = 2,

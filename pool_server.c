@@ -1,4 +1,4 @@
-/* A fixed crew of threads: each accepts a connection, serves it to its end, and takes the next. */
+/* A fixed number of worker threads: each accepts a connection, serves it, and takes the next. */
 #include "common/workers/worker.h"
 
 #include <err.h>
@@ -21,11 +21,11 @@ static int accept_with_mutex(struct worker *worker)
     return socket;
 }
 
-/* ---- queue: the main thread accepts, and whoever is free takes the connection out ---- */
+/* ---- queue: the main thread accepts, and a free worker takes the connection out ---- */
 
 static struct {
     pthread_cond_t filled;
-    int *sockets; /* a ring, with room for as many as there can be connections */
+    int *sockets; /* a ring, with room for all connections that there can be */
     uint64_t in, out;
     bool ended;
 } queue = {.filled = PTHREAD_COND_INITIALIZER};
@@ -70,10 +70,10 @@ static int take_queued(struct worker *worker)
 /* ---- */
 
 static int (*const ways[ACCEPT_WAYS])(struct worker *worker) = {
-    [ACCEPT_SHARED] = worker_accept, /* all block in accept, */
+    [ACCEPT_SHARED] = worker_accept,
     [ACCEPT_MUTEX] = accept_with_mutex,
     [ACCEPT_QUEUE] = take_queued,
-    [ACCEPT_REUSEPORT] = worker_accept, /* or each at a listener of its own */
+    [ACCEPT_REUSEPORT] = worker_accept, /* each at its own listener */
 };
 
 static void *work(void *argument)
@@ -109,8 +109,7 @@ static bool start(void)
 static const struct model model = {
     .name = "pool_server",
     .summary = "a fixed number of worker threads",
-    .take =
-        "where the number of threads must be bounded: memory and processors are divided in advance",
+    .take = "where the number of threads, and the memory that they take, must be bounded",
     .avoid = "for clients that keep their connections open: each occupies a thread",
     .descriptors = 2,
     .makes = "threads",

@@ -1,4 +1,4 @@
-/* A fixed crew of processes: each accepts a connection, serves it, and takes the next. */
+/* A fixed number of worker processes: each accepts a connection, serves it, and takes the next. */
 #include "common/workers/accept_lock.h"
 #include "common/workers/fd_passing.h"
 #include "common/workers/process_crew.h"
@@ -8,32 +8,32 @@
 
 static struct server *server;
 
-/* ---- lock and mutex: only the worker whose turn it is waits in accept ---- */
+/* ---- lock and mutex: only the worker that holds the lock waits in accept ---- */
 
-static struct accept_lock turn;
+static struct accept_lock lock;
 
 static bool open_lock(void)
 {
-    return accept_lock_open_file(&turn);
+    return accept_lock_open_file(&lock);
 }
 
 static bool open_mutex(void)
 {
-    return accept_lock_open_mutex(&turn);
+    return accept_lock_open_mutex(&lock);
 }
 
-static int accept_in_turn(struct worker *worker)
+static int accept_with_lock(struct worker *worker)
 {
     int socket;
 
-    if (!accept_lock_take(&turn))
+    if (!accept_lock_take(&lock))
         return -1;
     socket = worker_accept(worker);
-    accept_lock_give(&turn);
+    accept_lock_give(&lock);
     return socket;
 }
 
-/* ---- pass: the parent accepts, and passes the connection to a worker that is free ---- */
+/* ---- pass: the parent accepts, and passes the connection to a free worker ---- */
 
 static struct fd_passing *channels; /* one for each worker */
 
@@ -48,9 +48,9 @@ static bool open_channels(void)
     return channels != NULL;
 }
 
-/* A worker that has no connection; if `living`, only one that could take it now. None: the number
- * of workers. */
-static int find_free(bool living)
+/* Assigns the connection to a worker that has none; with `living`, only to one that is alive.
+ * Returns its number; without a free worker, the number of workers. */
+static int assign(bool living)
 {
     int number = 0;
 
@@ -60,14 +60,14 @@ static int find_free(bool living)
     return number;
 }
 
-/* There are never more connections than workers, so one is free; it may be about to be replaced,
- * but not at a stop. */
+/* There are never more connections than workers, so one is free. It may be dead: then its
+ * replacement takes the connection, except at a stop. */
 static void hand_over(int socket)
 {
-    int workers = server->options.workers, number = find_free(true);
+    int workers = server->options.workers, number = assign(true);
 
     if (number == workers && !scoreboard_stopping(server->board))
-        number = find_free(false);
+        number = assign(false);
     if (number < workers)
         fd_passing_give(&channels[number], socket);
     else
@@ -84,9 +84,9 @@ static void hand_out(void)
         fd_passing_end(&channels[i]);
 }
 
-static bool waits(int number)
+static bool is_pending(int number)
 {
-    return fd_passing_holds(&channels[number]);
+    return fd_passing_pending(&channels[number]);
 }
 
 static int take_passed(struct worker *worker)
@@ -104,8 +104,8 @@ static const struct {
     bool (*open)(void);
     int (*next)(struct worker *worker);
 } ways[ACCEPT_WAYS] = {
-    [ACCEPT_SHARED] = {.next = worker_accept},     [ACCEPT_LOCK] = {open_lock, accept_in_turn},
-    [ACCEPT_MUTEX] = {open_mutex, accept_in_turn}, [ACCEPT_PASS] = {open_channels, take_passed},
+    [ACCEPT_SHARED] = {.next = worker_accept},       [ACCEPT_LOCK] = {open_lock, accept_with_lock},
+    [ACCEPT_MUTEX] = {open_mutex, accept_with_lock}, [ACCEPT_PASS] = {open_channels, take_passed},
     [ACCEPT_REUSEPORT] = {.next = worker_accept},
 };
 
@@ -127,8 +127,7 @@ static const struct model model = {
     .workers_per_processor = 4,
     .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_LOCK | 1U << ACCEPT_MUTEX | 1U << ACCEPT_PASS |
                1U << ACCEPT_REUSEPORT,
-    .supervises = true,
-    .collect = process_crew_collect,
+    .children = &process_crew_children,
 };
 
 int main(int argc, char **argv)
@@ -139,8 +138,9 @@ int main(int argc, char **argv)
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
-        err(1, "cannot make ready for --accept %s", model_accept_name(server->options.accept));
-    if (!process_crew_start(server, work, server->options.accept == ACCEPT_PASS ? waits : NULL))
+        err(1, "cannot prepare --accept %s", model_accept_name(server->options.accept));
+    if (!process_crew_start(server, work,
+                            server->options.accept == ACCEPT_PASS ? is_pending : NULL))
         return server->exit_status;
     if (server->options.accept == ACCEPT_PASS)
         hand_out();

@@ -186,7 +186,7 @@ static bool read_port(struct options *options, const char *text)
     int port;
 
     if (!read_count(text, 0, UINT16_MAX, &port)) {
-        warnx("'%s' is no port: a whole number from 0 to 65535 (see --help)", text);
+        warnx("'%s' is not a port: a whole number from 0 to 65535 (see --help)", text);
         return false;
     }
     options->port = (uint16_t)port;

@@ -263,7 +263,7 @@ static enum outcome replace_response(struct connection *connection)
     response_start(response);
     response->status = status;
     if (too_long)
-        response_shorten(response, transport->response_limit);
+        response_too_long(response, transport->response_limit);
     else
         response_refuse(response, 502, "The origin has broken off its reply.");
     connection->has_response = true;
@@ -389,7 +389,7 @@ static enum outcome shorten_response(struct connection *connection)
         return go_to(connection, CONNECTION_ENDED);
     }
     if (response->status < 400)
-        response_shorten(response, connection->transport.response_limit);
+        response_too_long(response, connection->transport.response_limit);
     else
         response->bare = true;
     return go_to(connection, CONNECTION_RESPONDING);
@@ -408,7 +408,7 @@ static void fill_in_response(const struct service_context *context, struct excha
         return;
     }
     context->service->answer(context, request, now, response);
-    response_settle(response, request, now);
+    response_apply_conditions(response, request, now);
 }
 
 static enum outcome respond(struct connection *connection)

@@ -1,10 +1,11 @@
+/* The input and output of a connection, and the parts of a response that are left to send. */
 #include "common/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The output, where there is more to put together than output_space holds. */
+/* The capacity of the output once output_space is too small. */
 #define OUTPUT_LARGE 16384
 
 struct text exchange_received(const struct exchange *exchange)
@@ -101,7 +102,7 @@ bool exchange_put_continue(struct exchange *exchange)
     return true;
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- begin and end ---- */
 
 void exchange_start(struct exchange *exchange)
 {
@@ -118,7 +119,7 @@ void exchange_end(struct exchange *exchange)
     exchange_free_output(exchange);
 }
 
-/* ---- the body of the reply ---- */
+/* ---- the body of the response ---- */
 
 void exchange_begin_portions(struct exchange *exchange)
 {
@@ -170,7 +171,7 @@ bool exchange_put_small_body(struct exchange *exchange)
     struct buffer *output = &exchange->output;
     const struct body *body = &exchange->response.body;
 
-    /* Further requests are there: their replies can go together. */
+    /* Further requests are here: their responses can leave together. */
     if (exchange_received(exchange).length > 0 &&
         exchange->portion > output->capacity - output->length)
         exchange_grow_output(exchange);

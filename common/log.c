@@ -1,10 +1,12 @@
+/* Writes the access log. */
 #include "common/log.h"
 
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A line fits into what a pipe takes at once; what a client wrote is cut to its share of that. */
+/* A pipe takes a line of this length at once; each part that a client chose is cut to PART_LIMIT.
+ */
 #define LINE_LIMIT 4096
 #define PART_LIMIT 1200
 
@@ -32,7 +34,7 @@ static void add_two_digits(struct buffer *line, unsigned number)
     buffer_character(line, (char)('0' + number % 10));
 }
 
-/* [10/Oct/2000:13:55:36 +0000] */
+/* Adds " - - [10/Oct/2000:13:55:36 +0000] ". */
 static void add_time(struct buffer *line, int64_t seconds)
 {
     struct calendar date = date_calendar(seconds);
@@ -52,7 +54,7 @@ static void add_time(struct buffer *line, int64_t seconds)
     buffer_string(line, " +0000] ");
 }
 
-/* What a client wrote, in quotes, with all that could forge or garble a line escaped. */
+/* Adds text of a client in quotes, and escapes all that could forge or garble a line. */
 static void add_quoted(struct buffer *line, struct text text)
 {
     static const char hex[] = "0123456789abcdef";
@@ -102,5 +104,5 @@ void log_response(int log, const struct transport *client, const struct request 
     buffer_character(&line, ' ');
     add_quoted(&line, field_or_nothing(request, FIELD_USER_AGENT));
     buffer_character(&line, '\n');
-    log_write(log, (struct text){line.data, line.length}); /* or lost: the service goes on */
+    log_write(log, (struct text){line.data, line.length}); /* a failed write loses the line */
 }

@@ -7,10 +7,10 @@
 #include "common/http/request.h"
 #include "common/net/transport.h"
 
-/* Writes the text at once, or not at all: nobody waits for a reader that is slow. */
+/* Writes the text if the reader takes it now; else drops it. */
 bool log_write(int file, struct text text);
 
-/* Writes a line about one reply, with a single write; nothing if `log` is -1. */
+/* Writes the line of one response with a single write; nothing if `log` is -1. */
 void log_response(int log, const struct transport *client, const struct request *request,
                   int status, uint64_t bytes, struct moment now);
 

@@ -18,6 +18,18 @@ enum accept {
     ACCEPT_WAYS
 };
 
+/* How a server deals with the child processes that its model makes. */
+struct model_children {
+    /* Reaps children that have ended, and reports those that crashed; waits for the last child if
+     * `all`. Returns after how many milliseconds it wants to be called again, or -1. */
+    int (*collect)(struct server *server, bool all);
+    /* Returns the CPU time of the living children. NULL: they count once they are reaped. */
+    double (*cpu_seconds)(const struct server *server);
+    /* Frees what the model holds for them. NULL: nothing. */
+    void (*free)(struct server *server);
+    bool supervised; /* the server wants a signal when a child ends */
+};
+
 struct model {
     const char *name;    /* as in fork_server */
     const char *summary; /* as in "one process per connection" */
@@ -27,15 +39,11 @@ struct model {
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;
-    bool lasting;      /* one process serves many connections, so it may keep a file cache */
+    bool lasting;      /* one process serves many connections, so it can keep a file cache */
     const char *makes; /* "processes" or "threads"; or NULL */
-    int workers_per_processor; /* by default; 0: the model has no workers */
-    unsigned accepts;          /* the ways to accept: 1 << ACCEPT_SHARED and so on */
-    bool supervises;           /* its workers are processes, which it replaces when they die */
-    /* Reaps children that have ended, and reports those that crashed; waits for the last child if
-     * `all`. Returns after how many milliseconds it wants to be called again, or -1. NULL for a
-     * model without children. */
-    int (*collect)(struct server *server, bool all);
+    int workers_per_processor;             /* by default; 0: the model has no workers */
+    unsigned accepts;                      /* the ways to accept: 1 << ACCEPT_SHARED and so on */
+    const struct model_children *children; /* NULL: it makes no processes */
 };
 
 bool model_knows(const struct model *model, enum accept way);

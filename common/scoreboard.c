@@ -1,17 +1,18 @@
+/* Counts what a server does, for all its processes and threads. */
 #include "common/scoreboard.h"
 
 #include <stddef.h>
 #include <sys/mman.h>
 
-struct scoreboard *scoreboard_make(int posts)
+struct scoreboard *scoreboard_make(int slots)
 {
-    size_t size = sizeof(struct scoreboard) + (size_t)posts * sizeof(struct post);
+    size_t size = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct scoreboard *board = memory;
 
     if (memory == MAP_FAILED)
         return NULL;
-    board->post_count = posts;
+    board->slot_count = slots;
     return board;
 }
 
@@ -21,12 +22,12 @@ static void add(_Atomic uint64_t *counter, uint64_t count)
         atomic_fetch_add_explicit(counter, count, memory_order_relaxed);
 }
 
-void scoreboard_add(struct post *post, struct tally *tally)
+void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally)
 {
-    add(&post->requests, tally->requests);
-    add(&post->errors, tally->errors);
-    add(&post->bytes, tally->bytes);
-    add(&post->dropped, tally->dropped);
+    add(&slot->requests, tally->requests);
+    add(&slot->errors, tally->errors);
+    add(&slot->bytes, tally->bytes);
+    add(&slot->dropped, tally->dropped);
     *tally = (struct tally){0};
 }
 
@@ -34,12 +35,12 @@ struct total scoreboard_total(const struct scoreboard *board)
 {
     struct total total = {0};
 
-    for (int i = 0; i < board->post_count; i++) {
-        total.connections += board->posts[i].connections;
-        total.requests += board->posts[i].requests;
-        total.errors += board->posts[i].errors;
-        total.bytes += board->posts[i].bytes;
-        total.dropped += board->posts[i].dropped;
+    for (int i = 0; i < board->slot_count; i++) {
+        total.connections += board->slots[i].connections;
+        total.requests += board->slots[i].requests;
+        total.errors += board->slots[i].errors;
+        total.bytes += board->slots[i].bytes;
+        total.dropped += board->slots[i].dropped;
     }
     return total;
 }

@@ -38,7 +38,7 @@ struct service_call {
     uint64_t sent;       /* bytes sent to the client in this step */
     uint64_t body_bytes; /* bytes of the body sent so far */
 
-    /* What it waits for. */
+    /* The wait after SERVICE_WAITS. */
     int descriptor;          /* -1: the deadline alone */
     bool to_write;           /* until the descriptor is writable, not readable */
     int64_t deadline;        /* in monotonic milliseconds */

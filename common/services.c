@@ -1,6 +1,8 @@
 /* The registry of services: a row for each, with the functions that open and close it. */
 #include "common/services.h"
 
+#include "common/proxy/proxy_request.h"
+
 #include <stdio.h>
 #include <string.h>
 

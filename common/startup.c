@@ -1,26 +1,28 @@
+/* Starts a server: opens all that it needs, in the order of rights, and enters the sandbox. */
 #include "common/startup.h"
 
+#include "common/acceptor.h"
+#include "common/base/process_status.h"
 #include "common/base/sandbox.h"
 #include "common/files/file_cache.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
 #include "common/net/transport_plain.h"
 #include "common/net/transport_tls.h"
+#include "common/signals.h"
 
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Descriptors that are needed whatever the number of connections. */
+/* Descriptors that are open whatever the number of connections. */
 #define DESCRIPTORS_RESERVED (16 + LISTENER_LIMIT)
-/* ThreadSanitizer has one of its own, as soon as there are others. */
+/* ThreadSanitizer has a thread of its own. */
 #ifdef __SANITIZE_THREAD__
 #define SANITIZER_THREADS 1
 #else
@@ -43,7 +45,7 @@ static bool open_tls(struct server *server)
     return server->context.tls != NULL;
 }
 
-/* Opens a file to write to; "-" is standard output, no name none. */
+/* Opens a file for writing; "-" is standard output, NULL no file. */
 static bool open_output(const char *name, int flags, int *file)
 {
     *file = -1;
@@ -56,13 +58,14 @@ static bool open_output(const char *name, int flags, int *file)
     return *file >= 0;
 }
 
-bool startup_workers_wait(const struct server *server)
+bool startup_workers_accept(const struct server *server)
 {
     return server->options.workers > 0 && server->model->max_connections == 0 &&
            server->options.accept != ACCEPT_PASS && server->options.accept != ACCEPT_QUEUE;
 }
 
-/* How many descriptors of this process each connection needs; 0: none that lasts. */
+/* Returns how many descriptors of this process each connection needs while it lasts. A worker that
+ * accepts itself has one that it waits at, and may have listeners. */
 static unsigned descriptors_each(const struct server *server)
 {
     const struct options *options = &server->options;
@@ -71,9 +74,9 @@ static unsigned descriptors_each(const struct server *server)
     if (each == 0)
         return 0;
     each += options->service->descriptors;
-    if (startup_workers_wait(server))
-        each++; /* what its worker waits at; and that worker's listener: */
-    if (startup_workers_wait(server) && options->accept == ACCEPT_REUSEPORT)
+    if (startup_workers_accept(server))
+        each++;
+    if (startup_workers_accept(server) && options->accept == ACCEPT_REUSEPORT)
         each += (options->bind_count > 0 ? options->bind_count : 2) * (options->udp ? 2 : 1);
     return (unsigned)each;
 }
@@ -99,48 +102,32 @@ static void raise_descriptors(struct server *server)
     if (possible >= wanted)
         return;
     server->limit = possible;
-    if (startup_workers_wait(server)) /* each of them takes a connection whenever there is one */
+    if (startup_workers_accept(server)) /* each worker accepts, whatever the limit */
         server->options.workers = (int)possible;
     warnx("a limit of %llu descriptors allows %llu connections at once, not %llu",
           (unsigned long long)limit.rlim_cur, (unsigned long long)possible,
           (unsigned long long)wanted);
 }
 
-/* There is one at first. */
-static bool open_duties(struct server *server)
+/* Makes what processes and threads share: the counters, and for event loops one permit to listen.
+ */
+static bool open_shared(struct server *server)
 {
-    server->duties = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
-    atomic_store(&server->board->duties, 1);
-    return server->duties >= 0;
+    bool permits = server->options.accept == ACCEPT_FEW;
+
+    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
+    server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
+    if (server->board == NULL || (permits && server->permits < 0))
+        return false;
+    atomic_store(&server->board->permits, permits);
+    return true;
 }
 
-static bool open_signals(struct server *server)
+static bool open_internals(struct server *server)
 {
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGUSR1);
-    if (server->model->supervises)
-        sigaddset(&set, SIGCHLD);
-    if (server->options.tls) {
-        sigaddset(&set, SIGHUP);
-        signal(SIGHUP, SIG_DFL); /* whoever started this may ignore it */
-    }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a log that has grown too long fails, and does not kill */
-    signal(SIGCHLD, SIG_DFL); /* whoever started this may ignore it, and lose the children's ends */
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->left = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->duties = -1;
-    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
-    if (server->signals >= 0 && server->stop >= 0 && server->left >= 0 && server->board != NULL &&
-        (server->options.accept != ACCEPT_FEW || open_duties(server)))
+    if (signals_open(server) && open_shared(server))
         return true;
-    warn("cannot make ready");
+    warn("cannot prepare the server");
     return false;
 }
 
@@ -160,14 +147,14 @@ static void fill_context(struct server *server)
 static bool open_twin(struct server *server, struct listener *twin)
 {
     return listener_twin(twin, &server->listener, server->options.backlog) &&
-           (!startup_workers_wait(server) || listener_share(twin));
+           (!startup_workers_accept(server) || listener_share(twin));
 }
 
-/* Where each worker of a crew has a listener, the first one has that of the server. */
+/* Makes a listener for each worker but the first, which has that of the server. */
 static bool open_twins(struct server *server)
 {
     int twins = server->options.accept == ACCEPT_REUSEPORT ? server->options.workers - 1 : 0;
-    bool good = !startup_workers_wait(server) || listener_share(&server->listener);
+    bool good = !startup_workers_accept(server) || listener_share(&server->listener);
 
     if (twins > 0)
         server->twins = calloc((size_t)twins, sizeof *server->twins);
@@ -178,30 +165,53 @@ static bool open_twins(struct server *server)
     return good;
 }
 
-bool startup_make_ready(struct server *server)
+static bool open_listeners(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    return listener_open(&server->listener, options->bind, options->bind_count, options->port,
+                         options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) &&
+           open_twins(server);
+}
+
+/* Opens what needs the rights that the server was started with. */
+static bool open_privileged(struct server *server)
+{
+    const struct options *options = &server->options;
+
+    return services_open(&server->services, options, server->model->lasting) && open_tls(server) &&
+           open_output(options->log, O_APPEND, &server->context.log) &&
+           open_output(options->stats, 0, &server->stats) && open_internals(server) &&
+           open_listeners(server);
+}
+
+static void enter_sandbox(const struct server *server)
+{
+    const struct sandbox sandbox = services_sandbox(&server->services);
+
+    sandbox_enter(&sandbox);
+}
+
+bool startup_prepare(struct server *server)
 {
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!services_open(&server->services, options, server->model->lasting) || !open_tls(server) ||
-        !open_output(options->log, O_APPEND, &server->context.log) ||
-        !open_output(options->stats, 0, &server->stats) || !open_signals(server) ||
-        !listener_open(&server->listener, options->bind, options->bind_count, options->port,
-                       options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) ||
-        !open_twins(server))
+    if (!open_privileged(server))
         return false;
     if (options->user != NULL && !sandbox_become(options->user))
         return false;
     if (!services_start(&server->services, options, &server->listener))
         return false;
-    server->status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    server->threads = server_number(server, "Threads:") + SANITIZER_THREADS;
-    if (!options->no_sandbox) {
-        const struct sandbox sandbox = services_sandbox(&server->services);
-        sandbox_enter(&sandbox);
-    }
+    server->status = process_status_open();
+    server->threads = process_status_number(server->status, "Threads:") + SANITIZER_THREADS;
+    if (!options->no_sandbox)
+        enter_sandbox(server);
     fill_context(server);
-    return true;
+    if (acceptor_open(server))
+        return true;
+    warn("cannot prepare the server");
+    return false;
 }
 
 void startup_fill_standard_descriptors(void)

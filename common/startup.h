@@ -1,17 +1,17 @@
-/* How a server begins: by its options it opens all that it needs, and then the sandbox closes. */
+/* How a server starts: it opens all that its options need, and then enters the sandbox. */
 #ifndef COMMON_STARTUP_H
 #define COMMON_STARTUP_H
 
-#include "common/server.h"
+#include "common/server_state.h"
 
-/* To be called before anything is opened: where standard descriptors are closed, the next file
+/* Opens the standard descriptors that are closed. It comes before all else: otherwise the next file
  * would be taken for one of them. */
 void startup_fill_standard_descriptors(void);
 
-/* False if something cannot be had: what it is was said. */
-bool startup_make_ready(struct server *server);
+/* Opens all. If it fails it says why, and returns false. */
+bool startup_prepare(struct server *server);
 
-/* Whether the workers wait for connections themselves, each for one at a time. */
-bool startup_workers_wait(const struct server *server);
+/* Returns true if the workers accept connections themselves, each one at a time. */
+bool startup_workers_accept(const struct server *server);
 
 #endif

@@ -1,8 +1,8 @@
+/* Sums up what a server has done and what it cost: a line for people, JSON for programs. */
 #include "common/summary.h"
 
+#include "common/base/process_status.h"
 #include "common/log.h"
-#include "common/server.h"
-#include "common/workers/process_crew.h"
 
 #include <err.h>
 #include <stdio.h>
@@ -23,16 +23,23 @@ static double seconds_of(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-/* The most memory that this process has used. getrusage() cannot say: what a process inherits
- * through exec() counts there, too. */
+/* Returns the most memory that this process has used. getrusage() counts what the process had
+ * before exec(), too. */
 static long peak_of_self(const struct server *server, const struct rusage *self)
 {
-    long kib = server_number(server, "VmHWM:");
+    long kib = process_status_number(server->status, "VmHWM:");
 
     return kib >= 0 ? kib : self->ru_maxrss;
 }
 
-/* Children count once they are reaped. */
+static double children_seconds(const struct server *server)
+{
+    const struct model_children *children = server->model->children;
+
+    return children != NULL && children->cpu_seconds != NULL ? children->cpu_seconds(server) : 0;
+}
+
+/* The kernel counts children once they are reaped. */
 static struct cost measure(const struct server *server)
 {
     uint64_t requests = scoreboard_total(server->board).requests;
@@ -43,7 +50,7 @@ static struct cost measure(const struct server *server)
     getrusage(RUSAGE_CHILDREN, &children);
     cost.cpu_seconds = seconds_of(self.ru_utime) + seconds_of(self.ru_stime) +
                        seconds_of(children.ru_utime) + seconds_of(children.ru_stime) +
-                       process_crew_seconds(server);
+                       children_seconds(server);
     cost.microseconds = requests > 0 ? cost.cpu_seconds * 1e6 / (double)requests : 0;
     cost.peak_kib = peak_of_self(server, &self);
     if (children.ru_maxrss > cost.peak_kib)
@@ -72,7 +79,8 @@ void summary_print(const struct server *server)
           dropped);
 }
 
-/* Such a file is rewritten; to standard output, a terminal or a pipe, it is only added. */
+/* Returns true for a file that may be rewritten. Standard output, a terminal or a pipe is only
+ * added to. */
 static bool is_our_file(int file)
 {
     struct stat status, output;
@@ -82,17 +90,17 @@ static bool is_our_file(int file)
              status.st_ino == output.st_ino);
 }
 
-/* What each worker of a crew has done. */
+/* Adds the counts of each worker. */
 static void add_workers(struct buffer *json, const struct scoreboard *board)
 {
     const char *separator = ", \"workers\": [";
 
-    for (int i = 0; i < board->post_count; i++) {
+    for (int i = 0; i < board->slot_count; i++) {
         buffer_string(json, separator);
         buffer_string(json, "{\"connections\": ");
-        buffer_number(json, board->posts[i].connections);
+        buffer_number(json, board->slots[i].connections);
         buffer_string(json, ", \"requests\": ");
-        buffer_number(json, board->posts[i].requests);
+        buffer_number(json, board->slots[i].requests);
         buffer_string(json, "}");
         separator = ", ";
     }
@@ -128,7 +136,7 @@ static void add_totals(struct buffer *json, const struct server *server)
 
 void summary_write(const struct server *server, int file)
 {
-    size_t room = TOTALS_ROOM + (size_t)server->board->post_count * WORKER_ROOM;
+    size_t room = TOTALS_ROOM + (size_t)server->board->slot_count * WORKER_ROOM;
     struct buffer json = {.data = malloc(room), .capacity = room};
 
     if (file >= 0 && json.data != NULL) {

@@ -2,80 +2,7 @@
  * gets the same responses. */
 #include "common/connection.h"
 #include "tests/fuzz.h"
-
-/* The client's side: its bytes, cut into pieces of different lengths, and what it receives. */
-struct script {
-    const char *bytes;
-    size_t size, at;
-    size_t piece;    /* the longest piece; each one is of another length */
-    size_t left;     /* of the piece that is being read */
-    unsigned pieces; /* read so far */
-    struct buffer received;
-};
-
-static struct script script;
-
-static enum transfer script_read(struct transport *transport, char *data, size_t size,
-                                 size_t *count)
-{
-    (void)transport;
-    *count = 0;
-    if (script.at == script.size)
-        return TRANSFER_END;
-    if (script.left == 0) {
-        script.left = 1 + script.pieces++ * 7919 % script.piece;
-        return TRANSFER_READ;
-    }
-    if (script.left > script.size - script.at)
-        script.left = script.size - script.at;
-    *count = size < script.left ? size : script.left;
-    memcpy(data, script.bytes + script.at, *count);
-    script.at += *count;
-    script.left -= *count;
-    return TRANSFER_DONE;
-}
-
-static enum transfer script_write(struct transport *transport, struct text data, bool more,
-                                  size_t *count)
-{
-    (void)transport;
-    (void)more;
-    *count = data.length;
-    buffer_add(&script.received, data);
-    return TRANSFER_DONE;
-}
-
-static enum transfer script_send_file(struct transport *transport, int file, uint64_t offset,
-                                      uint64_t length, size_t *count)
-{
-    (void)transport;
-    (void)file;
-    (void)offset;
-    (void)length;
-    *count = 0;
-    return TRANSFER_FAILED;
-}
-
-static void script_nothing(struct transport *transport)
-{
-    (void)transport;
-}
-
-static uint64_t script_unacknowledged(struct transport *transport)
-{
-    (void)transport;
-    return 0;
-}
-
-static const struct transport_kind scripted = {
-    .read = script_read,
-    .write = script_write,
-    .send_file = script_send_file,
-    .finish = script_nothing,
-    .unacknowledged = script_unacknowledged,
-    .abandon = script_nothing,
-    .close = script_nothing,
-};
+#include "tests/script.h"
 
 static const char document[] = "A document whose ranges and conditions are asked for.\n";
 
@@ -118,7 +45,7 @@ static struct text serve(const char *bytes, size_t size, size_t piece, enum prot
     struct connection connection;
     struct exchange exchange;
 
-    script = (struct script){.bytes = bytes, .size = size, .piece = piece};
+    script_start(bytes, size, piece);
     script.received = (struct buffer){.data = malloc(room), .capacity = room};
     require(script.received.data != NULL, "there is memory");
     connection_open(&connection, &context, -1, (struct moment){1700000000, 1000});

@@ -11,9 +11,12 @@
 #include "common/http/range.h"
 #include "common/http/request.h"
 #include "common/http/response_parser.h"
+#include "common/http/whole_request.h"
 #include "common/net/address.h"
 #include "common/proxy/freshness.h"
 #include "common/proxy/rewrite.h"
+#include "common/proxy/stored_fields.h"
+#include "common/proxy/vary.h"
 #include "tests/fuzz.h"
 
 static void try_path(struct text target)
@@ -105,25 +108,25 @@ static void try_policy(const struct parsed_response *response)
     struct buffer kept = {.data = malloc(room), .capacity = room};
     struct buffer merged = {.data = malloc(2 * room), .capacity = 2 * room};
     struct cached_response read;
-    struct directives asked;
+    struct cache_control asked;
 
     require(kept.data != NULL && merged.data != NULL, "there is memory");
     freshness_read(&read, response->status, response->fields, 1699999990, 1700000000);
-    freshness_directives(response->fields, true, &asked);
+    cache_control_read(response->fields, true, &asked);
     freshness_may_store(&read, response->fields, response->fields);
-    require(freshness_lifetime(&read) >= 0 && freshness_lifetime(&read) <= FRESHNESS_FOREVER,
+    require(freshness_lifetime(&read) >= 0 && freshness_lifetime(&read) <= CACHE_CONTROL_FOREVER,
             "a lifetime has its limits");
     require(freshness_age(&read, 1700000005) >= 0 &&
-                freshness_age(&read, 1700000005) <= FRESHNESS_FOREVER,
+                freshness_age(&read, 1700000005) <= CACHE_CONTROL_FOREVER,
             "an age has its limits");
     freshness_judge(&read, &asked, 1700000005);
     freshness_bridges_error(&read, &asked, 1700000005);
-    freshness_keep(response->fields, &kept);
-    freshness_merge((struct text){kept.data, kept.length}, response->fields, &merged);
+    stored_fields_write(response->fields, &kept);
+    stored_fields_update((struct text){kept.data, kept.length}, response->fields, &merged);
     require(!kept.overflow && !merged.overflow, "fields that are kept do not grow");
     kept.length = merged.length = 0;
-    freshness_vary_list(response->fields, &kept);
-    freshness_select((struct text){kept.data, kept.length}, response->fields, &merged);
+    vary_write_list(response->fields, &kept);
+    vary_select((struct text){kept.data, kept.length}, response->fields, &merged);
     free(kept.data);
     free(merged.data);
 }
@@ -229,6 +232,28 @@ static struct body_result read_body(const char *bytes, size_t size, size_t step)
     return result;
 }
 
+/* A datagram holds one request and nothing else: what is taken for one has no byte behind it. */
+static void try_datagram(struct text bytes, const struct result *head)
+{
+    struct body_result body;
+    struct request request;
+    size_t taken;
+
+    if (!whole_request_is(bytes) || head->progress != REQUEST_WHOLE)
+        return;
+    request_start(&request);
+    request_read(&request, bytes, &taken);
+    if (request.framing == FRAMING_NONE)
+        require(taken == bytes.length, "a request in a datagram ends with it");
+    if (request.framing == FRAMING_LENGTH)
+        require(taken + request.content_length == bytes.length, "its body ends with it");
+    if (request.framing != FRAMING_CHUNKED)
+        return;
+    body = read_body(bytes.data + taken, bytes.length - taken, bytes.length);
+    require(body.progress == BODY_READER_WHOLE && taken + body.taken == bytes.length,
+            "its chunks end with it");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *bytes = (const char *)data;
@@ -245,6 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(body.progress == parts.progress && body.status == parts.status &&
                 body.taken == parts.taken,
             "a body is the same however it is cut");
+    try_datagram(all, &whole);
     try_path(all);
     try_range(all, 1000);
     date_read(all, 1700000000, &seconds);

@@ -128,85 +128,112 @@ sub run_until ($crowd, $condition) {
     }
 }
 
-each_way_to_accept(sub ($model) {
-    # One after the other they must come to their end in the grace time, on a busy machine, too.
-    my $downloads = $model->{single} ? 2 : 10;
-    for my $round (1 .. (sanitized() ? 1 : 3)) {
-        my $server = start_server(root => $root, options => [qw(--idle-timeout 60)]);
-        my @busy      = map { client($server->port, 'busy') } 1 .. 32;
-        my @downloads = map { client($server->port, 'download') } 1 .. $downloads;
-        my @hasty     = map { client($server->port, 'hasty') } 1 .. 8;
-        $_->{hold} = 1 for @downloads;
-        my @crowd = (@busy, @downloads, @hasty);
-        run_until(\@crowd, sub {
-            return $busy[0]{replies} >= 200 if $model->{single};
-            return !grep({ $_->{replies} < 3 } @busy, @hasty) && !grep { !length $_->{in} } @downloads;
-        });
-        # These may still stand in the listen queue when the signal comes.
-        my @late = map { client($server->port, 'once') } 1 .. 20;
-        writable($_) for grep { !$_->{over} } @late;
-        push @crowd, @late;
-        $server->signal('TERM');
-        $_->{hold} = 0 for @downloads;
-        run_until(\@crowd, sub { 0 });
+# A server may cut off its clients when the grace time is over.
+my $GRACE = 5;
+sub in_grace ($name, $try) { within($GRACE, $name, $try) }
 
-        my $replies = 0;
-        $replies += $_->{replies} for @crowd;
-        my @lost = grep { $_->{lost} } @crowd;
-        is scalar(@lost), 0, "round $round: SIGTERM with @{[ scalar @crowd ]} clients, $replies replies: none is lost"
-            or diag(join "\n", map { "$_->{kind}: $_->{over}" } @lost);
-        is scalar(grep { !$_->{over} } @crowd), 0, "round $round: all clients come to an end";
-        is scalar(grep { $_->{bad} } @crowd), 0, "round $round: and each reply is right";
-        is scalar(grep { $_->{replies} == 1 } @downloads), $downloads, "round $round: all downloads are finished";
-        is scalar(grep { $_->{replies} == 1 } @late), 20, "round $round: what stood in the queue is answered";
-        is scalar(grep { $_->{over} eq 'done' } @busy), 32,
-            "round $round: each keep-alive client was told Connection: close";
-        is scalar(grep { $_->{refused} } @hasty), 8, "round $round: later connections are refused";
-        $server->ended;
-        undef $server;
+# Sends SIGTERM, and waits until the server has seen it; the time before.
+sub terminate ($server) {
+    my $before = now();
+    $server->signal('TERM');
+    until_true(sub { !$server->pending_signals });
+    return $before;
+}
+
+# Sends SIGTERM to a server that has many clients, which then may come to their end. Gives what is wrong by then, and how many
+# seconds passed since the signal.
+sub stop_among_clients ($server, %count) {
+    my %clients = map { my $kind = $_; ($kind => [map { client($server->port, $kind) } 1 .. $count{$kind}]) } qw(busy download hasty);
+    $_->{hold} = 1 for @{ $clients{download} };
+    my @crowd = map { @{ $clients{$_} } } qw(busy download hasty);
+    run_until(\@crowd, sub {
+        return $clients{busy}[0]{replies} >= 200 if model()->{single};
+        return !grep({ $_->{replies} < 3 } map { @{ $clients{$_} } } qw(busy hasty)) && !grep { !length $_->{in} } @{ $clients{download} };
+    });
+    # These may still stand in the listen queue when the signal comes.
+    my @late = map { client($server->port, 'once') } 1 .. $count{late};
+    writable($_) for grep { !$_->{over} } @late;
+    push @crowd, @late;
+    my $signalled = now();
+    $server->signal('TERM');
+    for my $client (@{ $clients{download} }) {
+        $client->{hold} = 0;
+        setsockopt $client->{socket}, SOL_SOCKET, SO_RCVBUF, $big;
+    }
+    run_until(\@crowd, sub { 0 });
+    my $seconds = now() - $signalled;
+
+    my $told = grep { $_->{over} eq 'done' } @{ $clients{busy} };
+    my $refused = grep { $_->{refused} } @{ $clients{hasty} };
+    my @flaws = map { "a client of kind $_->{kind}: $_->{over}" } grep { $_->{lost} } @crowd;
+    push @flaws, "a client of kind $_->{kind} does not come to an end" for grep { !$_->{over} } @crowd;
+    push @flaws, "a client of kind $_->{kind} gets a wrong response" for grep { $_->{bad} } @crowd;
+    push @flaws, "a client of kind $_->{kind} gets $_->{replies} responses" for grep { $_->{replies} != 1 } @{ $clients{download} }, @late;
+    push @flaws, "$told of $count{busy} busy clients are told Connection: close" if $told != $count{busy};
+    push @flaws, "$refused of $count{hasty} hasty clients are refused in the end" if $refused != $count{hasty};
+    return ($seconds, @flaws);
+}
+
+each_way_to_accept(sub ($model) {
+    for my $round (1 .. (sanitized() ? 1 : 2)) {
+        in_grace("round $round: a stop among busy clients, downloads and new clients: each gets its response, and is told the end", sub ($try) {
+            my $part = 2**($try - 1);
+            my $server = start_server(root => $root);
+            my @found = stop_among_clients($server, busy => 32 / $part, download => $model->{single} || $try > 3 ? 1 : 8 / $part,
+                hasty => $try > 3 ? 1 : 8 / $part, late => 16 / $part);
+            $server->ended;
+            return @found;
+        });
     }
 
-    # A keep-alive connection stays until its next reply can say close.
-    my $server = start_server(root => $root, options => [qw(--idle-timeout 60)]);
-    my $idle = $server->connect;
-    $idle->ask(request(GET => '/small.txt'));
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    my $reply = $idle->ask(request(GET => '/small.txt'));
-    is $reply->{status}, 200, 'an idle connection is still answered after SIGTERM';
-    ok !$reply->persistent, 'and told that it closes';
-    ok $idle->ends, 'and closed';
-    $server->ended;
-
-    # A request that is under way when the signal comes
-    $server = start_server(root => $root);
-    my $half = $server->connect;
-    $half->send("GET /small.txt HTTP/1.1\r\nHo");
-    $half->fill(0.05);
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    $half->send("st: localhost\r\n\r\n");
-    is $half->reply->{status}, 200, 'a request that was half sent when the signal came is answered';
-    $half->close;
-    $server->ended;
-
     # Those that found no place before the signal get theirs when one is free.
-    $server = start_server(root => $root,
-        options => [qw(--max-connections 1 --idle-timeout 60), $model->{limited} ? qw(--workers 1) : ()]);
-    my $held = $server->connect;
-    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection has the only place';
-    my @queued = map { $server->connect } 1 .. 3;
-    $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
-    ok !$queued[0]->fill(0.3), 'three more wait for it';
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    ok !$queued[0]->fill(0.3), 'also when the signal has come';
-    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'the one is served to its end';
-    is scalar(grep { $_->reply->{status} == 200 } @queued), 3, 'and then those three';
-    $server->ended;
+    in_grace('connections that wait for a place when the signal comes get their responses', sub ($) {
+        my $server = start_server(root => $root, options => [qw(--max-connections 1), $model->{limited} ? qw(--workers 1) : ()]);
+        my $held = $server->connect;
+        my @statuses = $held->ask(request(GET => '/small.txt'))->{status};
+        my @queued = map { $server->connect } 1 .. 3;
+        $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
+        my $early = $queued[0]->fill(0.2);
+        my $signalled = terminate($server);
+        $early ||= $queued[0]->fill(0.2);
+        push @statuses, map { $_->{status} } $held->ask(request(GET => '/small.txt')), map { $_->reply } @queued;
+        my $seconds = now() - $signalled;
+        $server->ended;
+        return ($seconds, $early ? 'one does not wait' : (), map { $_ == 200 ? () : "status $_" } @statuses);
+    });
+});
+
+each_server(sub ($model) {
+    in_grace('an idle connection still gets a response after SIGTERM, which says that it closes', sub ($) {
+        my $server = start_server(root => $root);
+        my $idle = $server->connect;
+        $idle->ask(request(GET => '/small.txt'));
+        my $signalled = terminate($server);
+        my $reply = $idle->ask(request(GET => '/small.txt'));
+        my @flaws = $reply->{status} == 200 ? () : "status $reply->{status}";
+        push @flaws, 'the response does not say Connection: close' if $reply->persistent;
+        push @flaws, 'the connection does not end' if !$idle->ends;
+        my $seconds = now() - $signalled;
+        $server->ended;
+        return ($seconds, @flaws);
+    });
+
+    in_grace('a request that is half sent when the signal comes gets a response', sub ($) {
+        my $server = start_server(root => $root);
+        my $half = $server->connect;
+        $half->send("GET /small.txt HTTP/1.1\r\nHo");
+        $half->fill(0.05);
+        my $signalled = terminate($server);
+        $half->send("st: localhost\r\n\r\n");
+        my $status = $half->reply->{status};
+        my $seconds = now() - $signalled;
+        $half->close;
+        $server->ended;
+        return ($seconds, $status == 200 ? () : "status $status");
+    });
 
     # SIGINT, with nothing to do
-    $server = start_server(root => $root);
+    my $server = start_server(root => $root);
     $server->get('/small.txt');
     my $summary = $server->stop(signal => 'INT', name => 'SIGINT stops as SIGTERM does');
     like $summary, qr/\A$model->{name}_server: /, 'the summary opens with the name';
@@ -221,27 +248,31 @@ each_way_to_accept(sub ($model) {
     like $line, qr/\b$made (?:process|thread)/, 'the summary tells the processes or threads made' if !$model->{single};
 
     # A client that does not read any more cannot hold the stop for ever.
-    $server = start_server(root => $root, options => [qw(--write-timeout 600)]);
+    $server = start_server(root => $root);
     my $stalled = $server->connect;
     $stalled->send(request(GET => '/sparse.bin'));
     $stalled->fill($PATIENCE);
     $server->stop(name => 'a stalled client does not hold the stop beyond the grace time');
     $stalled->close;
 
-    # A second signal does not wait for the grace time.
+    # A second signal does not wait for the grace time: a server that was told to stop before is still there.
     for my $signal (qw(TERM INT)) {
-        $server = start_server(root => $root, options => [qw(--write-timeout 600)]);
-        $stalled = $server->connect;
-        $stalled->send(request(GET => '/sparse.bin'));
-        $stalled->fill($PATIENCE);
-        my $patient = stalled_stop();
-        $server->signal('TERM');
-        until_true(sub { !$server->pending_signals });
-        ok $server->alive, "it waits for the client at first ($signal)";
-        $server->stop(signal => $signal, name => "a second signal ends it ($signal)");
-        ok $patient->alive, "before the grace time of another one is over ($signal)";
-        $patient->discard;
-        $stalled->close;
+        in_grace("a second signal ends it before the grace time is over ($signal)", sub ($) {
+            my $server = start_server(root => $root);
+            my $stalled = $server->connect;
+            $stalled->send(request(GET => '/sparse.bin'));
+            $stalled->fill($PATIENCE);
+            my $before  = now();
+            my $patient = stalled_stop();
+            terminate($server);
+            my @flaws = $server->alive ? () : 'it does not wait for the client at first';
+            $server->stop(signal => $signal);
+            push @flaws, 'it waits for the client' if !$patient->alive;
+            my $seconds = now() - $before;
+            $patient->discard;
+            $stalled->close;
+            return ($seconds, @flaws);
+        });
     }
 });
 

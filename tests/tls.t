@@ -298,11 +298,11 @@ each_server(sub ($model) {
     $server->stop(name => 'it stops while a client is idle');
     like $waiting->{ask}(), qr/^closed$/m, 'the idle client is told of it by a close_notify';
     $server = start_server(root => $root, options => [tls_options('first'), @crew]);
-    my @keepers;
-    until_true(sub { @keepers = grep { slurp("/proc/$_->[0]/comm") eq "keeper\n" } group_processes($server->pid) });
-    is scalar @keepers, 1, 'one process can read the certificate again';
+    my @readers;
+    until_true(sub { @readers = grep { slurp("/proc/$_->[0]/comm") eq "key_reader\n" } group_processes($server->pid) });
+    is scalar @readers, 1, 'one process can read the certificate again';
     kill KILL => $server->pid;
-    ok until_true(sub { !-e "/proc/$keepers[0][0]" || slurp("/proc/$keepers[0][0]/stat") =~ / Z / }), 'it ends with a server that is killed';
+    ok until_true(sub { !-e "/proc/$readers[0][0]" || slurp("/proc/$readers[0][0]/stat") =~ / Z / }), 'it ends with a server that is killed';
     $server->discard;
 
     # The first process of a container has all processes that nobody else waits for: the one that reads certificates, too.

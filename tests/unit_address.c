@@ -1,4 +1,4 @@
-/* Where a proxy may connect to: how names become addresses, and which of these are loopback. */
+/* Tests of address.c: how names become addresses, and which of these are loopback. */
 #include "common/net/address.h"
 
 #include "tests/unit.h"
@@ -93,21 +93,55 @@ static const struct find_case finds[] = {
 static void check_find(void **state)
 {
     const struct find_case *row = *state;
-    struct address_list destination;
+    struct address_list list;
     char found[256] = "", name[INET6_ADDRSTRLEN];
-    bool known = address_find(&destination, text_of(hosts), text_of(row->name), 7);
+    bool known = address_find(&list, text_of(hosts), text_of(row->name), 7);
 
     assert_int_equal(known, row->addresses[0] != '\0');
-    for (int i = 0; i < destination.count; i++) {
-        const union address *address = &destination.addresses[i];
-        const void *bytes = address->any.sa_family == AF_INET ? (const void *)&address->v4.sin_addr
-                                                              : &address->v6.sin6_addr;
-        strcat(strcat(found, " "), inet_ntop(address->any.sa_family, bytes, name, sizeof name));
+    for (int i = 0; i < list.count; i++) {
+        const union address *address = &list.addresses[i];
+        address_write(address, name, sizeof name);
+        strcat(strcat(found, " "), name);
         assert_int_equal(address_port(address), 7);
     }
     assert_string_equal(found, row->addresses);
     if (known)
-        assert_int_equal(address_is_loopback(&destination.addresses[0]), row->loopback);
+        assert_int_equal(address_is_loopback(&list.addresses[0]), row->loopback);
+}
+
+struct read_case {
+    const char *name;    /* the text */
+    const char *written; /* NULL: it is no address */
+};
+
+static const struct read_case reads[] = {
+    {"127.0.0.1", "127.0.0.1"},
+    {"::1", "::1"},
+    {"2001:DB8:0:0::1", "2001:db8::1"},
+    {"::ffff:127.0.0.1", "127.0.0.1"},
+    {"::ffff:7f00:1", "127.0.0.1"},
+    {"", NULL},
+    {"localhost", NULL},
+    {"[::1]", NULL},
+    {"1.2.3", NULL},
+    {"1.2.3.4.5", NULL},
+    {"1.2.3.4 ", NULL},
+    {"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000", NULL},
+};
+
+static void check_read(void **state)
+{
+    const struct read_case *row = *state;
+    char written[INET6_ADDRSTRLEN] = "";
+    union address address;
+    bool good = address_read(text_of(row->name), 7, &address);
+
+    assert_int_equal(good, row->written != NULL);
+    if (!good)
+        return;
+    address_write(&address, written, sizeof written);
+    assert_string_equal(written, row->written);
+    assert_int_equal(address_port(&address), 7);
 }
 
 static void check_same(void **state)
@@ -131,6 +165,7 @@ int main(void)
 {
     UNIT_TABLE(splits, check_split);
     UNIT_TABLE(finds, check_find);
+    UNIT_TABLE(reads, check_read);
     unit_add("addresses that are the same", check_same, NULL);
-    return unit_run("destination");
+    return unit_run("address");
 }

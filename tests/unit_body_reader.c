@@ -1,4 +1,4 @@
-/* Request bodies: where they end, and which are refused, however the bytes are cut. */
+/* Tests of body_reader.c: where bodies end, and which are refused, however the bytes are cut. */
 #include "common/http/body_reader.h"
 
 #include "tests/unit.h"
@@ -98,7 +98,7 @@ static int status_of(struct body_reader *body_reader, struct text *bytes)
     return body_reader->status;
 }
 
-/* With a request behind a whole body, of which nothing may be taken; in steps of all sizes. */
+/* Reads in steps of all sizes. The request behind a body must be left untouched. */
 static void check_case(void **state)
 {
     const struct content_case *row = *state;
@@ -184,7 +184,7 @@ static void check_chunk_limit(void **state)
     }
 }
 
-/* Extensions and trailers may not go on for ever. */
+/* Extensions and trailers are limited. */
 static void check_overhead(void **state)
 {
     static const char *const starts[] = {"1;", "1;\"", "0\r\n", "0\r\nA: "};
@@ -207,7 +207,7 @@ static void check_overhead(void **state)
     }
 }
 
-/* However much data has come before them. */
+/* The limit does not depend on the data before them. */
 static void check_gap(void **state)
 {
     static char chunk[65536 + 9];

@@ -1,5 +1,5 @@
-/* The store of replies: what is written is found again, whole or not at all, whatever happens to
- * the files and whoever writes at the same time. */
+/* Tests the cache: an entry that was written is found again, whole or not at all, whatever happens
+ * to the files and whichever processes write at the same time. */
 #include "common/proxy/cache.h"
 
 #include "tests/unit.h"
@@ -131,7 +131,7 @@ static void check_again(void **state)
     assert_int_equal(count_files('t'), 0);
 }
 
-/* A server that starts again finds what the last one stored. */
+/* A restarted server finds the entries of the last one. */
 static void check_restart(void **state)
 {
     uint64_t size;
@@ -175,17 +175,17 @@ static void check_vary(void **state)
     assert_true(holds(URI, "accept:  b\r\n", TEXT("for b")));
     assert_true(holds(URI, "X: y\r\n", TEXT("for none")));
     assert_int_equal(cache_find(&cache, URI, TEXT("Accept: c\r\n"), &entry, NO_NAME), CACHE_OTHER);
-    record.list = TEXT("accept,x"); /* with another list the old replies are gone */
+    record.list = TEXT("accept,x"); /* another list hides the old responses, */
     assert_true(store(&record, "Accept: a\r\nX: y\r\n", TEXT("for a and y")));
     assert_true(holds(URI, "Accept: a\r\nX: y\r\n", TEXT("for a and y")));
     assert_false(holds(URI, "Accept: b\r\n", TEXT("for b")));
     cache_remove(&cache, URI);
-    record.list = TEXT("accept"); /* and do not come back */
+    record.list = TEXT("accept"); /* and the old list does not bring them back */
     assert_true(store(&record, "Accept: c\r\n", TEXT("for c")));
     assert_false(holds(URI, "Accept: a\r\n", TEXT("for a")));
 }
 
-static void check_renewal(void **state)
+static void check_update(void **state)
 {
     struct cache_record record = record_of(URI);
     struct cache_entry entry;
@@ -196,7 +196,8 @@ static void check_renewal(void **state)
     record.fields = TEXT("A: c\r\nB: d\r\n");
     record.received = 30;
     assert_true(cache_writer_update(&cache, &entry, &record, TEXT("")));
-    assert_true(text_equal(entry.record.fields, TEXT("A: b\r\n"))); /* what is open stays */
+    assert_true(
+        text_equal(entry.record.fields, TEXT("A: b\r\n"))); /* an open entry does not change */
     cache_entry_close(&entry);
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     assert_true(text_equal(entry.record.fields, TEXT("A: c\r\nB: d\r\n")));
@@ -205,8 +206,8 @@ static void check_renewal(void **state)
     cache_entry_close(&entry);
 }
 
-/* What was asked for before a removal does not appear after it: neither as it is nor as one of
- * several, nor as a newer record of what was removed. */
+/* A response to a request from before a removal is not stored after it: neither as an entry, nor as
+ * one of several, nor as a newer record of the removed entry. */
 static void check_removal(void **state)
 {
     struct cache_record record = record_of(URI);
@@ -253,7 +254,7 @@ static const char *file_of(char kind)
 
 static char large_body[400 * 1024];
 
-static void renew_large(const char *fields)
+static void update_large(const char *fields)
 {
     struct cache_record record = record_of(URI);
     struct cache_entry entry;
@@ -278,8 +279,8 @@ static bool has_fields(const char *fields)
     return same;
 }
 
-/* A large body stays where it is: the same file, and a small one beside it. */
-static void check_large_renewal(void **state)
+/* An update does not touch the file with a large body: it makes a small one beside it. */
+static void check_large_update(void **state)
 {
     struct text body = {large_body, sizeof large_body};
     struct stat before, after;
@@ -289,9 +290,9 @@ static void check_large_renewal(void **state)
     assert_true(store_plain(URI, body));
     size = cache_shared_size(&cache);
     assert_int_equal(stat(file_of('e'), &before), 0);
-    renew_large("A: c\r\n");
+    update_large("A: c\r\n");
     assert_true(has_fields("A: c\r\n"));
-    renew_large("A: d\r\n");
+    update_large("A: d\r\n");
     assert_true(has_fields("A: d\r\n"));
     assert_int_equal(stat(file_of('e'), &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
@@ -306,7 +307,7 @@ static void check_large_renewal(void **state)
     assert_int_equal(count_files('r'), 0);
 }
 
-/* A record is of the entry that it was made for, and of no other one of that name. */
+/* A record belongs to the entry that it was made for, and to no other entry of that name. */
 static void check_stray_record(void **state)
 {
     struct text body = {large_body, sizeof large_body};
@@ -314,7 +315,7 @@ static void check_stray_record(void **state)
 
     (void)state;
     assert_true(store_plain(URI, body));
-    renew_large("A: c\r\n");
+    update_large("A: c\r\n");
     snprintf(file, sizeof file, "%s", file_of('r'));
     snprintf(aside, sizeof aside, "%s/aside", path);
     assert_int_equal(link(file, aside), 0);
@@ -323,12 +324,12 @@ static void check_stray_record(void **state)
     assert_int_equal(count_files('r'), 0);
     assert_int_equal(rename(aside, file), 0);
     assert_true(has_fields("A: b\r\n"));
-    renew_large("A: c\r\n");
+    update_large("A: c\r\n");
     assert_true(has_fields("A: c\r\n"));
-    assert_int_equal(truncate(file, 100), 0); /* and one that is damaged is of none */
+    assert_int_equal(truncate(file, 100), 0); /* a damaged record belongs to none */
     assert_true(has_fields("A: b\r\n"));
     assert_int_equal(count_files('r'), 0);
-    renew_large("A: c\r\n");
+    update_large("A: c\r\n");
     assert_int_equal(unlink(file_of('e')), 0);
     cache_close(&cache);
     assert_true(cache_open(&cache, path, MIB));
@@ -336,7 +337,7 @@ static void check_stray_record(void **state)
     assert_int_equal(cache_shared_size(&cache), 0);
 }
 
-/* Any byte of an entry may be wrong, and its end may be missing: then it is no entry. */
+/* A file with a wrong byte, or without its end, is no entry. */
 static void check_damage(void **state)
 {
     char name[CACHE_NAME_SIZE], file[160];
@@ -370,7 +371,7 @@ static void check_damage(void **state)
     assert_true(holds(URI, "", TEXT("body")));
 }
 
-/* A link in place of an entry leads nowhere. */
+/* A symbolic link in place of an entry is not followed. */
 static void check_link(void **state)
 {
     char name[CACHE_NAME_SIZE], file[160], other[170];
@@ -387,7 +388,7 @@ static void check_link(void **state)
     assert_false(holds(URI, "", TEXT("body")));
 }
 
-/* What is no file of this user is no entry, and nobody waits for it. */
+/* Other things than regular files of this user are no entries, and opening them does not block. */
 static void check_planted(void **state)
 {
     char file[400];
@@ -424,7 +425,7 @@ static void check_large(void **state)
     free(body);
 }
 
-/* Half of all room is too much for one. */
+/* No entry takes more than half of the limit. */
 static void check_too_large(void **state)
 {
     size_t size = MIB / 2 + 1;
@@ -443,7 +444,7 @@ static void check_eviction(void **state)
     char uri[40];
 
     (void)state;
-    for (int i = 0; i < 16; i++) { /* each takes 64 KiB: the limit is reached */
+    for (int i = 0; i < 16; i++) { /* each takes 64 KiB: together they reach the limit */
         snprintf(uri, sizeof uri, "http://a/%d", i);
         assert_true(store_plain(text_of(uri), (struct text){body, sizeof body}));
     }
@@ -459,7 +460,7 @@ static void check_eviction(void **state)
     assert_true(holds(TEXT("http://a/16"), "", (struct text){body, sizeof body}));
 }
 
-/* What is found by an index needs it: it is used as often as they are. */
+/* Using a variant also uses the index that leads to it. */
 static void check_index_eviction(void **state)
 {
     static char body[60 * 1024];
@@ -481,7 +482,7 @@ static void check_index_eviction(void **state)
     assert_false(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
 }
 
-/* What is open stays readable, whoever removes it. */
+/* An open entry stays readable after its removal. */
 static void check_open_eviction(void **state)
 {
     struct text body = {large_body, sizeof large_body};
@@ -490,13 +491,13 @@ static void check_open_eviction(void **state)
 
     (void)state;
     assert_true(store_plain(URI, body));
-    renew_large("A: c\r\n");
+    update_large("A: c\r\n");
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     for (int i = 0; i < 3; i++) {
         snprintf(uri, sizeof uri, "http://a/%d", i);
         assert_true(store_plain(text_of(uri), body));
     }
-    assert_int_equal(count_files('r'), 0); /* it goes with its entry */
+    assert_int_equal(count_files('r'), 0); /* it is removed with its entry */
     assert_true(cache_shared_size(&cache) <= MIB);
     assert_true(cache_entry_verify(&cache, &entry));
     assert_true(text_equal(entry.record.fields, TEXT("A: c\r\n")));
@@ -504,7 +505,7 @@ static void check_open_eviction(void **state)
     assert_false(holds(URI, "", body));
 }
 
-/* Writes and reads the same entry in turns; false if it ever sees one that is not whole. */
+/* Writes and reads the same entry in turns. Returns false if it reads one that is not whole. */
 static bool struggle(int number)
 {
     static char bodies[4][20000];
@@ -550,7 +551,7 @@ static void check_writers(void **state)
     assert_int_equal(count_files('e'), 1);
 }
 
-/* Who is killed while it writes leaves no entry behind, and no lock. */
+/* A process that is killed while it writes leaves no entry behind, and no lock. */
 static void check_crash(void **state)
 {
     struct cache_record record = record_of(URI);
@@ -578,7 +579,7 @@ static void check_crash(void **state)
     assert_int_equal(count_files('t'), 1);
     assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
     assert_int_equal(count_files('t'), 2);
-    assert_true(cache_open(&again, path, MIB)); /* what nobody writes any more is gone at once */
+    assert_true(cache_open(&again, path, MIB)); /* opening removes the abandoned file */
     assert_int_equal(count_files('t'), 1);
     assert_true(cache_writer_add(&cache, &writer, TEXT("whole")));
     assert_true(cache_writer_commit(&cache, &writer));
@@ -587,7 +588,7 @@ static void check_crash(void **state)
     cache_close(&again);
 }
 
-/* Stores, renews and removes for ever, and tells of each turn. */
+/* Stores, updates and removes for ever, and writes a byte after each round. */
 static void work(int teller)
 {
     struct text body = {large_body, sizeof large_body};
@@ -607,7 +608,7 @@ static void work(int teller)
     }
 }
 
-/* Whenever it is killed: what is there is whole, and what is left over goes with the next start. */
+/* Whenever a process is killed, all entries are whole, and opening removes the files it left. */
 static void check_kills(void **state)
 {
     struct cache_entry entry;
@@ -667,7 +668,7 @@ static void check_lock(void **state)
     cache_lock_release(&cache, other, second);
 }
 
-/* A directory that was emptied, or has gone, keeps nobody waiting. */
+/* Nobody waits for a lock if the directory is empty or gone. */
 static void check_no_directory(void **state)
 {
     char name[CACHE_NAME_SIZE], command[96];
@@ -689,10 +690,10 @@ static void check_no_directory(void **state)
     assert_int_equal(cache_lock_take(&cache, name), CACHE_LOCK_NONE);
     assert_false(store_plain(URI, TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
-    assert_int_equal(mkdir(path, 0700), 0); /* for the end of the case */
+    assert_int_equal(mkdir(path, 0700), 0); /* tear_down() needs it */
 }
 
-static void check_advance(void **state)
+static void check_progress(void **state)
 {
     char name[CACHE_NAME_SIZE];
     struct cache_entry entry;
@@ -703,12 +704,12 @@ static void check_advance(void **state)
     cache_lock_note_progress(&cache, name, 4000);
     assert_int_equal(cache_lock_progress(&cache, name, 5000), 4000);
     assert_int_equal(cache_lock_progress(&cache, name, 3999),
-                     4000); /* by a clock that was read later */
+                     4000); /* read by a process whose clock is behind */
     assert_int_equal(cache_lock_progress(&cache, name, 2999),
-                     0); /* of another start of the machine */
+                     0); /* from before a restart of the machine */
 }
 
-static void check_time_out(void **state)
+static void check_timeout(void **state)
 {
     char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
     struct cache_entry entry;
@@ -719,14 +720,16 @@ static void check_time_out(void **state)
     assert_false(cache_lock_timed_out(&cache, name, 1, 5000));
     cache_lock_note_timeout(&cache, name, 4000);
     assert_true(cache_lock_timed_out(&cache, name, 3000, 5000));
-    assert_true(
-        cache_lock_timed_out(&cache, name, 4000, 3500)); /* by a clock that was read later */
-    assert_false(cache_lock_timed_out(&cache, name, 4001, 5000)); /* who came after it */
-    assert_false(cache_lock_timed_out(&cache, name, 1, 2000)); /* of another start of the machine */
+    assert_true(cache_lock_timed_out(&cache, name, 4000,
+                                     3500)); /* read by a process whose clock is behind */
+    assert_false(
+        cache_lock_timed_out(&cache, name, 4001, 5000)); /* it was before that request came */
+    assert_false(
+        cache_lock_timed_out(&cache, name, 1, 2000)); /* from before a restart of the machine */
     assert_false(cache_lock_timed_out(&cache, other, 3000, 5000));
 }
 
-/* The size that is found when everything is counted. */
+/* The size after all files are counted. */
 static uint64_t counted_size(void)
 {
     struct cache same;
@@ -738,7 +741,7 @@ static uint64_t counted_size(void)
     return size;
 }
 
-static void damage_account(const void *bytes, size_t count)
+static void damage_shared_file(const void *bytes, size_t count)
 {
     char name[96];
     int file;
@@ -749,8 +752,8 @@ static void damage_account(const void *bytes, size_t count)
     close(file);
 }
 
-/* What all share is a file: whatever becomes of it, the store goes on, and knows its size. */
-static void check_account(void **state)
+/* The cache works on, and finds its size again, whatever happens to the shared file. */
+static void check_shared_file(void **state)
 {
     static const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (int64_t)1 << 40};
     char name[96];
@@ -758,7 +761,7 @@ static void check_account(void **state)
 
     (void)state;
     snprintf(name, sizeof name, "%s/account", path);
-    cache_close(&cache); /* a test has signal handlers of its own, and the store's comes after */
+    cache_close(&cache); /* open it again: cmocka has replaced its signal handler */
     assert_true(cache_open(&cache, path, MIB));
     assert_true(store_plain(URI, TEXT("first")));
     for (int i = 0; i < 3; i++) {
@@ -769,7 +772,7 @@ static void check_account(void **state)
         assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        damage_account(&sizes[i], sizeof sizes[i]);
+        damage_shared_file(&sizes[i], sizeof sizes[i]);
         assert_true(store_plain(TEXT("http://b/"), TEXT("third")));
         assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     }
@@ -783,7 +786,7 @@ static void check_account(void **state)
     assert_int_equal(counted_size(), 2 * 4096);
 }
 
-/* Writers that are killed leave files, and what they counted: who comes next clears that away. */
+/* The next writer removes the files of killed ones, and corrects the size. */
 static void check_killed_writers(void **state)
 {
     static char body[400 * 1024];
@@ -808,7 +811,7 @@ static void check_killed_writers(void **state)
     assert_true(cache_shared_size(&cache) <= MIB * 3 / 2);
 }
 
-static void check_pass(void **state)
+static void check_bypass(void **state)
 {
     char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
     struct cache_entry entry;
@@ -824,7 +827,7 @@ static void check_pass(void **state)
     assert_false(cache_lock_is_bypassed(&cache, other, 1000));
 }
 
-/* A disk that is full, as a limit of the size of files feels like one. */
+/* A limit on the size of files fails writes as a full disk does. */
 static void check_full(void **state)
 {
     static char body[100000];
@@ -840,7 +843,7 @@ static void check_full(void **state)
     assert_false(store_plain(URI, (struct text){body, sizeof body}));
     assert_true(store_plain(URI, TEXT("small")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
-    tight.rlim_cur = 100; /* now there is no room for what is renewed, either */
+    tight.rlim_cur = 100; /* now there is no room for an update, either */
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
     assert_false(cache_writer_update(&cache, &entry, &record, TEXT("")));
     cache_entry_close(&entry);
@@ -850,7 +853,7 @@ static void check_full(void **state)
     assert_int_equal(count_files('t'), 0);
 }
 
-/* Others could read, or put replies there. */
+/* Other users could read responses there, or plant some. */
 static void check_directory(void **state)
 {
     struct cache other;
@@ -867,33 +870,32 @@ static void check_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
-        {"what is stored is found again", check_again, set_up, tear_down, NULL},
+        {"a stored response", check_again, set_up, tear_down, NULL},
         {"a restart", check_restart, set_up, tear_down, NULL},
-        {"what is not finished is not found", check_unfinished, set_up, tear_down, NULL},
-        {"replies that vary", check_vary, set_up, tear_down, NULL},
-        {"a renewed record", check_renewal, set_up, tear_down, NULL},
+        {"an unfinished entry", check_unfinished, set_up, tear_down, NULL},
+        {"responses that vary", check_vary, set_up, tear_down, NULL},
+        {"an update", check_update, set_up, tear_down, NULL},
         {"removals", check_removal, set_up, tear_down, NULL},
-        {"a renewed record of a large body", check_large_renewal, set_up, tear_down, NULL},
+        {"an update of a large entry", check_large_update, set_up, tear_down, NULL},
         {"the record of another body", check_stray_record, set_up, tear_down, NULL},
         {"damage", check_damage, set_up, tear_down, NULL},
         {"a symbolic link", check_link, set_up, tear_down, NULL},
-        {"what others have put there", check_planted, set_up, tear_down, NULL},
+        {"planted files", check_planted, set_up, tear_down, NULL},
         {"a large body", check_large, set_up, tear_down, NULL},
         {"a body too large", check_too_large, set_up, tear_down, NULL},
-        {"the least recently used goes", check_eviction, set_up, tear_down, NULL},
-        {"an index is used with its replies", check_index_eviction, set_up, tear_down, NULL},
-        {"what is open stays", check_open_eviction, set_up, tear_down, NULL},
-        {"processes and threads that write at the same time", check_writers, set_up, tear_down,
-         NULL},
+        {"eviction of the least recently used", check_eviction, set_up, tear_down, NULL},
+        {"eviction of an index", check_index_eviction, set_up, tear_down, NULL},
+        {"eviction of an open entry", check_open_eviction, set_up, tear_down, NULL},
+        {"concurrent writers", check_writers, set_up, tear_down, NULL},
         {"a crash", check_crash, set_up, tear_down, NULL},
         {"crashes at any time", check_kills, set_up, tear_down, NULL},
         {"locks", check_lock, set_up, tear_down, NULL},
-        {"a directory that has gone", check_no_directory, set_up, tear_down, NULL},
-        {"a fetch that gets on", check_advance, set_up, tear_down, NULL},
-        {"an origin that takes too long", check_time_out, set_up, tear_down, NULL},
-        {"a damaged account", check_account, set_up, tear_down, NULL},
+        {"a removed directory", check_no_directory, set_up, tear_down, NULL},
+        {"progress of a fetch", check_progress, set_up, tear_down, NULL},
+        {"a fetch that times out", check_timeout, set_up, tear_down, NULL},
+        {"a damaged shared file", check_shared_file, set_up, tear_down, NULL},
         {"killed writers", check_killed_writers, set_up, tear_down, NULL},
-        {"replies that are not waited for", check_pass, set_up, tear_down, NULL},
+        {"bypasses", check_bypass, set_up, tear_down, NULL},
         {"a full disk", check_full, set_up, tear_down, NULL},
         {"a directory of others", check_directory, set_up, tear_down, NULL},
     };

@@ -1,4 +1,4 @@
-/* Preconditions: which verdict the If- fields of a request lead to. */
+/* Tests of conditional.c: the verdict for the If- fields of a request. */
 #include "common/http/conditional.h"
 
 #include "tests/unit.h"
@@ -123,7 +123,7 @@ static void check_range(void **state)
     assert_int_equal(conditional_range(&request, &validators, TIME + 100), row->honoured);
 }
 
-/* A date says little about a file that was modified in this very second. */
+/* A date is a weak validator for a file that was modified in this second. */
 static void check_strength(void **state)
 {
     struct request request;
@@ -138,7 +138,7 @@ static void check_strength(void **state)
     assert_true(conditional_range(&request, &validators, TIME));
 }
 
-/* Without a tag nothing can match but the star. */
+/* Without an entity tag only "*" matches. */
 static void check_no_etag(void **state)
 {
     static const struct validators bare = {.etag = {NULL, 0}, .modified = TIME};

@@ -1,6 +1,8 @@
-/* Who waits for a reply that somebody else fetches, and for how long: by a clock of its own. */
+/* Tests which request fetches a response and which ones wait for it, and how long, by a simulated
+ * clock. */
 #include "common/base/clock.h"
 #include "common/proxy/proxy.h"
+#include "common/proxy/proxy_request.h"
 
 #include "tests/unit.h"
 
@@ -35,7 +37,7 @@ static void abandon_nothing(struct transport *transport)
     (void)transport;
 }
 
-/* A client that takes nothing. */
+/* A client that reads nothing. */
 static const struct transport_kind stalled = {.write = write_nothing, .abandon = abandon_nothing};
 
 static struct service_context context = {.service = &service_proxy,
@@ -44,7 +46,7 @@ static struct service_context context = {.service = &service_proxy,
                                          .write_timeout = 3000,
                                          .state = &proxy};
 
-/* ---- the proxy, and an origin that says nothing ---- */
+/* ---- the proxy, and a silent origin ---- */
 
 static void open_origin(void)
 {
@@ -148,9 +150,10 @@ static bool has_asked(const struct client *client)
     return client->progress == SERVICE_WAITS && client->call.descriptor >= 0;
 }
 
-/* Its clock goes on until it does not wait any more, or so many milliseconds from the start. Who
- * fetches gets on each `pace`, as long as it is below `until`. Says when it has ended. */
-static int64_t go_on(struct client *client, int64_t limit, int64_t pace, int64_t until)
+/* Advances the clock until the client does not wait any more, or `limit` is reached. Until `until`,
+ * the fetch that it waits for receives something every `pace`. Returns the time. All are in
+ * milliseconds from the start. */
+static int64_t advance(struct client *client, int64_t limit, int64_t pace, int64_t until)
 {
     int64_t *now = &client->call.now.milliseconds, moved = start.milliseconds;
 
@@ -194,7 +197,7 @@ static void store(const char *fields)
 
 /* ---- the cases ---- */
 
-/* An origin that says nothing for longer than it may take is asked once more. */
+/* A fetch that receives nothing for too long is repeated by a waiting request. */
 static void check_silent(void **state)
 {
     struct client client;
@@ -204,14 +207,14 @@ static void check_silent(void **state)
     (void)state;
     ask(&client);
     assert_true(waits(&client));
-    time = go_on(&client, MOST, MOST, 0);
+    time = advance(&client, MOST, MOST, 0);
     assert_true(has_asked(&client));
     assert_in_range(time, PATIENCE, PATIENCE + 1000);
     leave(&client);
     cache_lock_release(&proxy.cache, name, lock);
 }
 
-/* As long as the fetch gets on it is waited for, and no longer. */
+/* A request waits as long as the fetch receives something, and no longer. */
 static void check_slow(void **state)
 {
     struct client client;
@@ -220,21 +223,21 @@ static void check_slow(void **state)
 
     (void)state;
     ask(&client);
-    time = go_on(&client, 30000, 500, 30000);
+    time = advance(&client, 30000, 500, 30000);
     assert_true(waits(&client));
-    time = go_on(&client, MOST, 500, 0);
+    time = advance(&client, MOST, 500, 0);
     assert_true(has_asked(&client));
     assert_in_range(time, 29000 + PATIENCE, 31000 + PATIENCE);
     leave(&client);
-    ask(&client); /* and never for ever */
-    time = go_on(&client, 10 * MOST, 500, 10 * MOST);
+    ask(&client); /* but not for ever */
+    time = advance(&client, 10 * MOST, 500, 10 * MOST);
     assert_true(has_asked(&client));
     assert_in_range(time, MOST, MOST + 1000);
     leave(&client);
     cache_lock_release(&proxy.cache, name, lock);
 }
 
-/* One takes the place of who has fetched: be it that he has told, or that he died. */
+/* One request fetches next when the fetching one releases its lock, or dies. */
 static void check_successor(void **state)
 {
     struct client clients[3];
@@ -244,7 +247,7 @@ static void check_successor(void **state)
         int lock = lock_as_leader(), asked = 0;
         for (int i = 0; i < 3; i++) {
             ask(&clients[i]);
-            go_on(&clients[i], 300, MOST, 0);
+            advance(&clients[i], 300, MOST, 0);
             assert_true(waits(&clients[i]));
         }
         if (told)
@@ -253,7 +256,7 @@ static void check_successor(void **state)
             close(lock);
         for (int i = 0; i < 3; i++) {
             int64_t before = clients[i].call.now.milliseconds;
-            int64_t time = go_on(&clients[i], 1000, MOST, 0) + start.milliseconds - before;
+            int64_t time = advance(&clients[i], 1000, MOST, 0) + start.milliseconds - before;
             if (has_asked(&clients[i]))
                 assert_true(time <= (told ? 32 : 128));
             asked += has_asked(&clients[i]);
@@ -271,16 +274,16 @@ static void check_stored(void **state)
 
     (void)state;
     ask(&client);
-    go_on(&client, 300, MOST, 0);
+    advance(&client, 300, MOST, 0);
     assert_true(waits(&client));
     store("Cache-Control: max-age=1000\r\n");
     cache_lock_release(&proxy.cache, name, lock);
-    assert_true(go_on(&client, 1000, MOST, 0) < 400);
+    assert_true(advance(&client, 1000, MOST, 0) < 400);
     assert_int_equal(client.progress, SERVICE_RESPONDS);
     leave(&client);
 }
 
-/* Where nobody can have a lock nobody is waited for. */
+/* Without locks, no request waits. */
 static void check_no_lock(void **state)
 {
     struct client client;
@@ -295,7 +298,7 @@ static void check_no_lock(void **state)
 }
 
 struct stale_case {
-    const char *name; /* the fields of the stored reply */
+    const char *name; /* the fields of the stored response */
     bool waits;
 };
 
@@ -310,7 +313,7 @@ static const struct stale_case stale[] = {
     {"ETag: \"1\"\r\n", false},
 };
 
-/* What can become fresh is asked about by one; what cannot, by each. */
+/* One request validates for all if the entry can become fresh; else each validates for itself. */
 static void check_stale(void **state)
 {
     const struct stale_case *row = *state;
@@ -328,7 +331,8 @@ static void check_stale(void **state)
     tear_down(NULL);
 }
 
-/* A client that does not read what is stale keeps nobody from asking, and does not stay. */
+/* A client that does not read a stale response keeps no other request from asking, and is
+ * disconnected in time. */
 static void check_stalled(void **state)
 {
     struct client client;
@@ -354,12 +358,9 @@ struct crowd_case {
 };
 
 static const struct crowd_case crowds[] = {
-    {"a silent origin", check_silent},
-    {"a slow fetch", check_slow},
-    {"one takes the place of another", check_successor},
-    {"what comes is used", check_stored},
-    {"no lock to be had", check_no_lock},
-    {"a client that does not read", check_stalled},
+    {"a silent origin", check_silent}, {"a slow fetch", check_slow},
+    {"a successor", check_successor},  {"the stored response is used", check_stored},
+    {"no locks", check_no_lock},       {"a client that does not read", check_stalled},
 };
 
 static void check_crowd(void **state)

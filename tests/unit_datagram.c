@@ -1,4 +1,4 @@
-/* How long the response to a datagram may be. */
+/* Tests of datagram.c: how long a response may be. */
 #include "common/net/datagram.h"
 
 #include "tests/unit.h"

@@ -110,7 +110,7 @@ static void check_write(void **state)
     assert_memory_equal(space, row->name, DATE_LENGTH);
 }
 
-/* Against the C library, over some centuries, at odd seconds. */
+/* Compares with the C library, over some centuries, at odd seconds. */
 static void check_round_trip(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void check_round_trip(void **state)
     }
 }
 
-/* A two-digit year is of this century, unless that is over 50 years away. */
+/* A two-digit year belongs to this century, unless that is over 50 years away. */
 static void check_two_digits(void **state)
 {
     int64_t seconds;
@@ -146,7 +146,7 @@ static void check_two_digits(void **state)
     assert_int_equal(date_calendar(seconds).year, 2000);
 }
 
-/* Changes of single bytes are refused or read, and never go wrong. */
+/* A date with one changed byte is refused or read, without an error of the sanitizers. */
 static void check_mutations(void **state)
 {
     static const char *const seeds[] = {"Sun, 06 Nov 1994 08:49:37 GMT",

@@ -1,7 +1,9 @@
-/* The rules of a shared cache: what may be stored, how long it is fresh, and how it may be used. */
-#include "common/proxy/freshness.h"
-
+/* Tests the rules of a shared cache: what may be stored, how long it is fresh, and how it may be
+ * used. */
 #include "common/http/date.h"
+#include "common/proxy/freshness.h"
+#include "common/proxy/stored_fields.h"
+#include "common/proxy/vary.h"
 
 #include "tests/unit.h"
 
@@ -20,7 +22,7 @@ struct text_case {
     const char *result;
 };
 
-static struct cached_response read_reply(int status, const char *fields)
+static struct cached_response read_response(int status, const char *fields)
 {
     struct cached_response response;
 
@@ -31,7 +33,7 @@ static struct cached_response read_reply(int status, const char *fields)
 /* ---- storing ---- */
 
 struct store_case {
-    const char *name; /* the fields of the reply */
+    const char *name; /* the fields of the response */
     int status;
     const char *request;
     bool stored;
@@ -117,13 +119,13 @@ static const struct store_case store_cases[] = {
 static void check_store(void **state)
 {
     const struct store_case *row = *state;
-    struct cached_response response = read_reply(row->status, row->name);
+    struct cached_response response = read_response(row->status, row->name);
 
     assert_int_equal(freshness_may_store(&response, text_of(row->request), text_of(row->name)),
                      row->stored);
 }
 
-/* What answers this one request, and not whoever asks for the same. */
+/* Statuses of responses that are about one request alone. */
 static void check_for_one(void **state)
 {
     static const int known[] = {100, 103, 206, 304, 407, 408, 411, 412, 413,
@@ -132,7 +134,7 @@ static void check_for_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        struct cached_response response = read_reply(known[i], fields);
+        struct cached_response response = read_response(known[i], fields);
         assert_false(freshness_may_store(&response, TEXT(""), text_of(fields)));
     }
 }
@@ -140,7 +142,7 @@ static void check_for_one(void **state)
 /* ---- freshness ---- */
 
 struct number_case {
-    const char *name; /* the fields of the reply */
+    const char *name; /* the fields of the response */
     int64_t seconds;
 };
 
@@ -150,8 +152,8 @@ static const struct number_case lifetimes[] = {
     {"Cache-Control: Max-Age=60\r\n", 60},
     {"Cache-Control: max-age=\"60\"\r\n", 60},
     {"Cache-Control: max-age=060\r\n", 60},
-    {"Cache-Control: max-age=99999999999999999999999\r\n", FRESHNESS_FOREVER},
-    {"Cache-Control: max-age=4294967296\r\n", FRESHNESS_FOREVER},
+    {"Cache-Control: max-age=99999999999999999999999\r\n", CACHE_CONTROL_FOREVER},
+    {"Cache-Control: max-age=4294967296\r\n", CACHE_CONTROL_FOREVER},
     {"Cache-Control: max-age=-1\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=+1\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=1.5\r\n" MODIFY DATE, 0},
@@ -172,8 +174,8 @@ static const struct number_case lifetimes[] = {
     {"Cache-Control: max-age=60;\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=60 public\r\n" MODIFY DATE, 0},
     {"Cache-Control: max-age=2147483647\r\n", 2147483647},
-    {"Cache-Control: max-age=2147483648\r\n", FRESHNESS_FOREVER},
-    {"Cache-Control: max-age=18446744073709551616\r\n", FRESHNESS_FOREVER},
+    {"Cache-Control: max-age=2147483648\r\n", CACHE_CONTROL_FOREVER},
+    {"Cache-Control: max-age=18446744073709551616\r\n", CACHE_CONTROL_FOREVER},
     {"Cache-Control: s-maxage=0, max-age=60\r\nExpires: " MINUTE "\r\n" DATE, 0},
     {"Cache-Control: xmax-age=9, max-agex=9\r\n", 0},
     {"Cache-Control: max-age=60, s-maxage=30\r\n", 30},
@@ -189,7 +191,7 @@ static const struct number_case lifetimes[] = {
     {"Expires: Sun, 06 Nov 1994 08:50:37 EST\r\n" MODIFY DATE, 0},
     {"Expires: -1\r\n" MODIFY DATE, 0},
     {"Expires: 60\r\n" MODIFY DATE, 0},
-    {"Expires: Fri, 31 Dec 9999 23:59:59 GMT\r\n" DATE, FRESHNESS_FOREVER},
+    {"Expires: Fri, 31 Dec 9999 23:59:59 GMT\r\n" DATE, CACHE_CONTROL_FOREVER},
     {"Expires: Mon, 01 Jan 0001 00:00:00 GMT\r\n" DATE, 0},
     {"Expires: " MINUTE "\r\nDate: " MINUTE "\r\n", 0},
     {"Expires: " MINUTE "\r\nDate: never\r\n", 60},
@@ -214,18 +216,18 @@ static const struct number_case lifetimes[] = {
 static void check_lifetime(void **state)
 {
     const struct number_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
 
     assert_int_equal(freshness_lifetime(&response), row->seconds);
 }
 
 static void check_guess(void **state)
 {
-    struct cached_response response = read_reply(302, MODIFY DATE);
+    struct cached_response response = read_response(302, MODIFY DATE);
 
     (void)state;
     assert_int_equal(freshness_lifetime(&response), 0);
-    response = read_reply(302, "Cache-Control: public\r\n" MODIFY DATE);
+    response = read_response(302, "Cache-Control: public\r\n" MODIFY DATE);
     assert_int_equal(freshness_lifetime(&response), 100);
 }
 
@@ -243,8 +245,8 @@ static const struct number_case ages[] = {
     {"Age: -30\r\n" DATE, 5},
     {"Age: x\r\n" DATE, 5},
     {"Age: \"30\"\r\n" DATE, 5},
-    {"Age: 99999999999999999999\r\n" DATE, FRESHNESS_FOREVER},
-    {"Age: 2147483647\r\n" DATE, FRESHNESS_FOREVER},
+    {"Age: 99999999999999999999\r\n" DATE, CACHE_CONTROL_FOREVER},
+    {"Age: 2147483647\r\n" DATE, CACHE_CONTROL_FOREVER},
     {"Age: 2147483640\r\n" DATE, 2147483645},
     {"Age: 030\r\n" DATE, 35},
     {"Age: 1e3\r\n" DATE, 5},
@@ -253,7 +255,7 @@ static const struct number_case ages[] = {
     {"Age: 30 40\r\n" DATE, 5},
     {"Age: x, 30\r\n" DATE, 5},
     {"Age:\r\n" DATE, 5},
-    {"Age: 0\r\nDate: Mon, 01 Jan 0001 00:00:00 GMT\r\n", FRESHNESS_FOREVER},
+    {"Age: 0\r\nDate: Mon, 01 Jan 0001 00:00:00 GMT\r\n", CACHE_CONTROL_FOREVER},
     {"Age: 7\r\nDate: Fri, 31 Dec 9999 23:59:59 GMT\r\n", 12},
     {DATE DATE, 5},
 };
@@ -261,7 +263,7 @@ static const struct number_case ages[] = {
 static void check_age(void **state)
 {
     const struct number_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
 
     assert_int_equal(freshness_age(&response, NOW + 5), row->seconds);
 }
@@ -279,7 +281,7 @@ static void check_delay(void **state)
     assert_int_equal(freshness_age(&response, NOW), 10);
 }
 
-/* What a stored reply can be asked about with. */
+/* The validators of a stored response. */
 static const struct text_case tags[] = {
     {"ETag: \"a\"\r\n", "", "\"a\""},
     {"ETag: W/\"a\"\r\n", "", "W/\"a\""},
@@ -299,7 +301,7 @@ static const struct text_case tags[] = {
 static void check_tag(void **state)
 {
     const struct text_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
+    struct cached_response response = read_response(200, row->name);
 
     assert_int_equal(response.etag.length, strlen(row->result));
     assert_true(text_equal(response.etag, text_of(row->result)));
@@ -308,20 +310,20 @@ static void check_tag(void **state)
 static void check_modified(void **state)
 {
     struct cached_response response =
-        read_reply(200, "ETag: \"a\"\r\nLast-Modified: yesterday\r\n");
+        read_response(200, "ETag: \"a\"\r\nLast-Modified: yesterday\r\n");
 
     (void)state;
     assert_int_equal(response.modified_text.length, 0);
-    response = read_reply(200, MODIFY MODIFY);
+    response = read_response(200, MODIFY MODIFY);
     assert_int_equal(response.modified_text.length, 0);
-    response = read_reply(200, MODIFY);
+    response = read_response(200, MODIFY);
     assert_int_equal(response.modified_text.length, DATE_LENGTH);
 }
 
 /* ---- use ---- */
 
 struct use_case {
-    const char *name; /* of the reply, which is 10 seconds old */
+    const char *name; /* of the response, which is 10 seconds old */
     const char *request;
     enum freshness_use use;
 };
@@ -381,17 +383,18 @@ static const struct use_case uses[] = {
     {CC "max-age=5, proxy-revalidate\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
     {CC "s-maxage=5\r\n", CC "max-stale\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=60, must-revalidate\r\n", "", FRESHNESS_FRESH},
-    {CC "max-age=5, stale-while-revalidate=6\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=6\r\n", "", FRESHNESS_WHILE_REVALIDATING},
     {CC "max-age=5, stale-while-revalidate=5\r\n", "", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=x\r\n", "", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60\r\n", CC "max-age=30\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60\r\n", CC "no-cache\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60, must-revalidate\r\n", "", FRESHNESS_VALIDATE},
     {CC "s-maxage=5, stale-while-revalidate=60\r\n", "", FRESHNESS_VALIDATE},
-    {CC "stale-while-revalidate=60\r\n", "", FRESHNESS_MEANTIME},
+    {CC "stale-while-revalidate=60\r\n", "", FRESHNESS_WHILE_REVALIDATING},
     {CC "max-age=5, stale-while-revalidate=60, proxy-revalidate\r\n", "", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60, no-cache\r\n", "", FRESHNESS_VALIDATE},
-    {CC "max-age=5, stale-while-revalidate=60, no-cache=\"x\"\r\n", "", FRESHNESS_MEANTIME},
+    {CC "max-age=5, stale-while-revalidate=60, no-cache=\"x\"\r\n", "",
+     FRESHNESS_WHILE_REVALIDATING},
     {CC "max-age=5, stale-while-revalidate=60\r\n", CC "min-fresh=1\r\n", FRESHNESS_VALIDATE},
     {CC "max-age=5, stale-while-revalidate=60, stale-while-revalidate=9\r\n", "",
      FRESHNESS_VALIDATE},
@@ -404,10 +407,10 @@ static const struct use_case uses[] = {
 static void check_use(void **state)
 {
     const struct use_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
-    struct directives request;
+    struct cached_response response = read_response(200, row->name);
+    struct cache_control request;
 
-    freshness_directives(text_of(row->request), true, &request);
+    cache_control_read(text_of(row->request), true, &request);
     assert_int_equal(freshness_judge(&response, &request, NOW + 10), row->use);
 }
 
@@ -435,16 +438,16 @@ static const struct use_case bridges[] = {
 static void check_bridge(void **state)
 {
     const struct use_case *row = *state;
-    struct cached_response response = read_reply(200, row->name);
-    struct directives request;
+    struct cached_response response = read_response(200, row->name);
+    struct cache_control request;
 
-    freshness_directives(text_of(row->request), true, &request);
+    cache_control_read(text_of(row->request), true, &request);
     assert_int_equal(freshness_bridges_error(&response, &request, NOW + 10), (bool)row->use);
 }
 
 /* ---- fields ---- */
 
-static const struct text_case kept[] = {
+static const struct text_case stored_fields[] = {
     {"A: 1\r\nB: 2\r\n", "", "A: 1\r\nB: 2\r\n"},
     {"A: 1\r\nConnection: b, close\r\nB: 2\r\n", "", "A: 1\r\n"},
     {"Keep-Alive: 5\r\nTE: x\r\nTrailer: y\r\nUpgrade: z\r\nA: 1\r\n", "", "A: 1\r\n"},
@@ -461,13 +464,13 @@ static const struct text_case kept[] = {
     {"Empty:\r\n", "", "Empty: \r\n"},
 };
 
-static void check_keep(void **state)
+static void check_stored_fields(void **state)
 {
     const struct text_case *row = *state;
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    freshness_keep(text_of(row->name), &buffer);
+    stored_fields_write(text_of(row->name), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -498,7 +501,7 @@ static void check_merge(void **state)
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    freshness_merge(text_of(row->name), text_of(row->update), &buffer);
+    stored_fields_update(text_of(row->name), text_of(row->update), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -532,8 +535,8 @@ static void check_selection(void **state)
     struct buffer buffer = {.data = space, .capacity = sizeof space};
     struct buffer list = {.data = names, .capacity = sizeof names};
 
-    freshness_vary_list(text_of(row->name), &list);
-    freshness_select((struct text){list.data, list.length}, text_of(row->update), &buffer);
+    vary_write_list(text_of(row->name), &list);
+    vary_select((struct text){list.data, list.length}, text_of(row->update), &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }
@@ -575,7 +578,8 @@ static void check_confirmation(void **state)
 {
     const struct confirm_case *row = *state;
 
-    assert_int_equal(freshness_confirms(text_of(row->name), text_of(row->update)), row->confirmed);
+    assert_int_equal(stored_fields_confirm(text_of(row->name), text_of(row->update)),
+                     row->confirmed);
 }
 
 static const struct confirm_case heads[] = {
@@ -592,7 +596,7 @@ static void check_head(void **state)
 {
     const struct confirm_case *row = *state;
 
-    assert_int_equal(freshness_same_head(text_of(row->name), 10, text_of(row->update)),
+    assert_int_equal(stored_fields_match_head(text_of(row->name), 10, text_of(row->update)),
                      row->confirmed);
 }
 
@@ -603,12 +607,12 @@ int main(void)
     UNIT_TABLE(lifetimes, check_lifetime);
     unit_add("a heuristic lifetime needs a status that allows it, or public", check_guess, NULL);
     UNIT_TABLE(ages, check_age);
-    unit_add("the delay of the reply counts", check_delay, NULL);
+    unit_add("the delay of the response counts", check_delay, NULL);
     UNIT_TABLE(tags, check_tag);
     unit_add("a Last-Modified that is no date", check_modified, NULL);
     UNIT_TABLE(uses, check_use);
     UNIT_TABLE(bridges, check_bridge);
-    UNIT_TABLE(kept, check_keep);
+    UNIT_TABLE(stored_fields, check_stored_fields);
     UNIT_TABLE(merged, check_merge);
     UNIT_TABLE(selections, check_selection);
     UNIT_TABLE(confirmations, check_confirmation);

@@ -1,4 +1,4 @@
-/* Documents of a given size: each of them, and what is no size. */
+/* Tests of generated.c: documents of all sizes, and paths that are no size. */
 #include "common/base/clock.h"
 #include "common/files/generated.h"
 
@@ -18,7 +18,7 @@ static void ask(struct response *response, const char *path)
     service_generated.answer(&context, &request, now, response);
 }
 
-/* Takes the text off the head of what is left; false if something else stands there. */
+/* Takes the text off the head of the rest; false if the rest begins otherwise. */
 static bool take(struct text *left, const char *text)
 {
     size_t length = strlen(text);
@@ -30,7 +30,7 @@ static bool take(struct text *left, const char *text)
     return true;
 }
 
-/* Each element is closed, and in the text between them nothing can be taken for markup. */
+/* Each element must be closed, and the text must not contain markup. */
 static void assert_document(struct text page, unsigned size)
 {
     char title[16];
@@ -69,7 +69,7 @@ static void test_all_sizes(void **state)
     }
 }
 
-/* Whether two replies for the path have the same validators. */
+/* Returns true if two responses for the path have the same validators. */
 static bool is_constant(const char *path)
 {
     struct response first, second;

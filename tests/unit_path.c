@@ -1,4 +1,4 @@
-/* Paths of request targets: what they become, and which are refused. */
+/* Tests of path.c: how the paths of targets are resolved, and which are refused. */
 #include "common/http/path.h"
 
 #include "tests/unit.h"
@@ -107,8 +107,8 @@ static void check_case(void **state)
     assert_int_equal(length, strlen(row->path));
 }
 
-/* Targets of any length: the path fits, or is refused. The memory is the exact size, so that a
- * sanitizer sees a byte too far. */
+/* Targets of any length fit or are refused. The memory has the exact size: a sanitizer sees each
+ * byte too far. */
 static void check_lengths(void **state)
 {
     static const char *const patterns[] = {"/x", "/xx", "//", "/x/", "/%78", "/x/..", "/./"};
@@ -154,7 +154,7 @@ static void check_long(void **state)
     assert_int_equal(length, 3999);
 }
 
-/* Whatever two segments are put together, the result stays below the root. */
+/* Any two segments together lead to a path below the root. */
 static void check_pairs(void **state)
 {
     static const char *const segments[] = {"a",   "..",     ".",    "",  "%2e%2e", "%2e", "b.c",

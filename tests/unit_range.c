@@ -1,4 +1,4 @@
-/* Byte ranges: which bytes a Range field asks for. */
+/* Tests of range.c: the bytes that a Range field requests. */
 #include "common/http/range.h"
 
 #include "tests/unit.h"
@@ -17,7 +17,7 @@ struct range_case {
     struct range ranges[3];
 };
 
-/* Ranges are far apart here where they must stay several. */
+/* Ranges that must not be merged are far apart. */
 static const struct range_case cases[] = {
     {"bytes=0-0", 10, 1, {{0, 1}}},
     {"bytes=0-9", 10, 1, {{0, 10}}},
@@ -113,7 +113,7 @@ static void check_case(void **state)
     }
 }
 
-/* So many ranges of a byte each, far from each other. */
+/* Makes a field of `count` ranges of one byte, far apart. */
 static int count_of(int specs)
 {
     static char value[64 * 1024];
@@ -135,8 +135,7 @@ static void check_limit(void **state)
     assert_int_equal(count_of(3000), IGNORED);
 }
 
-/* Whatever ranges are asked for, those that are sent do not overlap and are together no longer than
- * the whole. */
+/* Ranges that are sent never overlap, and their sum is at most the whole. */
 static void check_disjoint(void **state)
 {
     uint32_t random = 1;

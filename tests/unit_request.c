@@ -1,4 +1,4 @@
-/* Heads of requests: what is read out of them, and which are refused with which status. */
+/* Tests of request.c: how heads are parsed, and which status refuses them. */
 #include "common/http/request.h"
 
 #include "tests/unit.h"
@@ -27,7 +27,7 @@ static const struct request_case cases[] = {
     {"GET HTTPS://x:443/?q HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"OPTIONS * HTTP/1.1\r\n" HOST "\r\n", WHOLE},
     {"CONNECT x:80 HTTP/1.1\r\n" HOST "\r\n", WHOLE},
-    {"BREW / HTTP/1.1\r\n" HOST "\r\n", WHOLE}, /* 501 is the service's word */
+    {"BREW / HTTP/1.1\r\n" HOST "\r\n", WHOLE}, /* the service says 501 */
     {"GET / HTTP/1.1\r\nhost:x\r\n\r\n", WHOLE},
     {"GET / HTTP/1.1\r\nHOST: \t x \t \r\n\r\n", WHOLE},
     {"GET / HTTP/1.1\r\nHost:\r\n\r\n", WHOLE},
@@ -184,7 +184,7 @@ static int status_of(struct request *request, const char *bytes, size_t length, 
     return request->status;
 }
 
-/* All at once, from memory of the exact size. */
+/* Parses the whole head at once, from memory of the exact size. */
 static void check_whole(void **state)
 {
     const struct request_case *row = *state;
@@ -201,8 +201,8 @@ static void check_whole(void **state)
     free(bytes);
 }
 
-/* Byte by byte, with bytes that move and with the next request behind: the same in the end, and
- * never sooner. */
+/* Parses byte by byte, from moving memory, with the next request behind: the result is the same,
+ * and no head is whole too early. */
 static void check_bytes(void **state)
 {
     const struct request_case *row = *state;
@@ -354,7 +354,7 @@ static void check_methods(void **state)
     }
 }
 
-/* A byte of every value in every place where not all are allowed. */
+/* Tries all 256 bytes in each place that does not allow all of them. */
 static void check_every_byte(void **state)
 {
     static const char marks[] = "!#$%&'*+-.^_`|~";
@@ -375,7 +375,7 @@ static void check_every_byte(void **state)
         size_t taken;
 
         name[17] = path[6] = asked[7] = text[20] = method[1] = (char)byte;
-        if (byte != ':') { /* it would end the name */
+        if (byte != ':') { /* a colon ends the name */
             request_start(&request);
             assert_int_equal(status_of(&request, name, sizeof name - 1, &taken),
                              token ? WHOLE : 400);
@@ -392,7 +392,7 @@ static void check_every_byte(void **state)
     }
 }
 
-/* `count` bytes of `filler` between head and tail, read to the end in steps. */
+/* Parses `count` bytes of `filler` between head and tail, in steps. */
 static int padded(const char *head, char filler, size_t count, const char *tail)
 {
     size_t length = strlen(head) + count + strlen(tail), taken;
@@ -445,7 +445,7 @@ static void check_field_count(void **state)
     }
 }
 
-/* What is left of one request must not be seen in the next. */
+/* The next request must not show anything of the one before. */
 static void check_reuse(void **state)
 {
     struct request request;

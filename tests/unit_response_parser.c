@@ -1,5 +1,6 @@
-/* The heads of origins' replies: how they are read, and which are refused, however the bytes are
- * cut. */
+/* Tests of response_parser.c: how heads are parsed, and which are refused, however the bytes are
+ * cut.
+ */
 #include "common/http/response_parser.h"
 
 #include "tests/unit.h"
@@ -141,7 +142,7 @@ static void check_refused(void **state)
     assert_non_null(response.problem);
 }
 
-/* A head that does not end is refused at its limit, not read on for ever. */
+/* A head that does not end is refused at its limit. */
 static void check_limits(void **state)
 {
     const size_t size = RESPONSE_HEAD_LIMIT + 100;

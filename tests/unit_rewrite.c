@@ -1,4 +1,4 @@
-/* The heads that a proxy passes on. */
+/* Tests the heads that the proxy forwards. */
 #include "common/proxy/rewrite.h"
 
 #include "tests/unit.h"

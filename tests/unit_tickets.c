@@ -1,4 +1,4 @@
-/* The keys of session tickets, as time goes by. */
+/* Tests of tickets.c: how keys of session tickets age. */
 #include "common/net/tickets.h"
 
 #include "tests/unit.h"
@@ -80,7 +80,7 @@ static void test_random(void **state)
     munmap(other, sizeof *other);
 }
 
-/* Runs in a process of its own; whether it says so. */
+/* Runs the function in a child process, and returns its result. */
 static bool in_child(bool (*work)(struct tickets *, struct ticket_key *), struct tickets *tickets,
                      struct ticket_key *key)
 {
@@ -129,7 +129,7 @@ static void test_processes(void **state)
     munmap(tickets, sizeof *tickets);
 }
 
-/* What it was doing to the keys nobody knows: there are new ones. */
+/* The keys that a dead process may have damaged are replaced. */
 static void test_death(void **state)
 {
     struct tickets *tickets = make();

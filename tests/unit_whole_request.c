@@ -1,4 +1,4 @@
-/* Tells which bytes are exactly one request. */
+/* Tests of whole_request.c: which bytes are exactly one request. */
 #include "common/http/whole_request.h"
 
 #include "common/http/request.h"
@@ -32,7 +32,7 @@ static const struct whole_case wholes[] = {
     {"POST /" HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", true},
     {"POST /" HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n", true},
 
-    /* Refused, and not malformed. */
+    /* These are refused, but not malformed. */
     {"GET / HTTP/2.0\r\nHost: x\r\n\r\n", true},
     {"GET /" HEAD "Expect: miracles\r\n\r\n", true},
 
@@ -68,7 +68,7 @@ static void check_whole(void **state)
 {
     const struct whole_case *row = *state;
     size_t length = strlen(row->name);
-    char *bytes = malloc(length + 1); /* a copy, so that a sanitizer sees what is read behind it */
+    char *bytes = malloc(length + 1); /* of the exact size, for sanitizers */
 
     assert_non_null(bytes);
     memcpy(bytes, row->name, length);

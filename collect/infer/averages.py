@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from collect.infer.cells import Cells, Part
-from collect.infer.contrast import Result, control_cost, mean_of, test_blocks, test_contrast
+from collect.infer.contrast import Result, blocks_test, contrast_test, control_cost, mean_of
 from collect.infer.numbers import number
 
 MEASURES = ("rps", "server_cpu_us")
@@ -49,11 +49,11 @@ def _averages(
 
     for measure in MEASURES:
         known = [c for c in cells if data.has_data(c, measure)]
-        result = test_contrast(data, mean_of(known), measure)
+        result = contrast_test(data, mean_of(known), measure)
         if result:
             bound = sum(data.client_bound(c) for c in known)
             add(measure, len(known), bound, result, [result.ratio, *result.ratio_interval()])
-    control = test_blocks(data, control_cost(data, server, cells))
+    control = blocks_test(data, control_cost(data, server, cells))
     if control:
         figures = [control.test.estimate, *control.test.interval()]
         add(

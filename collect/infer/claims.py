@@ -17,7 +17,7 @@ from collect.infer.wording import Claim, Wording, read_wording
 
 COLUMNS = [
     "claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict",
-    "blocks", "rule", "reason", "scale", "estimate", "error", "df",
+    "blocks", "unit", "rule", "reason", "scale", "estimate", "error", "df", "count", "of",
 ]  # fmt: skip
 Test = Callable[[Cells], list[Finding]]
 
@@ -41,7 +41,7 @@ def judge_study(data: Cells, wording: Wording | None = None) -> pd.DataFrame:
             )
             continue
         judged = judge_claim(claim, TESTS[name](data), _unmet(data, claim))
-        rows += _rows(judged)
+        rows += _rows(judged, data.unit)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -66,7 +66,7 @@ def _offered(data: Cells, name: str) -> float:
     return max(float(value) for value in data.levels[name])
 
 
-def _rows(judged: Judged) -> list[dict[str, str]]:
+def _rows(judged: Judged, unit: str) -> list[dict[str, str]]:
     claim = judged.claim
     if not judged.verdict and not judged.cause:
         note = judged.note or "this study has no data for it"
@@ -80,7 +80,7 @@ def _rows(judged: Judged) -> list[dict[str, str]]:
             )
     else:
         rows = [_verdict_row(claim, READING, judged.cause, judged.note, needed)]
-    return rows + [_part_row(claim, str(i), part) for i, part in enumerate(judged.parts, 1)]
+    return rows + [_part_row(claim, str(i), part, unit) for i, part in enumerate(judged.parts, 1)]
 
 
 def _verdict_row(
@@ -91,7 +91,7 @@ def _verdict_row(
     return row | head | {"kind": kind, "tested": tested, "found": note, "verdict": verdict}
 
 
-def _part_row(claim: Claim, place: str, part: Part) -> dict[str, str]:
+def _part_row(claim: Claim, place: str, part: Part, unit: str) -> dict[str, str]:
     finding = part.finding
     test = finding.result.test if finding.result else None
     scale = finding.scale or "-"
@@ -108,10 +108,13 @@ def _part_row(claim: Claim, place: str, part: Part) -> dict[str, str]:
         "high": number(part.high),
         "verdict": part.verdict,
         "blocks": str(finding.result.blocks) if finding.result else "-",
-        "rule": part.rule.text(finding.scale),
+        "unit": unit if finding.result else "-",
+        "rule": finding.rule,
         "reason": part.rule.reason,
         "scale": scale,
         **dict(zip(("estimate", "error", "df"), map(_precise, figures), strict=True)),
+        "count": "-" if test else str(finding.count),
+        "of": "-" if test else str(finding.of),
     }
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from collect.infer.cells import Cells
 from collect.infer.contrast import (
     Result,
+    blocks_test,
+    contrast_test,
     control_cost,
     mean_of_pairs,
     server_pairs,
-    test_blocks,
-    test_contrast,
 )
 from collect.infer.findings import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
 from collect.infer.parts import (
@@ -149,7 +149,7 @@ def unp_1(data: Cells) -> list[Finding]:
                 f"{server} / fork, process control "
                 "(server CPU per request less that of iterative), mean over all cells"
             )
-            findings += found(CLAIM, "tenth", tested, test_blocks(data, share), "of fork’s")
+            findings += found(CLAIM, "tenth", tested, blocks_test(data, share), "of fork’s")
     return findings
 
 
@@ -222,7 +222,7 @@ def same_server(data: Cells) -> list[Finding]:
         for measure in measures:
             for cell in data.pick(server=again):
                 pairs = server_pairs(data, again, original, [cell], measure)
-                result = test_contrast(data, mean_of_pairs(pairs), measure)
+                result = contrast_test(data, mean_of_pairs(pairs), measure)
                 if result:
                     p.append(result.test.p)
     if not p:
@@ -234,7 +234,7 @@ def same_server(data: Cells) -> list[Finding]:
         Finding(CLAIM, share, "share", "share", count=plain, of=len(p)),
         Finding(
             CLAIM, "tests that are below 0.05 after Holm’s adjustment", "adjusted", "share",
-            count=strict, of=len(p), strict=True,
+            count=strict, of=len(p)
         ),
     ]  # fmt: skip
     for measure in measures:

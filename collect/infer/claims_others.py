@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from collect.infer.cells import Cells
-from collect.infer.contrast import Result, means_against, test_blocks, test_contrast
+from collect.infer.contrast import Result, blocks_test, contrast_test, means_against
 from collect.infer.findings import CLAIM, Finding
 from collect.infer.parts import by_block, found, highest, lowest, said, varies
 from collect.infer.statistics import Values
@@ -54,7 +54,7 @@ def _held_against_none(data: Cells, server: str, measure: str) -> Result | None:
     cells = [*top, *(cell for cell in base if cell is not None)]
     if len(cells) != 2 or not all(data.has_data(cell, measure) for cell in cells):
         return None
-    return test_contrast(data, means_against(cells[:1], cells[1:]), measure)
+    return contrast_test(data, means_against(cells[:1], cells[1:]), measure)
 
 
 def i2(data: Cells) -> list[Finding]:
@@ -64,7 +64,7 @@ def i2(data: Cells) -> list[Finding]:
     for more, less in (("thread", "epoll"), ("fork", "thread")):
         difference = _memory_each(data, more) - _memory_each(data, less)
         tested = f"{more} - {less}, memory for each connection"
-        findings += found(CLAIM, "more", tested, test_blocks(data, difference), "KiB")
+        findings += found(CLAIM, "more", tested, blocks_test(data, difference), "KiB")
     return findings
 
 
@@ -89,9 +89,7 @@ def c1(data: Cells) -> list[Finding]:
     for server, runs in _crashes(data, "fork|prefork", 2):
         count = int((data.column("lost", runs) > 0).sum())
         tested = f"{server}: runs in which another client lost a request, concurrency above 1"
-        findings.append(
-            Finding(CLAIM, tested, "none", "share", count=count, of=len(runs), strict=True)
-        )
+        findings.append(Finding(CLAIM, tested, "none", "share", count=count, of=len(runs)))
     return findings
 
 
@@ -100,9 +98,7 @@ def c2(data: Cells) -> list[Finding]:
     for server, runs in _crashes(data, "thread|pool|iterative", 1):
         count = int((runs["again_ms"] == "never").sum())
         tested = f"{server}: runs in which nobody was served again"
-        findings.append(
-            Finding(CLAIM, tested, "all", "share", count=count, of=len(runs), strict=True)
-        )
+        findings.append(Finding(CLAIM, tested, "all", "share", count=count, of=len(runs)))
     return findings
 
 

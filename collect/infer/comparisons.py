@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from collect.infer.cells import FAULT, HELD, Cells, Part
-from collect.infer.contrast import Result, mean_of_pairs, server_pairs, test_contrast
+from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
 from collect.infer.numbers import number
 from collect.infer.statistics import holm
 
@@ -105,7 +105,7 @@ def _compare_scope(data: Cells, part: Part, scope: str) -> list[Comparison]:
                 continue
             for key, cells in members.items():
                 pairs = server_pairs(data, server, part.baseline, cells, measure)
-                result = test_contrast(data, mean_of_pairs(pairs), measure)
+                result = contrast_test(data, mean_of_pairs(pairs), measure)
                 if result:
                     bound = sum(data.client_bound(a) or data.client_bound(b) for a, b in pairs)
                     found.append(
@@ -137,7 +137,7 @@ def _compare_held(data: Cells, part: Part) -> list[Comparison]:
                 or not (data.has_data(cell, measure) and data.has_data(base, measure))
             ):
                 continue
-            result = test_contrast(data, mean_of_pairs([(cell, base)]), measure)
+            result = contrast_test(data, mean_of_pairs([(cell, base)]), measure)
             if result:
                 server = data.value(cell, "server")
                 bound = int(data.client_bound(cell) or data.client_bound(base))

@@ -98,7 +98,7 @@ def server_pairs(
     return pairs
 
 
-def test_contrast(data: Cells, contrast: Contrast, measure: str) -> Result | None:
+def contrast_test(data: Cells, contrast: Contrast, measure: str) -> Result | None:
     """Tests a contrast of a measure; None if a cell has fewer than two units.
 
     A pair counts the blocks that hold both. In larger contrasts a cell without a valid run in a
@@ -168,7 +168,7 @@ def control_cost(data: Cells, server: str, cells: Iterable[int]) -> Values:
     return np.where(count > 0, np.nansum(table, axis=0) / np.maximum(count, 1), np.nan)
 
 
-def test_blocks(data: Cells, values: Values) -> Result | None:
+def blocks_test(data: Cells, values: Values) -> Result | None:
     """Tests the mean of one value a block; None of fewer than two units."""
     units = data.by_unit(values)
     known = units[~np.isnan(units)]

@@ -40,7 +40,6 @@ class Finding:
     result: Result | None = None
     count: int = 0  # without a result: so many events
     of: int = 0  # in so many runs
-    strict: bool = False  # one exception refutes the part
     untestable: str = ""
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -101,48 +100,69 @@ class Judged:
     note: str
 
 
-def judge(rule: Rule, finding: Finding, confidence: float = 0.95) -> str:
-    """Returns the verdict on one part.
+def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95) -> str:
+    """Returns the verdict on one part, by the confidence that it holds and that it fails.
 
     A margin on both sides is an equivalence test: two one-sided tests at 5% each, which is whether
     the 90% interval lies within the margins.
     """
     if finding.untestable:
         return NOT_TESTABLE
-    if finding.strict:
+    if rule.strict:
         refuted = finding.count > 0 if rule.rule == "below" else finding.count < finding.of
         if refuted:
             return NOT_REPRODUCED
+    if _meets(rule, finding, holds):
+        return REPRODUCED
+    return NOT_REPRODUCED if _misses(rule, *finding.interval(fails)) else CANNOT_TELL
+
+
+def _meets(rule: Rule, finding: Finding, confidence: float) -> bool:
     low, high = finding.interval(confidence)
-    inner = finding.interval(2 * confidence - 1)
-    holds, fails = {
-        "ahead": (low > 1, high < 1.01),
-        "behind": (high < 1, low > 1 / 1.01),
-        "above": (low > rule.low, high < rule.low),
-        "below": (high < rule.high, low > rule.high),
-        "within": (
-            inner[0] >= rule.low and inner[1] <= rule.high,
-            high < rule.low or low > rule.high,
-        ),
-    }[rule.rule]
-    return REPRODUCED if holds else NOT_REPRODUCED if fails else CANNOT_TELL
+    match rule.rule:
+        case "ahead":
+            return low > 1
+        case "behind":
+            return high < 1
+        case "above":
+            return low > rule.low
+        case "below":
+            return high < rule.high
+    low, high = finding.interval(2 * confidence - 1)
+    return low >= rule.low and high <= rule.high
+
+
+def _misses(rule: Rule, low: float, high: float) -> bool:
+    match rule.rule:
+        case "ahead":
+            return high < 1.01
+        case "behind":
+            return low > 1 / 1.01
+        case "above":
+            return high < rule.low
+        case "below":
+            return low > rule.high
+    return high < rule.low or low > rule.high
 
 
 def judge_claim(claim: Claim, findings: Iterable[Finding], unmet: str = "") -> Judged:
     """Judges a claim. `unmet` says what the study lacks to test it, if anything.
 
-    All parts must hold, so that each is tested at the full level (intersection-union). Where one
-    part is enough, the intervals are widened for their number.
+    Where all parts must hold, each is tested at the full level to hold (intersection-union), and
+    at a level divided by their number to fail, since one failure is enough. Where one part is
+    enough, it is the other way round.
     """
     findings = list(findings)
     tests = {kind: sum(f.kind == kind and f.result is not None for f in findings) for kind in KINDS}
     parts = []
     for finding in findings:
-        confidence = 1 - 0.05 / max(tests[finding.kind], 1) if claim.any else 0.95
+        levels = [0.95, 1 - 0.05 / max(tests[finding.kind], 1)]
         rule = claim.rules[finding.rule]
-        verdict = NOT_TESTABLE if unmet else judge(rule, finding, confidence)
+        verdict = judge(rule, finding, *(reversed(levels) if claim.any else levels))
+        if unmet:
+            verdict = NOT_TESTABLE
         if finding.has_power or verdict != CANNOT_TELL:
-            parts.append(Part(finding, rule, *finding.interval(confidence), verdict))
+            parts.append(Part(finding, rule, *finding.interval(), verdict))
     left_out = len(findings) - len(parts)
     verdict = combine([p.verdict for p in parts if p.finding.kind == CLAIM], claim.any)
     if not verdict and left_out and any(f.kind == CLAIM for f in findings):

@@ -12,11 +12,11 @@ from collect.infer.cells import Cells
 from collect.infer.contrast import (
     Contrast,
     Result,
+    blocks_test,
+    contrast_test,
     mean_of_pairs,
     means_against,
     server_pairs,
-    test_blocks,
-    test_contrast,
 )
 from collect.infer.findings import Finding
 from collect.infer.statistics import Values, line_fit
@@ -85,7 +85,7 @@ def of_servers(
     if not a or not b:
         return []
     pairs = server_pairs(data, a, b, cells, measure)
-    result = test_contrast(data, mean_of_pairs(pairs), measure)
+    result = contrast_test(data, mean_of_pairs(pairs), measure)
     if not result:
         return []
     tested = f"{a} / {b}, {MEASURE_TEXTS[measure]}{where}{limited(data, pairs, measure)}"
@@ -107,7 +107,7 @@ def of_pairs(
         other = data.like(cell, **changes)
         if other is not None and data.has_data(cell, measure) and data.has_data(other, measure):
             pairs.append((cell, other))
-    result = test_contrast(data, mean_of_pairs(pairs), measure)
+    result = contrast_test(data, mean_of_pairs(pairs), measure)
     if not result:
         return []
     return [Finding(kind, tested + limited(data, pairs, measure), rule, result=result)]
@@ -119,7 +119,7 @@ def against(data: Cells, above: Sequence[int], below: Sequence[int], measure: st
     second = [c for c in below if data.has_data(c, measure)]
     if not first or not second:
         return None
-    return test_contrast(data, means_against(first, second), measure)
+    return contrast_test(data, means_against(first, second), measure)
 
 
 def found(
@@ -160,12 +160,12 @@ def trend(
         deviations = x - x.mean()
         chosen += group
         weights += list(deviations / (deviations**2).sum() * span / len(groups))
-    return test_contrast(data, Contrast(tuple(chosen), tuple(weights)), measure)
+    return contrast_test(data, Contrast(tuple(chosen), tuple(weights)), measure)
 
 
 def by_block(data: Cells, of: Callable[[int], float]) -> Result | None:
     """Tests the mean of a number that each block has (blocks from 0; NaN for none)."""
-    return test_blocks(data, np.array([of(block) for block in range(data.blocks)]))
+    return blocks_test(data, np.array([of(block) for block in range(data.blocks)]))
 
 
 def block_slopes(data: Cells, server: str, measure: str) -> Values:
@@ -191,6 +191,6 @@ def block_slopes(data: Cells, server: str, measure: str) -> Values:
 
 def within_block_trend(data: Cells, server: str, other: str, measure: str) -> Result | None:
     """Tests that change of a server against the change of another in the same block."""
-    return test_blocks(
+    return blocks_test(
         data, block_slopes(data, server, measure) - block_slopes(data, other, measure)
     )

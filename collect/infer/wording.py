@@ -21,6 +21,7 @@ class Rule:
     reason: str
     low: float = 0.0
     high: float = 0.0
+    strict: bool = False  # one exception refutes it
 
     def text(self, scale: str) -> str:
         """The rule in words; `scale` is "ratio", "share" or a unit."""

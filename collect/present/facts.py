@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collect.infer.cells import ORDINARY, Part, is_floor, is_peer
-from collect.infer.contrast import mean_of, test_contrast
+from collect.infer.contrast import contrast_test, mean_of
 from collect.present.groups import fits
 from collect.present.view import Row, Slice, View
 from collect.text import estimate_places, interval_text, thousands
@@ -127,7 +127,7 @@ def _compared(
             for cell in cells
             if view.data.value(cell, "server") == name and view.data.has_data(cell, measure)
         ]
-        result = test_contrast(view.data, mean_of(mine), measure)
+        result = contrast_test(view.data, mean_of(mine), measure)
         return result.ratio if result else None
 
     low, high = float(row["low"]), float(row["high"])
@@ -232,7 +232,7 @@ def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
                 view.where_text(part, least, least["load"]),
                 float(most["ratio"]),
                 view.where_text(part, most, most["load"]),
-            )  # fmt: skip
+            )
         )
     return found
 

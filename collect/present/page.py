@@ -1,4 +1,4 @@
-"""Markdown -> a page of HTML that needs nothing else: figures stand in it, values under the mouse."""
+"""Markdown -> a page of HTML that needs nothing else: figures with values under the mouse."""
 
 from __future__ import annotations
 

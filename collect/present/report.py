@@ -154,7 +154,7 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
                 whole["kind"] != "claim",
                 cause,
                 parts,
-            )  # fmt: skip
+            )
         )
     return found
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from collect import text
 
@@ -30,8 +31,33 @@ def opened(words: str) -> str:
 
 
 def number_word(number: int) -> str:
-    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     return words[number] if number < len(words) else str(number)
+
+
+def _marked(words: str, mark: str, tag: str) -> Markup:
+    """Turns `code` or **strong** of Markdown into HTML; all else is text."""
+    safe = str(escape(Markup(words).unescape()))
+    mark = re.escape(mark)
+    return Markup(re.sub(rf"{mark}(.+?){mark}", rf"<{tag}>\1</{tag}>", safe))
+
+
+def code(words: str) -> Markup:
+    return _marked(words, "`", "code")
+
+
+def strong(words: str) -> Markup:
+    return _marked(words, "**", "strong")
+
+
+def bullets(words: str) -> Markup:
+    """A list of Markdown as HTML."""
+    lines = [line[2:] for line in str(words).splitlines() if line.startswith("- ")]
+    return (
+        Markup("<ul>\n")
+        + Markup("\n").join(Markup("<li>") + strong(line) + Markup("</li>") for line in lines)
+        + Markup("\n</ul>")
+    )
 
 
 FILTERS: dict[str, Any] = {
@@ -45,6 +71,9 @@ FILTERS: dict[str, Any] = {
     "opened": opened,
     "slug": slug,
     "words": number_word,
+    "code": code,
+    "strong": strong,
+    "markdown": bullets,
 }
 FUNCTIONS: dict[str, Any] = {
     "plural": text.plural,
@@ -57,10 +86,10 @@ FUNCTIONS: dict[str, Any] = {
 class _Undefined(jinja2.StrictUndefined):
     """Fails where a template names what is not there; an `if` without `else` is nothing."""
 
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # type: ignore[override]
         if "inline if-expression" in str(self._undefined_hint):
             return ""
-        return str(super().__str__())
+        return str(self._fail_with_undefined_error())
 
 
 def _environment(html: bool) -> jinja2.Environment:

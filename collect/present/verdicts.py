@@ -11,22 +11,22 @@ class Verdict:
 
     sign: str
     css: str
-    of_cause: str
+    of_cause: str = ""
 
 
 VERDICTS = {
-    "reproduced": Verdict("✓", "holds", "confirmed"),
-    "not reproduced": Verdict("✗", "fails", "refuted"),
-    "cannot tell": Verdict("?", "open", "cannot tell"),
-    "not testable here": Verdict("–", "open", "not testable here"),
-    "confirmed": Verdict("✓", "holds", "confirmed"),
-    "not confirmed": Verdict("✗", "fails", "not confirmed"),
-    "a possible cause": Verdict("?", "open", "a possible cause"),
-    "studies differ": Verdict("≠", "open", "studies differ"),
-    "answered by tests": Verdict("§", "open", "answered by tests"),
+    "reproduced": Verdict("✓", "holds"),
+    "not reproduced": Verdict("✗", "fails"),
+    "cannot tell": Verdict("?", "open"),
+    "not testable here": Verdict("–", "open"),
+    "confirmed": Verdict("✓", "holds"),
+    "a possible cause": Verdict("?", "open"),
+    "not confirmed": Verdict("✗", "fails"),
+    "studies differ": Verdict("≠", "open"),
+    "answered by tests": Verdict("§", "open"),
     "not measured yet": Verdict("–", "open", "not tested yet"),
 }
-UNKNOWN = Verdict("–", "open", "")
+UNKNOWN = Verdict("–", "open")
 
 
 def words() -> list[str]:

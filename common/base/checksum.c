@@ -1,8 +1,9 @@
+/* A 64-bit checksum over four lanes of multiplications. */
 #include "common/base/checksum.h"
 
 #include <string.h>
 
-/* Odd numbers without a pattern: digits of pi. */
+/* Digits of pi; the factor is odd. */
 #define FACTOR UINT64_C(0x9216d5d98979fb1b)
 #define START  UINT64_C(0x243f6a8885a308d3)
 #define BLOCK  32

@@ -1,5 +1,5 @@
-/* A checksum of 64 bits: it tells bytes that were damaged, and names that differ, apart. It is no
- * protection against whoever chooses the bytes. */
+/* A 64-bit checksum. It detects damaged bytes and tells names apart; it does not withstand somebody
+ * who chooses the bytes. */
 #ifndef COMMON_BASE_CHECKSUM_H
 #define COMMON_BASE_CHECKSUM_H
 
@@ -8,12 +8,12 @@
 struct checksum {
     uint64_t lanes[4];
     uint64_t length;
-    unsigned char rest[32]; /* the last bytes, that are fewer than 32 */
+    unsigned char rest[32]; /* bytes of a block that is not full yet */
 };
 
 void checksum_start(struct checksum *checksum, uint64_t seed);
 void checksum_add(struct checksum *checksum, struct text bytes);
-/* Of all bytes added. */
+/* Returns the checksum of all bytes added. */
 uint64_t checksum_end(const struct checksum *checksum);
 
 #endif

@@ -1,3 +1,4 @@
+/* Opens files below a directory by openat2(). */
 #include "common/base/open_beneath.h"
 
 #include <errno.h>
@@ -6,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* EAGAIN says that something was renamed at the same time, or that the file is under a lease: the
- * first passes, the second may last. */
+/* EAGAIN means that something was renamed at the same time, which passes, or that somebody holds a
+ * lease on the file, which may last. */
 #define TRIES 8
 
 int open_beneath(int directory, const char *path, int flags)

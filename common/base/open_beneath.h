@@ -1,9 +1,8 @@
-/* Opening files below a directory: the kernel itself sees to it that no path leaves it, by whatever
- * symbolic link. */
+/* Opens files below a directory: the kernel refuses any path or symbolic link that leads out. */
 #ifndef COMMON_BASE_OPEN_BENEATH_H
 #define COMMON_BASE_OPEN_BENEATH_H
 
-/* As openat(). An empty path is the directory itself. */
+/* Works as openat(). An empty path opens the directory itself. */
 int open_beneath(int directory, const char *path, int flags);
 
 #endif

@@ -1,3 +1,4 @@
+/* Waits for two descriptors through one epoll descriptor. */
 #include "common/base/poll_pair.h"
 
 #include <stdbool.h>
@@ -10,7 +11,7 @@ void poll_pair_start(struct poll_pair *poll_pair)
     *poll_pair = (struct poll_pair){.events = -1, .descriptors = {-1, -1}};
 }
 
-/* A descriptor that nothing is wanted of is left out: it would still tell of its end. */
+/* Removes a descriptor that is not waited for: epoll would report its end all the same. */
 static bool set(struct poll_pair *poll_pair, int place, int descriptor, unsigned wanted)
 {
     struct epoll_event event = {.events = (wanted & POLL_PAIR_READ ? (uint32_t)EPOLLIN : 0) |

@@ -1,3 +1,4 @@
+/* Gives up privileges: changes the user, and restricts the process by Landlock. */
 #include "common/base/sandbox.h"
 
 #include <err.h>
@@ -12,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Rights that the headers may not know yet, by the version of Landlock that brought them. */
+/* Rights that older headers lack, with the version of Landlock that introduced them. */
 #define FS_REFER     (UINT64_C(1) << 13) /* 2 */
 #define FS_TRUNCATE  (UINT64_C(1) << 14) /* 3 */
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* 5 */
@@ -28,7 +29,7 @@ struct ruleset {
 
 static bool find_user(const char *name, struct passwd *found)
 {
-    /* Read from the file, since a static program cannot load the name services. */
+    /* A static program cannot load the name services: this reads the file. */
     FILE *users = fopen("/etc/passwd", "re");
     struct passwd *user = NULL;
 
@@ -60,7 +61,7 @@ bool sandbox_become(const char *name)
     return true;
 }
 
-/* A rule for one port, as the kernel reads it. */
+/* The kernel's format of a rule for one port. */
 #define RULE_NET_PORT 2
 struct net_port {
     uint64_t allowed;
@@ -69,13 +70,13 @@ struct net_port {
 
 static struct ruleset rules_for(long version, const struct sandbox *sandbox)
 {
-    struct ruleset rules = {.files = FS_REFER - 1}; /* all that version 1 knows */
+    struct ruleset rules = {.files = FS_REFER - 1}; /* all rights of version 1 */
 
     if (version >= 2)
         rules.files |= FS_REFER;
     if (version >= 3)
         rules.files |= FS_TRUNCATE;
-    if (version >= 4) /* what no rule is about is not forbidden */
+    if (version >= 4) /* a right that is not listed is not restricted */
         rules.net = NET_BIND | (sandbox->connects && sandbox->port == 0 ? 0 : NET_CONNECT);
     if (version >= 5)
         rules.files |= FS_IOCTL_DEV;

@@ -1,23 +1,23 @@
-/* What a server that was taken over could still do: as little as can be. */
+/* Limits what an attacker who has taken over the server could do. */
 #ifndef COMMON_BASE_SANDBOX_H
 #define COMMON_BASE_SANDBOX_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Takes on the user's identity for good. Says why not, and returns false. */
+/* Becomes the user for good. On failure it prints why and returns false. */
 bool sandbox_become(const char *user);
 
-/* What a server needs. */
+/* The rights that a server needs. */
 struct sandbox {
-    int root;      /* files below it are read; -1: none */
-    int cache;     /* files in it are made, read, written and removed; -1: none */
-    bool connects; /* by TCP: to wherever; */
-    uint16_t port; /* unless it is to one port; or 0 */
+    int root;      /* a directory to read files below; -1: none */
+    int cache;     /* a directory to make, read, write and remove files in; -1: none */
+    bool connects; /* it makes TCP connections */
+    uint16_t port; /* to this port only; 0: to any */
 };
 
-/* Leaves this process, and those it will make, nothing but that: files that are open already stay
- * so. Where the kernel cannot do that, a warning. */
+/* Takes all other rights from this process and its future children. Open descriptors are not
+ * affected. If the kernel cannot do that, it prints a warning. */
 void sandbox_enter(const struct sandbox *sandbox);
 
 #endif

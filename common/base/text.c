@@ -1,3 +1,4 @@
+/* Reads slices of text, and writes into bounded buffers. */
 #include "common/base/text.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static char lower(char letter)
     return letter >= 'A' && letter <= 'Z' ? (char)(letter | 0x20) : letter;
 }
 
-/* Not strncasecmp(), which asks the locale. */
+/* strncasecmp() would depend on the locale. */
 bool text_same(struct text a, struct text b)
 {
     if (a.length != b.length)
@@ -44,7 +45,7 @@ struct text text_trim(struct text text)
     return text;
 }
 
-/* Where the element at the head of a list ends: at a comma outside quotes, or with the list. */
+/* Returns the length of the first element of a list: it ends at a comma outside quotes. */
 static size_t element_length(struct text list)
 {
     bool quoted = false;

@@ -1,4 +1,4 @@
-/* Slices of text that somebody else owns, and a bounded buffer to write text into. */
+/* Slices of text, which the caller owns, and a bounded buffer to write text into. */
 #ifndef COMMON_BASE_TEXT_H
 #define COMMON_BASE_TEXT_H
 
@@ -20,23 +20,23 @@ struct text {
 
 struct text text_of(const char *string);
 bool text_equal(struct text a, struct text b);
-/* As text_equal, but ASCII letters match in either case. */
+/* As text_equal(), but ASCII letters match in either case. */
 bool text_same(struct text a, struct text b);
-/* Without blanks and tabs at both ends. */
+/* Removes blanks and tabs at both ends. */
 struct text text_trim(struct text text);
-/* Takes the next element off a comma-separated list, honouring quoted strings; false at its end. */
+/* Takes the next element off a comma-separated list, which may have quoted strings; false at its
+ * end. */
 bool text_next(struct text *list, struct text *element);
-/* Takes a line off the head of the text, which has no line end then; false if there is none. */
+/* Takes the first line off the text, without its line end; false if no line ends there. */
 bool text_line(struct text *text, struct text *line);
-/* Reads digits alone, at least one; false if there is anything else or the number is over
- * UINT64_MAX. */
+/* Reads one or more digits; false if there is anything else or the number is over UINT64_MAX. */
 bool text_number(struct text digits, uint64_t *number);
-/* Where the character first stands, or the length of the text. */
+/* Returns the first position of the character, or the length of the text. */
 size_t text_find(struct text text, char character);
-/* The value of a hexadecimal digit, or -1. */
+/* Returns the value of a hexadecimal digit, or -1. */
 int text_hex(char digit);
 
-/* A write that does not fit is dropped with all that follow it, and remembered in `overflow`. */
+/* A write that does not fit sets `overflow`, and it and all further writes are dropped. */
 struct buffer {
     char *data;
     size_t capacity;
@@ -49,9 +49,9 @@ void buffer_string(struct buffer *buffer, const char *string);
 void buffer_character(struct buffer *buffer, char character);
 void buffer_number(struct buffer *buffer, uint64_t number);
 void buffer_hex(struct buffer *buffer, uint64_t number);
-/* With & < > " ' as character references. */
+/* Adds text with & < > " ' as character references. */
 void buffer_html(struct buffer *buffer, struct text text);
-/* A path with all but its legal characters percent-encoded. */
+/* Adds a path; characters that are illegal in it are percent-encoded. */
 void buffer_path(struct buffer *buffer, struct text path);
 
 #endif

@@ -1,5 +1,5 @@
-/* A handler that dies of one request: only in the servers that `make crash` builds for the study of
- * that name. In all others this is nothing. */
+/* Aborts the server at one request, in the builds of `make crash` for the study `crash`. In all
+ * other builds it does nothing. */
 #ifndef COMMON_FILES_CRASH_INJECTION_H
 #define COMMON_FILES_CRASH_INJECTION_H
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-/* Without a core file: how long it takes to write one is not what the study asks. */
+/* No core file: the study does not measure how long it takes to write one. */
 static inline void crash_injection_check(struct text path)
 {
     const struct text magic = TEXT(CRASH_PATH);

@@ -1,3 +1,4 @@
+/* Keeps small documents in memory, and checks before each use that the file is unchanged. */
 #include "common/files/file_cache.h"
 
 #include <fcntl.h>
@@ -8,14 +9,14 @@
 #include <unistd.h>
 
 #define PLACES 64
-/* Documents with longer paths are not kept. */
+/* Documents with longer paths are not cached. */
 #define PATH_SHORT 256
-/* Clocks of file systems tick, some of them every two seconds: two changes within a tick look like
- * one. */
+/* Timestamps of file systems have a resolution of up to two seconds: two changes within that look
+ * like one. */
 #define SETTLED_SECONDS 3
 
 struct file_cache {
-    pthread_mutex_t lock; /* of the places, for as long as one is looked at */
+    pthread_mutex_t lock; /* of the places */
     struct cached_file *places[PLACES];
 };
 
@@ -52,14 +53,14 @@ static bool is_same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* The time of the last status change tells of new permissions, too. */
+/* st_ctim also changes with the permissions. */
 static bool is_unchanged(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
            is_same_time(a->st_mtim, b->st_mtim) && is_same_time(a->st_ctim, b->st_ctim);
 }
 
-/* The document in the place of the path, if it is the one that is looked for. */
+/* Returns a reference to the document of that path; NULL if it is not in the cache. */
 static struct cached_file *hold(struct file_cache *file_cache, struct text path)
 {
     struct cached_file *found;
@@ -74,8 +75,8 @@ static struct cached_file *hold(struct file_cache *file_cache, struct text path)
     return found;
 }
 
-/* Whether the path leads to the same, unchanged file without any symbolic link: what could be
- * reached only by leaving the root is not, wherever it has gone meanwhile. */
+/* Returns true if the path leads to the same, unchanged file without a symbolic link, which could
+ * lead out of the root. */
 static bool leads_to(int root, struct text path, const struct stat *wanted)
 {
     char prefix[PATH_SHORT];

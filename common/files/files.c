@@ -69,7 +69,7 @@ static void refuse_open(struct response *response, int error)
     }
 }
 
-/* The validators of a file: its inode, size and time of change tell its versions apart. */
+/* Sets the validators of a file: inode, size and time of change tell its versions apart. */
 static void describe(struct response *response, const struct stat *file)
 {
     response->has_validators = true;
@@ -90,8 +90,7 @@ static void release_document(void *document)
     file_cache_release(document);
 }
 
-static void answer_shelved(struct response *response, struct text path,
-                           struct cached_file *document)
+static void answer_cached(struct response *response, struct text path, struct cached_file *document)
 {
     response->status = 200;
     response->type = mime_type_of(path);
@@ -114,7 +113,7 @@ static void answer_file(const struct files *files, struct response *response, st
 
     if (document != NULL) {
         close(file);
-        answer_shelved(response, path, document);
+        answer_cached(response, path, document);
         return;
     }
     response->status = 200;
@@ -124,7 +123,7 @@ static void answer_file(const struct files *files, struct response *response, st
     describe(response, status);
 }
 
-/* Opens what stands at the path, if it is a regular file or a directory. */
+/* Opens the regular file or directory at the path; on failure it fills in the response. */
 static int open_document(const struct files *files, const char *path, size_t length,
                          struct stat *status, struct response *response)
 {
@@ -134,7 +133,7 @@ static int open_document(const struct files *files, const char *path, size_t len
         refuse_open(response, errno);
         return -1;
     }
-    /* As fstat(), which takes its empty path from a page that a new process has not touched. */
+    /* Not fstat(): its empty path lies in a page that a new process has not touched. */
     if (fstatat(file, path + length, status, AT_EMPTY_PATH) == 0 &&
         (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode)))
         return file;
@@ -165,7 +164,7 @@ static void answer_directory(const struct files *files, const struct request *re
         close(file);
         response_refuse(response, 403, "The index of this directory is no regular file.");
     } else if (response->status != 404) {
-        ; /* there is an index, which may not be read */
+        ; /* the index exists and may not be read */
     } else if (files->list) {
         path[length] = '\0';
         listing_answer(files->root, directory, path, response);
@@ -189,7 +188,7 @@ static bool resolve(const struct request *request, char *path, size_t size, size
     case PATH_CLIMBS:
         response_refuse(response, 400, "The path leads out of the documents.");
         return false;
-    case PATH_LONG: /* no file has so long a path */
+    case PATH_LONG: /* no file has a path of this length */
     case PATH_HIDDEN:
         break;
     }
@@ -212,7 +211,7 @@ static void answer_path(const struct files *files, const struct request *request
         document =
             file_cache_take(files->cache, files->root, (struct text){path, length}, now.seconds);
     if (document != NULL) {
-        answer_shelved(response, (struct text){path, length}, document);
+        answer_cached(response, (struct text){path, length}, document);
         return;
     }
     file = open_document(files, path, length, &status, response);
@@ -224,7 +223,7 @@ static void answer_path(const struct files *files, const struct request *request
         answer_file(files, response, (struct text){path, length}, file, &status, now);
 }
 
-/* Most paths are short, and their space is then on a page of the stack that is in use already. */
+/* Space for most paths fits into a page of the stack that is already in use. */
 static void answer_read(const struct files *files, const struct request *request, struct moment now,
                         struct response *response)
 {

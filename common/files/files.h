@@ -6,7 +6,7 @@
 
 struct files_settings {
     const char *root; /* the directory */
-    bool list;        /* directories that have no index */
+    bool list;        /* list directories that have no index */
     bool cache;       /* keep small documents in memory */
 };
 
@@ -16,7 +16,7 @@ struct files {
     struct file_cache *cache; /* NULL: none */
 };
 
-/* False if the root cannot be opened: it says why. */
+/* False if the root cannot be opened; it prints why. */
 bool files_open(struct files *files, const struct files_settings *settings);
 /* Frees the file cache. The root stays open until the process ends. */
 void files_close(struct files *files);

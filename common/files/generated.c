@@ -1,5 +1,5 @@
-/* The service that answers /N with a document of N bytes. Where N is odd the document is the same
- * for ever; where N is even it is a new one each time. */
+/* The service that answers /N with a document of N bytes. For odd N the document never changes; for
+ * even N each one is new. */
 #include "common/files/generated.h"
 
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #define SMALLEST 100
 #define LARGEST  20000
 
-/* When odd documents were made: Mon, 01 Jan 2024 00:00:00 GMT. */
+/* The date of odd documents: Mon, 01 Jan 2024 00:00:00 GMT. */
 #define MADE INT64_C(1704067200)
 
-/* Reads the N of "/N", without leading zeros: each document has one address. */
+/* Reads the N of "/N". Leading zeros are refused: each document has one address. */
 static bool read_size(struct text path, uint64_t *size)
 {
     struct text digits = {path.data + 1, path.length - 1};
@@ -21,7 +21,7 @@ static bool read_size(struct text path, uint64_t *size)
            *size >= SMALLEST && *size <= LARGEST;
 }
 
-/* Adds so many bytes of running text. */
+/* Adds `size` bytes of text. */
 static void add_filling(struct buffer *page, size_t size)
 {
     const struct text line = TEXT("This document was made to be as long as its address says.\n");
@@ -31,7 +31,7 @@ static void add_filling(struct buffer *page, size_t size)
     buffer_add(page, (struct text){line.data, size});
 }
 
-/* The smallest document has room for three bytes of text. */
+/* The smallest document has three bytes of text. */
 static void write_document(size_t size, struct buffer *page)
 {
     const struct text end = TEXT("</p></body></html>\n");
@@ -53,8 +53,8 @@ static void describe_constant(uint64_t size, int max_age, struct response *respo
     response->max_age = max_age;
 }
 
-/* Whatever serves it, in whichever process and nanosecond: nobody has seen this one before. It is
- * modified all the time, and so later than any date that a client may name. */
+/* The entity tag is random: no other process or moment makes the same one. The date of modification
+ * is later than any that a client can send. */
 static bool describe_new(struct response *response)
 {
     uint64_t chance[2];

@@ -1,3 +1,4 @@
+/* Makes the HTML page that lists a directory. */
 #include "common/files/listing.h"
 
 #include "common/base/open_beneath.h"
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A directory with more entries is cut short, so that no request makes the server grow. */
+/* Further entries are left out: the limit bounds the memory of a request. */
 #define ENTRY_LIMIT 10000
 
 struct entry {
@@ -60,7 +61,7 @@ static bool add_entry(struct listing *listing, const char *name, const struct st
     return true;
 }
 
-/* What a symbolic link leads to, if that is below the root. */
+/* Gets the status of the file that a symbolic link leads to; false if it leads out of the root. */
 static bool follow(int root, const char *path, const char *name, struct stat *status)
 {
     char whole[PATH_LIMIT + NAME_MAX];
@@ -77,7 +78,7 @@ static bool follow(int root, const char *path, const char *name, struct stat *st
     return found;
 }
 
-/* Whether an entry may be served: a regular file or a directory that is not hidden. */
+/* Returns true for a regular file or a directory that is not hidden. */
 static bool is_served(int root, const char *path, int directory, const char *name,
                       struct stat *status)
 {
@@ -158,7 +159,7 @@ static void write_page(const struct listing *listing, struct text path, struct b
     buffer_string(page, "</html>\n");
 }
 
-/* What a character takes at most: five bytes as "&amp;" in the address, six as "&quot;" in the
+/* The most bytes of a character of a name: five as "&amp;" in the address, six as "&quot;" in the
  * text. */
 #define CHARACTER_BYTES 11
 

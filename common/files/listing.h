@@ -1,10 +1,10 @@
-/* Directory listings. */
+/* Lists a directory as a page. */
 #ifndef COMMON_FILES_LISTING_H
 #define COMMON_FILES_LISTING_H
 
 #include "common/http/response.h"
 
-/* Answers with a page of what is in the directory, which is closed. `path` is where it is below the
+/* Fills in a response with the list of the directory, and closes it. `path` is its path below the
  * root: empty, or with a slash at its end. */
 void listing_answer(int root, int directory, const char *path, struct response *response);
 

@@ -1,7 +1,8 @@
+/* Reads a body that is framed by Content-Length or by chunks. */
 #include "common/http/body_reader.h"
 
 #define OVERHEAD_LIMIT 16384
-/* Enough for chunks of a single byte, which some origins send. */
+/* Some origins send chunks of a single byte. */
 #define ALLOWANCE_ANY 8
 
 static enum body_reader_progress refuse(struct body_reader *body_reader, int status,
@@ -83,7 +84,7 @@ static bool is_control(char character)
     return ((unsigned char)character < ' ' && character != '\t') || character == 0x7f;
 }
 
-/* Within an extension or a trailer, which are skipped. */
+/* Skips a character of an extension or a trailer. */
 static enum body_reader_progress skip_text(struct body_reader *body_reader, char character,
                                            enum body_reader_state same,
                                            enum body_reader_state after_cr)

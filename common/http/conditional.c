@@ -1,3 +1,4 @@
+/* Evaluates preconditions. */
 #include "common/http/conditional.h"
 
 #include "common/http/date.h"
@@ -19,7 +20,7 @@ static bool tag_matches(struct text tag, struct text etag, bool weakly)
     return etag.length > 0 && text_equal(conditional_opaque(tag), conditional_opaque(etag));
 }
 
-/* Whether any field of that name lists the tag, or is "*". */
+/* Returns true if a field of that name lists the tag or is "*". */
 static bool is_listed(const struct request *request, enum field_name name, struct text etag,
                       bool weakly)
 {
@@ -44,7 +45,7 @@ static bool is_present(const struct request *request, enum field_name name)
     return request_field(request, name, &from, &value);
 }
 
-/* The date of a field; false if it is not there or no date, and so to be ignored. */
+/* Reads the date of a field; false if the field must be ignored. */
 static bool field_date(const struct request *request, enum field_name name, int64_t now,
                        int64_t *date)
 {

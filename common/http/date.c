@@ -82,7 +82,7 @@ void date_write(struct buffer *buffer, int64_t seconds)
     buffer_add(buffer, (struct text){text, DATE_LENGTH});
 }
 
-/* A cache should not mind the case of letters (RFC 9111, section 4.2), so nobody does here. */
+/* Letters match in either case, as RFC 9111, section 4.2, asks of caches. */
 static bool is_same(char a, char b)
 {
     return text_same((struct text){&a, 1}, (struct text){&b, 1});
@@ -97,9 +97,9 @@ static unsigned month_of(const char letters[4])
     return month + 1;
 }
 
-/* Matches text against a pattern and reads the parts of a date out of it. In a pattern, D is a
- * digit of the day, Y of the year, H, N and S of the time, _ a digit of the day or a blank, m one
- * letter of the month, w one of the weekday; all else stands for itself. */
+/* Reads a date by a pattern: D is a digit of the day, Y of the year, H, N and S of hour, minute and
+ * second, _ a digit of the day or a blank, m a letter of the month, w a letter of the weekday. All
+ * other characters must match. */
 static bool match(const char *pattern, struct text text, struct calendar *date)
 {
     char month[4] = "";
@@ -164,7 +164,7 @@ static bool is_possible(const struct calendar *date)
            date->second <= 60;
 }
 
-/* The letters of the weekday: its short or its long name, ended by `end`. */
+/* Returns the length of the weekday, short or whole, that ends before `end`; 0 if there is none. */
 static size_t weekday_length(struct text text, bool whole, char end)
 {
     for (int day = 0; day < 7; day++) {

@@ -1,3 +1,4 @@
+/* Finds and writes header fields. */
 #include "common/http/fields.h"
 
 bool fields_next(struct text fields, size_t *from, struct text *name, struct text *value)

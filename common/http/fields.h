@@ -1,28 +1,26 @@
-/* Header fields, as the lines that hold them: each "Name: value" with CR and LF. An empty line ends
- * them. */
+/* Header fields in the form of their lines: each is "Name: value" with CR and LF. An empty line may
+ * end them. */
 #ifndef COMMON_HTTP_FIELDS_H
 #define COMMON_HTTP_FIELDS_H
 
 #include "common/base/text.h"
 
-/* Takes the next field, `*from` bytes into the lines, which moves behind it; false if there is
- * none. */
+/* Reads the field at `*from`, and moves `*from` behind it; false if there is no further field. */
 bool fields_next(struct text fields, size_t *from, struct text *name, struct text *value);
-/* The same for the fields of one name. */
+/* Reads the next field of that name, in the same way. */
 bool fields_find(struct text fields, struct text name, size_t *from, struct text *value);
 
-/* Whether there is a field of that name, and the value of the first one. */
 bool fields_has(struct text fields, struct text name);
+/* Reads the value of the first field of that name; false if there is none. */
 bool fields_first(struct text fields, struct text name, struct text *value);
-/* The value of the only field of that name; false if there is none, or several. */
+/* Reads the value of the only field of that name; false if there is none, or several. */
 bool fields_single(struct text fields, struct text name, struct text *value);
 
-/* Whether the fields of one name, together one comma-separated list, have the element; letters
+/* Returns true if the comma-separated lists in the fields of that name have the element; letters
  * match in either case. */
 bool fields_list(struct text fields, struct text name, struct text element);
 
-/* Whether a field says something about one connection alone, and is not passed on (RFC 9110,
- * section 7.6.1): it is known to do so, or Connection names it. */
+/* Returns true for a hop-by-hop field, which a proxy must not forward (RFC 9110, section 7.6.1). */
 bool fields_is_hop(struct text fields, struct text name);
 
 void fields_add(struct buffer *buffer, struct text name, struct text value);

@@ -1,3 +1,4 @@
+/* The table of media types. */
 #include "common/http/mime_type.h"
 
 static const struct {

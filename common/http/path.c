@@ -1,6 +1,7 @@
+/* Decodes and normalises the path of a request target. */
 #include "common/http/path.h"
 
-/* Decodes the character at the head of `text` and takes it off. */
+/* Takes the first character off the text, decoded. */
 static bool take_character(struct text *text, char *character)
 {
     size_t length = 1;
@@ -22,7 +23,7 @@ static bool take_character(struct text *text, char *character)
     return *character != '\0';
 }
 
-/* Takes a segment and its slash off `rest`, and appends the decoded segment to the path. */
+/* Takes the next segment off `rest`, and appends it to the path, decoded. */
 static enum path_verdict take_segment(struct text *rest, char *path, size_t size, size_t *length)
 {
     while (rest->length > 0) {
@@ -40,7 +41,7 @@ static enum path_verdict take_segment(struct text *rest, char *path, size_t size
     return PATH_GOOD;
 }
 
-/* The segment that begins at `first` is "..": takes it off with the one before it. */
+/* Removes the segment that begins at `first`, which is "..", and the one before it. */
 static bool climb(const char *path, size_t first, size_t *length)
 {
     if (first == 0)

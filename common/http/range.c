@@ -1,11 +1,12 @@
+/* Parses byte ranges, and merges those that overlap or almost touch. */
 #include "common/http/range.h"
 
 #include <string.h>
 
-/* Two ranges closer than this cost more as two parts than as one. */
+/* Two ranges with a gap below this are longer as two parts than as one. */
 #define PART_OVERHEAD 80
 
-/* Reads "first-last", "first-" or "-count". Numbers too large to hold stand for the largest. */
+/* Reads a number; one that is too large becomes UINT64_MAX. */
 static bool read_digits(struct text digits, uint64_t *number)
 {
     for (size_t i = 0; i < digits.length; i++)
@@ -16,6 +17,7 @@ static bool read_digits(struct text digits, uint64_t *number)
     return digits.length > 0;
 }
 
+/* Reads "first-last", "first-" or "-count". */
 static bool read_one(struct text spec, uint64_t size, struct range *range)
 {
     size_t dash = text_find(spec, '-');
@@ -44,7 +46,7 @@ static bool read_one(struct text spec, uint64_t size, struct range *range)
     return true;
 }
 
-/* Adds a range; one that overlaps or nearly touches those before it grows into them. */
+/* Adds a range, and merges it with those that it overlaps or almost touches. */
 static int merge(struct range *ranges, int count, struct range added)
 {
     for (int i = 0; i < count;) {

@@ -12,9 +12,9 @@ struct range {
     uint64_t end;
 };
 
-/* Reads a Range field for a representation of `size` bytes. Returns how many ranges are to be sent,
- * overlapping and neighbouring ones made one; 0 if the field is to be ignored (malformed, another
- * unit, or more than RANGE_LIMIT ranges); -1 if none can be satisfied. */
+/* Reads a Range field for a representation of `size` bytes. Returns how many ranges to
+ * send, merged where they overlap; 0 if the field must be ignored (malformed, another unit, or more
+ * than RANGE_LIMIT ranges); -1 if none can be satisfied. */
 int range_read(struct text value, uint64_t size, struct range ranges[RANGE_LIMIT]);
 
 #endif

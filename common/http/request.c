@@ -1,3 +1,4 @@
+/* Parses the head of a request. */
 #include "common/http/request.h"
 
 #include "common/http/fields.h"
@@ -44,19 +45,19 @@ bool request_is_token(char c)
     return is_one_of(c, TEXT("-_.!#$%&'*+^`|~"));
 }
 
-/* Of the host and port of a URI (RFC 3986), outside brackets. */
+/* The characters of a host and port in a URI (RFC 3986), outside brackets. */
 static bool is_host_character(char c)
 {
     return is_one_of(c, TEXT(".:-_~!$&'()*+,;=%"));
 }
 
-/* Of a URI without fragment. */
+/* The characters of a URI without a fragment. */
 static bool is_target(char c)
 {
     return is_one_of(c, TEXT("/.-_~?%&=+:@[]!$'()*,;"));
 }
 
-/* Of a query: browsers do not escape what they should there. */
+/* The characters of a query: browsers do not escape all that they should. */
 static bool is_query(char c)
 {
     const struct text unescaped = TEXT("\\^`{|}");
@@ -64,7 +65,7 @@ static bool is_query(char c)
     return is_target(c) || text_find(unescaped, c) < unescaped.length;
 }
 
-/* Of a field value: visible, blank, tab, or above ASCII. */
+/* The characters of a field value: visible, blank, tab, or above ASCII. */
 static bool is_value(char c)
 {
     return ((unsigned char)c >= ' ' && c != 0x7f) || c == '\t';
@@ -91,7 +92,7 @@ static enum request_progress refuse(struct request *request, int status, const c
     return REQUEST_REFUSED;
 }
 
-/* Takes what stands before `end` off the text; false if there is no such character. */
+/* Takes the part before `end` off the text; false if there is no such character. */
 static bool take_until(struct text *text, char end, struct text *part)
 {
     size_t length = text_find(*text, end);
@@ -149,7 +150,7 @@ static bool has_good_escapes(struct text text)
     return true;
 }
 
-/* A host name or address, perhaps with a port: what Host and the authority of a target hold. */
+/* Checks a Host field, or the authority of a target: a name or address, perhaps with a port. */
 static bool is_host(struct text host)
 {
     size_t end;
@@ -167,7 +168,7 @@ static bool begins_with(struct text text, struct text start)
     return text.length >= start.length && text_same((struct text){text.data, start.length}, start);
 }
 
-/* Takes the scheme off an absolute target; false if it has none that is known here. */
+/* Takes the scheme off an absolute target; false if it is neither http nor https. */
 static bool take_scheme(struct request *request, struct text *target)
 {
     static const struct text schemes[] = {
@@ -348,7 +349,7 @@ static bool settle_coding(struct request *request)
     return request->status == 0;
 }
 
-/* How the body is delimited. All of request smuggling lives here. */
+/* Decides how the body is delimited. Errors here are what request smuggling needs. */
 static bool settle_framing(struct request *request)
 {
     size_t lengths = count_fields(request, FIELD_CONTENT_LENGTH);
@@ -384,7 +385,7 @@ static bool settle_connection(struct request *request)
             keep_alive |= text_same(option, TEXT("keep-alive"));
         }
     }
-    if (options > REQUEST_FIELD_LIMIT) { /* each field is looked for among them */
+    if (options > REQUEST_FIELD_LIMIT) { /* each field is searched for in this list */
         refuse(request, 431, "Connection has more than 100 options.");
         return false;
     }
@@ -400,16 +401,16 @@ static bool settle_connection(struct request *request)
     return true;
 }
 
-/* A head is read once, when all of it is there. */
+/* Parses a head, all of which has arrived. */
 static enum request_progress read_head(struct request *request, struct text head)
 {
     struct text line;
     bool first = true;
 
     while (take_until(&head, '\n', &line)) {
-        line.length--; /* the CR: scan() has seen that it is there */
+        line.length--; /* the CR, which scan() has checked */
         if (line.length == 0)
-            continue; /* before the request line, or the end of the head */
+            continue; /* an empty line before the request line, or the last line */
         if (first ? !read_request_line(request, line) : !read_field(request, line))
             return REQUEST_REFUSED;
         if (first)
@@ -432,7 +433,7 @@ static enum request_progress refuse_long_line(struct request *request, const cha
     return refuse(request, 414, "The request line is longer than 8 KiB.");
 }
 
-/* Looks for the empty line that ends a head, and for line ends that are none. */
+/* Searches for the empty line that ends a head, and checks the line ends. */
 static enum request_progress scan(struct request *request, struct text bytes)
 {
     const char *data = bytes.data;

@@ -1,5 +1,5 @@
-/* The head of a request (RFC 9112), read strictly: whatever two readers could read in two ways is
- * refused. A request only holds slices of the bytes that it was read from. */
+/* Parses the head of a request (RFC 9112) strictly: it refuses whatever two parsers could read in
+ * two ways. A request consists of slices of the bytes that it was parsed from. */
 #ifndef COMMON_HTTP_REQUEST_H
 #define COMMON_HTTP_REQUEST_H
 
@@ -39,7 +39,7 @@ enum field_name {
     FIELD_OTHER,
 };
 
-/* Of an absolute target. */
+/* The scheme of an absolute target. */
 enum scheme {
     SCHEME_UNSAID,
     SCHEME_HTTP,
@@ -53,56 +53,55 @@ enum framing {
 };
 
 struct request {
-    /* How far the bytes were looked at, while the head is not whole. */
+    /* How far the bytes were scanned, while the head is not whole. */
     size_t scanned;
     size_t line_start;
     size_t lines;
 
     enum method method;
     unsigned minor;  /* HTTP/1.minor */
-    bool keep_alive; /* the client wants to go on */
+    bool keep_alive; /* the client allows further requests */
     bool expects_continue;
     enum framing framing;
     uint64_t content_length;
     struct text line; /* the request line, without its line end */
     enum scheme scheme;
-    struct text path;  /* of the target: begins with '/'; empty for "*" and CONNECT */
+    struct text path;  /* begins with '/'; empty for "*" and CONNECT */
     struct text query; /* with its question mark, or empty */
-    struct text host;  /* of the target if it names one, else of Host */
+    struct text host;  /* from the target if it names one, else from Host */
 
-    /* Why a request is refused. */
+    /* Why the request is refused. */
     int status;
     const char *problem;
 
     size_t field_count;
-    uint32_t present;   /* a bit for each name: fields are only looked for if they are there */
+    uint32_t present;   /* a bit for each field name: absent fields are not searched for */
     struct text fields; /* the lines that hold them */
 };
 
 enum request_progress {
     REQUEST_PARTIAL, /* more bytes are needed */
     REQUEST_WHOLE,   /* the head is whole and good */
-    REQUEST_REFUSED, /* `status` and `problem` say why; nothing after it can be read */
+    REQUEST_REFUSED, /* `status` and `problem` say why; nothing after it can be parsed */
 };
 
-/* Whether methods and field names may have the character (RFC 9110, 5.6.2). */
+/* Returns true for a character of methods and field names (RFC 9110, section 5.6.2). */
 bool request_is_token(char character);
 
-/* Makes ready for the next request. */
+/* Prepares for the next request. */
 void request_start(struct request *request);
 
-/* Looks at all bytes received of a request so far: always from its first byte, which may have
- * moved. Once the head is whole, `*taken` is its length. */
+/* Parses all bytes received of a request so far, from its first byte, which may have moved since
+ * the last call. Once the head is whole, `*taken` is its length. */
 enum request_progress request_read(struct request *request, struct text bytes, size_t *taken);
 
-/* Takes the next header field, `*from` bytes into the fields, which moves behind it; false if there
- * is none. */
+/* Reads the field at `*from`, and moves `*from` behind it; false if there is no further field. */
 bool request_next(const struct request *request, size_t *from, struct text *name,
                   struct text *value);
-/* The same for the fields of one known name. */
+/* Reads the next field of that name, in the same way. */
 bool request_field(const struct request *request, enum field_name name, size_t *from,
                    struct text *value);
-/* The value of the only field of that name; false if there is none, or several. */
+/* Reads the value of the only field of that name; false if there is none, or several. */
 bool request_single(const struct request *request, enum field_name name, struct text *value);
 
 #endif

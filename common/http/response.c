@@ -1,3 +1,4 @@
+/* Applies preconditions and ranges to a response, and writes its head. */
 #include "common/http/response.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 
 #define PAGE_SIZE 768
-/* Each of several parts tells the type: one that is longer is told once, with all of it. */
+/* Each part of a multipart response repeats the type. If it is longer, ranges are ignored. */
 #define PART_TYPE_LIMIT 128
 
 static const struct {
@@ -110,14 +111,14 @@ void response_refuse(struct response *response, int status, const char *problem)
     response->caching = CACHING_UNSAID;
     response->range_count = 0;
     if (page.data == NULL)
-        return; /* without a page, but with its status */
+        return; /* the response has its status, and no page */
     write_page(response, problem, &page);
     response->body = response_page(&page);
 }
 
-/* 403: the request is understood, and not done, for a reason that is no matter of who asks. 413
- * speaks of a request's content, and a 5xx would say that the server is at fault. */
-void response_shorten(struct response *response, uint64_t room)
+/* The status is 403: the server understands the request and refuses it. 413 concerns the content of
+ * a request, and a 5xx would mean that the server is at fault. */
+void response_too_long(struct response *response, uint64_t room)
 {
     uint64_t whole = response->range_count > 0 ? response->whole : response->body.length;
     bool wrong = response->status >= 400, in_parts = response->has_validators;
@@ -136,7 +137,7 @@ void response_shorten(struct response *response, uint64_t room)
                  ", or with Range for less, where there are ranges.");
     response_refuse(response, wrong ? response->status : 403, problem);
     response->in_parts = in_parts && !wrong;
-    if (!wrong) /* short enough for the shortest request of HTTP/1.1, be it from far away */
+    if (!wrong) /* short enough for the datagram that the shortest request is allowed */
         response->reason = TEXT("Too Long For A Datagram");
 }
 
@@ -152,7 +153,7 @@ static void settle_ranges(struct response *response, const struct request *reque
     response->whole = response->body.length;
     count = range_read(value, response->whole, response->ranges);
     if (count > 1 && response->type.length > PART_TYPE_LIMIT)
-        return; /* ranges are a service, and need not be done */
+        return; /* a server may ignore Range */
     if (count < 0) {
         response_refuse(response, 416, "The document has no byte in the range asked for.");
     } else if (count > 0) {
@@ -164,7 +165,8 @@ static void settle_ranges(struct response *response, const struct request *reque
         response->boundary = (uint64_t)now;
 }
 
-void response_settle(struct response *response, const struct request *request, struct moment now)
+void response_apply_conditions(struct response *response, const struct request *request,
+                               struct moment now)
 {
     struct validators validators = {.etag = {response->etag.data, response->etag.length},
                                     .modified = response->modified};
@@ -263,7 +265,7 @@ static void write_validators(const struct response *response, struct moment now,
                              struct buffer *output)
 {
     buffer_add(output, TEXT("Last-Modified: "));
-    /* A document of the future was modified now, as far as a client may know. */
+    /* Last-Modified must not be in the future (RFC 9110, section 8.8.2.1). */
     date_write(output, response->modified < now.seconds ? response->modified : now.seconds);
     buffer_add(output, TEXT("\r\nETag: "));
     buffer_add(output, (struct text){response->etag.data, response->etag.length});
@@ -287,7 +289,7 @@ static void write_status_line(const struct response *response, bool simple, stru
                 response->reason.length > 0 ? response->reason : response_reason(response->status));
 }
 
-/* One slash alone begins the address: after two there would stand a host of the client's choice. */
+/* The location begins with one slash: after two, the client could choose the host. */
 static void write_location(const struct request *request, struct buffer *output)
 {
     struct text path = request->path;
@@ -303,7 +305,7 @@ static void write_location(const struct request *request, struct buffer *output)
     buffer_add(output, TEXT("\r\n"));
 }
 
-/* The fields that say what the body is. */
+/* Writes the fields that describe the body. */
 static void write_description(const struct response *response, struct moment now,
                               struct buffer *output)
 {

@@ -1,3 +1,4 @@
+/* Parses the head of an origin's response. */
 #include "common/http/response_parser.h"
 
 #include "common/http/body_reader.h"
@@ -31,7 +32,7 @@ static bool is_printable(struct text text)
     return true;
 }
 
-/* "HTTP/1.1 200 OK"; the reason may be missing, and the blank before it, too. */
+/* Reads "HTTP/1.1 200 OK"; the reason and the blank before it may be missing. */
 static bool read_status_line(struct parsed_response *response, struct text line)
 {
     const char *data = line.data;
@@ -52,7 +53,8 @@ static bool read_status_line(struct parsed_response *response, struct text line)
 static const char *read_field(struct text line, struct buffer *fields)
 {
     size_t colon = text_find(line, ':');
-    struct text name = text_trim((struct text){line.data, colon}); /* blanks before the colon */
+    struct text name =
+        text_trim((struct text){line.data, colon}); /* blanks may precede the colon */
 
     if (line.data[0] == ' ' || line.data[0] == '\t')
         return "A header field of the origin's reply is folded over several lines.";
@@ -69,7 +71,7 @@ static const char *read_field(struct text line, struct buffer *fields)
     return fields->overflow ? "The head of the origin's reply is too long." : NULL;
 }
 
-/* Several lengths are one if they are equal. */
+/* Reads Content-Length; several lengths must be equal. */
 static bool read_length(struct parsed_response *response)
 {
     struct text value, element;
@@ -102,7 +104,7 @@ static bool is_chunked_alone(struct text fields)
     return codings == 1;
 }
 
-/* Each field is looked for among what these name, in quotes or not. */
+/* Each field is searched for in these lists, whose elements may be quoted. */
 static bool names_too_many(struct text fields, struct text list)
 {
     struct text value;
@@ -126,7 +128,7 @@ static const char *settle_framing(struct parsed_response *response, enum method 
         return "The origin's reply has a transfer coding that was not asked for.";
     if (method == METHOD_HEAD || response->status < 200 || response->status == 204 ||
         response->status == 304)
-        return NULL; /* never a body */
+        return NULL; /* these never have a body */
     if (response->content_length > BODY_READER_LIMIT_ANY)
         return "The origin's reply is longer than any body can be.";
     if (coded)
@@ -168,8 +170,8 @@ static enum response_parser_progress read_head(struct parsed_response *response,
     return problem != NULL ? refuse(response, problem) : RESPONSE_PARSER_WHOLE;
 }
 
-/* Looks for the empty line that ends a head. A line may end without a carriage return: it is passed
- * on with one. */
+/* Searches for the empty line that ends a head. Lines may end without a carriage return; the proxy
+ * adds it. */
 static enum response_parser_progress scan(struct parsed_response *response, struct text bytes)
 {
     for (; response->scanned < bytes.length; response->scanned++) {

@@ -1,3 +1,4 @@
+/* Receives UDP datagrams, hands them on through pipes, and sends the responses. */
 #include "common/net/datagram.h"
 
 #include <assert.h>
@@ -9,11 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a pipe holds, however large pages are. */
+/* The capacity of a pipe, whatever the page size. */
 #define PIPE_BYTES 65536
 /* The first allocation for a response: most need less. */
 #define RESPONSE_FIRST 2048
 
+/* The bytes that travel through the pipe. */
 struct parcel {
     struct envelope envelope;
     char request[DATAGRAM_REQUEST_LIMIT];
@@ -21,7 +23,7 @@ struct parcel {
 
 static_assert(sizeof(struct parcel) <= PIPE_BYTES, "a parcel fits into a pipe");
 
-/* Where a message says at which address it arrived, or is to leave from. */
+/* The control message that holds the local address of a datagram. */
 union control {
     struct cmsghdr header;
     char space[CMSG_SPACE(sizeof(struct in6_pktinfo))];
@@ -29,7 +31,7 @@ union control {
 
 /* ---- receiving ---- */
 
-/* False if it was sent to all, not to us: those who would answer are too many. */
+/* False if the datagram was sent by broadcast or multicast: too many servers would answer. */
 static bool note_local(struct envelope *envelope, struct msghdr *message)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(message);
@@ -54,7 +56,7 @@ static bool note_local(struct envelope *envelope, struct msghdr *message)
     return true;
 }
 
-/* One that was longer than a parcel, or is not for us, is as if it were empty: no request. */
+/* A datagram that is too long or not for this server becomes an empty one, which is no request. */
 static bool receive(struct envelope *envelope, char *request, int socket)
 {
     struct iovec data = {.iov_base = request, .iov_len = DATAGRAM_REQUEST_LIMIT};
@@ -91,7 +93,7 @@ int datagram_receive(int socket)
         pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
     size = offsetof(struct parcel, request) + parcel.envelope.length;
-    /* A user that has very many pipes gets shorter ones: who serves sees that something is missing.
+    /* A user with very many pipes gets smaller ones: datagram_take() sees that bytes are missing.
      */
     if (write(ends[1], &parcel, size) < 0) {
         close(ends[0]);
@@ -119,8 +121,7 @@ size_t datagram_room(const union address *peer, size_t request)
                                                                        : room;
 }
 
-/* Another thread's or process's stack has no page yet where a parcel would lie: so it is read in
- * two pieces. */
+/* This reads in two pieces: a whole parcel would touch new pages of the stack. */
 struct datagram *datagram_take(int descriptor)
 {
     struct envelope envelope;
@@ -175,7 +176,7 @@ bool datagram_add(struct datagram *datagram, struct text data)
     return true;
 }
 
-/* From the address that was asked, or the client would not know the reply. */
+/* Sends from the address that the request was sent to: the client ignores others. */
 static void set_local(const struct envelope *envelope, union control *control,
                       struct msghdr *message)
 {
@@ -211,7 +212,7 @@ void datagram_send(struct datagram *datagram)
     if (envelope->located)
         set_local(envelope, &control, &message);
     datagram->sent = true;
-    /* If it cannot go, it is as lost as one that the network loses. */
+    /* A response that cannot be sent is lost, as if the network had lost it. */
     while (sendmsg(envelope->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
         ;
 }

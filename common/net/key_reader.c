@@ -1,3 +1,4 @@
+/* A process that reads the certificate and the key again. */
 #include "common/net/key_reader.h"
 
 #include <errno.h>
@@ -11,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Files that take longer than this to read are on a disk that does not answer. */
+/* The server waits no longer than this for the files. */
 #define PATIENCE_SECONDS 2
 
-void key_reader_look(const char *path, struct kept *file)
+void key_reader_load(const char *path, struct key_file *file)
 {
-    /* To open a named pipe would wait for somebody who writes into it; to read need not. */
+    /* O_NONBLOCK: opening a named pipe would wait for a writer. Reading it does not. */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     ssize_t count = -1;
 
@@ -54,30 +55,30 @@ static bool send_all(int socket, const void *data, size_t size)
     return true;
 }
 
-static bool send_file(int socket, const char *path, struct kept *file)
+static bool send_key_file(int socket, const char *path, struct key_file *file)
 {
     bool sent;
 
-    key_reader_look(path, file);
-    sent = send_all(socket, file, offsetof(struct kept, data) + file->length);
+    key_reader_load(path, file);
+    sent = send_all(socket, file, offsetof(struct key_file, data) + file->length);
     explicit_bzero(file, sizeof *file);
     return sent;
 }
 
-static void keep(int socket, const char *const paths[KEEPER_FILES])
+static void serve_files(int socket, const char *const paths[KEY_READER_FILES])
 {
-    struct kept *file = calloc(1, sizeof *file);
+    struct key_file *file = calloc(1, sizeof *file);
     bool good = file != NULL;
     char question;
 
     while (good && recv(socket, &question, 1, 0) == 1)
-        for (int i = 0; i < KEEPER_FILES && good; i++)
-            good = send_file(socket, paths[i], file);
+        for (int i = 0; i < KEY_READER_FILES && good; i++)
+            good = send_key_file(socket, paths[i], file);
     free(file);
 }
 
-/* What the terminal sends to all of its processes is not for this one: it ends with its server. */
-static void live(int socket, const char *const paths[KEEPER_FILES])
+/* Signals of the terminal are blocked: the process ends when the server does. */
+static void run(int socket, const char *const paths[KEY_READER_FILES])
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t all;
@@ -85,19 +86,19 @@ static void live(int socket, const char *const paths[KEEPER_FILES])
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_NAME, "keeper", 0, 0, 0);
+    prctl(PR_SET_NAME, "key_reader", 0, 0, 0);
     for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
-        dup2(null, i); /* whoever reads what the server says is not to wait for this process */
+        dup2(null, i); /* a reader of the server's output must not wait for this process */
     if (socket != STDERR_FILENO + 1)
         dup2(socket, STDERR_FILENO + 1);
     close_range(STDERR_FILENO + 2, ~0U, 0);
-    keep(STDERR_FILENO + 1, paths);
+    serve_files(STDERR_FILENO + 1, paths);
 }
 
 /* ---- the server ---- */
 
-/* A child of nobody that the server may wait for: it reaps all of its own, and counts them. */
-static bool start(const int sockets[2], const char *const paths[KEEPER_FILES])
+/* Forks twice: the server reaps and counts all of its own children. */
+static bool start(const int sockets[2], const char *const paths[KEY_READER_FILES])
 {
     pid_t child = fork();
     int status;
@@ -108,11 +109,11 @@ static bool start(const int sockets[2], const char *const paths[KEEPER_FILES])
         return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     child = fork();
     if (child == 0)
-        live(sockets[1], paths);
+        run(sockets[1], paths);
     _exit(child < 0);
 }
 
-bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEEPER_FILES])
+bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_READER_FILES])
 {
     const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
     int sockets[2];
@@ -145,21 +146,21 @@ static bool receive_all(int socket, void *data, size_t size)
     return true;
 }
 
-static bool receive_file(int socket, struct kept *file)
+static bool receive_file(int socket, struct key_file *file)
 {
-    return receive_all(socket, file, offsetof(struct kept, data)) &&
+    return receive_all(socket, file, offsetof(struct key_file, data)) &&
            file->length <= sizeof file->data && receive_all(socket, file->data, file->length);
 }
 
-bool key_reader_ask(struct key_reader *key_reader, struct kept files[KEEPER_FILES])
+bool key_reader_reload(struct key_reader *key_reader, struct key_file files[KEY_READER_FILES])
 {
     bool good = key_reader->socket >= 0 && send(key_reader->socket, "?", 1, MSG_NOSIGNAL) == 1;
 
-    for (int i = 0; i < KEEPER_FILES && good; i++)
+    for (int i = 0; i < KEY_READER_FILES && good; i++)
         good = receive_file(key_reader->socket, &files[i]);
     if (good || key_reader->socket < 0)
         return good;
-    key_reader_close(key_reader); /* an answer that comes late must not be taken for the next one */
+    key_reader_close(key_reader); /* a late answer must not be taken for the next one */
     return false;
 }
 

@@ -1,34 +1,34 @@
-/* A process that stays outside of the sandbox, with the rights that the server began with, and can
- * do one thing: read two files again, when it is asked. */
+/* A process outside the sandbox, with the rights that the server was started with. It does one
+ * thing: on request, it reads the certificate and the key again. */
 #ifndef COMMON_NET_KEY_READER_H
 #define COMMON_NET_KEY_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define KEEPER_FILES 2
-/* A certificate with its chain, or a key, is smaller. */
-#define KEEPER_FILE_LIMIT 65536
+#define KEY_READER_FILES 2
+/* Certificates with their chains, and keys, are smaller. */
+#define KEY_READER_FILE_LIMIT 65536
 
-struct kept {
-    int error; /* errno; 0: it was read */
+struct key_file {
+    int error; /* errno of reading the file; or 0 */
     size_t length;
-    char data[KEEPER_FILE_LIMIT];
+    char data[KEY_READER_FILE_LIMIT];
 };
 
 struct key_reader {
-    int socket; /* -1: there is none any more */
+    int socket; /* -1: the process has ended */
 };
 
-/* Reads the file into memory that is overwritten. */
-void key_reader_look(const char *path, struct kept *file);
+/* Reads the file in this process. */
+void key_reader_load(const char *path, struct key_file *file);
 
-/* Starts the process. False, with errno set, if it cannot be made. It ends with the last process
- * that holds the keeper. */
-bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEEPER_FILES]);
+/* Starts the process; false, with errno set, if that fails. It ends when the last process that has
+ * inherited the socket ends. */
+bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_READER_FILES]);
 
-/* Has it read the files. False if it does not answer: then it never will again. */
-bool key_reader_ask(struct key_reader *key_reader, struct kept files[KEEPER_FILES]);
+/* Gets the files from the process. False if it does not answer; it is not asked again. */
+bool key_reader_reload(struct key_reader *key_reader, struct key_file files[KEY_READER_FILES]);
 
 void key_reader_close(struct key_reader *key_reader);
 

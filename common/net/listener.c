@@ -1,3 +1,4 @@
+/* Opens the listening sockets, and accepts connections and datagrams. */
 #include "common/net/listener.h"
 
 #include "common/net/address.h"
@@ -18,11 +19,11 @@
 #include <unistd.h>
 
 #define FREE_PORT_TRIES 20
-/* Of datagrams that wait, at each address. */
+/* The receive buffer for datagrams, at each address. */
 #define RECEIVE_BYTES (4 * 1024 * 1024)
 
-/* Reads a numeric address; IPv6 may stand in brackets. Names are not looked up: what a server is
- * bound to should not depend on an answer from outside. */
+/* Reads a numeric address; IPv6 may stand in brackets. Names are not looked up: the address of a
+ * server should not depend on the network. */
 static bool read_address(const char *string, uint16_t port, union address *address)
 {
     struct text text = text_of(string);
@@ -48,8 +49,8 @@ static uint16_t bound_port(int socket)
     return address_port(&address);
 }
 
-/* Whether several listeners of ours have the port. The first one says so only when it has got the
- * port alone: otherwise two servers could share one by mistake. */
+/* How listeners of this server share a port. The first one enables sharing after it has bound the
+ * port: otherwise two servers could share it by mistake. */
 enum sharing {
     SHARING_NOT,
     SHARING_FIRST,
@@ -71,7 +72,7 @@ static int listen_at(const union address *address, int backlog, enum sharing sha
 
     if (fd < 0)
         return -1;
-    /* Inherited by each connection: no calls for it. */
+    /* Each accepted connection inherits these options. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
@@ -88,8 +89,8 @@ static int listen_at(const union address *address, int backlog, enum sharing sha
     return fd;
 }
 
-/* Only at an address that stands for all of them is it asked which one a datagram was sent to. What
- * waits to be received is bounded by the kernel alone: it gives no more than it allows. */
+/* The kernel reports the destination of each datagram only for a wildcard address. It also limits
+ * the receive buffer to what it allows. */
 static int receive_at(const union address *address, enum sharing sharing)
 {
     bool old = address->any.sa_family == AF_INET;
@@ -114,7 +115,7 @@ static int receive_at(const union address *address, enum sharing sharing)
     return fd;
 }
 
-/* Where connections are accepted, datagrams are received as well. */
+/* Opens a UDP socket for the address of each TCP socket. */
 static bool open_datagrams(struct listener *listener, enum sharing sharing)
 {
     for (int i = 0; i < listener->streams; i++) {
@@ -131,7 +132,7 @@ static bool open_datagrams(struct listener *listener, enum sharing sharing)
     return true;
 }
 
-/* Opens the next socket. The first one finds the port that the others share. */
+/* Opens the next socket. The first one determines the port of the others. */
 static bool open_next(struct listener *listener, const char *text, uint16_t port, int backlog,
                       enum sharing sharing)
 {
@@ -154,7 +155,7 @@ static bool open_next(struct listener *listener, const char *text, uint16_t port
 struct listening {
     const char *const *addresses;
     int count;
-    bool by_default; /* the addresses: without IPv6 if there is none */
+    bool by_default; /* the addresses are the default: IPv6 may be missing */
     uint16_t port;
     int backlog;
     bool twins, datagrams;
@@ -165,8 +166,7 @@ static bool is_without_ipv6(int error)
     return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
 }
 
-/* Opens all that can be had at a port. If that is not all, `*failed` is the address, or NULL for
- * its datagrams. */
+/* Opens all sockets. On failure, `*failed` is the address, or NULL for a UDP socket. */
 static bool open_all(struct listener *listener, const struct listening *listening,
                      const char **failed)
 {
@@ -204,7 +204,7 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
         int error = errno;
 
         listener_close(listener);
-        /* Free at the first address, taken at another one, or by UDP: try a new one for all. */
+        /* The free port of the first address is taken at another one, or for UDP: try again. */
         if (port == 0 && error == EADDRINUSE && ++tries < FREE_PORT_TRIES)
             continue;
         errno = error;
@@ -255,7 +255,7 @@ static int take_at(const struct listener *listener, int place)
 
 int listener_accept(struct listener *listener)
 {
-    return take_at(listener, listener->turn);
+    return take_at(listener, listener->next);
 }
 
 static bool block(int socket)
@@ -270,8 +270,7 @@ bool listener_share(struct listener *listener)
     return listener->count > 1 || block(listener->sockets[0]);
 }
 
-/* One epoll for all would wake a second worker for each connection: to see whether there is more.
- */
+/* Each worker has an epoll: with one for all, a connection would wake a second worker in vain. */
 int listener_watch(const struct listener *listener)
 {
     int events = epoll_create1(EPOLL_CLOEXEC);
@@ -300,7 +299,7 @@ int listener_await(struct listener *listener, int events, int milliseconds)
             return -1;
         }
         fd = take_at(listener, (int)event.data.u32);
-        /* That another worker was faster does not say that none comes. */
+        /* EAGAIN: another worker was faster. */
     } while (fd < 0 && errno == EAGAIN && listener->count > 1);
     return fd;
 }
@@ -309,8 +308,8 @@ int listener_await(struct listener *listener, int events, int milliseconds)
 
 bool listener_refuse(struct listener *listener)
 {
-    /* Drops segments with SYN and without ACK. A listener that is closed at once resets the clients
-     * that are in its queue, or on the way into it; with this filter the queue runs dry first. */
+    /* Drops segments with SYN and without ACK. Closing a listener resets the clients in its queue,
+     * or on the way into it: this filter lets the queue drain first. */
     struct sock_filter drop_syn[] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 13), /* the flags of the TCP header */
         BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TH_SYN | TH_ACK),
@@ -322,8 +321,7 @@ bool listener_refuse(struct listener *listener)
     struct sock_fprog for_streams = {sizeof drop_syn / sizeof drop_syn[0], drop_syn};
     struct sock_fprog for_datagrams = {sizeof drop_all / sizeof drop_all[0], drop_all};
 
-    /* Some kernels allow no filter without privileges. Then a client that begins just before the
-     * end may still be reset: as elsewhere. */
+    /* Some kernels allow no filter without privileges: a late client may then be reset. */
     for (int i = 0; i < listener->count; i++)
         if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER,
                        i < listener->streams ? &for_streams : &for_datagrams,
@@ -332,12 +330,12 @@ bool listener_refuse(struct listener *listener)
     return true;
 }
 
-void listener_leave(struct listener *listener)
+void listener_close_streams(struct listener *listener)
 {
     int datagrams = listener->count - listener->streams;
 
     for (int i = 0; i < listener->streams; i++) {
-        shutdown(listener->sockets[i], SHUT_RD); /* for child processes that still hold it, too */
+        shutdown(listener->sockets[i], SHUT_RD); /* in child processes that still hold it, too */
         close(listener->sockets[i]);
     }
     memmove(listener->sockets, listener->sockets + listener->streams,
@@ -348,7 +346,7 @@ void listener_leave(struct listener *listener)
 
 void listener_close(struct listener *listener)
 {
-    listener_leave(listener);
+    listener_close_streams(listener);
     for (int i = 0; i < listener->count; i++)
         close(listener->sockets[i]);
     listener->count = 0;

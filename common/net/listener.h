@@ -1,55 +1,53 @@
-/* The sockets that connections arrive at. */
+/* The listening sockets of a server. */
 #ifndef COMMON_NET_LISTENER_H
 #define COMMON_NET_LISTENER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LISTENER_LIMIT   16                   /* of addresses */
-#define LISTENER_SOCKETS (2 * LISTENER_LIMIT) /* of TCP, and of UDP */
+#define LISTENER_LIMIT   16                   /* addresses */
+#define LISTENER_SOCKETS (2 * LISTENER_LIMIT) /* TCP and UDP */
 
 struct listener {
-    int sockets[LISTENER_SOCKETS]; /* they do not block */
+    int sockets[LISTENER_SOCKETS]; /* nonblocking; the UDP sockets stand behind those of TCP */
     int count;
-    int streams; /* of these are TCP; those behind are UDP */
-    int turn;    /* which socket connections are taken from now */
+    int streams; /* how many of them are TCP */
+    int next;    /* the socket that listener_accept() takes from */
     uint16_t port;
 };
 
-/* Whether it is a numeric address, of IPv4 or IPv6. */
+/* Returns true if the text is a numeric address of IPv4 or IPv6. */
 bool listener_is_address(const char *text);
 
-/* Listens at the addresses; without any, at the loopback addresses of IPv4 and, if there is one, of
- * IPv6. Port 0 takes a free one, the same for all. On failure it says why, and returns false. With
- * `datagrams`, UDP as well. Only a listener opened with `twins` can have one. */
+/* Listens at the addresses; without any, at 127.0.0.1 and, if there is IPv6, at ::1. Port 0 takes a
+ * free one, the same for all. With `datagrams` it opens UDP sockets too. Only a listener opened
+ * with `twins` can have twins. On failure it prints why and returns false. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
                    uint16_t port, int backlog, bool twins, bool datagrams);
-/* Listens at the same addresses and port with queues of its own: the kernel chooses between the
- * two. */
+/* Opens a second listener at the same addresses and port (SO_REUSEPORT): the kernel chooses between
+ * the two. */
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog);
 
-/* The next connection of the socket whose turn it is, or datagram (see datagram.h); -1 with errno
- * (EAGAIN: there is none). It blocks where it is not told otherwise, but a read for no longer than
- * LISTENER_PATIENCE milliseconds. */
+/* Accepts the next connection of the socket `next`, or receives its next datagram (datagram.h);
+ * returns the descriptor, or -1 with errno (EAGAIN: there is none). Reads of the descriptor block
+ * for at most LISTENER_PATIENCE milliseconds unless they are told not to. */
 #define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener);
 
-/* For a crew: any number of its workers may call listener_await() then, */
+/* For several workers at one listener. Prepares the listener; */
 bool listener_share(struct listener *listener);
-/* each with a descriptor of its own, of which a connection wakes one; -1, with errno, if there is
- * none to be had. */
+/* makes an epoll descriptor for one worker: a connection wakes one of them (-1 with errno); */
 int listener_watch(const struct listener *listener);
-/* The next connection; -1 with errno: EAGAIN when none has come for so many milliseconds. Where
- * there is one socket alone, workers block in accept() itself, in the order in which they came;
- * that never takes longer than LISTENER_PATIENCE. */
+/* and accepts the next connection; -1 with errno, EAGAIN if none came in that time. At a single
+ * socket, workers block in accept() itself, which serves them in order of arrival and returns after
+ * LISTENER_PATIENCE at the latest. */
 int listener_await(struct listener *listener, int events, int milliseconds);
 
-/* Lets no further client begin to connect; those who have begun are still accepted. False if the
- * kernel does not allow that. */
+/* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
+ * allow that. */
 bool listener_refuse(struct listener *listener);
-/* Closes all but what datagrams are answered from; */
-void listener_leave(struct listener *listener);
-/* and that as well. */
+/* Closes the TCP sockets: responses are still sent from those of UDP. */
+void listener_close_streams(struct listener *listener);
 void listener_close(struct listener *listener);
 
 /* Writes "SCHEME://ADDRESS:PORT/" of the first socket. */

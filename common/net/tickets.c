@@ -1,3 +1,4 @@
+/* The keys of session tickets, and their renewal. */
 #include "common/net/tickets.h"
 
 #include <string.h>
@@ -17,14 +18,14 @@ static bool begin(struct tickets *tickets, int64_t now)
     return tickets->filled;
 }
 
-/* As random as a key: a ticket that names it is not known. */
+/* Replaces the previous key by random bytes: no ticket names them. */
 static bool forget_previous(struct tickets *tickets)
 {
     return getrandom(&tickets->previous, sizeof tickets->previous, 0) ==
            (ssize_t)sizeof tickets->previous;
 }
 
-/* Takes the lock; false if there are no keys to be had. */
+/* Takes the lock and renews the keys if it is time; false if there are none. */
 static bool take(struct tickets *tickets, int64_t now)
 {
     int64_t age;

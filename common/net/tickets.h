@@ -1,5 +1,5 @@
-/* The keys of session tickets: the same in all processes of a server, and gone after a while, so
- * that what was sent long ago cannot be read by whoever finds a key. */
+/* The keys of session tickets, which all processes of a server share. They are replaced regularly:
+ * a stolen key does not decrypt old sessions. */
 #ifndef COMMON_NET_TICKETS_H
 #define COMMON_NET_TICKETS_H
 
@@ -7,37 +7,37 @@
 
 #include <stdint.h>
 
-/* A key makes tickets for so long, and after that opens them for as long again. */
+/* A key encrypts tickets for this time, and then decrypts them for the same time. */
 #define TICKETS_SECONDS 3600
 
 #define TICKETS_NAME_SIZE 16
 
 struct ticket_key {
-    unsigned char name[TICKETS_NAME_SIZE]; /* that a ticket says it by */
+    unsigned char name[TICKETS_NAME_SIZE]; /* in each ticket that the key has encrypted */
     unsigned char cipher[32];
     unsigned char digest[32];
 };
 
-/* In memory that all processes share. */
+/* Lies in shared memory. */
 struct tickets {
     struct lock lock;
     struct ticket_key current, previous;
-    int64_t since; /* when the current one began, by the monotonic clock; */
-    bool filled;   /* if there is one */
+    int64_t since; /* start of the current key, by the monotonic clock */
+    bool filled;   /* there are keys */
 };
 
 bool tickets_open(struct tickets *tickets);
 
-/* The key to make a ticket with now; false if none can be made. */
+/* Gets the key that encrypts tickets now; false if there is none. */
 bool tickets_current(struct tickets *tickets, int64_t now, struct ticket_key *key);
 
 enum ticket_age {
-    TICKET_UNKNOWN, /* nobody can open it any more */
+    TICKET_UNKNOWN, /* the key is gone */
     TICKET_FRESH,
-    TICKET_AGEING, /* a new one should take its place */
+    TICKET_AGEING, /* the client should get a new ticket */
 };
 
-/* The key of that name. */
+/* Finds the key of that name. */
 enum ticket_age tickets_find(struct tickets *tickets, const unsigned char *name, int64_t now,
                              struct ticket_key *key);
 

@@ -1,4 +1,6 @@
-/* The one function of before 3.0 that is used here has no successor. */
+/* TLS by OpenSSL: certificate and key, session tickets, and their renewal. */
+
+/* RAND_set_rand_method() is deprecated and has no successor. */
 #define OPENSSL_API_COMPAT 10101
 
 #include "common/net/tls.h"
@@ -22,32 +24,33 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-/* Of TLS 1.2: forward secrecy and authenticated encryption alone. TLS 1.3 knows nothing else. */
+/* For TLS 1.2: forward secrecy and authenticated encryption only. TLS 1.3 has nothing else. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 #define GROUPS  "X25519:P-256:P-384"
 
-/* A page of memory; where pages are larger, nothing is given back. */
+/* The size of a page; with larger pages no memory is given back. */
 #define PAGE_BYTES ((uintptr_t)4096)
 
 enum { CERTIFICATE, KEY };
 
-/* In memory that all processes of the server share. */
+/* Lies in memory that all processes of the server share. */
 struct shared {
     struct tickets tickets;
-    struct lock lock;                /* on the files */
-    _Atomic unsigned version;        /* of the files */
-    struct kept files[KEEPER_FILES]; /* from the second version on: the first is inherited */
+    struct lock lock;         /* of the files */
+    _Atomic unsigned version; /* of the files */
+    struct key_file
+        files[KEY_READER_FILES]; /* set from the second version on: the first is inherited */
 };
 
 struct tls {
     struct shared *shared;
     struct key_reader key_reader;
-    const char *names[KEEPER_FILES];
+    const char *names[KEY_READER_FILES];
     BIO_METHOD *wire;
     EVP_CIPHER *cipher;    /* of tickets */
-    pthread_mutex_t mutex; /* among the threads of this process, on what follows */
+    pthread_mutex_t mutex; /* protects the rest among the threads of this process */
     SSL_CTX *context;
-    unsigned version; /* that it was made of */
+    unsigned version; /* of the files that `context` was made of */
 };
 
 /* ---- the context ---- */
@@ -68,7 +71,7 @@ static int refuse_passphrase(char *buffer, int size, int writing, void *argument
     return -1;
 }
 
-static EVP_PKEY *read_key(const struct kept *file, const char *name)
+static EVP_PKEY *read_key(const struct key_file *file, const char *name)
 {
     BIO *text = BIO_new_mem_buf(file->data, (int)file->length);
     bool locked = false;
@@ -85,7 +88,7 @@ static EVP_PKEY *read_key(const struct kept *file, const char *name)
     return key;
 }
 
-/* The certificate, and behind it those that lead to who vouches for it. */
+/* Loads the certificate and the chain behind it. */
 static bool use_chain(SSL_CTX *context, BIO *text, const char *name)
 {
     X509 *certificate = PEM_read_bio_X509(text, NULL, NULL, NULL);
@@ -108,7 +111,7 @@ static bool use_chain(SSL_CTX *context, BIO *text, const char *name)
     return good;
 }
 
-static bool use_files(SSL_CTX *context, const struct kept *files, const char *const *names)
+static bool use_files(SSL_CTX *context, const struct key_file *files, const char *const *names)
 {
     BIO *text = BIO_new_mem_buf(files[CERTIFICATE].data, (int)files[CERTIFICATE].length);
     bool good = text != NULL && use_chain(context, text, names[CERTIFICATE]);
@@ -126,7 +129,7 @@ static bool use_files(SSL_CTX *context, const struct kept *files, const char *co
     return good;
 }
 
-/* Among the protocols that a client offers there must be this one, if it offers any. */
+/* Selects HTTP/1.1, which a client that offers protocols (ALPN) must offer. */
 static int choose_protocol(SSL *session, const unsigned char **chosen, unsigned char *length,
                            const unsigned char *offered, unsigned offered_length, void *argument)
 {
@@ -146,16 +149,16 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
 static bool configure(SSL_CTX *context, struct tls *tls)
 {
     SSL_CTX_set_app_data(context, tls);
-    /* A client need not say that it sends no more: messages know where they end (RFC 9112, 9.8). */
+    /* A client may close without an alert: messages have their own end (RFC 9112, section 9.8). */
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                      SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
                                      SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                   SSL_MODE_RELEASE_BUFFERS);
-    /* Otherwise one read could go on for as long as a client sends records without data. */
+    /* With it, one read would last as long as a client sends records without data. */
     SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_read_ahead(context, 1);
-    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets know it all */
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets hold the sessions */
     SSL_CTX_set_timeout(context, TICKETS_SECONDS);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
@@ -164,8 +167,8 @@ static bool configure(SSL_CTX *context, struct tls *tls)
            SSL_CTX_set_tlsext_ticket_key_evp_cb(context, use_ticket) == 1;
 }
 
-/* NULL: it has said why not. */
-static SSL_CTX *make_context(struct tls *tls, const struct kept *files)
+/* Returns NULL on failure, and prints why. */
+static SSL_CTX *make_context(struct tls *tls, const struct key_file *files)
 {
     SSL_CTX *context;
 
@@ -181,8 +184,8 @@ static SSL_CTX *make_context(struct tls *tls, const struct kept *files)
     return NULL;
 }
 
-/* As make_context(); it has served somebody. */
-static SSL_CTX *make_tried_context(struct tls *tls, const struct kept *files)
+/* Works as make_context(), and tries the context by serving a client. */
+static SSL_CTX *make_tried_context(struct tls *tls, const struct key_file *files)
 {
     SSL_CTX *context = make_context(tls, files);
 
@@ -195,15 +198,15 @@ static SSL_CTX *make_tried_context(struct tls *tls, const struct kept *files)
 
 /* ---- the memory of the library ---- */
 
-/* What the linker puts into sections of their own, where the Makefile has given them names: tables
- * that stay as they are, and variables. */
-#define UNSURE weak, visibility("hidden") /* other ways of building have no such sections */
+/* The Makefile renames sections of OpenSSL: constant tables with relocations, and variables. The
+ * linker defines these symbols. */
+#define UNSURE weak, visibility("hidden") /* sanitizer builds have no such sections */
 extern char tables_start[] __asm__("__start_tls_tables") __attribute__((UNSURE));
 extern char tables_stop[] __asm__("__stop_tls_tables") __attribute__((UNSURE));
 extern char variables_start[] __asm__("__start_tls_variables") __attribute__((UNSURE));
 extern char variables_stop[] __asm__("__stop_tls_variables") __attribute__((UNSURE));
 
-/* The whole pages between two addresses; none where there are no such sections. */
+/* Returns the bytes of the whole pages between two addresses, and moves *start to the first. */
 static size_t pages(char **start, const char *stop)
 {
     uintptr_t first = ((uintptr_t)*start + PAGE_BYTES - 1) & -PAGE_BYTES;
@@ -213,8 +216,8 @@ static size_t pages(char **start, const char *stop)
     return end > first ? end - first : 0;
 }
 
-/* Pages that relocation has written to are read from the file again, without being relocated, if
- * somebody should still need them: nobody does. */
+/* The relocated pages are dropped. An access would read them from the file, without relocations:
+ * but nothing uses them without TLS. */
 void tls_forgo(void)
 {
     char *tables = tables_start, *variables = variables_start;
@@ -227,7 +230,7 @@ void tls_forgo(void)
         madvise(variables, variable_bytes, MADV_DONTNEED);
 }
 
-/* They are full of addresses of functions, and were made before the linker's own protection. */
+/* The tables hold addresses of functions, and RELRO does not cover the renamed sections. */
 static void protect_tables(void)
 {
     char *tables = tables_start;
@@ -255,7 +258,8 @@ static bool prepare_ticket(const struct tls *tls, const struct ticket_key *key,
            EVP_MAC_CTX_set_params(digest, parameters) == 1;
 }
 
-/* What OpenSSL asks for: -1 an error, 0 no such ticket, 1 a good one, 2 one that needs renewal. */
+/* A callback of OpenSSL: returns -1 for an error, 0 for an unknown ticket, 1 for a good one, 2 for
+ * one that needs renewal. */
 static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
                       EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *digest, int making)
 {
@@ -279,14 +283,14 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
     OPENSSL_cleanse(&key, sizeof key);
     if (!good)
         return -1;
-    /* By TLS 1.3 a client uses a ticket once, and can come back again if it gets another. */
+    /* In TLS 1.3 a client uses a ticket once: each session needs a new one. */
     return age == TICKET_FRESH && SSL_version(session) < TLS1_3_VERSION ? 1 : 2;
 }
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
-/* The kernel's own, without a generator between: OpenSSL would make three of them in each thread,
- * and seed them anew in each process. */
+/* Random bytes come from the kernel directly. OpenSSL would make three generators in each thread,
+ * and seed them again in each process. */
 static int get_random(unsigned char *data, int size)
 {
     size_t done = 0;
@@ -305,7 +309,7 @@ static int is_random(void)
     return 1;
 }
 
-static const RAND_METHOD chance = {
+static const RAND_METHOD kernel_random = {
     .bytes = get_random,
     .pseudorand = get_random,
     .status = is_random,
@@ -331,12 +335,12 @@ static bool open_all(struct tls *tls)
 {
     const uint64_t settings = OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
                               OPENSSL_INIT_LOAD_CRYPTO_STRINGS |
-                              OPENSSL_INIT_NO_ATEXIT; /* threads may be at work until the end */
+                              OPENSSL_INIT_NO_ATEXIT; /* threads may run until the end */
 
     protect_tables();
     tls->shared = open_shared();
     if (tls->shared == NULL || OPENSSL_init_ssl(settings, NULL) != 1 ||
-        RAND_set_rand_method(&chance) != 1) {
+        RAND_set_rand_method(&kernel_random) != 1) {
         warnx("cannot make TLS ready: there is no memory");
         return false;
     }
@@ -352,12 +356,12 @@ static bool open_all(struct tls *tls)
     return false;
 }
 
-static bool have_all(const struct kept *files, const char *const *names)
+static bool have_all(const struct key_file *files, const char *const *names)
 {
     static const char *const roles[] = {[CERTIFICATE] = "certificate", [KEY] = "key"};
     bool good = true;
 
-    for (int i = 0; i < KEEPER_FILES; i++) {
+    for (int i = 0; i < KEY_READER_FILES; i++) {
         if (files[i].error == 0)
             continue;
         warnx("cannot read the %s '%s': %s%s", roles[i], names[i], strerror(files[i].error),
@@ -368,23 +372,23 @@ static bool have_all(const struct kept *files, const char *const *names)
     return good;
 }
 
-static void forget(struct kept *files)
+static void forget(struct key_file *files)
 {
     if (files != NULL)
-        OPENSSL_cleanse(files, KEEPER_FILES * sizeof *files);
+        OPENSSL_cleanse(files, KEY_READER_FILES * sizeof *files);
     free(files);
 }
 
 static bool read_first(struct tls *tls)
 {
-    struct kept *files = malloc(KEEPER_FILES * sizeof *files);
+    struct key_file *files = malloc(KEY_READER_FILES * sizeof *files);
 
     if (files == NULL) {
         warn("cannot read the certificate");
         return false;
     }
-    for (int i = 0; i < KEEPER_FILES; i++)
-        key_reader_look(tls->names[i], &files[i]);
+    for (int i = 0; i < KEY_READER_FILES; i++)
+        key_reader_load(tls->names[i], &files[i]);
     if (have_all(files, tls->names))
         tls->context = make_tried_context(tls, files);
     forget(files);
@@ -423,7 +427,7 @@ void tls_close(struct tls *tls)
 
 /* ---- renewal ---- */
 
-/* Has sessions begin with another context; those that have begun keep theirs. */
+/* Sets the context of new sessions; older sessions keep theirs. */
 static void replace(struct tls *tls, SSL_CTX *context, unsigned version)
 {
     SSL_CTX *old;
@@ -439,10 +443,10 @@ static void replace(struct tls *tls, SSL_CTX *context, unsigned version)
 void tls_renew(struct tls *tls)
 {
     struct shared *shared = tls->shared;
-    struct kept *files = malloc(KEEPER_FILES * sizeof *files);
+    struct key_file *files = malloc(KEY_READER_FILES * sizeof *files);
     SSL_CTX *context = NULL;
 
-    if (files == NULL || !key_reader_ask(&tls->key_reader, files))
+    if (files == NULL || !key_reader_reload(&tls->key_reader, files))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
     else if (have_all(files, tls->names))
         context = make_tried_context(tls, files);
@@ -458,12 +462,12 @@ void tls_renew(struct tls *tls)
     forget(files);
 }
 
-/* Another process has read a certificate that this one does not know yet. It was good there: if it
- * is not here, memory is short, and the one of before goes on. */
+/* Loads a certificate that another process has read and tried. If that fails here, memory is short,
+ * and the old certificate remains in use. */
 static void adopt(struct tls *tls)
 {
     struct shared *shared = tls->shared;
-    struct kept *files = malloc(KEEPER_FILES * sizeof *files);
+    struct key_file *files = malloc(KEY_READER_FILES * sizeof *files);
     SSL_CTX *context;
     unsigned version;
 
@@ -479,7 +483,7 @@ static void adopt(struct tls *tls)
     forget(files);
 }
 
-/* The context of now, held; `*old`: there is a newer one. */
+/* Returns a reference to the current context. `*old`: the certificate is newer than it. */
 static SSL_CTX *hold_context(struct tls *tls, bool *old)
 {
     SSL_CTX *context;

@@ -1,27 +1,27 @@
-/* TLS: the certificate and its key, the keys of session tickets, and how both are renewed while
- * connections are served. */
+/* The state that all TLS sessions of a server share: the certificate and its key, and the keys of
+ * session tickets. Both are renewed while the server runs. */
 #ifndef COMMON_NET_TLS_H
 #define COMMON_NET_TLS_H
 
 struct tls;
 struct tls_wire;
 
-/* Reads certificate and key, in PEM form; NULL: it has said why not. To be called before the
- * sandbox closes, and before there are other processes: all of them may use what it returns. */
+/* Reads certificate and key in PEM form. On failure it prints why and returns NULL. To be called
+ * before the sandbox is entered and before workers are forked: all of them use the result. */
 struct tls *tls_open(const char *certificate, const char *key);
 
-/* Reads both again: connections that begin from now on use them, in whichever process. If they are
- * no good, it says why, and all stays as it is. For the process that called tls_open(). */
+/* Reads both files again: new connections in all processes use them. If they are unusable, it
+ * prints why and changes nothing. To be called in the process that called tls_open(). */
 void tls_renew(struct tls *tls);
 
 /* Returns a session with the client at the other end of the wire; or NULL. */
 struct ssl_st *tls_begin(struct tls *tls, struct tls_wire *wire);
 
-/* TLS is not wanted in this process nor in any that it makes: gives back the memory that starting a
- * program with OpenSSL in it took. Without that each fork would have to copy it. */
+/* Gives back the memory that OpenSSL has used before main(), if the server does not use TLS. Each
+ * fork would copy it otherwise. */
 void tls_forgo(void);
 
-/* Nobody uses it any more. */
+/* Frees it; no session may be open. */
 void tls_close(struct tls *tls);
 
 #endif

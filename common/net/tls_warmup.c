@@ -1,16 +1,17 @@
+/* Handshakes of a server with itself, before it forks. */
 #include "common/net/tls_warmup.h"
 
 #include <openssl/ssl.h>
 
-/* Flights of messages that no handshake exceeds. */
+/* No handshake takes more flights of messages. */
 #define FLIGHTS 8
 
-struct scene {
+struct handshake {
     int version;
-    const char *groups; /* that the client prefers */
+    const char *groups; /* that the client offers */
 };
 
-static const struct scene scenes[] = {
+static const struct handshake handshakes[] = {
     {TLS1_3_VERSION, "X25519:P-256"},
     {TLS1_3_VERSION, "P-256"},
     {TLS1_2_VERSION, "X25519:P-256"},
@@ -39,7 +40,7 @@ static bool shake_hands(SSL *server, SSL *client)
     return SSL_is_init_finished(server) && SSL_is_init_finished(client);
 }
 
-/* A byte of data takes along the tickets that came before it. */
+/* The client reads the tickets together with a byte of data. */
 static bool talk(SSL *server, SSL *client)
 {
     char byte = 'x';
@@ -55,7 +56,7 @@ static bool talk(SSL *server, SSL *client)
     return result == 1;
 }
 
-/* Serves one client. Its session takes the place of `*session`, which it offers if it is one. */
+/* Serves one client, which offers `*session` if there is one. `*session` becomes its session. */
 static bool serve(SSL_CTX *context, SSL_CTX *clients, SSL_SESSION **session)
 {
     SSL *server = SSL_new(context), *client = SSL_new(clients);
@@ -70,12 +71,12 @@ static bool serve(SSL_CTX *context, SSL_CTX *clients, SSL_SESSION **session)
     return good;
 }
 
-static bool play(SSL_CTX *context, SSL_CTX *clients, const struct scene *scene)
+static bool try_handshake(SSL_CTX *context, SSL_CTX *clients, const struct handshake *handshake)
 {
     SSL_SESSION *session = NULL;
-    bool good = SSL_CTX_set_min_proto_version(clients, scene->version) == 1 &&
-                SSL_CTX_set_max_proto_version(clients, scene->version) == 1 &&
-                SSL_CTX_set1_groups_list(clients, scene->groups) == 1 &&
+    bool good = SSL_CTX_set_min_proto_version(clients, handshake->version) == 1 &&
+                SSL_CTX_set_max_proto_version(clients, handshake->version) == 1 &&
+                SSL_CTX_set1_groups_list(clients, handshake->groups) == 1 &&
                 serve(context, clients, &session) && serve(context, clients, &session);
 
     SSL_SESSION_free(session);
@@ -89,8 +90,8 @@ bool tls_warmup_run(struct ssl_ctx_st *context)
     bool good =
         clients != NULL && SSL_CTX_set_alpn_protos(clients, protocol, sizeof protocol - 1) == 0;
 
-    for (size_t i = 0; good && i < sizeof scenes / sizeof scenes[0]; i++)
-        good = play(context, clients, &scenes[i]);
+    for (size_t i = 0; good && i < sizeof handshakes / sizeof handshakes[0]; i++)
+        good = try_handshake(context, clients, &handshakes[i]);
     SSL_CTX_free(clients);
     return good;
 }

@@ -1,5 +1,5 @@
-/* A handshake with oneself. OpenSSL looks up what it needs when it needs it, and remembers that: a
- * child process that is made before has to do it all again. */
+/* Handshakes of a server with itself. OpenSSL looks up algorithms when it first needs them: without
+ * this, each child process would do it again. */
 #ifndef COMMON_NET_TLS_WARMUP_H
 #define COMMON_NET_TLS_WARMUP_H
 
@@ -7,8 +7,8 @@
 
 struct ssl_ctx_st;
 
-/* Has a server of this context serve clients of both versions of TLS, with new sessions and old
- * ones. False if that fails: the errors of OpenSSL say why. */
+/* Serves clients of TLS 1.2 and 1.3 with the context, with new and resumed sessions. False if that
+ * fails: the error queue of OpenSSL says why. */
 bool tls_warmup_run(struct ssl_ctx_st *context);
 
 #endif

@@ -1,5 +1,5 @@
-/* The transport of TLS. When the session is over, whatever is left of the connection is plain:
- * nothing more is said, and what comes is thrown away. */
+/* The transport of TLS. After the session has ended, the connection is plain: it only reads the
+ * rest and throws it away. */
 #include "common/net/transport_tls.h"
 
 #include "common/net/tls.h"

@@ -3,7 +3,7 @@
 
 #include "common/base/checksum.h"
 #include "common/proxy/cache_evict.h"
-#include "common/proxy/freshness.h"
+#include "common/proxy/vary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -184,7 +184,7 @@ char *cache_entry_select(struct text list, struct text request_fields, struct te
 
     if (buffer.data == NULL)
         return NULL;
-    freshness_select(list, request_fields, &buffer);
+    vary_select(list, request_fields, &buffer);
     *selected = (struct text){buffer.data, buffer.length};
     return buffer.data;
 }

@@ -19,7 +19,7 @@ enum cache_entry_kind {
     CACHE_ENTRY_RECORD, /* a newer record of a large entry */
 };
 
-/* What an entry holds beside its body. */
+/* An entry without its body. */
 struct cache_record {
     struct text uri;
     struct text list;     /* of the fields that it varies on */

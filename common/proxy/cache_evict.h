@@ -8,8 +8,9 @@ void cache_evict_entry(const struct cache *cache, const char *name);
 /* Removes the file with the newer head of an entry. Returns the bytes that this frees. */
 int64_t cache_evict_record(const struct cache *cache, const char *entry);
 
-/* Counts the size of all entries anew, and removes the least recently used ones if they are too
- * many. */
+/* Counts the size of all entries, and removes the least recently used ones if it is above the
+ * limit.
+ */
 void cache_evict_trim(const struct cache *cache);
 /* Does so if the size that is shared cannot be right. */
 void cache_evict_check(const struct cache *cache);

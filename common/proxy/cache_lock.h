@@ -1,5 +1,5 @@
-/* Who fetches the response of a name: a lock for each name, and what the fetch says to the
- * processes and threads that wait for it. */
+/* Locks for the names of entries: the request that holds one fetches the response, and tells those
+ * that wait how the fetch goes on. */
 #ifndef COMMON_PROXY_CACHE_LOCK_H
 #define COMMON_PROXY_CACHE_LOCK_H
 
@@ -11,7 +11,7 @@
 /* Locks the name. Returns a descriptor, or one of these. The kernel releases the lock if its holder
  * dies. */
 #define CACHE_LOCK_BUSY (-1) /* somebody else holds it */
-#define CACHE_LOCK_NONE (-2) /* locks do not work now: wait for nobody */
+#define CACHE_LOCK_NONE (-2) /* no lock can be had: do not wait */
 int cache_lock_take(const struct cache *cache, const char *name);
 /* Releases the lock, if it is held. */
 void cache_lock_release(const struct cache *cache, const char *name, int lock);
@@ -28,8 +28,8 @@ void cache_lock_note_timeout(const struct cache *cache, const char *name, int64_
 /* Returns true if that has happened since then. */
 bool cache_lock_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now);
 
-/* Notes, for so many seconds, that responses of that name will not be stored: nobody is to wait for
- * one. `now` is in seconds. */
+/* Notes, for so many seconds, that responses of that name will not be stored, so that no request
+ * waits for one. `now` is in seconds. */
 #define CACHE_LOCK_BYPASS_SECONDS 10
 void cache_lock_note_bypass(const struct cache *cache, const char *name, int64_t now);
 bool cache_lock_is_bypassed(const struct cache *cache, const char *name, int64_t now);

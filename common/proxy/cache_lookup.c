@@ -1,310 +1,261 @@
+/* Looks for a stored response that a request may use, and decides whether to ask the origin. */
 #include "common/proxy/cache_lookup.h"
 
 #include "common/http/fields.h"
-#include "common/proxy/cache_store.h"
-#include "common/proxy/fetch.h"
-#include "common/proxy/relay.h"
-#include "common/proxy/send_response.h"
-#include "common/proxy/serve_cached.h"
-#include "common/proxy/storage.h"
+#include "common/proxy/proxy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* How long, beyond the time that the origin has, to wait for a reply that somebody else fetches,
- * since that last got on, and in all, before it is fetched once more; and how often to look. */
-#define FOLLOW_MILLISECONDS 5000
-#define FOLLOW_LIMIT        60000
-#define FIRST_WAIT          2
-#define MOST_WAIT           32
-/* Where nobody has said that he is done, only every so many looks are at the store itself. */
-#define LOOKS 4
+/* ---- the request ---- */
 
-/* ---- looking ---- */
-
-/* Asks the origin, as the first one or after all. */
-static enum service_progress ask(struct service_call *call)
+static bool write_uri(struct cache_lookup *lookup, const struct origin *origin,
+                      const struct request *request)
 {
-    struct proxy_request *proxied = call->work;
+    size_t room = origin->host.length + request->path.length + request->query.length + 32;
+    struct buffer uri = {.data = malloc(room), .capacity = room};
 
-    if (proxied->asked.only_if_cached)
-        return relay_refuse(call, 504, "The proxy has no stored reply that could be used.");
-    return relay_go_to(proxied, STAGE_OPENING);
+    if (uri.data == NULL)
+        return false;
+    buffer_add(&uri, TEXT("http://"));
+    buffer_add(&uri, origin->host);
+    for (size_t i = 0; i < uri.length; i++)
+        if (uri.data[i] >= 'A' && uri.data[i] <= 'Z')
+            uri.data[i] = (char)(uri.data[i] | 0x20);
+    buffer_character(&uri, ':');
+    buffer_number(&uri, origin->port);
+    buffer_add(&uri, request->path);
+    buffer_add(&uri, request->query);
+    lookup->uri = (struct text){uri.data, uri.length};
+    return true;
 }
 
-/* Whether what the origin will say could be for others, too. */
-static bool is_shareable(const struct service_call *call)
+void cache_lookup_start(struct cache_lookup *lookup, const struct cache *cache)
 {
-    const struct proxy_request *proxied = call->work;
-
-    return proxied->writes && !proxied->asked.no_cache && !proxied->asked.only_if_cached &&
-           storage_is_for_all(call) &&
-           (proxied->validates || !fields_has(call->request->fields, TEXT("Range")));
+    lookup->cache = cache;
+    lookup->entry.file = -1;
+    collapse_start(&lookup->collapse, cache);
 }
 
-/* Whether nobody else could use it without asking again. */
-static bool is_futile(const struct service_call *call)
+bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin,
+                        const struct request *request)
 {
-    const struct proxy_request *proxied = call->work;
-    bool found = proxied->entry.space != NULL;
+    bool is_get = request->method == METHOD_GET;
 
-    return (found &&
-            (proxied->kept.directives.no_cache || freshness_lifetime(&proxied->kept) <= 0)) ||
-           cache_lock_is_bypassed(proxied->cache, proxied->name, call->now.seconds);
-}
-
-/* Who fetches may die, or the origin be silent: but as long as the fetch gets on it is waited for.
- */
-static bool is_patient(const struct service_call *call)
-{
-    const struct proxy_request *proxied = call->work;
-    int64_t now = call->now.milliseconds, since = proxied->follow_since, advanced;
-
-    if (since == 0)
+    lookup->reason = "bypass";
+    if (lookup->cache == NULL || request->method == METHOD_CONNECT)
         return true;
-    advanced = cache_lock_progress(proxied->cache, proxied->name, now);
-    return now < (advanced > since ? advanced : since) + proxied->proxy->timeout +
-                     FOLLOW_MILLISECONDS &&
-           now < since + proxied->proxy->timeout + FOLLOW_LIMIT;
+    if (!write_uri(lookup, origin, request))
+        return false;
+    cache_control_read(request->fields, true, &lookup->control);
+    lookup->reason = is_get || request->method == METHOD_HEAD ? "request" : "method";
+    if ((!is_get && request->method != METHOD_HEAD) || request->framing != FRAMING_NONE)
+        return true;
+    lookup->may_store = is_get && !lookup->control.no_store;
+    /* Only the origin can evaluate these conditions (RFC 9111, section 4.3.2). */
+    lookup->may_use = !fields_has(request->fields, TEXT("If-Match")) &&
+                      !fields_has(request->fields, TEXT("If-Unmodified-Since"));
+    return true;
 }
 
-static enum service_progress wait_for_other(struct service_call *call)
+void cache_lookup_end(struct cache_lookup *lookup)
 {
-    struct proxy_request *proxied = call->work;
-    int64_t now = call->now.milliseconds;
-
-    if (proxied->follow_since == 0) {
-        proxied->follow_since = now;
-        proxied->follow_wait = FIRST_WAIT;
-    } else if (proxied->follow_wait < MOST_WAIT) {
-        proxied->follow_wait *= 2;
-    }
-    proxied->followed = true;
-    storage_drop_entry(proxied);
-    call->descriptor = -1;
-    call->deadline = now + proxied->follow_wait;
-    return SERVICE_WAITS;
+    cache_lookup_drop_entry(lookup);
+    collapse_unlock(&lookup->collapse);
+    free((char *)(uintptr_t)lookup->uri.data);
 }
 
-/* Whether there is no use in looking at the store yet. */
-static bool is_too_early(const struct service_call *call)
+void cache_lookup_note_request(struct cache_lookup *lookup, struct moment now)
 {
-    struct proxy_request *proxied = call->work;
-
-    return proxied->followed && proxied->lock < 0 &&
-           cache_lock_releases(proxied->cache, proxied->name) == proxied->moves &&
-           ++proxied->follow_looks % LOOKS != 0 && is_patient(call);
+    lookup->requested = now.seconds;
+    if (lookup->uri.data != NULL)
+        lookup->removals = cache_removals(lookup->cache, lookup->uri);
 }
 
-/* Earlier replies go first: their client may be slow, and is not to hold what others wait for. */
-static enum service_progress let_earlier_go(struct proxy_request *proxied)
+/* ---- the entry ---- */
+
+bool cache_lookup_has_entry(const struct cache_lookup *lookup)
 {
-    storage_drop_entry(proxied);
-    return SERVICE_NEEDS_FLUSH;
+    return lookup->entry.space != NULL;
 }
 
-/* Whether the origin was waited for in vain, in the time that this one has waited. */
-static bool was_in_vain(const struct service_call *call)
+void cache_lookup_drop_entry(struct cache_lookup *lookup)
 {
-    const struct proxy_request *proxied = call->work;
-
-    return proxied->followed && proxied->lock < 0 &&
-           cache_lock_timed_out(proxied->cache, proxied->name, proxied->follow_since,
-                                call->now.milliseconds);
+    cache_entry_close(&lookup->entry);
+    lookup->validates = false;
 }
 
-/* One asks, and all others wait for what it gets. If it waits in vain, so have they: one after the
- * other they would wait for ever. */
-static enum service_progress ask_alone(struct service_call *call)
+static void read_entry(struct cache_lookup *lookup)
 {
-    struct proxy_request *proxied = call->work;
+    const struct cache_record *record = &lookup->entry.record;
 
-    if (was_in_vain(call))
-        return relay_fail(call, 504, "The origin did not answer in time.");
-    if (proxied->lock < 0 && is_shareable(call) && !is_futile(call) && is_patient(call)) {
-        if (call->output_pending)
-            return let_earlier_go(proxied);
-        proxied->moves = cache_lock_releases(proxied->cache, proxied->name);
-        if (storage_lock(proxied)) {
-            storage_drop_entry(proxied); /* and look again: it may have come just now */
-            return SERVICE_CONTINUES;
-        }
-        if (proxied->lock == CACHE_LOCK_BUSY)
-            return wait_for_other(call);
-    }
-    proxied->followed = false;
-    return ask(call);
-}
-
-static void read_entry(struct proxy_request *proxied)
-{
-    const struct cache_record *record = &proxied->entry.record;
-
-    freshness_read(&proxied->kept, record->status, record->fields, record->requested,
+    freshness_read(&lookup->cached, record->status, record->fields, record->requested,
                    record->received);
 }
 
-static bool may_validate(const struct proxy_request *proxied)
+static bool has_validator(const struct cache_lookup *lookup)
 {
-    return proxied->kept.etag.length > 0 || proxied->kept.has_modified;
+    return lookup->cached.etag.length > 0 || lookup->cached.has_modified;
 }
 
-/* Whether the client asks for the whole reply, whatever it has. */
-static bool is_plain(const struct service_call *call)
+/* ---- asking the origin ---- */
+
+static enum service_progress ask(struct cache_lookup *lookup, struct service_call *call)
+{
+    if (lookup->control.only_if_cached)
+        return stage_refuse(call, 504, "The proxy has no stored reply that could be used.");
+    return stage_go_to(call, STAGE_OPEN);
+}
+
+/* Returns true if other requests could use the origin's response. */
+static bool is_shareable(const struct cache_lookup *lookup, const struct request *request)
+{
+    return lookup->may_store && !lookup->control.no_cache && !lookup->control.only_if_cached &&
+           !freshness_has_credentials(request->fields) &&
+           (lookup->validates || !fields_has(request->fields, TEXT("Range")));
+}
+
+/* Returns true if other requests could not use the origin's response without validating it, or if
+ * it will not be stored. */
+static bool is_futile(const struct cache_lookup *lookup, struct moment now)
+{
+    return (cache_lookup_has_entry(lookup) &&
+            (lookup->cached.control.no_cache || freshness_lifetime(&lookup->cached) <= 0)) ||
+           cache_lock_is_bypassed(lookup->cache, lookup->name, now.seconds);
+}
+
+static bool may_wait(const struct cache_lookup *lookup, const struct service_call *call)
+{
+    const struct proxy *proxy = call->context->state;
+
+    return collapse_may_wait(&lookup->collapse, lookup->name, proxy->timeout,
+                             call->now.milliseconds);
+}
+
+/* Earlier responses are sent first: their client may be slow, and other requests wait for a fetch.
+ */
+static enum service_progress flush_first(struct cache_lookup *lookup)
+{
+    cache_lookup_drop_entry(lookup);
+    return SERVICE_NEEDS_FLUSH;
+}
+
+/* Looks again, now with the lock: another request may just have stored the response. */
+static enum service_progress look_again(struct cache_lookup *lookup)
+{
+    cache_lookup_drop_entry(lookup);
+    return SERVICE_CONTINUES;
+}
+
+static enum service_progress wait_for_fetch(struct cache_lookup *lookup, struct service_call *call)
+{
+    cache_lookup_drop_entry(lookup);
+    return collapse_wait(&lookup->collapse, call);
+}
+
+/* Asks the origin, or waits for the request that does. If that one's fetch times out, so do those
+ * that wait for it: otherwise they would ask a silent origin one after another. */
+static enum service_progress ask_alone(struct cache_lookup *lookup, struct service_call *call)
+{
+    struct collapse *collapse = &lookup->collapse;
+
+    if (collapse_has_failed(collapse, lookup->name, call->now.milliseconds))
+        return stage_fail(call, 504, "The origin did not answer in time.");
+    if (!collapse_is_held(collapse) && is_shareable(lookup, call->request) &&
+        !is_futile(lookup, call->now) && may_wait(lookup, call)) {
+        if (call->output_pending)
+            return flush_first(lookup);
+        if (collapse_lock(collapse, lookup->name))
+            return look_again(lookup);
+        if (collapse->lock == CACHE_LOCK_BUSY)
+            return wait_for_fetch(lookup, call);
+    }
+    collapse->waited = false;
+    return ask(lookup, call);
+}
+
+/* ---- using the entry ---- */
+
+/* Returns true if the client asks for the whole response, without conditions. */
+static bool is_plain(const struct request *request)
 {
     const uint32_t conditions = 1U << FIELD_RANGE | 1U << FIELD_IF_NONE_MATCH |
                                 1U << FIELD_IF_MODIFIED_SINCE | 1U << FIELD_IF_RANGE;
 
-    return call->request->method == METHOD_GET && !(call->request->present & conditions);
+    return request->method == METHOD_GET && !(request->present & conditions);
 }
 
-/* What is stale is served at once, and asked about behind that: by one of those who get it. One who
- * asks for less than the whole is answered after that. */
-static enum service_progress serve_meanwhile(struct service_call *call)
+/* Serves a stale entry at once; one of the requests that get it then asks the origin about it
+ * (stale-while-revalidate). If that request is not plain, it asks first, and is served afterwards.
+ */
+static enum service_progress use_stale(struct cache_lookup *lookup, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    bool plain = is_plain(call);
+    bool plain = is_plain(call->request);
 
-    proxied->why = "stale";
-    proxied->validates = may_validate(proxied);
-    if (is_shareable(call) && (plain || proxied->validates)) {
+    lookup->reason = "stale";
+    lookup->validates = has_validator(lookup);
+    if (is_shareable(lookup, call->request) && (plain || lookup->validates)) {
         if (call->output_pending)
-            return let_earlier_go(proxied);
-        if (proxied->lock >= 0) {
-            proxied->meanwhile = !plain;
-            return plain ? relay_go_to(proxied, STAGE_SERVING) : ask(call);
+            return flush_first(lookup);
+        if (collapse_is_held(&lookup->collapse)) {
+            lookup->bridges = !plain;
+            return plain ? stage_go_to(call, STAGE_SERVE_STALE) : ask(lookup, call);
         }
-        if (storage_lock(proxied)) {
-            storage_drop_entry(proxied); /* and look again: it may be fresh just now */
-            return SERVICE_CONTINUES;
-        }
+        if (collapse_lock(&lookup->collapse, lookup->name))
+            return look_again(lookup);
     }
-    proxied->validates = false;
-    return serve_cached_answer(call, proxied->entry.record.fields, -1);
+    lookup->validates = false;
+    return stage_go_to(call, STAGE_SERVE_CACHED);
 }
 
-static enum service_progress use_entry(struct service_call *call)
+static enum service_progress use_entry(struct cache_lookup *lookup, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
-    read_entry(proxied);
-    switch (freshness_judge(&proxied->kept, &proxied->asked, call->now.seconds)) {
+    read_entry(lookup);
+    switch (freshness_judge(&lookup->cached, &lookup->control, call->now.seconds)) {
     case FRESHNESS_FRESH:
     case FRESHNESS_STALE:
-        storage_give_way(proxied);
-        return serve_cached_answer(call, proxied->entry.record.fields, -1);
-    case FRESHNESS_MEANTIME:
-        return serve_meanwhile(call);
+        collapse_unlock(&lookup->collapse);
+        return stage_go_to(call, STAGE_SERVE_CACHED);
+    case FRESHNESS_WHILE_REVALIDATING:
+        return use_stale(lookup, call);
     case FRESHNESS_VALIDATE:
         break;
     }
-    proxied->why = freshness_is_fresh(&proxied->kept, call->now.seconds) ? "request" : "stale";
-    proxied->validates = may_validate(proxied);
-    return ask_alone(call);
+    lookup->reason = freshness_is_fresh(&lookup->cached, call->now.seconds) ? "request" : "stale";
+    lookup->validates = has_validator(lookup);
+    return ask_alone(lookup, call);
 }
 
-enum service_progress cache_lookup_find(struct service_call *call)
-{
-    struct proxy_request *proxied = call->work;
-    enum cache_found found;
+/* ---- the stage ---- */
 
-    if (!proxied->reads)
-        return ask(call);
-    if (is_too_early(call))
-        return wait_for_other(call);
-    found = cache_find(proxied->cache, proxied->uri, call->request->fields, &proxied->entry,
-                       proxied->name);
-    if (proxied->lock >= 0 && strcmp(proxied->name, proxied->locked) != 0)
-        storage_give_way(proxied); /* it is one of several by now */
-    if (found == CACHE_FOUND && !cache_entry_verify(proxied->cache, &proxied->entry)) {
-        storage_drop_entry(proxied);
+static enum cache_found find(struct cache_lookup *lookup, const struct request *request)
+{
+    enum cache_found found =
+        cache_find(lookup->cache, lookup->uri, request->fields, &lookup->entry, lookup->name);
+
+    /* The URI has got several responses since the lock was taken. */
+    if (collapse_is_held(&lookup->collapse) && strcmp(lookup->name, lookup->collapse.name) != 0)
+        collapse_unlock(&lookup->collapse);
+    if (found == CACHE_FOUND && !cache_entry_verify(lookup->cache, &lookup->entry)) {
+        cache_lookup_drop_entry(lookup);
         found = CACHE_NOTHING;
     }
+    return found;
+}
+
+enum service_progress cache_lookup_run(struct cache_lookup *lookup, struct service_call *call)
+{
+    const struct proxy *proxy = call->context->state;
+    enum cache_found found;
+
+    if (!lookup->may_use)
+        return ask(lookup, call);
+    if (collapse_is_too_early(&lookup->collapse, lookup->name, proxy->timeout,
+                              call->now.milliseconds))
+        return wait_for_fetch(lookup, call);
+    found = find(lookup, call->request);
     if (found == CACHE_FOUND)
-        return use_entry(call);
-    proxied->why = found == CACHE_OTHER ? "vary-miss" : "uri-miss";
-    return ask_alone(call);
-}
-
-/* ---- what the origin says ---- */
-
-/* The origin says that a stored reply is still good: answers with the entry, if that is meant. */
-static enum service_progress confirm(struct service_call *call)
-{
-    struct proxy_request *proxied = call->work;
-    struct cached_response response;
-    struct buffer fields;
-    enum service_progress progress;
-
-    if (!freshness_confirms(proxied->entry.record.fields,
-                            proxied->fetch->upstream.response.fields)) {
-        if (storage_is_for_all(call))
-            cache_remove(proxied->cache, proxied->uri);
-        storage_drop_entry(proxied);
-        return fetch_again(call);
-    }
-    if (!cache_store_renew(call, &fields, &response))
-        return relay_refuse(call, 503, "The proxy has no memory for this request.");
-    if (fields.length > CACHE_HEAD_LIMIT) { /* what is too long to be stored cannot be told */
-        free(fields.data);
-        storage_drop_entry(proxied);
-        return fetch_again(call);
-    }
-    if (proxied->lock >= 0 && !freshness_is_fresh(&response, call->now.seconds))
-        cache_lock_note_bypass(proxied->cache, proxied->locked, call->now.seconds);
-    storage_give_way(proxied);
-    proxied->kept = response;
-    proxied->followed = false;
-    progress = serve_cached_answer(call, (struct text){fields.data, fields.length}, 304);
-    free(fields.data);
-    return progress;
-}
-
-/* The origin has failed, with that status or with none: whether the entry may be used nevertheless.
- * It is answered with then. */
-static bool bridge(struct service_call *call, int status)
-{
-    struct proxy_request *proxied = call->work;
-
-    if (proxied->entry.space == NULL ||
-        !(proxied->meanwhile ||
-          freshness_bridges_error(&proxied->kept, &proxied->asked, call->now.seconds)))
-        return false;
-    storage_give_way(proxied);
-    proxied->followed = false;
-    return serve_cached_answer(call, proxied->entry.record.fields, status) == SERVICE_RESPONDS;
-}
-
-/* Whether a 304 can be about what the client has. Other methods are nothing to the store. */
-static bool may_be_confirmed(const struct request *request)
-{
-    const uint32_t conditions = 1U << FIELD_IF_NONE_MATCH | 1U << FIELD_IF_MODIFIED_SINCE;
-
-    return (request->method != METHOD_GET && request->method != METHOD_HEAD) ||
-           request->present & conditions;
-}
-
-enum service_progress cache_lookup_judge(struct service_call *call)
-{
-    const struct proxy_request *proxied = call->work;
-    int status = proxied->fetch->upstream.response.status;
-
-    if (proxied->validates && status == 304)
-        return confirm(call);
-    if (status == 304 && !may_be_confirmed(call->request))
-        return relay_fail(call, 502, "The origin confirms what it was not asked about.");
-    if (freshness_is_error(status) && bridge(call, status))
-        return SERVICE_RESPONDS;
-    return send_response_begin(call);
-}
-
-enum service_progress cache_lookup_fail(struct service_call *call)
-{
-    const struct proxy_request *proxied = call->work;
-
-    if (proxied->lock >= 0 && proxied->failure == 504)
-        cache_lock_note_timeout(proxied->cache, proxied->locked, call->now.milliseconds);
-    if (bridge(call, 0))
-        return SERVICE_RESPONDS;
-    return relay_refuse(call, proxied->failure, proxied->problem);
+        return use_entry(lookup, call);
+    lookup->reason = found == CACHE_OTHER ? "vary-miss" : "uri-miss";
+    return ask_alone(lookup, call);
 }

@@ -1,14 +1,43 @@
-/* Whether a stored reply is the answer. */
+/* What a request may use of the cache, and the stage that looks for an entry. */
 #ifndef COMMON_PROXY_CACHE_LOOKUP_H
 #define COMMON_PROXY_CACHE_LOOKUP_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/cache.h"
+#include "common/proxy/collapse.h"
+#include "common/proxy/freshness.h"
+#include "common/proxy/origin.h"
+#include "common/proxy/stage.h"
 
-/* The stages: looking for one; or for one that somebody else is fetching; */
-enum service_progress cache_lookup_find(struct service_call *call);
-/* judging, once the head of a final reply has come, whether that or a stored one is the answer; */
-enum service_progress cache_lookup_judge(struct service_call *call);
-/* and failing: a stored one bridges that, or the client is told. */
-enum service_progress cache_lookup_fail(struct service_call *call);
+struct cache_lookup {
+    const struct cache *cache;     /* NULL: none */
+    struct text uri;               /* from malloc; empty: the request does not concern the cache */
+    char name[CACHE_NAME_SIZE];    /* of the entry that the request has, or would have */
+    struct cache_control control;  /* of the request */
+    bool may_use;                  /* a stored response */
+    bool may_store;                /* the origin's response */
+    struct cache_entry entry;      /* that was found */
+    struct cached_response cached; /* its head */
+    const char *reason;            /* to ask the origin, in the words of Cache-Status */
+    bool validates;                /* the request to the origin is conditional on the entry */
+    bool bridges;                  /* the entry may be served if the origin fails */
+    struct collapse collapse;
+    int64_t requested; /* when the origin was asked, in seconds since 1970; */
+    uint64_t removals; /* of responses to the URI until then */
+};
+
+/* Starts a lookup whose bytes are zero. */
+void cache_lookup_start(struct cache_lookup *lookup, const struct cache *cache);
+/* Reads what the request allows. Returns false if there is no memory. */
+bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin,
+                        const struct request *request);
+void cache_lookup_end(struct cache_lookup *lookup);
+
+/* The stage. */
+enum service_progress cache_lookup_run(struct cache_lookup *lookup, struct service_call *call);
+
+bool cache_lookup_has_entry(const struct cache_lookup *lookup);
+void cache_lookup_drop_entry(struct cache_lookup *lookup);
+/* Notes that the origin is asked now. */
+void cache_lookup_note_request(struct cache_lookup *lookup, struct moment now);
 
 #endif

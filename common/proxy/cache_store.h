@@ -1,22 +1,32 @@
-/* What is kept of the replies of the origin. */
+/* Stores the origin's response while it is sent to the client. */
 #ifndef COMMON_PROXY_CACHE_STORE_H
 #define COMMON_PROXY_CACHE_STORE_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/cache_lookup.h"
+#include "common/proxy/fetch.h"
 
-/* Makes of the entry what the head of a newer reply says, and stores it so, if it may still be
- * stored. Its fields are from malloc then. False if there is no memory. */
-bool cache_store_renew(struct service_call *call, struct buffer *fields,
-                       struct cached_response *response);
+struct cache_store {
+    struct cache_lookup *lookup;
+    struct cache_writer writer;
+    bool storing;
+    bool still_stale;  /* the response replaces a stale entry, and is stale itself */
+    int64_t finish_by; /* when to give up once the client has left; 0: it has not */
+};
 
-/* The head of a final reply has come: removes what it makes invalid, begins to store it, or gives
- * way to others that wait for it. */
-void cache_store_take(struct service_call *call);
-/* A piece of its body has come: whether it is stored now. */
-bool cache_store_add(struct service_call *call, struct text data);
-/* It is whole, or will never be. */
-void cache_store_finish(struct service_call *call, bool whole);
-/* Writes Cache-Status for a reply from the origin. */
-void cache_store_describe(const struct service_call *call, struct buffer *lines);
+void cache_store_start(struct cache_store *store, struct cache_lookup *lookup);
+void cache_store_end(struct cache_store *store);
+
+/* The head of a final response has come: updates and removes entries, and begins to store the
+ * response, or releases the lock. */
+void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct service_call *call);
+/* Stores a piece of the body. Returns false if it is not stored. */
+bool cache_store_add(struct cache_store *store, struct fetch *fetch,
+                     const struct service_call *call, struct text data);
+/* Commits the response if it is whole. */
+void cache_store_finish(struct cache_store *store, struct moment now, bool whole);
+
+/* Writes the Cache-Status of the origin's response. */
+void cache_store_write_status(const struct cache_store *store, const struct fetch *fetch,
+                              struct buffer *lines);
 
 #endif

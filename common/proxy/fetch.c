@@ -1,112 +1,77 @@
+/* Asks an origin: connects, sends the head of the request, and receives that of the response. */
 #include "common/proxy/fetch.h"
 
 #include "common/http/fields.h"
-#include "common/proxy/relay.h"
-#include "common/proxy/storage.h"
-#include "common/proxy/tunnel.h"
+#include "common/proxy/proxy.h"
+#include "common/proxy/rewrite.h"
 
-/* Replies before the final one. */
+#include <stdlib.h>
+
+/* Interim responses (1xx) to one request. */
 #define INTERIM_LIMIT 100
 
-/* ---- connecting ---- */
+/* ---- for all stages ---- */
 
-static bool write_request(struct service_call *call)
+/* The large buffers are not touched before they are used. */
+struct fetch *fetch_make(struct origin *origin)
 {
-    struct proxy_request *proxied = call->work;
-    struct fetch *fetch = proxied->fetch;
-    struct rewrite rewrite = {
-        .request = call->request,
-        .authority = proxied->authority,
-        .via = text_of(proxied->proxy->name),
-        .validates = proxied->validates,
-    };
+    struct fetch *fetch = malloc(sizeof *fetch);
 
-    if (proxied->validates) {
-        rewrite.etag = proxied->kept.etag;
-        rewrite.modified = proxied->kept.modified_text;
-    }
-
-    storage_note_asking(call);
-    fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};
+    if (fetch == NULL)
+        return NULL;
+    upstream_start(&fetch->upstream);
+    poll_pair_start(&fetch->poll_pair);
+    response_writer_start(&fetch->writer);
+    fetch->origin = origin;
+    fetch->deadline = 0;
+    fetch->served = fetch->interims = 0;
     fetch->sent = 0;
-    if (call->request->method != METHOD_CONNECT)
-        rewrite_request(&rewrite, &fetch->lines);
-    return !fetch->lines.overflow;
+    fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};
+    return fetch;
 }
 
-static enum service_progress fail_to_connect(struct service_call *call)
+void fetch_free(struct fetch *fetch)
 {
-    const struct proxy_request *proxied = call->work;
-
-    if (proxied->proxy->classroom)
-        return relay_fail(call, 404, "The origin is not running.");
-    if (proxied->late || proxied->entry.space != NULL)
-        return relay_fail(call, 504,
-                          proxied->late
-                              ? "The origin did not accept the connection in time."
-                              : "The stored reply is stale, and the origin cannot be asked.");
-    return relay_fail(call, 502, "The origin does not accept connections.");
+    poll_pair_close(&fetch->poll_pair);
+    upstream_close(&fetch->upstream);
+    free(fetch);
 }
 
-enum service_progress fetch_try_next(struct service_call *call)
+void fetch_renew_deadline(struct fetch *fetch, const struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    struct upstream *upstream = &proxied->fetch->upstream;
+    const struct proxy *proxy = call->context->state;
 
-    poll_pair_close(&proxied->poll_pair);
-    relay_renew(call);
-    while (proxied->tried < proxied->destination.count)
-        if (upstream_connect(upstream, &proxied->destination.addresses[proxied->tried++]))
-            return relay_go_to(proxied, STAGE_CONNECTING);
-    return fail_to_connect(call);
+    fetch->deadline = call->now.milliseconds + proxy->timeout;
 }
 
-enum service_progress fetch_open(struct service_call *call)
+unsigned fetch_events(enum transfer transfer)
 {
-    struct proxy_request *proxied = call->work;
-
-    if (call->output_pending)
-        return SERVICE_NEEDS_FLUSH;
-    if (proxied->fetch == NULL && !relay_make_fetch(call))
-        return relay_refuse(call, 503, "The proxy has no memory for this request.");
-    if (!write_request(call))
-        return relay_refuse(call, 431, "The head of the request is too long to be passed on.");
-    return fetch_try_next(call);
+    return transfer == TRANSFER_READ    ? POLL_PAIR_READ
+           : transfer == TRANSFER_WRITE ? POLL_PAIR_WRITE
+                                        : 0;
 }
 
-enum service_progress fetch_again(struct service_call *call)
+enum service_progress fetch_wait(struct fetch *fetch, struct service_call *call, unsigned client,
+                                 unsigned origin)
 {
-    struct proxy_request *proxied = call->work;
+    int ours = call->client->socket, theirs = fetch->upstream.transport.socket;
 
-    proxied->tried = 0;
-    poll_pair_close(&proxied->poll_pair);
-    upstream_close(&proxied->fetch->upstream);
-    upstream_start(&proxied->fetch->upstream);
-    return relay_go_to(proxied, STAGE_OPENING);
+    call->deadline = fetch->deadline;
+    if (client != 0 && call->client_deadline != 0 &&
+        (origin == 0 || call->client_deadline < call->deadline))
+        call->deadline = call->client_deadline;
+    call->to_write = false;
+    if ((client == 0 || origin == 0) && (client | origin) != (POLL_PAIR_READ | POLL_PAIR_WRITE)) {
+        call->descriptor = client != 0 ? ours : theirs;
+        call->to_write = (client | origin) == POLL_PAIR_WRITE;
+    } else {
+        call->descriptor = poll_pair_watch(&fetch->poll_pair, ours, client, theirs, origin);
+    }
+    return call->descriptor >= 0 ? SERVICE_WAITS : SERVICE_FAILED;
 }
 
-enum service_progress fetch_connect(struct service_call *call)
+enum transfer fetch_send_lines(struct fetch *fetch, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    enum transfer transfer = upstream_connected(&proxied->fetch->upstream);
-
-    if (transfer == TRANSFER_WRITE)
-        return relay_wait(call, 0, POLL_PAIR_WRITE);
-    if (transfer != TRANSFER_DONE)
-        return fetch_try_next(call);
-    relay_renew(call);
-    if (call->request->method != METHOD_CONNECT)
-        return relay_go_to(proxied, STAGE_SENDING);
-    return tunnel_begin(call);
-}
-
-/* ---- sending ---- */
-
-enum transfer fetch_send_lines(struct service_call *call)
-{
-    struct proxy_request *proxied = call->work;
-    struct fetch *fetch = proxied->fetch;
-
     while (fetch->sent < fetch->lines.length) {
         struct text rest = {fetch->lines.data + fetch->sent, fetch->lines.length - fetch->sent};
         size_t before = rest.length;
@@ -114,76 +79,172 @@ enum transfer fetch_send_lines(struct service_call *call)
         fetch->sent += before - rest.length;
         if (transfer != TRANSFER_DONE)
             return transfer;
-        relay_renew(call);
+        fetch_renew_deadline(fetch, call);
     }
     fetch->sent = fetch->lines.length = 0;
     return TRANSFER_DONE;
 }
 
-enum service_progress fetch_send(struct service_call *call)
+/* ---- connecting ---- */
+
+static bool write_head(struct fetch *fetch, const struct cache_lookup *lookup,
+                       const struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    enum transfer transfer = fetch_send_lines(call);
+    const struct proxy *proxy = call->context->state;
+    struct rewrite rewrite = {
+        .request = call->request,
+        .authority = fetch->origin->authority,
+        .via = text_of(proxy->name),
+        .validates = lookup->validates,
+    };
+
+    if (lookup->validates) {
+        rewrite.etag = lookup->cached.etag;
+        rewrite.modified = lookup->cached.modified_text;
+    }
+    fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};
+    fetch->sent = 0;
+    if (call->request->method != METHOD_CONNECT)
+        rewrite_request(&rewrite, &fetch->lines);
+    return !fetch->lines.overflow;
+}
+
+static enum service_progress fail_to_connect(const struct fetch *fetch,
+                                             const struct cache_lookup *lookup,
+                                             struct service_call *call)
+{
+    const struct proxy *proxy = call->context->state;
+
+    if (proxy->classroom)
+        return stage_fail(call, 404, "The origin is not running.");
+    if (fetch->origin->late)
+        return stage_fail(call, 504, "The origin did not accept the connection in time.");
+    if (cache_lookup_has_entry(lookup))
+        return stage_fail(call, 504, "The stored reply is stale, and the origin cannot be asked.");
+    return stage_fail(call, 502, "The origin does not accept connections.");
+}
+
+static enum service_progress try_next(struct fetch *fetch, const struct cache_lookup *lookup,
+                                      struct service_call *call)
+{
+    const union address *address;
+
+    poll_pair_close(&fetch->poll_pair);
+    fetch_renew_deadline(fetch, call);
+    while ((address = origin_next_address(fetch->origin)) != NULL)
+        if (upstream_connect(&fetch->upstream, address))
+            return stage_go_to(call, STAGE_CONNECT);
+    return fail_to_connect(fetch, lookup, call);
+}
+
+enum service_progress fetch_open(struct fetch *fetch, struct cache_lookup *lookup,
+                                 struct service_call *call)
+{
+    cache_lookup_note_request(lookup, call->now);
+    if (!write_head(fetch, lookup, call))
+        return stage_refuse(call, 431, "The head of the request is too long to be passed on.");
+    return try_next(fetch, lookup, call);
+}
+
+enum service_progress fetch_again(struct fetch *fetch, struct service_call *call)
+{
+    fetch->origin->tried = 0;
+    poll_pair_close(&fetch->poll_pair);
+    upstream_close(&fetch->upstream);
+    upstream_start(&fetch->upstream);
+    return stage_go_to(call, STAGE_OPEN);
+}
+
+enum service_progress fetch_connect(struct fetch *fetch, const struct cache_lookup *lookup,
+                                    struct service_call *call)
+{
+    enum transfer transfer = upstream_connected(&fetch->upstream);
 
     if (transfer == TRANSFER_WRITE)
-        return relay_wait(call, 0, POLL_PAIR_WRITE);
-    if (transfer != TRANSFER_DONE || proxied->uploaded)
-        return relay_go_to(proxied, STAGE_AWAITING);
-    body_reader_begin(&proxied->body_reader, call->request->framing, call->request->content_length,
-                      proxied->proxy->body_limit);
-    proxied->upload_until = call->now.milliseconds + call->context->request_timeout;
-    return relay_go_to(proxied, STAGE_UPLOADING);
+        return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
+    if (transfer != TRANSFER_DONE)
+        return try_next(fetch, lookup, call);
+    fetch_renew_deadline(fetch, call);
+    return stage_go_to(call,
+                       call->request->method == METHOD_CONNECT ? STAGE_TUNNEL : STAGE_SEND_HEAD);
 }
 
-/* ---- the head of the reply ---- */
-
-/* Begins to pass on what an origin says in between. */
-static enum service_progress pass_interim(struct service_call *call)
+enum service_progress fetch_connect_late(struct fetch *fetch, const struct cache_lookup *lookup,
+                                         struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    const struct parsed_response *response = &proxied->fetch->upstream.response;
-    struct response_writer *writer = &proxied->fetch->writer;
+    fetch->origin->late = true;
+    return try_next(fetch, lookup, call);
+}
 
-    if (++proxied->interims > INTERIM_LIMIT)
-        return relay_fail(call, 502,
+/* ---- the head of the request ---- */
+
+enum service_progress fetch_send_head(struct fetch *fetch, struct service_call *call)
+{
+    enum transfer transfer = fetch_send_lines(fetch, call);
+
+    if (transfer == TRANSFER_WRITE)
+        return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
+    /* An origin that takes no more may have responded early. */
+    if (transfer != TRANSFER_DONE || call->request->framing == FRAMING_NONE)
+        return stage_go_to(call, STAGE_AWAIT_HEAD);
+    return stage_go_to(call, STAGE_SEND_BODY);
+}
+
+/* ---- the head of the response ---- */
+
+static void write_interim(struct fetch *fetch, const struct service_call *call)
+{
+    const struct proxy *proxy = call->context->state;
+    const struct parsed_response *response = &fetch->upstream.response;
+    struct buffer *lines = &fetch->writer.lines;
+
+    response_writer_start(&fetch->writer);
+    response_writer_add_status(&fetch->writer, call, response->status, response->reason);
+    rewrite_fields(response->fields, lines);
+    rewrite_via(response->minor, text_of(proxy->name), lines);
+    buffer_add(lines, TEXT("\r\n"));
+}
+
+static enum service_progress take_interim(struct fetch *fetch, struct service_call *call)
+{
+    const struct stage_state *state = call->work;
+
+    if (++fetch->interims > INTERIM_LIMIT)
+        return stage_fail(call, 502,
                           "The origin does not come to an end with what it says before.");
-    if (response->status == 101)
-        return relay_fail(call, 502, "The origin changes to a protocol that nobody has asked for.");
+    if (fetch->upstream.response.status == 101)
+        return stage_fail(call, 502, "The origin changes to a protocol that nobody has asked for.");
     if (call->request->minor == 0 || call->context->protocol == PROTOCOL_SIMPLE ||
-        call->client->kind->one_request || proxied->background)
+        call->client->kind->one_request || fetch->served != 0)
         return SERVICE_CONTINUES;
-    response_writer_start(writer);
-    relay_write_status(call, response->status, response->reason, &writer->lines);
-    rewrite_fields(response->fields, &writer->lines);
-    rewrite_via(response->minor, text_of(proxied->proxy->name), &writer->lines);
-    buffer_add(&writer->lines, TEXT("\r\n"));
-    proxied->hinted = proxied->stage;
+    write_interim(fetch, call);
+    fetch->interrupted = state->stage;
     call->client_deadline = 0;
-    return relay_go_to(proxied, STAGE_HINTING);
+    return stage_go_to(call, STAGE_SEND_INTERIM);
 }
 
-enum service_progress fetch_hint(struct service_call *call)
+enum service_progress fetch_send_interim(struct fetch *fetch, struct cache_lookup *lookup,
+                                         struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
     enum transfer transfer = TRANSFER_FAILED;
 
     if (!call->client_gone)
-        transfer = response_writer_send(&proxied->fetch->writer, call);
+        transfer = response_writer_send(&fetch->writer, call);
     if (transfer == TRANSFER_DONE) {
         call->client_deadline = 0;
-        relay_renew(call);
-        return relay_go_to(proxied, proxied->hinted);
+        fetch_renew_deadline(fetch, call);
+        return stage_go_to(call, fetch->interrupted);
     }
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
         return SERVICE_FAILED;
-    if (call->client_deadline == 0) /* it has not read yet what came before */
+    if (call->client_deadline == 0) /* the client has not read earlier bytes yet */
         call->client_deadline = call->now.milliseconds + call->context->write_timeout;
-    storage_give_way(proxied); /* nobody else is to wait for this client */
-    return relay_wait(call, relay_wanted(transfer), 0);
+    collapse_unlock(&lookup->collapse); /* other requests must not wait for this client */
+    return fetch_wait(fetch, call, fetch_events(transfer), 0);
 }
 
-/* A reply without a date has that of its arrival. */
-static void date_response(struct upstream *upstream, int64_t now)
+/* Adds a Date to a response without one (RFC 9110, section 6.6.1). */
+static void add_date(struct upstream *upstream, int64_t now)
 {
     size_t before = upstream->lines.length;
 
@@ -195,29 +256,28 @@ static void date_response(struct upstream *upstream, int64_t now)
     upstream->response.fields.length += upstream->lines.length - before;
 }
 
-enum service_progress fetch_take_head(struct service_call *call, enum transfer transfer)
+enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
+                                      enum transfer transfer)
 {
-    struct proxy_request *proxied = call->work;
-    struct upstream *upstream = &proxied->fetch->upstream;
+    struct upstream *upstream = &fetch->upstream;
 
     if (transfer != TRANSFER_DONE)
-        return relay_fail(call, 502,
+        return stage_fail(call, 502,
                           upstream->problem != NULL
                               ? upstream->problem
                               : "The origin has ended the connection without a reply.");
-    relay_renew(call);
+    fetch_renew_deadline(fetch, call);
     if (upstream->response.status < 200)
-        return pass_interim(call);
-    date_response(upstream, call->now.seconds);
-    return relay_go_to(proxied, STAGE_JUDGING);
+        return take_interim(fetch, call);
+    add_date(upstream, call->now.seconds);
+    return stage_go_to(call, STAGE_CHOOSE);
 }
 
-enum service_progress fetch_await(struct service_call *call)
+enum service_progress fetch_await_head(struct fetch *fetch, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    enum transfer transfer = upstream_head(&proxied->fetch->upstream, call->request->method);
+    enum transfer transfer = upstream_head(&fetch->upstream, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
-        return relay_wait(call, 0, relay_wanted(transfer));
-    return fetch_take_head(call, transfer);
+        return fetch_wait(fetch, call, 0, fetch_events(transfer));
+    return fetch_take_head(fetch, call, transfer);
 }

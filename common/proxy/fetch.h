@@ -1,27 +1,60 @@
-/* How the origin is asked. */
+/* A request to an origin: the stages from the connection to the head of the response. */
 #ifndef COMMON_PROXY_FETCH_H
 #define COMMON_PROXY_FETCH_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/base/poll_pair.h"
+#include "common/proxy/cache_lookup.h"
+#include "common/proxy/origin.h"
+#include "common/proxy/response_writer.h"
+#include "common/proxy/stage.h"
+#include "common/proxy/upstream.h"
 
-/* The stages: opening, */
-enum service_progress fetch_open(struct service_call *call);
-/* connecting, */
-enum service_progress fetch_connect(struct service_call *call);
-/* sending the head of the request, */
-enum service_progress fetch_send(struct service_call *call);
-/* awaiting the head of the reply, */
-enum service_progress fetch_await(struct service_call *call);
-/* and passing on what comes before that. */
-enum service_progress fetch_hint(struct service_call *call);
+/* A request that the cache can answer needs none of this. */
+struct fetch {
+    struct origin *origin;
+    struct upstream upstream;
+    struct poll_pair poll_pair;    /* the client and the origin */
+    int64_t deadline;              /* of the origin, in monotonic milliseconds */
+    struct response_writer writer; /* to the client */
+    int served;             /* the status of the response that the client has already; 0: none */
+    int interims;           /* interim responses so far */
+    enum stage interrupted; /* by the last of them */
+    size_t sent;            /* bytes of the lines */
+    struct buffer lines;    /* for the origin: the head, or what frames a chunk */
+    char space[RESPONSE_WRITER_HEAD_LIMIT];
+};
 
-/* Begins to connect to the next address. */
-enum service_progress fetch_try_next(struct service_call *call);
-/* Asks once more; without the proxy's own conditions, once it has dropped the entry. */
-enum service_progress fetch_again(struct service_call *call);
-/* Sends the lines; what stands in the way of that may be a reply that came early. */
-enum transfer fetch_send_lines(struct service_call *call);
-/* What to do once the head of a reply has come, or will not. */
-enum service_progress fetch_take_head(struct service_call *call, enum transfer transfer);
+/* Returns NULL if there is no memory. */
+struct fetch *fetch_make(struct origin *origin);
+void fetch_free(struct fetch *fetch);
+
+/* The stages. */
+enum service_progress fetch_open(struct fetch *fetch, struct cache_lookup *lookup,
+                                 struct service_call *call);
+enum service_progress fetch_connect(struct fetch *fetch, const struct cache_lookup *lookup,
+                                    struct service_call *call);
+enum service_progress fetch_send_head(struct fetch *fetch, struct service_call *call);
+enum service_progress fetch_await_head(struct fetch *fetch, struct service_call *call);
+enum service_progress fetch_send_interim(struct fetch *fetch, struct cache_lookup *lookup,
+                                         struct service_call *call);
+
+/* An address did not accept the connection in time: tries the next one. */
+enum service_progress fetch_connect_late(struct fetch *fetch, const struct cache_lookup *lookup,
+                                         struct service_call *call);
+/* Asks once more. Without an entry, that is without the proxy's own conditions. */
+enum service_progress fetch_again(struct fetch *fetch, struct service_call *call);
+/* Goes on after upstream_head(). */
+enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
+                                      enum transfer transfer);
+
+/* Sends the lines to the origin. */
+enum transfer fetch_send_lines(struct fetch *fetch, struct service_call *call);
+/* Gives the origin its whole timeout again. */
+void fetch_renew_deadline(struct fetch *fetch, const struct service_call *call);
+/* Waits for these events (poll_pair.h) of the client and the origin. */
+enum service_progress fetch_wait(struct fetch *fetch, struct service_call *call, unsigned client,
+                                 unsigned origin);
+/* The events to wait for after a transfer. */
+unsigned fetch_events(enum transfer transfer);
 
 #endif

@@ -1,3 +1,4 @@
+/* Opens the proxy, and decides which addresses it may connect to. */
 #include "common/proxy/proxy.h"
 
 #include <err.h>
@@ -12,8 +13,8 @@
 #define HOSTS_FILE  "/etc/hosts"
 #define HOSTS_LIMIT (64 * 1024)
 
-/* A file of more than that is read as far as it goes: the names behind are not known. Children
- * inherit what stands here, and have nothing to free: so it is no memory of malloc. */
+/* Names behind the limit are not known. Mapped, not allocated: child processes inherit it, and
+ * would have to free memory of malloc. */
 static void read_hosts(struct proxy *proxy)
 {
     int file = open(HOSTS_FILE, O_RDONLY | O_CLOEXEC);
@@ -27,7 +28,7 @@ static void read_hosts(struct proxy *proxy)
                (count = read(file, proxy->hosts + proxy->hosts_length,
                              HOSTS_LIMIT - 1 - proxy->hosts_length)) > 0)
             proxy->hosts_length += (size_t)count;
-        proxy->hosts[proxy->hosts_length++] = '\n'; /* the last line may have no end */
+        proxy->hosts[proxy->hosts_length++] = '\n'; /* the last line may lack it */
     }
     if (file >= 0)
         close(file);
@@ -64,8 +65,8 @@ static bool allow(struct proxy *proxy, const char *option, const char *authority
     return true;
 }
 
-/* So that it knows its own Via from that of any other proxy. */
-static void name_itself(struct proxy *proxy)
+/* Tells its own Via from that of another proxy. */
+static void choose_name(struct proxy *proxy)
 {
     uint64_t number = 0;
 
@@ -74,7 +75,7 @@ static void name_itself(struct proxy *proxy)
     snprintf(proxy->name, sizeof proxy->name, "fork-vs-thread-%08x", (unsigned)number);
 }
 
-static void find_itself(struct proxy *proxy, const struct listener *listener)
+static void find_own_addresses(struct proxy *proxy, const struct listener *listener)
 {
     for (int i = 0; i < listener->streams; i++) {
         union address *own = &proxy->own[proxy->own_count];
@@ -114,8 +115,8 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
         .cache.directory = -1,
     };
     read_hosts(proxy);
-    name_itself(proxy);
-    find_itself(proxy, listener);
+    choose_name(proxy);
+    find_own_addresses(proxy, listener);
     if (open_all(proxy, settings))
         return proxy;
     proxy_close(proxy);
@@ -157,16 +158,16 @@ static bool is_itself(const struct proxy *proxy, const union address *address)
 int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem)
 {
     bool itself = false;
-    int kept = 0;
+    int count = 0;
 
     for (int i = 0; i < destination->count; i++) {
         const union address *address = &destination->addresses[i];
         if (is_itself(proxy, address))
             itself = true;
         else if (is_allowed(proxy, address))
-            destination->addresses[kept++] = *address;
+            destination->addresses[count++] = *address;
     }
-    destination->count = itself ? 0 : kept; /* which of them is meant is not known */
+    destination->count = itself ? 0 : count; /* any of them may be the proxy itself */
     if (destination->count > 0)
         return 0;
     *problem = itself ? "The request would come back to this proxy."

@@ -1,4 +1,4 @@
-/* The service that passes requests on to origins, and keeps their replies. */
+/* The proxy: its settings, the origins that it may connect to, and its cache. */
 #ifndef COMMON_PROXY_PROXY_H
 #define COMMON_PROXY_PROXY_H
 
@@ -21,29 +21,27 @@ struct proxy_settings {
 };
 
 struct proxy {
-    const char *origin;   /* "host:port" of the only one; NULL: whatever the client names */
+    const char *origin;   /* "host:port" of the only one; NULL: the client names it */
     uint16_t origin_port; /* 0: none */
     char *hosts;          /* the text of the hosts file */
     size_t hosts_length;
-    union address allowed[(1 + PROXY_ALLOW_LIMIT) * ADDRESS_LIST_LIMIT]; /* beyond loopback */
+    union address allowed[(1 + PROXY_ALLOW_LIMIT) * ADDRESS_LIST_LIMIT]; /* beside loopback */
     int allowed_count;
-    union address own[LISTENER_LIMIT]; /* where it listens itself */
+    union address own[LISTENER_LIMIT]; /* the addresses that it listens on */
     int own_count;
     struct cache cache; /* its `shared` is NULL: none */
-    char name[32];      /* of this very proxy, in Via */
+    char name[32];      /* of this proxy in Via */
     int timeout;        /* for the origin, in milliseconds */
     uint64_t body_limit;
     bool classroom;
 };
 
-/* Reads what it needs before the sandbox closes. Says why not, and returns NULL. */
+/* Opens what it needs before the sandbox forbids that. Says why it cannot, and returns NULL. */
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
 
-/* Keeps of the destination what the proxy may connect to. 0, or the status of a refusal, with
- * `problem`. */
+/* Removes the addresses that the proxy may not connect to. Returns 0, or the status of an error and
+ * its `problem` if none is left. */
 int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem);
-
-extern const struct service service_proxy;
 
 #endif

@@ -1,28 +1,47 @@
+/* Runs the stages of each request, and checks the request in the first. */
 #include "common/proxy/proxy_request.h"
 
 #include "common/proxy/cache_lookup.h"
+#include "common/proxy/cache_store.h"
+#include "common/proxy/choose_response.h"
 #include "common/proxy/fetch.h"
-#include "common/proxy/relay.h"
+#include "common/proxy/origin.h"
+#include "common/proxy/proxy.h"
+#include "common/proxy/rewrite.h"
 #include "common/proxy/send_body.h"
 #include "common/proxy/send_response.h"
 #include "common/proxy/serve_cached.h"
-#include "common/proxy/storage.h"
+#include "common/proxy/stage.h"
 #include "common/proxy/tunnel.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 #define METHODS "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"
 
-/* ---- the beginning ---- */
+/* The state of a request. Each stage gets the parts that it needs. */
+struct proxy_request {
+    struct stage_state state; /* the first member: see stage.h */
+    struct origin origin;
+    struct cache_lookup lookup;
+    struct fetch *fetch; /* NULL until the origin is asked, or a stale entry is served */
+    struct cache_store store;
+    struct send_body send_body;
+    struct tunnel tunnel;
+};
 
-static bool is_numeric_above(struct text path, uint64_t limit)
+_Static_assert(offsetof(struct proxy_request, state) == 0, "stage.c finds the state there");
+
+/* ---- the first stage ---- */
+
+static bool is_number_above(struct text path, uint64_t limit)
 {
     uint64_t number;
 
     for (size_t i = 1; i < path.length; i++)
         if (path.data[i] < '0' || path.data[i] > '9')
             return false;
-    /* One that is too large to be held is above all limits. */
+    /* A number that text_number() cannot hold is above any limit. */
     return path.length > 1 &&
            (!text_number((struct text){path.data + 1, path.length - 1}, &number) || number > limit);
 }
@@ -34,52 +53,9 @@ static bool may_go_no_further(const struct request *request)
     return rewrite_left(request, &left) && left == 0;
 }
 
-/* Which host is meant. 0, or the status of a refusal. */
-static int find_authority(struct service_call *call, const char **problem)
+/* Checks what needs no origin. Returns 0, or the status of an error and its `problem`. */
+static int check(const struct proxy *proxy, const struct request *request, const char **problem)
 {
-    struct proxy_request *proxied = call->work;
-    const struct request *request = call->request;
-    uint16_t port = request->method == METHOD_CONNECT ? 0 : 80;
-
-    *problem = "The request target names no host and port that can be connected to.";
-    proxied->authority = request->host;
-    if (proxied->proxy->origin != NULL) {
-        if (request->method == METHOD_CONNECT) {
-            *problem = "This proxy stands before one origin, and makes no tunnels.";
-            return 405;
-        }
-        proxied->authority = text_of(proxied->proxy->origin);
-    } else if (request->method == METHOD_CONNECT && request->framing != FRAMING_NONE) {
-        *problem = "What comes behind CONNECT is for the tunnel: it cannot be a body.";
-        return 400;
-    } else if (request->method != METHOD_CONNECT && !rewrite_is_absolute(request)) {
-        *problem = "This is a proxy: it wants to be asked for whole addresses, such as "
-                   "http://127.0.0.1:8080/.";
-        return 400;
-    }
-    return address_split(proxied->authority, port, &proxied->host, &proxied->port) ? 0 : 400;
-}
-
-static int find_destination(struct service_call *call, const char **problem)
-{
-    struct proxy_request *proxied = call->work;
-    const struct proxy *proxy = proxied->proxy;
-    struct text hosts = {proxy->hosts, proxy->hosts_length};
-
-    if (address_find(&proxied->destination, hosts, proxied->host, proxied->port))
-        return proxy_judge(proxy, &proxied->destination, problem);
-    *problem = "The host is not known here: it is no numeric address, not localhost, and not in "
-               "the hosts file of the proxy.";
-    return 502;
-}
-
-/* What can be said without asking anybody. 0, or a status. */
-static int judge(const struct service_call *call, const char **problem)
-{
-    const struct proxy_request *proxied = call->work;
-    const struct proxy *proxy = proxied->proxy;
-    const struct request *request = call->request;
-
     if (rewrite_has_looped(request, text_of(proxy->name))) {
         *problem = "The request has come through this proxy before.";
         return 508;
@@ -92,7 +68,7 @@ static int judge(const struct service_call *call, const char **problem)
         *problem = "Requests are not sent back here.";
         return 405;
     }
-    if (proxy->classroom && is_numeric_above(request->path, 9999)) {
+    if (proxy->classroom && is_number_above(request->path, 9999)) {
         *problem = "The number is above 9999.";
         return 414;
     }
@@ -105,144 +81,268 @@ static int judge(const struct service_call *call, const char **problem)
 
 static bool make(struct service_call *call)
 {
+    const struct proxy *proxy = call->context->state;
     const struct request *request = call->request;
     struct proxy_request *proxied = calloc(1, sizeof *proxied);
 
     if (proxied == NULL)
         return false;
-    proxied->proxy = call->context->state;
-    /* Whoever asks in HTTP/1.0 may be a proxy that has passed on what it does not know (RFC 9112,
-     * section 9.3); before one origin, this is a server like others. */
-    if (request->minor == 0 && request->keep_alive && proxied->proxy->origin == NULL)
+    /* A client of HTTP/1.0 may be a proxy that forwards fields it does not know (RFC 9112, section
+     * 9.3). In front of one origin this is a server, and its clients are no proxies. */
+    if (request->minor == 0 && request->keep_alive && proxy->origin == NULL)
         call->keeps_connection = false;
-    proxied->cache = proxied->proxy->cache.shared != NULL ? &proxied->proxy->cache : NULL;
-    proxied->entry.file = proxied->writer.file = -1;
-    proxied->lock = CACHE_LOCK_BUSY;
-    proxied->uploaded = request->framing == FRAMING_NONE;
-    poll_pair_start(&proxied->poll_pair);
+    cache_lookup_start(&proxied->lookup, proxy->cache.shared != NULL ? &proxy->cache : NULL);
+    cache_store_start(&proxied->store, &proxied->lookup);
+    proxied->send_body.complete = request->framing == FRAMING_NONE;
     call->work = proxied;
     return true;
 }
 
 static enum service_progress begin(struct service_call *call)
 {
+    const struct proxy *proxy = call->context->state;
     const struct request *request = call->request;
     struct proxy_request *proxied = call->work;
     const char *problem = NULL;
-    int status = judge(call, &problem);
+    int status = check(proxy, request, &problem);
 
     if (status == 0 && may_go_no_further(request)) {
         call->response->status = 204;
-        call->response->allow =
-            proxied->proxy->origin == NULL ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
+        call->response->allow = proxy->origin == NULL ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
         return SERVICE_RESPONDS;
     }
     if (status == 0)
-        status = find_authority(call, &problem);
-    if (status == 0)
-        status = find_destination(call, &problem);
-    if (status == 0 && !storage_begin(call)) {
+        status = origin_find(&proxied->origin, proxy, request, &problem);
+    if (status == 0 && !cache_lookup_begin(&proxied->lookup, &proxied->origin, request)) {
         status = 503;
         problem = "The proxy has no memory for this request.";
     }
     if (status == 0)
-        return relay_go_to(proxied, STAGE_LOOKING);
-    relay_refuse(call, status, problem);
+        return stage_go_to(call, STAGE_LOOKUP);
+    stage_refuse(call, status, problem);
     if (status == 405)
         call->response->allow = TEXT(METHODS);
     return SERVICE_RESPONDS;
 }
 
+/* ---- the other stages, with their parts ---- */
+
+static enum service_progress look_up(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return cache_lookup_run(&proxied->lookup, call);
+}
+
+static enum service_progress serve_cached(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return serve_cached_run(&proxied->lookup, call);
+}
+
+/* Makes the fetch if there is none. Returns false if it cannot yet, or for want of memory. */
+static bool make_fetch(struct service_call *call, enum service_progress *progress)
+{
+    struct proxy_request *proxied = call->work;
+
+    if (call->output_pending) {
+        *progress = SERVICE_NEEDS_FLUSH;
+        return false;
+    }
+    if (proxied->fetch == NULL)
+        proxied->fetch = fetch_make(&proxied->origin);
+    if (proxied->fetch == NULL)
+        *progress = stage_refuse(call, 503, "The proxy has no memory for this request.");
+    return proxied->fetch != NULL;
+}
+
+static enum service_progress serve_stale(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+    enum service_progress progress;
+
+    return make_fetch(call, &progress) ? serve_cached_stale(&proxied->store, proxied->fetch, call)
+                                       : progress;
+}
+
+static enum service_progress open_fetch(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+    enum service_progress progress;
+
+    return make_fetch(call, &progress) ? fetch_open(proxied->fetch, &proxied->lookup, call)
+                                       : progress;
+}
+
+static enum service_progress connect_fetch(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return fetch_connect(proxied->fetch, &proxied->lookup, call);
+}
+
+static enum service_progress connect_late(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return fetch_connect_late(proxied->fetch, &proxied->lookup, call);
+}
+
+static enum service_progress send_head(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return fetch_send_head(proxied->fetch, call);
+}
+
+static enum service_progress send_body(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return send_body_run(&proxied->send_body, proxied->fetch, call);
+}
+
+static enum service_progress expire_body(struct service_call *call)
+{
+    const struct proxy_request *proxied = call->work;
+
+    return send_body_expire(&proxied->send_body, call);
+}
+
+static enum service_progress await_head(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return fetch_await_head(proxied->fetch, call);
+}
+
+static enum service_progress fail_late(struct service_call *call)
+{
+    return stage_fail(call, 504, "The origin did not answer in time.");
+}
+
+static enum service_progress send_interim(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return fetch_send_interim(proxied->fetch, &proxied->lookup, call);
+}
+
+static enum service_progress choose(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    if (!proxied->send_body.complete)
+        call->keeps_connection = false; /* nobody reads the rest of the request */
+    return choose_response_run(&proxied->store, proxied->fetch, call);
+}
+
+static enum service_progress send_response(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return send_response_run(&proxied->store, proxied->fetch, call);
+}
+
+static enum service_progress break_off(struct service_call *call)
+{
+    const struct proxy_request *proxied = call->work;
+
+    return send_response_break_off(proxied->fetch, call);
+}
+
+static enum service_progress tunnel(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return tunnel_run(&proxied->tunnel, proxied->fetch, call);
+}
+
+static enum service_progress end_tunnel(struct service_call *call)
+{
+    (void)call;
+    return SERVICE_DONE;
+}
+
+static enum service_progress fail(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return choose_response_fail(&proxied->lookup, call);
+}
+
 /* ---- the service ---- */
 
-/* Whether what the client sends next is a request: otherwise it is what is left of a body, or was
- * meant for a tunnel. */
+/* The functions that run in a step, and when the deadline has passed; NULL: the stage runs again.
+ */
+static const struct {
+    enum service_progress (*run)(struct service_call *call);
+    enum service_progress (*expire)(struct service_call *call);
+} stages[] = {
+    [STAGE_BEGIN] = {begin, NULL},
+    [STAGE_LOOKUP] = {look_up, NULL},
+    [STAGE_SERVE_CACHED] = {serve_cached, NULL},
+    [STAGE_SERVE_STALE] = {serve_stale, break_off},
+    [STAGE_OPEN] = {open_fetch, NULL},
+    [STAGE_CONNECT] = {connect_fetch, connect_late},
+    [STAGE_SEND_HEAD] = {send_head, fail_late},
+    [STAGE_SEND_BODY] = {send_body, expire_body},
+    [STAGE_AWAIT_HEAD] = {await_head, fail_late},
+    [STAGE_SEND_INTERIM] = {send_interim, NULL},
+    [STAGE_CHOOSE] = {choose, NULL},
+    [STAGE_SEND] = {send_response, break_off},
+    [STAGE_TUNNEL] = {tunnel, end_tunnel},
+    [STAGE_FAIL] = {fail, NULL},
+};
+
+/* Returns true if the client's next bytes are a request: not the rest of a body, and not meant for
+ * a tunnel. */
 static bool is_taken(const struct service_call *call)
 {
     const struct proxy_request *proxied = call->work;
 
     return call->request->method != METHOD_CONNECT &&
-           (call->request->framing == FRAMING_NONE || (proxied != NULL && proxied->uploaded));
+           (call->request->framing == FRAMING_NONE ||
+            (proxied != NULL && proxied->send_body.complete));
 }
 
-/* What comes after the client has its reply is nothing to tell it. */
+/* Returns the result of a step for the connection. A client that has got a stale entry does not
+ * learn how the fetch after it ended. */
 static enum service_progress conclude(struct service_call *call, enum service_progress progress)
 {
     const struct proxy_request *proxied = call->work;
 
     if (progress == SERVICE_RESPONDS && !is_taken(call))
         call->keeps_connection = false;
-    if (proxied == NULL || !proxied->background || progress == SERVICE_WAITS)
+    if (proxied == NULL || proxied->fetch == NULL || proxied->fetch->served == 0 ||
+        progress == SERVICE_WAITS)
         return progress;
     response_end(call->response);
-    call->response->status = proxied->served;
+    call->response->status = proxied->fetch->served;
     return SERVICE_DONE;
 }
 
 static enum service_progress step(struct service_call *call)
 {
-    static enum service_progress (*const stages[])(struct service_call *) = {
-        [STAGE_BEGINNING] = begin,
-        [STAGE_LOOKING] = cache_lookup_find,
-        [STAGE_SERVING] = serve_cached_run,
-        [STAGE_OPENING] = fetch_open,
-        [STAGE_CONNECTING] = fetch_connect,
-        [STAGE_SENDING] = fetch_send,
-        [STAGE_UPLOADING] = send_body_run,
-        [STAGE_AWAITING] = fetch_await,
-        [STAGE_HINTING] = fetch_hint,
-        [STAGE_JUDGING] = cache_lookup_judge,
-        [STAGE_DELIVERING] = send_response_run,
-        [STAGE_TUNNELLING] = tunnel_run,
-        [STAGE_FAILING] = cache_lookup_fail,
-    };
     enum service_progress progress = SERVICE_CONTINUES;
 
     if (call->work == NULL && !make(call))
-        return conclude(call, relay_refuse(call, 503, "The proxy has no memory."));
+        return conclude(call, stage_refuse(call, 503, "The proxy has no memory."));
     while (progress == SERVICE_CONTINUES) {
         const struct proxy_request *proxied = call->work;
-        progress = stages[proxied->stage](call);
+        progress = stages[proxied->state.stage].run(call);
     }
     return conclude(call, progress);
 }
 
-static enum service_progress give_up(struct service_call *call)
-{
-    struct proxy_request *proxied = call->work;
-
-    switch (proxied->stage) {
-    case STAGE_CONNECTING:
-        proxied->late = true;
-        return fetch_try_next(call);
-    case STAGE_UPLOADING:
-        if (proxied->client_slow)
-            return relay_refuse(call, 408, "The body of the request did not come in time.");
-        /* fall through */
-    case STAGE_SENDING:
-    case STAGE_AWAITING:
-        return relay_fail(call, 504, "The origin did not answer in time.");
-    case STAGE_SERVING:
-    case STAGE_DELIVERING:
-        return send_response_break_off(call);
-    case STAGE_TUNNELLING:
-        return SERVICE_DONE;
-    case STAGE_BEGINNING:
-    case STAGE_LOOKING: /* for what somebody else fetches: it looks again */
-    case STAGE_OPENING:
-    case STAGE_HINTING: /* it is the client that is waited for */
-    case STAGE_JUDGING:
-    case STAGE_FAILING:
-        break;
-    }
-    return SERVICE_WAITS;
-}
-
 static enum service_progress expire(struct service_call *call)
 {
-    enum service_progress progress = give_up(call);
+    const struct proxy_request *proxied = call->work;
+    enum service_progress (*give_up)(struct service_call *) = stages[proxied->state.stage].expire;
+    enum service_progress progress = give_up != NULL ? give_up(call) : SERVICE_WAITS;
 
-    /* The step that follows goes on. */
+    /* The connection calls step() next, which runs the stage. */
     return conclude(call, progress == SERVICE_CONTINUES ? SERVICE_WAITS : progress);
 }
 
@@ -250,17 +350,16 @@ static void end(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
 
-    poll_pair_close(&proxied->poll_pair);
     if (proxied->fetch != NULL)
-        upstream_close(&proxied->fetch->upstream);
-    storage_end(call);
-    free(proxied->fetch);
+        fetch_free(proxied->fetch);
+    cache_store_end(&proxied->store);
+    cache_lookup_end(&proxied->lookup);
     free(proxied);
 }
 
 const struct service service_proxy = {
     .name = "proxy",
-    .descriptors = 2, /* the origin, and what waits for both sides of a tunnel */
+    .descriptors = 2, /* the origin, and an epoll for the client and the origin */
     .step = step,
     .expire = expire,
     .end = end,

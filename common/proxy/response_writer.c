@@ -1,3 +1,4 @@
+/* Sends a response to the client, with the framing that the client can read. */
 #include "common/proxy/response_writer.h"
 
 #include <stddef.h>
@@ -10,7 +11,39 @@ void response_writer_start(struct response_writer *writer)
     writer->lines = (struct buffer){.data = writer->space, .capacity = sizeof writer->space};
 }
 
-/* Bytes of the body that are there. */
+/* ---- the head ---- */
+
+void response_writer_add_status(struct response_writer *writer, const struct service_call *call,
+                                int status, struct text reason)
+{
+    struct buffer *lines = &writer->lines;
+
+    buffer_add(lines,
+               call->context->protocol == PROTOCOL_SIMPLE ? TEXT("HTTP/1.0 ") : TEXT("HTTP/1.1 "));
+    buffer_number(lines, (uint64_t)status);
+    buffer_character(lines, ' ');
+    buffer_add(lines, reason);
+    buffer_add(lines, TEXT("\r\n"));
+}
+
+bool response_writer_keeps_connection(const struct service_call *call)
+{
+    return call->keeps_connection && call->request->keep_alive &&
+           call->context->protocol != PROTOCOL_SIMPLE;
+}
+
+void response_writer_end_head(struct response_writer *writer, const struct service_call *call)
+{
+    if (!response_writer_keeps_connection(call))
+        buffer_add(&writer->lines, TEXT("Connection: close\r\n"));
+    else if (call->request->minor == 0)
+        buffer_add(&writer->lines, TEXT("Connection: keep-alive\r\n"));
+    buffer_add(&writer->lines, TEXT("\r\n"));
+}
+
+/* ---- sending ---- */
+
+/* Bytes of the body that have arrived and are not sent. */
 static uint64_t at_hand(const struct response_writer *writer)
 {
     uint64_t in_file = writer->file >= 0 ? writer->file_end - writer->offset : 0;
@@ -56,7 +89,7 @@ static enum transfer send_portion(struct response_writer *writer, struct service
     return transfer;
 }
 
-/* Turns to what is at hand. False if there is nothing. */
+/* Begins to send the bytes that have arrived. Returns false if there are none. */
 static bool begin_portion(struct response_writer *writer)
 {
     bool chunked = writer->framing == FRAMING_CHUNKED;

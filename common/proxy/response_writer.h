@@ -1,5 +1,5 @@
-/* How a proxy's reply goes to the client: a head, and a body that is in memory, or in a file, as
- * far as it has come. */
+/* Sends a response to the client piece by piece: a head, and a body in memory or in a file, as far
+ * as it has arrived. */
 #ifndef COMMON_PROXY_RESPONSE_WRITER_H
 #define COMMON_PROXY_RESPONSE_WRITER_H
 
@@ -9,27 +9,33 @@
 
 struct response_writer {
     enum framing framing; /* of the body, as the client reads it */
-    bool bodiless;        /* the reply ends with its head */
-    bool complete;        /* all of the body has come that will come */
-    bool begun;           /* something has gone to the client */
-    bool ended;           /* all is gone */
-    struct text data;     /* of the body, in memory; it must stay until it is gone */
-    int file;             /* or in a file; -1: there is none */
+    bool bodiless;        /* the response ends with its head */
+    bool complete;        /* the whole body has arrived */
+    bool begun;           /* the client has got some bytes */
+    bool ended;           /* the client has got all of them */
+    struct text data;     /* of the body, in memory; the caller keeps it until it is sent */
+    int file;             /* or in a file; -1: none */
     uint64_t file_start;  /* where the body begins there */
-    uint64_t file_end;    /* where what has come of it ends */
+    uint64_t file_end;    /* its length so far */
     uint64_t offset;      /* of the next byte in the file */
-    uint64_t portion;     /* bytes that the last chunk size spoke of */
+    uint64_t portion;     /* bytes that are left of the current piece */
     bool in_chunk;
     bool closed;         /* the last chunk is written */
-    size_t sent;         /* of the lines */
+    size_t sent;         /* bytes of the lines */
     struct buffer lines; /* the head, or what frames a chunk */
     char space[RESPONSE_WRITER_HEAD_LIMIT];
 };
 
-/* Empties it; the caller writes the head into its lines. */
+/* Empties it. The caller then writes a head, from a status line to an empty line. */
 void response_writer_start(struct response_writer *writer);
+void response_writer_add_status(struct response_writer *writer, const struct service_call *call,
+                                int status, struct text reason);
+/* Adds the Connection field, and the empty line. */
+void response_writer_end_head(struct response_writer *writer, const struct service_call *call);
+/* Returns true if the connection with the client goes on after this response. */
+bool response_writer_keeps_connection(const struct service_call *call);
 
-/* Sends to the client what it has: done if all of it went, and otherwise what to wait for. */
+/* Sends the bytes that have arrived. Returns TRANSFER_DONE when all of them are sent. */
 enum transfer response_writer_send(struct response_writer *writer, struct service_call *call);
 
 #endif

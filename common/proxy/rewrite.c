@@ -1,3 +1,4 @@
+/* Writes the heads of forwarded requests, and the forwarded fields of responses. */
 #include "common/proxy/rewrite.h"
 
 #include "common/http/fields.h"
@@ -49,7 +50,7 @@ static bool is_condition(struct text name)
     return false;
 }
 
-/* Fields that the proxy writes itself, or that were for it alone. */
+/* Returns true for fields that the proxy writes itself, or that are meant for it. */
 static bool is_own(struct text name)
 {
     static const struct text known[] = {
@@ -104,11 +105,11 @@ bool rewrite_left(const struct request *request, uint64_t *left)
         if (value.data[i] < '0' || value.data[i] > '9')
             return false;
     if (!text_number(value, left))
-        *left = UINT64_MAX; /* more than can be held */
+        *left = UINT64_MAX; /* the number is larger than that */
     return true;
 }
 
-/* It is not 0 here, since such requests are not passed on. */
+/* A request with Max-Forwards: 0 is not forwarded. */
 static void write_max_forwards(const struct request *request, struct buffer *output)
 {
     uint64_t left;

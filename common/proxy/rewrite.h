@@ -1,4 +1,4 @@
-/* What a proxy passes on: the heads of requests and replies, as the next one is to read them. Pure
+/* The heads of requests and responses as the proxy forwards them (RFC 9110, section 7.6). Pure
  * functions. */
 #ifndef COMMON_PROXY_REWRITE_H
 #define COMMON_PROXY_REWRITE_H
@@ -6,37 +6,35 @@
 #include "common/http/request.h"
 #include "common/http/response_parser.h"
 
-/* A request as it goes to the origin. */
+/* A request to an origin. */
 struct rewrite {
     const struct request *request;
-    struct text authority;      /* of the origin, as Host says it */
+    struct text authority;      /* of the origin, for the Host field */
     struct text via;            /* the proxy's own name */
-    bool validates;             /* with the proxy's own conditions instead of the client's */
-    struct text etag, modified; /* these; or empty */
+    bool validates;             /* with the proxy's conditions instead of the client's: */
+    struct text etag, modified; /* values for If-None-Match and If-Modified-Since; or empty */
 };
 
-/* The method of the request as it was written. */
+/* The method and the target, as the client wrote them. */
 struct text rewrite_method(const struct request *request);
-/* Its target. */
 struct text rewrite_target(const struct request *request);
-/* Whether that names its host, as one for a proxy does. */
+/* Returns true if the target is a whole URI. */
 bool rewrite_is_absolute(const struct request *request);
-/* Whether it asks what the whole server can do. */
+/* Returns true for "OPTIONS *", which asks about the server as a whole. */
 bool rewrite_is_asterisk(const struct request *request);
 
-/* By how many more the request may be passed on; false if it does not say (Max-Forwards, of OPTIONS
- * and TRACE alone). */
+/* Reads how often the request may still be forwarded (Max-Forwards, of OPTIONS and TRACE). Returns
+ * false if it does not say. */
 bool rewrite_left(const struct request *request, uint64_t *left);
 
 void rewrite_request(const struct rewrite *rewrite, struct buffer *output);
 
-/* Whether the request has come through the proxy of that name already. */
+/* Returns true if Via says that the proxy of that name has forwarded the request before. */
 bool rewrite_has_looped(const struct request *request, struct text via);
 
-/* Writes the fields of a reply that go on to the client, without those that say how long its body
- * is. */
+/* Writes the fields of a response that are forwarded, except those for the length of its body. */
 void rewrite_fields(struct text fields, struct buffer *output);
-/* Adds the proxy to Via; `minor` is the version that it received. */
+/* Adds the proxy to Via. `minor` is the version of the message that it received. */
 void rewrite_via(unsigned minor, struct text via, struct buffer *output);
 
 #endif

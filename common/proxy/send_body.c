@@ -1,42 +1,50 @@
+/* Sends the body of a request to the origin, framed as the client framed it. */
 #include "common/proxy/send_body.h"
 
-#include "common/proxy/fetch.h"
-#include "common/proxy/relay.h"
+#include "common/proxy/proxy.h"
 
-/* A client that uploads goes on as long as it sends this much in each request timeout. */
-#define UPLOAD_BYTES 16384
+/* The client must send this much in each request timeout. */
+#define MINIMUM_BYTES 16384
 
-/* Sends the piece that is at hand, framed as the client's was. */
-static enum transfer send_piece(struct service_call *call)
+static void begin(struct send_body *body, const struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    enum transfer transfer = fetch_send_lines(call);
+    const struct proxy *proxy = call->context->state;
 
-    while (transfer == TRANSFER_DONE && proxied->piece.length > 0) {
-        transfer = upstream_send(&proxied->fetch->upstream, &proxied->piece);
+    body_reader_begin(&body->reader, call->request->framing, call->request->content_length,
+                      proxy->body_limit);
+    body->deadline = call->now.milliseconds + call->context->request_timeout;
+    body->begun = true;
+}
+
+static enum transfer send_piece(struct send_body *body, struct fetch *fetch,
+                                struct service_call *call)
+{
+    enum transfer transfer = fetch_send_lines(fetch, call);
+
+    while (transfer == TRANSFER_DONE && body->piece.length > 0) {
+        transfer = upstream_send(&fetch->upstream, &body->piece);
         if (transfer == TRANSFER_DONE)
-            relay_renew(call);
-        if (proxied->piece.length == 0 && proxied->body_reader.chunked) {
-            buffer_add(&proxied->fetch->lines, TEXT("\r\n"));
-            transfer = fetch_send_lines(call);
+            fetch_renew_deadline(fetch, call);
+        if (body->piece.length == 0 && body->reader.chunked) {
+            buffer_add(&fetch->lines, TEXT("\r\n"));
+            transfer = fetch_send_lines(fetch, call);
         }
     }
     return transfer;
 }
 
-/* Takes the next piece off what the client has sent. */
-static enum body_reader_progress take_piece(struct service_call *call)
+/* Takes the next piece off the bytes that the client has sent. */
+static enum body_reader_progress take_piece(struct send_body *body, struct buffer *lines,
+                                            struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    struct buffer *lines = &proxied->fetch->lines;
     enum body_reader_progress progress =
-        body_reader_take(&proxied->body_reader, &call->received, &proxied->piece);
+        body_reader_take(&body->reader, &call->received, &body->piece);
 
-    proxied->uploaded = progress == BODY_READER_WHOLE;
-    if (!proxied->body_reader.chunked || progress == BODY_READER_REFUSED)
+    body->complete = progress == BODY_READER_WHOLE;
+    if (!body->reader.chunked || progress == BODY_READER_REFUSED)
         return progress;
-    if (proxied->piece.length > 0) {
-        buffer_hex(lines, proxied->piece.length);
+    if (body->piece.length > 0) {
+        buffer_hex(lines, body->piece.length);
         buffer_add(lines, TEXT("\r\n"));
     } else if (progress == BODY_READER_WHOLE) {
         buffer_add(lines, TEXT("0\r\n\r\n"));
@@ -44,77 +52,84 @@ static enum body_reader_progress take_piece(struct service_call *call)
     return progress;
 }
 
-static enum transfer receive(struct service_call *call)
+static enum transfer receive(struct send_body *body, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
     size_t count;
     enum transfer transfer =
         call->client->kind->read(call->client, call->input_space, call->input_space_size, &count);
 
     call->received = (struct text){call->input_space, count};
-    proxied->upload_moved += count;
-    if (proxied->upload_moved >= UPLOAD_BYTES) {
-        proxied->upload_moved = 0;
-        proxied->upload_until = call->now.milliseconds + call->context->request_timeout;
+    body->received += count;
+    if (body->received >= MINIMUM_BYTES) {
+        body->received = 0;
+        body->deadline = call->now.milliseconds + call->context->request_timeout;
     }
     return transfer;
 }
 
-/* Nothing more comes from the client now. The origin may have something to say before that. */
-static enum service_progress await_client(struct service_call *call, enum transfer transfer)
+/* Waits for the client, and for an early response of the origin. */
+static enum service_progress await_client(struct send_body *body, struct fetch *fetch,
+                                          struct service_call *call, enum transfer transfer)
 {
-    struct proxy_request *proxied = call->work;
-
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
-        return SERVICE_FAILED; /* it has left in the middle of its request */
-    proxied->client_slow = true;
-    proxied->origin = proxied->upload_until; /* the origin has its time again when it is sent to */
-    return relay_wait(call, relay_wanted(transfer), POLL_PAIR_READ);
+        return SERVICE_FAILED; /* the client has left in the middle of its request */
+    body->awaits_client = true;
+    fetch->deadline = body->deadline; /* the origin gets its own again in the next step */
+    return fetch_wait(fetch, call, fetch_events(transfer), POLL_PAIR_READ);
 }
 
-/* Whether the origin has begun to answer before it has the whole request. */
-static bool answers_early(struct service_call *call, enum service_progress *progress)
+/* Returns true if the origin responds before it has the whole request. */
+static bool responds_early(struct fetch *fetch, struct service_call *call,
+                           enum service_progress *progress)
 {
-    struct proxy_request *proxied = call->work;
-    enum transfer transfer = upstream_head(&proxied->fetch->upstream, call->request->method);
+    enum transfer transfer = upstream_head(&fetch->upstream, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return false;
-    *progress = fetch_take_head(call, transfer);
+    *progress = fetch_take_head(fetch, call, transfer);
     return true;
 }
 
-enum service_progress send_body_run(struct service_call *call)
+enum service_progress send_body_run(struct send_body *body, struct fetch *fetch,
+                                    struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
     enum service_progress early;
     uint64_t moved = 0;
 
-    if (proxied->client_slow)
-        relay_renew(call);
-    proxied->client_slow = false;
+    if (!body->begun)
+        begin(body, call);
+    if (body->awaits_client)
+        fetch_renew_deadline(fetch, call);
+    body->awaits_client = false;
     for (;;) {
-        enum transfer transfer = send_piece(call);
+        enum transfer transfer = send_piece(body, fetch, call);
 
         if (transfer == TRANSFER_WRITE)
-            return answers_early(call, &early)
+            return responds_early(fetch, call, &early)
                        ? early
-                       : relay_wait(call, 0, POLL_PAIR_READ | POLL_PAIR_WRITE);
-        if (transfer != TRANSFER_DONE || proxied->uploaded) {
-            relay_renew(call);
-            return relay_go_to(proxied, STAGE_AWAITING);
+                       : fetch_wait(fetch, call, 0, POLL_PAIR_READ | POLL_PAIR_WRITE);
+        if (transfer != TRANSFER_DONE || body->complete) {
+            fetch_renew_deadline(fetch, call);
+            return stage_go_to(call, STAGE_AWAIT_HEAD);
         }
-        if (take_piece(call) == BODY_READER_REFUSED)
-            return relay_refuse(call, proxied->body_reader.status, proxied->body_reader.problem);
-        if (proxied->piece.length > 0 || proxied->uploaded)
+        if (take_piece(body, &fetch->lines, call) == BODY_READER_REFUSED)
+            return stage_refuse(call, body->reader.status, body->reader.problem);
+        if (body->piece.length > 0 || body->complete)
             continue;
-        if (answers_early(call, &early))
+        if (responds_early(fetch, call, &early))
             return early;
-        transfer = receive(call);
+        transfer = receive(body, call);
         moved += call->received.length;
         if (transfer != TRANSFER_DONE)
-            return await_client(call, transfer);
+            return await_client(body, fetch, call, transfer);
         if (moved > STEP_BYTES_LIMIT)
-            return relay_wait(call, 0, POLL_PAIR_WRITE);
+            return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
     }
+}
+
+enum service_progress send_body_expire(const struct send_body *body, struct service_call *call)
+{
+    if (body->awaits_client)
+        return stage_refuse(call, 408, "The body of the request did not come in time.");
+    return stage_fail(call, 504, "The origin did not answer in time.");
 }

@@ -1,10 +1,23 @@
-/* How the body of a request goes to the origin. */
+/* The stage that sends the body of a request to the origin. */
 #ifndef COMMON_PROXY_SEND_BODY_H
 #define COMMON_PROXY_SEND_BODY_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/http/body_reader.h"
+#include "common/proxy/fetch.h"
 
-/* The stage of it. */
-enum service_progress send_body_run(struct service_call *call);
+struct send_body {
+    bool begun;
+    struct body_reader reader;
+    struct text piece;  /* that is being sent */
+    bool complete;      /* the whole body is sent */
+    bool awaits_client; /* and not the origin */
+    int64_t deadline;   /* of the client, in monotonic milliseconds */
+    size_t received;    /* bytes since that was set */
+};
+
+enum service_progress send_body_run(struct send_body *body, struct fetch *fetch,
+                                    struct service_call *call);
+/* The client or the origin was too slow. */
+enum service_progress send_body_expire(const struct send_body *body, struct service_call *call);
 
 #endif

@@ -1,18 +1,17 @@
+/* Sends the origin's response to the client, and goes on for the cache if the client leaves. */
 #include "common/proxy/send_response.h"
 
-#include "common/proxy/cache_store.h"
-#include "common/proxy/relay.h"
+#include "common/proxy/proxy.h"
+#include "common/proxy/rewrite.h"
 
-/* How long a reply is fetched for others after its client has left. */
+/* How long a response is received for the cache after the client has left. */
 #define FINISH_MILLISECONDS 60000
 
 /* ---- the head ---- */
 
-static void choose_framing(struct service_call *call, struct response_writer *writer)
+static void choose_framing(struct response_writer *writer, const struct parsed_response *response,
+                           struct service_call *call)
 {
-    const struct proxy_request *proxied = call->work;
-    const struct parsed_response *response = &proxied->fetch->upstream.response;
-
     writer->framing = response->framing;
     writer->bodiless = response->framing == FRAMING_NONE && !response->until_close;
     if (writer->bodiless || response->framing == FRAMING_LENGTH)
@@ -21,7 +20,7 @@ static void choose_framing(struct service_call *call, struct response_writer *wr
         writer->framing = FRAMING_CHUNKED;
         return;
     }
-    writer->framing = FRAMING_NONE; /* an old client learns of the end by the end */
+    writer->framing = FRAMING_NONE; /* for HTTP/1.0, the body ends with the connection */
     call->keeps_connection = false;
 }
 
@@ -37,94 +36,85 @@ static void write_framing(const struct parsed_response *response,
     }
 }
 
-static void write_response(struct service_call *call)
+static void write_head(const struct cache_store *store, struct fetch *fetch,
+                       struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    const struct parsed_response *response = &proxied->fetch->upstream.response;
-    struct response_writer *writer = &proxied->fetch->writer;
-    struct buffer *lines = &writer->lines;
+    const struct proxy *proxy = call->context->state;
+    const struct parsed_response *response = &fetch->upstream.response;
+    struct response_writer *writer = &fetch->writer;
 
-    choose_framing(call, writer);
-    relay_write_status(call, response->status, response->reason, lines);
-    rewrite_fields(response->fields, lines);
-    rewrite_via(response->minor, text_of(proxied->proxy->name), lines);
-    cache_store_describe(call, lines);
-    write_framing(response, writer, lines);
-    relay_write_persistence(call, lines);
+    choose_framing(writer, response, call);
+    response_writer_add_status(writer, call, response->status, response->reason);
+    rewrite_fields(response->fields, &writer->lines);
+    rewrite_via(response->minor, text_of(proxy->name), &writer->lines);
+    cache_store_write_status(store, fetch, &writer->lines);
+    write_framing(response, writer, &writer->lines);
+    response_writer_end_head(writer, call);
 }
 
-enum service_progress send_response_begin(struct service_call *call)
+enum service_progress send_response_begin(struct cache_store *store, struct fetch *fetch,
+                                          struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    struct fetch *fetch = proxied->fetch;
-
     response_writer_start(&fetch->writer);
-    cache_store_take(call);
-    if (!proxied->uploaded)
-        call->keeps_connection = false; /* the rest of the request is not wanted any more */
+    cache_store_begin(store, fetch, call);
     if (scoreboard_stopping(call->context->board))
         call->keeps_connection = false;
-    write_response(call);
+    write_head(store, fetch, call);
     if (fetch->writer.lines.overflow)
-        return relay_fail(call, 502, "The head of the origin's reply is too long.");
+        return stage_fail(call, 502, "The head of the origin's reply is too long.");
     call->response->status = fetch->upstream.response.status;
     call->client_deadline = 0;
-    return relay_go_to(proxied, STAGE_DELIVERING);
+    return stage_go_to(call, STAGE_SEND);
 }
 
 /* ---- the body ---- */
 
-enum service_progress send_response_break_off(struct service_call *call)
+enum service_progress send_response_break_off(const struct fetch *fetch, struct service_call *call)
 {
-    const struct proxy_request *proxied = call->work;
-    const struct response_writer *writer = &proxied->fetch->writer;
+    const struct response_writer *writer = &fetch->writer;
 
     if (writer->framing == FRAMING_NONE && !writer->bodiless)
         call->client->kind->abandon(call->client);
     return SERVICE_FAILED;
 }
 
-/* The origin has broken off its reply. As long as nothing of that has gone, the client can be told.
- */
-static enum service_progress lose_origin(struct service_call *call)
+/* The origin has broken off its response: tells the client if it has got none of it yet. */
+static enum service_progress lose_origin(struct cache_store *store, struct fetch *fetch,
+                                         struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
-    if (proxied->fetch->writer.begun || call->client_gone)
-        return send_response_break_off(call);
-    cache_store_finish(call, false);
-    return relay_fail(call, 502, "The origin has broken off its reply.");
+    if (fetch->writer.begun || call->client_gone)
+        return send_response_break_off(fetch, call);
+    cache_store_finish(store, call->now, false);
+    return stage_fail(call, 502, "The origin has broken off its reply.");
 }
 
-/* Reads what the origin has sent, where there is room for it. */
-static enum transfer collect(struct service_call *call, uint64_t *moved)
+/* Receives the body where there is room for it. A step does not end before all received bytes are
+ * taken: polling the socket does not report them. */
+static enum transfer receive(struct cache_store *store, struct fetch *fetch,
+                             struct service_call *call, uint64_t *moved)
 {
-    struct proxy_request *proxied = call->work;
-    struct fetch *fetch = proxied->fetch;
     struct response_writer *writer = &fetch->writer;
     enum transfer transfer = TRANSFER_DONE;
     struct text data;
 
-    /* A turn does not end before all that was received is taken: nothing would tell of it. */
     while (transfer == TRANSFER_DONE && !writer->complete && writer->data.length == 0 &&
            (*moved < STEP_BYTES_LIMIT || upstream_holds(&fetch->upstream))) {
         transfer = upstream_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
-            relay_renew(call);
-        if (data.length > 0 && !cache_store_add(call, data))
+            fetch_renew_deadline(fetch, call);
+        if (data.length > 0 && !cache_store_add(store, fetch, call, data))
             writer->data = data;
         *moved += data.length;
         writer->complete = fetch->upstream.whole;
         if (writer->complete)
-            cache_store_finish(call, true);
+            cache_store_finish(store, call->now, true);
     }
     return transfer;
 }
 
-static enum transfer pass_on(struct service_call *call)
+static enum transfer pass_on(struct fetch *fetch, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    enum transfer transfer = response_writer_send(&proxied->fetch->writer, call);
+    enum transfer transfer = response_writer_send(&fetch->writer, call);
 
     if (transfer == TRANSFER_DONE)
         call->client_deadline = 0;
@@ -135,47 +125,46 @@ static enum transfer pass_on(struct service_call *call)
     return transfer;
 }
 
-/* Waits for the origin, the client, or both: who is not waited for has nothing to do. */
-static enum service_progress wait_for(struct service_call *call, enum transfer theirs,
-                                      enum transfer ours)
+/* Waits for the origin, the client, or both. */
+static enum service_progress wait_for(struct fetch *fetch, struct service_call *call,
+                                      enum transfer theirs, enum transfer ours)
 {
-    struct proxy_request *proxied = call->work;
-
-    if (proxied->fetch->writer.complete)
+    if (fetch->writer.complete)
         theirs = TRANSFER_END;
-    return relay_wait(call, call->client_gone ? 0 : relay_wanted(ours), relay_wanted(theirs));
+    return fetch_wait(fetch, call, call->client_gone ? 0 : fetch_events(ours),
+                      fetch_events(theirs));
 }
 
-/* Once the client has left, the reply is fetched for others alone, and not for ever. */
-static bool is_in_vain(struct service_call *call)
+/* Returns true if nobody needs the rest of the response. Once the client has left, only the cache
+ * does, and not for ever. */
+static bool is_futile(struct cache_store *store, const struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-
-    if (proxied->finish_by == 0)
-        proxied->finish_by = call->now.milliseconds + FINISH_MILLISECONDS;
-    return !proxied->storing || call->now.milliseconds >= proxied->finish_by;
+    if (store->finish_by == 0)
+        store->finish_by = call->now.milliseconds + FINISH_MILLISECONDS;
+    return !store->storing || call->now.milliseconds >= store->finish_by;
 }
 
-enum service_progress send_response_run(struct service_call *call)
+enum service_progress send_response_run(struct cache_store *store, struct fetch *fetch,
+                                        struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    struct response_writer *writer = &proxied->fetch->writer;
+    struct response_writer *writer = &fetch->writer;
     uint64_t moved = 0;
 
     for (;;) {
-        enum transfer theirs = collect(call, &moved), ours = TRANSFER_DONE;
+        enum transfer theirs = receive(store, fetch, call, &moved), ours = TRANSFER_DONE;
 
         if (theirs == TRANSFER_FAILED)
-            return lose_origin(call);
+            return lose_origin(store, fetch, call);
         if (!call->client_gone)
-            ours = pass_on(call);
+            ours = pass_on(fetch, call);
         if (writer->ended)
             return SERVICE_DONE;
-        if (call->client_gone && is_in_vain(call))
+        if (call->client_gone && is_futile(store, call))
             return SERVICE_FAILED;
         if (moved >= STEP_BYTES_LIMIT && theirs == TRANSFER_DONE && !writer->complete)
-            return wait_for(call, TRANSFER_READ, ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
+            return wait_for(fetch, call, TRANSFER_READ,
+                            ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
         if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
-            return wait_for(call, theirs, ours);
+            return wait_for(fetch, call, theirs, ours);
     }
 }

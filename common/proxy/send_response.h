@@ -1,14 +1,16 @@
-/* How a reply goes to the client, and is kept. */
+/* The stage that sends the origin's response to the client, and stores it on the way. */
 #ifndef COMMON_PROXY_SEND_RESPONSE_H
 #define COMMON_PROXY_SEND_RESPONSE_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/cache_store.h"
+#include "common/proxy/fetch.h"
 
-/* The head of a final reply has come, and it is for the client. */
-enum service_progress send_response_begin(struct service_call *call);
-/* The stage of delivering it, */
-enum service_progress send_response_run(struct service_call *call);
-/* and its end if the reply cannot be completed: the client must not take it for whole. */
-enum service_progress send_response_break_off(struct service_call *call);
+/* Begins, once the head of a final response has come. */
+enum service_progress send_response_begin(struct cache_store *store, struct fetch *fetch,
+                                          struct service_call *call);
+enum service_progress send_response_run(struct cache_store *store, struct fetch *fetch,
+                                        struct service_call *call);
+/* The response cannot be completed: ends the connection so that the client notices. */
+enum service_progress send_response_break_off(const struct fetch *fetch, struct service_call *call);
 
 #endif

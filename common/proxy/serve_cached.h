@@ -1,15 +1,22 @@
-/* How a stored reply goes to the client. */
+/* The stages that serve an entry of the cache. */
 #ifndef COMMON_PROXY_SERVE_CACHED_H
 #define COMMON_PROXY_SERVE_CACHED_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/send_response.h"
 
-/* Answers with the entry; its fields may have been updated since it was stored. `status` is that of
- * the origin's reply which led to it; 0: it did not answer; -1: it was not asked. */
-enum service_progress serve_cached_answer(struct service_call *call, struct text fields,
-                                          int status);
+/* In place of the status of the origin's response. */
+#define SERVE_CACHED_NOT_ASKED   (-1)
+#define SERVE_CACHED_NO_RESPONSE 0
 
-/* The stage in which what is stale is served before the origin is asked about it. */
-enum service_progress serve_cached_run(struct service_call *call);
+/* Responds with the entry, without asking the origin. */
+enum service_progress serve_cached_run(struct cache_lookup *lookup, struct service_call *call);
+/* The same after the origin was asked: `origin_status` is that of its response, and `fields` are
+ * those of the entry, perhaps updated. */
+enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct service_call *call,
+                                           struct text fields, int origin_status);
+
+/* Sends a stale entry, and then asks the origin about it. */
+enum service_progress serve_cached_stale(struct cache_store *store, struct fetch *fetch,
+                                         struct service_call *call);
 
 #endif

@@ -1,6 +1,5 @@
+/* Moves bytes through a tunnel, until both sides have ended or nothing moves any more. */
 #include "common/proxy/tunnel.h"
-
-#include "common/proxy/relay.h"
 
 #include <string.h>
 
@@ -11,34 +10,12 @@ struct flow {
     struct transport *from, *to;
     char *space;
     size_t size;
-    size_t *start, *end; /* of what was read and not yet written */
-    bool *ended;         /* nothing more will be read */
+    size_t *start, *end; /* of the bytes that are read and not written */
+    bool *ended;         /* there is nothing more to read */
     unsigned wants_from, wants_to;
-    uint64_t moved; /* written in this step */
+    uint64_t moved; /* bytes written in this step */
     bool broken;
 };
-
-enum service_progress tunnel_begin(struct service_call *call)
-{
-    struct proxy_request *proxied = call->work;
-    struct fetch *fetch = proxied->fetch;
-    struct buffer *lines = &fetch->writer.lines;
-
-    call->keeps_connection = false;
-    call->response->status = 200;
-    response_writer_start(&fetch->writer);
-    relay_write_status(call, 200, TEXT("Connection established"), lines);
-    buffer_add(lines, TEXT("Date: "));
-    date_write(lines, call->now.seconds);
-    buffer_add(lines, TEXT("\r\nServer: fork-vs-thread\r\n\r\n"));
-    /* What came behind the request is for the origin already; it is no longer than the input of a
-     * connection. */
-    buffer_add(&fetch->lines, call->received);
-    call->received.data += call->received.length;
-    call->received.length = 0;
-    proxied->origin = call->now.milliseconds + IDLE_MILLISECONDS;
-    return fetch->lines.overflow ? SERVICE_FAILED : relay_go_to(proxied, STAGE_TUNNELLING);
-}
 
 static enum transfer empty(struct flow *flow)
 {
@@ -48,7 +25,7 @@ static enum transfer empty(struct flow *flow)
 
     *flow->start += count;
     flow->moved += count;
-    flow->wants_to |= relay_wanted(transfer);
+    flow->wants_to |= fetch_events(transfer);
     flow->broken |= transfer == TRANSFER_FAILED;
     return transfer;
 }
@@ -59,8 +36,8 @@ static enum transfer fill(struct flow *flow)
 
     *flow->start = *flow->end = 0;
     transfer = flow->from->kind->read(flow->from, flow->space, flow->size, flow->end);
-    flow->wants_from |= relay_wanted(transfer);
-    /* Also if what came was not encrypted, or badly: it is no data. */
+    flow->wants_from |= fetch_events(transfer);
+    /* Bytes that are not encrypted, or badly, are no data. */
     flow->broken |=
         transfer == TRANSFER_FAILED || transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED;
     if (transfer == TRANSFER_END) {
@@ -83,13 +60,33 @@ static void pump(struct flow *flow)
             transfer = fill(flow);
     }
     if (transfer == TRANSFER_DONE)
-        flow->wants_to |= POLL_PAIR_WRITE; /* the next step follows at once */
+        flow->wants_to |= POLL_PAIR_WRITE; /* the next step comes at once */
 }
 
-enum service_progress tunnel_run(struct service_call *call)
+/* Tells the client that the tunnel is open. Bytes that it sent behind its request are for the
+ * origin; they are no more than the input of a connection holds. */
+static bool open_tunnel(struct tunnel *tunnel, struct fetch *fetch, struct service_call *call)
 {
-    struct proxy_request *proxied = call->work;
-    struct fetch *fetch = proxied->fetch;
+    struct buffer *lines = &fetch->writer.lines;
+
+    call->keeps_connection = false;
+    call->response->status = 200;
+    response_writer_start(&fetch->writer);
+    response_writer_add_status(&fetch->writer, call, 200, TEXT("Connection established"));
+    buffer_add(lines, TEXT("Date: "));
+    date_write(lines, call->now.seconds);
+    buffer_add(lines, TEXT("\r\nServer: fork-vs-thread\r\n\r\n"));
+    buffer_add(&fetch->lines, call->received);
+    call->received.data += call->received.length;
+    call->received.length = 0;
+    fetch->deadline = call->now.milliseconds + IDLE_MILLISECONDS;
+    tunnel->open = true;
+    return !fetch->lines.overflow;
+}
+
+static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
+                                  struct service_call *call)
+{
     struct upstream *upstream = &fetch->upstream;
     struct flow up = {
         .from = call->client,
@@ -98,7 +95,7 @@ enum service_progress tunnel_run(struct service_call *call)
         .size = sizeof fetch->space,
         .start = &fetch->sent,
         .end = &fetch->lines.length,
-        .ended = &proxied->client_ended,
+        .ended = &tunnel->client_ended,
     };
     struct flow down = {
         .from = &upstream->transport,
@@ -107,27 +104,37 @@ enum service_progress tunnel_run(struct service_call *call)
         .size = sizeof upstream->buffer,
         .start = &upstream->start,
         .end = &upstream->end,
-        .ended = &proxied->origin_ended,
+        .ended = &tunnel->origin_ended,
     };
-    enum transfer head = response_writer_send(&fetch->writer, call);
 
-    if (head == TRANSFER_FAILED)
-        return SERVICE_DONE;
-    if (head != TRANSFER_DONE)
-        return relay_wait(call, relay_wanted(head), 0);
     pump(&up);
     if (up.broken)
-        return SERVICE_DONE; /* before anything goes to a client that has lost its session */
+        return SERVICE_DONE; /* a client that has lost its session gets nothing more */
     pump(&down);
     if (call->client->session_over) {
-        proxied->client_ended = true;
+        tunnel->client_ended = true;
         up.wants_from = 0;
     }
     call->sent += down.moved;
     call->body_bytes += down.moved;
     if (up.moved > 0 || down.moved > 0)
-        proxied->origin = call->now.milliseconds + IDLE_MILLISECONDS;
+        fetch->deadline = call->now.milliseconds + IDLE_MILLISECONDS;
     if (down.broken || (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
         return SERVICE_DONE;
-    return relay_wait(call, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
+    return fetch_wait(fetch, call, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
+}
+
+enum service_progress tunnel_run(struct tunnel *tunnel, struct fetch *fetch,
+                                 struct service_call *call)
+{
+    enum transfer head;
+
+    if (!tunnel->open && !open_tunnel(tunnel, fetch, call))
+        return SERVICE_FAILED;
+    head = response_writer_send(&fetch->writer, call);
+    if (head == TRANSFER_FAILED)
+        return SERVICE_DONE;
+    if (head != TRANSFER_DONE)
+        return fetch_wait(fetch, call, fetch_events(head), 0);
+    return move(tunnel, fetch, call);
 }

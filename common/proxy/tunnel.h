@@ -1,12 +1,15 @@
-/* A tunnel: bytes go through the proxy in both directions (CONNECT). */
+/* The stage that moves bytes between the client and the origin in both directions (CONNECT). */
 #ifndef COMMON_PROXY_TUNNEL_H
 #define COMMON_PROXY_TUNNEL_H
 
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/fetch.h"
 
-/* The origin is connected to. */
-enum service_progress tunnel_begin(struct service_call *call);
-/* The stage that follows. */
-enum service_progress tunnel_run(struct service_call *call);
+struct tunnel {
+    bool open;
+    bool client_ended, origin_ended; /* it sends nothing more */
+};
+
+enum service_progress tunnel_run(struct tunnel *tunnel, struct fetch *fetch,
+                                 struct service_call *call);
 
 #endif

@@ -1,3 +1,4 @@
+/* Connects to an origin, sends requests, and reads responses. */
 #include "common/proxy/upstream.h"
 
 #include "common/net/transport_plain.h"
@@ -63,7 +64,7 @@ static struct text received(const struct upstream *upstream)
     return (struct text){upstream->buffer + upstream->start, upstream->end - upstream->start};
 }
 
-/* Reads behind what was received. */
+/* Reads more bytes behind those in the buffer. */
 static enum transfer receive(struct upstream *upstream)
 {
     size_t count;
@@ -119,7 +120,7 @@ enum transfer upstream_head(struct upstream *upstream, enum method method)
     }
 }
 
-/* A body without framing is whole when the connection ends well. */
+/* A body without framing ends with the connection. */
 static enum transfer read_until_close(struct upstream *upstream, struct text *data)
 {
     enum transfer transfer = TRANSFER_DONE;

@@ -1,4 +1,4 @@
-/* A connection to an origin: what it needs to wait for is said, never waited for. */
+/* A connection to an origin. No function waits: each returns what the caller has to wait for. */
 #ifndef COMMON_PROXY_UPSTREAM_H
 #define COMMON_PROXY_UPSTREAM_H
 
@@ -10,36 +10,37 @@
 struct upstream {
     struct transport transport; /* its socket is -1 while there is none */
     struct parsed_response response;
-    struct body_reader body_reader; /* the reply's body */
-    bool whole;                     /* it has come to its end */
-    const char *problem;            /* why the reply cannot be passed on, if it came at all */
-    size_t start, end;              /* received, and not yet taken */
+    struct body_reader body_reader; /* of the response */
+    bool whole;                     /* the whole body has come */
+    const char *problem;            /* why the response cannot be used; or NULL */
+    size_t start, end;              /* bytes that are received and not taken */
     char buffer[RESPONSE_HEAD_LIMIT];
-    char fields[RESPONSE_HEAD_LIMIT + 1024]; /* of the reply; there is room to add some */
-    struct buffer lines;                     /* what the fields fill of that */
+    char fields[RESPONSE_HEAD_LIMIT + 1024]; /* of the response, with room for some more */
+    struct buffer lines;                     /* the part of that in use */
 };
 
 /* Empties it. The two large buffers are not touched before they are used. */
 void upstream_start(struct upstream *upstream);
 
-/* Begins to connect. False, with errno set, if that fails at once. */
+/* Begins to connect. Returns false with errno set if that fails at once. */
 bool upstream_connect(struct upstream *upstream, const union address *address);
-/* Whether it has connected: done, or try again when the socket can be written, or failed with
- * errno set. */
+/* Returns TRANSFER_DONE if it has connected, TRANSFER_WRITE if it has to wait, or TRANSFER_FAILED
+ * with errno set. */
 enum transfer upstream_connected(struct upstream *upstream);
 
-/* Sends from the head of the text as much as goes now. */
+/* Sends the beginning of the text, as much as it can, and removes that. */
 enum transfer upstream_send(struct upstream *upstream, struct text *bytes);
 
-/* Reads the head of a reply: done once it is whole. After an interim one it reads the next. With
- * TRANSFER_FAILED or TRANSFER_END there will be none, and `problem` may say why. */
+/* Reads the head of a response, or the next one after an interim response. Returns TRANSFER_DONE
+ * once it is whole. After TRANSFER_FAILED or TRANSFER_END there will be none, and `problem` may say
+ * why. */
 enum transfer upstream_head(struct upstream *upstream, enum method method);
 
-/* The next piece of the body, which stays until the next call; with TRANSFER_END there is no more,
- * and it is whole. */
+/* Reads the next piece of the body, which is valid until the next call. Returns TRANSFER_END if the
+ * body is whole. */
 enum transfer upstream_body(struct upstream *upstream, struct text *data);
 
-/* Whether bytes were received that are not taken yet. */
+/* Returns true if it has bytes that are received and not taken. */
 bool upstream_holds(const struct upstream *upstream);
 
 void upstream_close(struct upstream *upstream);

@@ -1,3 +1,4 @@
+/* Locks accept: by a lock on a file, or by a mutex. */
 #include "common/workers/accept_lock.h"
 
 #include <errno.h>
@@ -5,21 +6,21 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-bool accept_lock_open_file(struct accept_lock *turn)
+bool accept_lock_open_file(struct accept_lock *accept_lock)
 {
-    *turn = (struct accept_lock){.file = memfd_create("turn", MFD_CLOEXEC)};
-    return turn->file >= 0;
+    *accept_lock = (struct accept_lock){.file = memfd_create("accept_lock", MFD_CLOEXEC)};
+    return accept_lock->file >= 0;
 }
 
-bool accept_lock_open_mutex(struct accept_lock *turn)
+bool accept_lock_open_mutex(struct accept_lock *accept_lock)
 {
-    void *memory =
-        mmap(NULL, sizeof *turn->mutex, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, sizeof *accept_lock->mutex, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
         return false;
-    *turn = (struct accept_lock){.file = -1, .mutex = memory};
-    return lock_open(turn->mutex);
+    *accept_lock = (struct accept_lock){.file = -1, .mutex = memory};
+    return lock_open(accept_lock->mutex);
 }
 
 static bool lock(int file, short how)
@@ -32,18 +33,18 @@ static bool lock(int file, short how)
     return true;
 }
 
-bool accept_lock_take(struct accept_lock *turn)
+bool accept_lock_take(struct accept_lock *accept_lock)
 {
-    if (turn->file >= 0)
-        return lock(turn->file, F_WRLCK);
-    lock_take(turn->mutex); /* it protects no data: a holder's death does no harm */
+    if (accept_lock->file >= 0)
+        return lock(accept_lock->file, F_WRLCK);
+    lock_take(accept_lock->mutex); /* it protects no data: a holder's death does no harm */
     return true;
 }
 
-void accept_lock_give(struct accept_lock *turn)
+void accept_lock_give(struct accept_lock *accept_lock)
 {
-    if (turn->file >= 0)
-        lock(turn->file, F_UNLCK);
+    if (accept_lock->file >= 0)
+        lock(accept_lock->file, F_UNLCK);
     else
-        lock_give(turn->mutex);
+        lock_give(accept_lock->mutex);
 }

@@ -1,3 +1,4 @@
+/* An event loop: waits for many connections at once, and steps those that are ready. */
 #include "common/workers/event_loop.h"
 
 #include "common/connection.h"
@@ -11,18 +12,19 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define EVENTS_TURN 64
-/* Where a place or a descriptor is missing, the listeners are left alone for so long. */
+#define EVENTS_LIMIT 64
+/* Without a free place or descriptor, the loop does not listen for so long. */
 #define REST_MILLISECONDS 100
-/* Who passes its duty on is awake, and would have it back before the one that is woken comes. */
-#define OFF_MILLISECONDS 10
+/* A loop that passes its permit on does not take one for so long: being awake, it would be faster
+ * than the loop that is woken. */
+#define PASSED_MILLISECONDS 10
 
 struct client {
     struct connection connection;
-    struct timer timer; /* first of all that is set for it */
-    bool stays;         /* it has kept its connection after a request */
-    int watched;        /* descriptor; -1: none */
-    uint32_t events;    /* that it is watched for */
+    struct timer timer;
+    bool persistent; /* its connection was kept open after a request */
+    int watched;     /* the descriptor in epoll; -1: none */
+    uint32_t events; /* that it is watched for */
 };
 
 struct event_loop {
@@ -30,21 +32,21 @@ struct event_loop {
     int events; /* epoll */
     struct timers timers;
     struct moment now;
-    struct exchange *spare; /* what idle connections do without */
+    struct exchange *spare; /* idle connections need none */
     struct listen_balance balance;
     int64_t clients;
-    int64_t stays; /* clients that have kept their connection after a request */
+    int64_t persistent; /* clients whose connection was kept open after a request */
     bool listening;
-    bool on_call; /* it waits for a duty */
+    bool awaits_permit;
     bool stopping;
-    bool deaf;            /* it will not listen again */
-    int64_t listen_from;  /* when listening is tried again */
-    int64_t call_from;    /* when it can have a duty again */
-    int64_t listen_until; /* once it is to stop: behind this, if no client comes before */
+    bool closed;          /* it will not listen again */
+    int64_t listen_from;  /* when it may listen again, in milliseconds */
+    int64_t permit_from;  /* when it may take a permit again */
+    int64_t listen_until; /* at a stop: until when it listens if no client comes */
 };
 
-/* What events are told apart by, beside the listeners' numbers and the clients' addresses. */
-enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_CALL, EVENT_CLIENT };
+/* Events carry the number of a listener's socket, one of these, or the address of a client. */
+enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_CLIENT };
 
 /* ---- the listeners ---- */
 
@@ -53,47 +55,47 @@ static void listen_to(struct event_loop *loop, bool on)
     struct listener *listener = loop->worker->listener;
 
     for (int i = 0; i < listener->count; i++) {
-        /* Where workers share it, a connection wakes one of them. */
+        /* Of the workers that share the listener, a connection wakes one. */
         struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = (uint64_t)i};
         epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener->sockets[i], &event);
     }
     loop->listening = on;
 }
 
-/* Waits to be called to a duty; one that is free wakes one of those who do. */
-static void await_call(struct event_loop *loop, bool on)
+/* A free permit wakes one of the loops that wait for it. */
+static void await_permit(struct event_loop *loop, bool on)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = EVENT_CALL};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = EVENT_PERMIT};
 
-    if (loop->on_call != on)
+    if (loop->awaits_permit != on)
         epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
-                  listen_balance_call(&loop->balance), &event);
-    loop->on_call = on;
+                  listen_balance_descriptor(&loop->balance), &event);
+    loop->awaits_permit = on;
 }
 
-static void answer_call(struct event_loop *loop)
+static void take_permit(struct event_loop *loop)
 {
-    if (loop->deaf || !listen_balance_take(&loop->balance))
+    if (loop->closed || !listen_balance_take(&loop->balance))
         return;
-    await_call(loop, false);
+    await_permit(loop, false);
     listen_to(loop, true);
 }
 
 static void review_balance(struct event_loop *loop)
 {
-    if (!loop->balance.on && !loop->deaf && loop->now.milliseconds >= loop->call_from)
-        await_call(loop, true);
-    if (!loop->balance.on || loop->stopping ||
-        listen_balance_review(&loop->balance, loop->stays, loop->now.milliseconds))
+    if (!loop->balance.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
+        await_permit(loop, true);
+    if (!loop->balance.permitted || loop->stopping ||
+        listen_balance_review(&loop->balance, loop->persistent, loop->now.milliseconds))
         return;
     if (loop->listening)
         listen_to(loop, false);
-    loop->call_from = loop->now.milliseconds + OFF_MILLISECONDS;
+    loop->permit_from = loop->now.milliseconds + PASSED_MILLISECONDS;
 }
 
 /* ---- the clients ---- */
 
-static void ignore(struct event_loop *loop, struct client *client)
+static void unwatch(struct event_loop *loop, struct client *client)
 {
     if (client->watched >= 0)
         epoll_ctl(loop->events, EPOLL_CTL_DEL, client->watched, NULL);
@@ -110,9 +112,9 @@ static bool watch(struct event_loop *loop, struct client *client, enum need need
     if (client->watched == descriptor && event.events == client->events)
         return true;
     if (client->watched != descriptor)
-        ignore(loop, client);
+        unwatch(loop, client);
     if (descriptor < 0)
-        return true; /* it waits for its deadline alone */
+        return true; /* it waits for its deadline only */
     client->watched = descriptor;
     client->events = event.events;
     return epoll_ctl(loop->events, how, descriptor, &event) == 0;
@@ -128,7 +130,7 @@ static bool lend(struct event_loop *loop, struct client *client)
     return exchange != NULL;
 }
 
-static void keep(struct event_loop *loop, struct exchange *exchange)
+static void keep_spare(struct event_loop *loop, struct exchange *exchange)
 {
     if (loop->spare == NULL)
         loop->spare = exchange;
@@ -136,49 +138,49 @@ static void keep(struct event_loop *loop, struct exchange *exchange)
         free(exchange);
 }
 
-static void end(struct event_loop *loop, struct client *client)
+static void end_client(struct event_loop *loop, struct client *client)
 {
     struct exchange *exchange = client->connection.exchange;
 
     timers_stop(&loop->timers, &client->timer);
     connection_close(&client->connection);
     if (exchange != NULL)
-        keep(loop, exchange);
+        keep_spare(loop, exchange);
     loop->clients--;
-    loop->stays -= client->stays;
+    loop->persistent -= client->persistent;
     free(client);
     worker_left(loop->worker);
 }
 
-/* Has the connection go on as far as it can; if it is expired, first with that. */
+/* Steps a connection; first expires it if its deadline has passed. */
 static void step(struct event_loop *loop, struct client *client, bool expired)
 {
     struct connection *connection = &client->connection;
     enum need need = NEED_NOTHING;
 
     connection->now = loop->now;
-    /* Another descriptor than its own may be closed in this step, and its number used again. */
+    /* A descriptor other than its socket may be closed in this step, and its number reused. */
     if (client->watched != connection->transport.socket)
-        ignore(loop, client);
+        unwatch(loop, client);
     if (connection->exchange != NULL || lend(loop, client)) {
         if (expired)
             connection_expire(connection);
         need = connection_step(connection);
-        scoreboard_add(loop->worker->post, &connection->tally);
+        scoreboard_add(loop->worker->slot, &connection->tally);
     }
     if (need == NEED_NOTHING || !watch(loop, client, need)) {
-        end(loop, client);
+        end_client(loop, client);
         return;
     }
-    if (connection->idle && !client->stays) {
-        client->stays = true;
-        loop->stays++;
+    if (connection->idle && !client->persistent) {
+        client->persistent = true;
+        loop->persistent++;
     }
     timers_set(&loop->timers, &client->timer, connection->deadline);
-    keep(loop, connection_reclaim(connection));
+    keep_spare(loop, connection_reclaim(connection));
 }
 
-static void welcome(struct event_loop *loop, int socket)
+static void begin_client(struct event_loop *loop, int socket)
 {
     struct client *client = malloc(sizeof *client);
 
@@ -190,19 +192,19 @@ static void welcome(struct event_loop *loop, int socket)
     connection_open(&client->connection, &loop->worker->server->context, socket, loop->now);
     client->timer.link = NULL;
     client->watched = -1;
-    client->stays = false;
+    client->persistent = false;
     loop->clients++;
     step(loop, client, false);
 }
 
-/* One at a time: to ask for another one that is mostly not there costs more than to be told of it,
- * and where there are several workers it may be theirs. */
+/* Accepts one connection. A second accept would mostly find none and cost more than the next event;
+ * and with several workers the connection may be for another one. */
 static void accept_one(struct event_loop *loop)
 {
     int socket = worker_try(loop->worker);
 
     if (socket >= 0) {
-        welcome(loop, socket);
+        begin_client(loop, socket);
         loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
     } else if (errno != EAGAIN) {
         listen_to(loop, false);
@@ -217,11 +219,11 @@ static void begin_stop(struct event_loop *loop)
     epoll_ctl(loop->events, EPOLL_CTL_DEL, loop->worker->server->stop, NULL);
     loop->stopping = true;
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
-    if (!loop->balance.on)
-        answer_call(loop); /* it may come with the stop, and is for the last clients then */
-    loop->deaf = !loop->balance.on;
-    if (loop->deaf)
-        await_call(loop, false);
+    if (!loop->balance.permitted)
+        take_permit(loop); /* a permit that comes with the stop is for the last clients */
+    loop->closed = !loop->balance.permitted;
+    if (loop->closed)
+        await_permit(loop, false);
 }
 
 static int shorter(int a, int b)
@@ -231,30 +233,30 @@ static int shorter(int a, int b)
 
 static void wait_for_events(struct event_loop *loop)
 {
-    struct epoll_event events[EVENTS_TURN];
+    struct epoll_event events[EVENTS_LIMIT];
     int patience = timers_wait(&loop->timers, loop->now.milliseconds);
     int count;
 
     if (loop->stopping && loop->listening)
         patience = shorter(patience, worker_quiet(loop->worker) + 1);
-    else if (!loop->balance.on && !loop->on_call && !loop->deaf)
-        patience = shorter(patience, OFF_MILLISECONDS);
-    else if (loop->stopping || (loop->balance.on && !loop->listening))
+    else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
+        patience = shorter(patience, PASSED_MILLISECONDS);
+    else if (loop->stopping || (loop->balance.permitted && !loop->listening))
         patience = shorter(patience, REST_MILLISECONDS);
-    count = epoll_wait(loop->events, events, EVENTS_TURN, patience);
+    count = epoll_wait(loop->events, events, EVENTS_LIMIT, patience);
     loop->now = clock_now();
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);
-        else if (events[i].data.u64 == EVENT_CALL)
-            answer_call(loop);
+        else if (events[i].data.u64 == EVENT_PERMIT)
+            take_permit(loop);
         else if (events[i].data.u64 >= EVENT_CLIENT)
             step(loop, events[i].data.ptr, false);
     }
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 >= EVENT_STOP || !loop->listening)
             continue;
-        loop->worker->listener->turn = (int)events[i].data.u64;
+        loop->worker->listener->next = (int)events[i].data.u64;
         accept_one(loop);
     }
 }
@@ -264,7 +266,7 @@ static struct client *client_of(struct timer *timer)
     return (struct client *)(void *)((char *)timer - offsetof(struct client, timer));
 }
 
-static void look_after(struct event_loop *loop)
+static void maintain(struct event_loop *loop)
 {
     int64_t now = loop->now.milliseconds;
     struct timer *timer;
@@ -272,15 +274,15 @@ static void look_after(struct event_loop *loop)
     while ((timer = timers_take(&loop->timers, now)) != NULL)
         step(loop, client_of(timer), true);
     review_balance(loop);
-    /* Also at a stop: whoever came before it and found no place is still waiting. */
-    if (loop->balance.on && !loop->deaf && !loop->listening && now >= loop->listen_from &&
+    /* At a stop, too: clients that came before it and found no place are waiting. */
+    if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
         worker_has_place(loop->worker)) {
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
     }
     if (loop->stopping && loop->listening && now > loop->listen_until) {
         listen_to(loop, false);
-        loop->deaf = true;
+        loop->closed = true;
     }
 }
 
@@ -297,15 +299,15 @@ void event_loop_run(struct worker *worker)
     timers_open(&loop.timers, loop.now.milliseconds);
     epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->stop, &event);
     listen_balance_open(&loop.balance, worker);
-    if (loop.balance.on)
+    if (loop.balance.permitted)
         listen_to(&loop, true);
     else
-        await_call(&loop, true); /* at once: there may be nothing else to wake it */
-    while (!loop.deaf || loop.clients > 0) {
+        await_permit(&loop, true); /* nothing else may wake the loop */
+    while (!loop.closed || loop.clients > 0) {
         if (worker_is_over(worker))
             break;
         wait_for_events(&loop);
-        look_after(&loop);
+        maintain(&loop);
     }
     while ((timer = timers_any(&loop.timers)) != NULL)
         step(&loop, client_of(timer), true);

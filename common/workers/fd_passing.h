@@ -5,19 +5,19 @@
 #include <stdbool.h>
 
 struct fd_passing {
-    int giver; /* a socket each, at the two ends */
-    int taker;
+    int giver; /* one end of a socket pair */
+    int taker; /* the other end */
 };
 
-/* False, with errno set, if there is none to be had. */
-bool fd_passing_open(struct fd_passing *channel);
-/* Passes a descriptor on, and closes it here. */
-void fd_passing_give(struct fd_passing *channel, int descriptor);
-/* Waits for the next one; -1 when there will be none. */
-int fd_passing_take(struct fd_passing *channel);
-/* Whether there is one that was not taken yet. */
-bool fd_passing_holds(const struct fd_passing *channel);
-/* Says that there will be none, whoever else holds the giver's end. */
-void fd_passing_end(struct fd_passing *channel);
+/* False, with errno set, on failure. */
+bool fd_passing_open(struct fd_passing *fd_passing);
+/* Passes a descriptor, and closes it in this process. */
+void fd_passing_give(struct fd_passing *fd_passing, int descriptor);
+/* Waits for the next descriptor; -1 after the last one. */
+int fd_passing_take(struct fd_passing *fd_passing);
+/* Returns true if a descriptor was given and not taken yet. */
+bool fd_passing_pending(const struct fd_passing *fd_passing);
+/* No further descriptor will be given: by any process that has the giver's end. */
+void fd_passing_end(struct fd_passing *fd_passing);
 
 #endif

@@ -1,86 +1,82 @@
+/* Hands permits to listen to event loops, by their load and their connections. */
 #include "common/workers/listen_balance.h"
+
+#include "common/base/wakeup.h"
 
 #include <time.h>
 #include <unistd.h>
 
-/* How busy a loop is, is looked at so often. */
+/* How often the load of a loop is measured. */
 #define REVIEW_MILLISECONDS 10
-/* From this share of a processor on it wants help; and it leaves the work to others when it has
- * less than this. Two that share what was too much for one are above it. */
+/* A loop that uses more than this share of a processor wants help; one that uses less than the
+ * other share gives its permit up. Two loops that share what was too much for one are above it. */
 #define BUSY_PERCENT 70
 #define IDLE_PERCENT 30
-/* Clients that stay are work that does not move: nobody takes so many more of them than others. */
-#define STAYS_AHEAD 2
+/* Persistent connections cannot move to another loop. So a loop passes its permit on when it has
+ * this many more of them than another loop. */
+#define AHEAD_LIMIT 2
 
-static void set(struct listen_balance *balance, bool on)
+static void set(struct listen_balance *balance, bool permitted)
 {
-    balance->on = on;
-    atomic_store(&balance->worker->post->listening, on);
+    balance->permitted = permitted;
+    atomic_store(&balance->worker->slot->listening, permitted);
 }
 
-static void offer(const struct server *server)
-{
-    uint64_t one = 1;
-
-    if (write(server->duties, &one, sizeof one) < 0)
-        return; /* more than are ever needed are free */
-}
-
-/* A worker may die anywhere: then there may be a duty more than are counted, and never one less.
- * How busy it was before it had the duty does not count. */
+/* A worker may die at any point: then there may be one permit more than are counted, but never
+ * fewer. How busy the loop was before it took the permit does not count. */
 bool listen_balance_take(struct listen_balance *balance)
 {
     uint64_t one;
 
     balance->reviewed = 0;
     set(balance, true);
-    if (read(balance->worker->server->duties, &one, sizeof one) < 0)
+    if (read(balance->worker->server->permits, &one, sizeof one) < 0)
         set(balance, false);
-    return balance->on;
+    return balance->permitted;
 }
 
 void listen_balance_open(struct listen_balance *balance, struct worker *worker)
 {
     *balance = (struct listen_balance){
-        .worker = worker, .shared = worker->server->duties >= 0, .on = true};
+        .worker = worker, .shared = worker->server->permits >= 0, .permitted = true};
     if (balance->shared)
         listen_balance_take(balance);
 }
 
-int listen_balance_call(const struct listen_balance *balance)
+int listen_balance_descriptor(const struct listen_balance *balance)
 {
-    return balance->worker->server->duties;
+    return balance->worker->server->permits;
 }
 
-/* The fewest clients that stay with one that is not on duty. */
-static int64_t fewest_stays(const struct listen_balance *balance)
+/* Returns the fewest persistent connections of a loop without a permit. */
+static int64_t fewest_persistent(const struct listen_balance *balance)
 {
     struct scoreboard *board = balance->worker->server->board;
     int64_t fewest = INT64_MAX;
 
-    for (int i = 0; i < board->post_count; i++) {
-        struct post *post = &board->posts[i];
-        int64_t stays = atomic_load(&post->stays);
-        if (stays < fewest && !atomic_load(&post->listening))
-            fewest = stays;
+    for (int i = 0; i < board->slot_count; i++) {
+        struct scoreboard_slot *slot = &board->slots[i];
+        int64_t persistent = atomic_load(&slot->persistent);
+        if (persistent < fewest && !atomic_load(&slot->listening))
+            fewest = persistent;
     }
     return fewest;
 }
 
-/* Whether it has more clients that stay than its share. */
-static bool is_ahead(struct listen_balance *balance, int64_t stays)
+/* Returns true if the loop has got a persistent connection more, and now has too many. */
+static bool is_ahead(struct listen_balance *balance, int64_t persistent)
 {
-    bool more = stays > balance->stays;
+    bool more = persistent > balance->persistent;
 
-    if (stays != balance->stays)
-        atomic_store(&balance->worker->post->stays, stays);
-    balance->stays = stays;
-    return more && balance->on && stays >= STAYS_AHEAD &&
-           stays - STAYS_AHEAD >= fewest_stays(balance);
+    if (persistent != balance->persistent)
+        atomic_store(&balance->worker->slot->persistent, persistent);
+    balance->persistent = persistent;
+    return more && balance->permitted && persistent >= AHEAD_LIMIT &&
+           persistent - AHEAD_LIMIT >= fewest_persistent(balance);
 }
 
-/* The share of a processor that this loop has used since the last review; -1 if this is the first
- * one. */
+/* Returns the share of a processor that this loop has used since the last review; -1 for the first
+ * review. */
 static int64_t busy_percent(struct listen_balance *balance, int64_t now)
 {
     int64_t from = balance->reviewed, before = balance->used;
@@ -94,39 +90,42 @@ static int64_t busy_percent(struct listen_balance *balance, int64_t now)
 
 static bool change_count(struct scoreboard *board, int from, int to)
 {
-    return atomic_compare_exchange_strong(&board->duties, &from, to);
+    return atomic_compare_exchange_strong(&board->permits, &from, to);
 }
 
-bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_t now)
+/* Adds a permit if this loop is too busy, or gives up its own if it is idle and not the last. */
+static void review_load(struct listen_balance *balance, int64_t now)
 {
     struct scoreboard *board = balance->worker->server->board;
-    int64_t busy;
-    int duties;
+    int permits = atomic_load(&board->permits);
+    int64_t busy = busy_percent(balance, now);
 
+    if (busy >= BUSY_PERCENT && permits < board->slot_count &&
+        change_count(board, permits, permits + 1))
+        wakeup_ring(balance->worker->server->permits);
+    else if (busy >= 0 && busy < IDLE_PERCENT && permits > 1 &&
+             change_count(board, permits, permits - 1))
+        set(balance, false);
+}
+
+bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now)
+{
     if (!balance->shared)
         return true;
-    if (is_ahead(balance, stays)) {
-        offer(balance->worker->server);
+    if (is_ahead(balance, persistent)) {
+        wakeup_ring(balance->worker->server->permits);
         set(balance, false);
     }
-    if (!balance->on || now - balance->reviewed < REVIEW_MILLISECONDS)
-        return balance->on;
-    duties = atomic_load(&board->duties);
-    busy = busy_percent(balance, now);
-    if (busy >= BUSY_PERCENT && duties < board->post_count &&
-        change_count(board, duties, duties + 1))
-        offer(balance->worker->server);
-    else if (busy >= 0 && busy < IDLE_PERCENT && duties > 1 &&
-             change_count(board, duties, duties - 1))
-        set(balance, false);
-    return balance->on;
+    if (balance->permitted && now - balance->reviewed >= REVIEW_MILLISECONDS)
+        review_load(balance, now);
+    return balance->permitted;
 }
 
 void listen_balance_return(struct server *server, int number)
 {
-    struct post *post = &server->board->posts[number];
+    struct scoreboard_slot *slot = &server->board->slots[number];
 
-    atomic_store(&post->stays, 0);
-    if (atomic_exchange(&post->listening, false))
-        offer(server);
+    atomic_store(&slot->persistent, 0);
+    if (atomic_exchange(&slot->listening, false))
+        wakeup_ring(server->permits);
 }

@@ -1,7 +1,6 @@
-/* Which event loops listen: as few as the load needs. A loop that is woken on another processor
- * costs more than a small request that one that is awake serves on the way. Whoever has a duty
- * listens; the others are called when there is too much for those that do. Duties are shared by all
- * workers of the server: there is always one, and never more than workers. */
+/* Decides which event loops listen: as few as the load needs. Waking a loop on another processor
+ * costs more than a small request costs a loop that is awake. A loop listens while it has a permit.
+ * The loops of a server share the permits: there is always one, and at most one for each loop. */
 #ifndef COMMON_WORKERS_LISTEN_BALANCE_H
 #define COMMON_WORKERS_LISTEN_BALANCE_H
 
@@ -9,26 +8,26 @@
 
 struct listen_balance {
     struct worker *worker;
-    bool shared;      /* there are fewer duties than loops; otherwise each has one for good */
-    bool on;          /* this loop has one */
-    int64_t stays;    /* its clients that keep their connections, as its post tells the others */
-    int64_t reviewed; /* when, in milliseconds */
-    int64_t used;     /* CPU time until then, in nanoseconds */
+    bool shared;        /* loops share permits; false: each loop has one for good */
+    bool permitted;     /* this loop has a permit */
+    int64_t persistent; /* its persistent connections, as its slot tells the other loops */
+    int64_t reviewed;   /* when the load was measured, in milliseconds */
+    int64_t used;       /* CPU time until then, in nanoseconds */
 };
 
-/* Takes a duty if one is free. */
+/* Takes a permit if one is free. */
 void listen_balance_open(struct listen_balance *balance, struct worker *worker);
 
-/* Readable while a duty is free; -1 where each loop has one. */
-int listen_balance_call(const struct listen_balance *balance);
-/* Takes one that is free; false if another loop was faster. */
+/* A descriptor that is readable while a permit is free; -1 where each loop has one. */
+int listen_balance_descriptor(const struct listen_balance *balance);
+/* Takes a free permit; false if another loop was faster. */
 bool listen_balance_take(struct listen_balance *balance);
 
-/* To be called after each turn of a loop that has `stays` clients that keep their connections:
- * others are called for help, or take over. Returns whether the loop still has its duty. */
-bool listen_balance_review(struct listen_balance *balance, int64_t stays, int64_t now);
+/* Called after each round of a loop that has so many persistent connections: it may give its permit
+ * up, pass it on, or add one for another loop. Returns true if the loop still has a permit. */
+bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now);
 
-/* The worker has died: what it had, others can take. */
+/* The worker has died: frees its permit. */
 void listen_balance_return(struct server *server, int number);
 
 #endif

@@ -1,3 +1,4 @@
+/* Makes worker processes, and replaces those that die. */
 #include "common/workers/process_crew.h"
 
 #include "common/workers/listen_balance.h"
@@ -9,74 +10,91 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Who lives shorter than this has failed at the start. Its next life begins after the first delay,
- * and twice as late each time. */
+/* A process that lives shorter than this, and has accepted nothing, has failed at its start. If it
+ * fails again, its replacement starts after a delay, which doubles with each further failure. One
+ * that dies of a connection is replaced at once: others must not wait for it. */
 #define SHORT_LIFE_MILLISECONDS  1000
 #define FIRST_DELAY_MILLISECONDS 100
 #define MOST_DELAY_MILLISECONDS  10000
 
 struct member {
     pid_t process; /* 0: none */
-    int64_t born;
-    int64_t due;  /* when the next life begins */
-    int failures; /* short lives in a row */
+    int64_t started;
+    uint64_t connections; /* in its slot when it started */
+    int64_t due;          /* when its replacement starts */
+    int failures;         /* failed starts in a row */
 };
 
 struct process_crew {
     void (*work)(struct worker *worker);
-    bool (*waits)(int number);
+    bool (*is_pending)(int number);
     struct member members[];
 };
 
+static void free_crew(struct server *server)
+{
+    free(server->process_crew);
+    server->process_crew = NULL;
+}
+
+/* The parent may have died before this child was tied to it: then the child does no work. */
 static void live(struct server *server, int number)
 {
     struct worker worker = worker_begin(server, number);
 
     server_child();
-    if (getppid() == server->process) /* it may have ended before this child was tied to it */
-        server->crew->work(&worker);
+    if (getppid() == server->process)
+        server->process_crew->work(&worker);
     worker_end(&worker);
-    process_crew_free(server);
+    free_crew(server);
     server_child_ends(server);
     _exit(0);
 }
 
-static bool begin(struct server *server, int number)
+static bool start(struct server *server, int number)
 {
-    struct member *member = &server->crew->members[number];
-    pid_t process = fork();
+    struct member *member = &server->process_crew->members[number];
+    pid_t process;
 
+    member->connections = atomic_load(&server->board->slots[number].connections);
+    process = fork();
     if (process < 0)
         return false;
     if (process == 0)
         live(server, number);
     server_worker_began(server);
     member->process = process;
-    member->born = clock_now().milliseconds;
+    member->started = clock_now().milliseconds;
+    return true;
+}
+
+/* If one fails, those that were made end with the server. */
+static bool start_all(struct server *server)
+{
+    if (server->process_crew == NULL)
+        return false;
+    for (int i = 0; i < server->options.workers; i++)
+        if (!start(server, i))
+            return false;
     return true;
 }
 
 bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
-                        bool (*waits)(int number))
+                        bool (*is_pending)(int number))
 {
-    int workers = server->options.workers;
-    struct process_crew *crew = calloc(1, sizeof *crew + (size_t)workers * sizeof crew->members[0]);
+    size_t workers = (size_t)server->options.workers;
+    struct process_crew *crew = calloc(1, sizeof *crew + workers * sizeof crew->members[0]);
 
-    server->crew = crew;
-    for (int i = 0; crew != NULL && i < workers; i++) {
-        crew->work = work;
-        crew->waits = waits;
-        if (begin(server, i))
-            continue;
-        warn("cannot make %d processes", workers);
-        server->exit_status = 1;
-        return false; /* those there are end with this one */
-    }
+    server->process_crew = crew;
     if (crew != NULL) {
+        crew->work = work;
+        crew->is_pending = is_pending;
+    }
+    if (start_all(server)) {
         server_ready(server);
         return true;
     }
-    warn("cannot make a crew");
+    warn("cannot make %zu processes", workers);
     server->exit_status = 1;
     return false;
 }
@@ -90,7 +108,7 @@ static int delay_after(int failures)
     return delay < MOST_DELAY_MILLISECONDS ? delay : MOST_DELAY_MILLISECONDS;
 }
 
-/* The next life begins after the delay; -1: there is none. */
+/* A replacement starts after the delay; -1: there is none. */
 static void report_death(int number, pid_t process, int status, int delay)
 {
     char how[40], when[60];
@@ -102,41 +120,50 @@ static void report_death(int number, pid_t process, int status, int delay)
     if (delay < 0)
         snprintf(when, sizeof when, "the server is stopping");
     else if (delay == 0)
-        snprintf(when, sizeof when, "another one takes its place");
+        snprintf(when, sizeof when, "another one replaces it");
     else
         snprintf(when, sizeof when, "it keeps dying: the next try is in %.1f s", delay / 1000.0);
     warnx("worker %d (process %d) %s; %s", number, (int)process, how, when);
 }
 
-/* The connections that a worker had end with it. One that was passed to it and not yet taken waits
- * for the next life, if there is one; else it ends as well, be it that the worker died with it in
- * its hands and had not said so yet. */
-static void bury_connections(struct server *server, int number, bool stopping)
+/* Counts off the connections that a dead worker had. One that was passed to it and is still pending
+ * is kept for its replacement; one that it had taken without counting it is counted off as well. */
+static void end_connections(struct server *server, int number, bool stopping)
 {
-    const struct process_crew *crew = server->crew;
-    struct post *post = &server->board->posts[number];
-    int64_t lost = atomic_exchange(&post->active, 0);
-    bool waits = atomic_load(&post->given) && crew->waits != NULL && crew->waits(number);
+    const struct process_crew *crew = server->process_crew;
+    struct scoreboard_slot *slot = &server->board->slots[number];
+    int64_t lost = atomic_exchange(&slot->active, 0);
+    bool assigned = atomic_load(&slot->assigned);
+    bool kept = assigned && crew->is_pending != NULL && crew->is_pending(number) && !stopping;
 
-    if (lost == 0 && atomic_load(&post->given) && (stopping || !waits))
+    if (lost == 0 && assigned && !kept)
         lost = 1;
     for (int64_t i = 0; i < lost; i++)
         server_left(server);
-    if (!waits || stopping)
-        atomic_store(&post->given, false);
+    if (!kept)
+        atomic_store(&slot->assigned, false);
 }
 
-static void bury(struct server *server, int number, int status)
+static bool has_failed_at_start(const struct server *server, int number, int64_t now)
 {
-    struct member *member = &server->crew->members[number];
+    const struct member *member = &server->process_crew->members[number];
+
+    return now - member->started < SHORT_LIFE_MILLISECONDS &&
+           atomic_load(&server->board->slots[number].connections) == member->connections;
+}
+
+/* Reports a death, unless the worker ended well at a stop. */
+static void end_member(struct server *server, int number, int status)
+{
+    struct member *member = &server->process_crew->members[number];
     int64_t now = clock_now().milliseconds;
     bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
 
     server_worker_ended(server);
     if (server->options.accept == ACCEPT_FEW)
         listen_balance_return(server, number);
-    bury_connections(server, number, stopping);
-    member->failures = now - member->born < SHORT_LIFE_MILLISECONDS ? member->failures + 1 : 0;
+    end_connections(server, number, stopping);
+    member->failures = has_failed_at_start(server, number, now) ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
     if (!regular)
         report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
@@ -145,28 +172,29 @@ static void bury(struct server *server, int number, int status)
 
 bool process_crew_lives(const struct server *server, int number)
 {
-    return server->crew->members[number].process != 0;
+    return server->process_crew->members[number].process != 0;
 }
 
 static int number_of(const struct server *server, pid_t process)
 {
     for (int i = 0; i < server->options.workers; i++)
-        if (server->crew->members[i].process == process)
+        if (server->process_crew->members[i].process == process)
             return i;
     return -1;
 }
 
-/* Begins the lives that are due. Returns how long until the next one is; -1 if all live. */
-static int revive(struct server *server)
+/* Starts the replacements that are due. Returns after how many milliseconds the next one is; -1 if
+ * all workers are alive. */
+static int replace(struct server *server)
 {
     int64_t now = clock_now().milliseconds, soonest = -1;
 
     for (int i = 0; i < server->options.workers; i++) {
-        struct member *member = &server->crew->members[i];
+        struct member *member = &server->process_crew->members[i];
         if (member->process != 0)
             continue;
-        if (member->due <= now && !begin(server, i)) {
-            warn("cannot make a process for worker %d: it is tried again", i);
+        if (member->due <= now && !start(server, i)) {
+            warn("cannot make a process for worker %d; will try again", i);
             member->due = now + SHORT_LIFE_MILLISECONDS;
         }
         if (member->process == 0 && (soonest < 0 || member->due - now < soonest))
@@ -175,33 +203,27 @@ static int revive(struct server *server)
     return (int)soonest;
 }
 
-int process_crew_collect(struct server *server, bool all)
+static int collect(struct server *server, bool all)
 {
     pid_t process;
     int status;
 
-    if (server->crew == NULL)
+    if (server->process_crew == NULL)
         return -1;
     while ((process = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
         int number = number_of(server, process);
         if (number >= 0)
-            bury(server, number, status);
+            end_member(server, number, status);
     }
-    return scoreboard_stopping(server->board) ? -1 : revive(server);
+    return scoreboard_stopping(server->board) ? -1 : replace(server);
 }
 
-void process_crew_free(struct server *server)
-{
-    free(server->crew);
-    server->crew = NULL;
-}
-
-double process_crew_seconds(const struct server *server)
+static double cpu_seconds(const struct server *server)
 {
     double seconds = 0;
 
-    for (int i = 0; server->crew != NULL && i < server->options.workers; i++) {
-        pid_t process = server->crew->members[i].process;
+    for (int i = 0; server->process_crew != NULL && i < server->options.workers; i++) {
+        pid_t process = server->process_crew->members[i].process;
         struct timespec time;
         clockid_t clock;
         if (process != 0 && clock_getcpuclockid(process, &clock) == 0 &&
@@ -210,3 +232,10 @@ double process_crew_seconds(const struct server *server)
     }
     return seconds;
 }
+
+const struct model_children process_crew_children = {
+    .collect = collect,
+    .cpu_seconds = cpu_seconds,
+    .free = free_crew,
+    .supervised = true,
+};

@@ -1,26 +1,20 @@
-/* A crew of processes that are made before there is work for them. One that dies is replaced. */
+/* The worker processes of a server, which are made in advance. */
 #ifndef COMMON_WORKERS_PROCESS_CREW_H
 #define COMMON_WORKERS_PROCESS_CREW_H
 
 #include "common/workers/worker.h"
 
-/* Makes the processes. Each does its work, and ends when work() returns. If false, all has been
- * said: main returns the exit status of the server. Where connections are passed to workers,
- * waits() says whether one that was is still on its way; otherwise it is NULL. */
+/* Makes the processes. Each calls work(), and ends when that returns. If it returns false, all
+ * messages have been printed, and main returns the exit status of the server. Where connections are
+ * passed to workers, is_pending() returns true if one was passed and not taken; else it is NULL. */
 bool process_crew_start(struct server *server, void (*work)(struct worker *worker),
-                        bool (*waits)(int number));
+                        bool (*is_pending)(int number));
 
-/* Whether the worker lives, as far as is known. */
+/* Returns true if the worker is not known to be dead. */
 bool process_crew_lives(const struct server *server, int number);
 
-/* For the collect of struct model: those that died are replaced at once; one that keeps dying,
- * after a while that grows. */
-int process_crew_collect(struct server *server, bool all);
-
-/* Once all have ended. */
-void process_crew_free(struct server *server);
-
-/* The CPU time that the living have used, in seconds. */
-double process_crew_seconds(const struct server *server);
+/* How the server deals with the processes. One that dies is replaced at once; one that keeps dying,
+ * after a delay that grows. */
+extern const struct model_children process_crew_children;
 
 #endif

@@ -1,3 +1,4 @@
+/* Keeps deadlines in a wheel of slots. */
 #include "common/workers/timers.h"
 
 #include <stddef.h>
@@ -19,11 +20,11 @@ static void insert(struct timers *timers, struct timer *timer)
 
     if (span < timers->span)
         span = timers->span;
-    /* One that is farther than the wheel reaches is looked at once a turn. */
+    /* A deadline beyond the wheel is checked once in each of its rounds. */
     if (span > timers->span + TIMERS_SLOTS - 1)
         span = timers->span + TIMERS_SLOTS - 1;
     slot = slot_of(span);
-    timer->looked = span;
+    timer->span = span;
     timer->next = timers->slots[slot];
     timer->link = &timers->slots[slot];
     if (timer->next != NULL)
@@ -34,7 +35,7 @@ static void insert(struct timers *timers, struct timer *timer)
 
 void timers_stop(struct timers *timers, struct timer *timer)
 {
-    unsigned slot = slot_of(timer->looked);
+    unsigned slot = slot_of(timer->span);
 
     if (timer->link == NULL)
         return;
@@ -49,13 +50,13 @@ void timers_stop(struct timers *timers, struct timer *timer)
 void timers_set(struct timers *timers, struct timer *timer, int64_t deadline)
 {
     timer->deadline = deadline;
-    if (timer->link != NULL && timer->looked <= deadline / TIMERS_SPAN)
-        return; /* it is looked at early enough, and moved then */
+    if (timer->link != NULL && timer->span <= deadline / TIMERS_SPAN)
+        return; /* it is checked early enough, and moved then */
     timers_stop(timers, timer);
     insert(timers, timer);
 }
 
-/* The first span from the present one on whose slot is filled; -1 if none is. */
+/* Returns the first span from the current one on whose slot is filled; -1 if none is. */
 static int64_t first_filled(const struct timers *timers)
 {
     int64_t span = timers->span, end = timers->span + TIMERS_SLOTS;
@@ -80,7 +81,7 @@ struct timer *timers_take(struct timers *timers, int64_t now)
         timers_stop(timers, timer);
         if (timer->deadline <= now)
             return timer;
-        insert(timers, timer); /* it was put off */
+        insert(timers, timer); /* it was postponed */
     }
     timers->span = present;
     return NULL;

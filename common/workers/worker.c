@@ -1,19 +1,22 @@
+/* Takes connections for a worker, and counts them. */
 #include "common/workers/worker.h"
+
+#include "common/acceptor.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
 
-/* A worker may die anywhere. So that none of its connections counts for ever, its own count, which
- * is taken off the server's then, is never less than what it added there. */
+/* A worker may die at any point. Its own count of connections, which the server then subtracts from
+ * its own, is never less than what the worker added there: no connection is counted for ever. */
 static void claim(struct worker *worker)
 {
-    atomic_fetch_add(&worker->post->active, 1);
+    atomic_fetch_add(&worker->slot->active, 1);
 }
 
 static void disclaim(struct worker *worker)
 {
-    atomic_fetch_sub(&worker->post->active, 1);
+    atomic_fetch_sub(&worker->slot->active, 1);
 }
 
 struct worker worker_begin(struct server *server, int number)
@@ -23,7 +26,7 @@ struct worker worker_begin(struct server *server, int number)
     return (struct worker){
         .server = server,
         .listener = own ? &server->twins[number - 1] : &server->listener,
-        .post = &server->board->posts[number],
+        .slot = &server->board->slots[number],
         .number = number,
         .events = -1,
     };
@@ -37,11 +40,12 @@ void worker_end(struct worker *worker)
 
 void worker_take(struct worker *worker)
 {
-    atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
     claim(worker);
 }
 
-/* What is waited for at a stop, others that wait at the same listener need not wait for again. */
+/* Returns true if no client will come any more. At a stop one worker finds this out for all that
+ * share its listener. */
 static bool is_drained(struct worker *worker, bool stopping)
 {
     struct scoreboard *board = worker->server->board;
@@ -64,20 +68,20 @@ int worker_accept(struct worker *worker)
     struct server *server = worker->server;
     struct scoreboard *board = server->board;
 
-    while (!server_is_over(server, 0) && !atomic_load(&board->drained)) {
-        bool stopping = scoreboard_stopping(board); /* whoever came until now is still served */
-        int socket = await(worker, atomic_load(&board->hurry) ? 0 : LISTENER_PATIENCE);
+    while (!acceptor_is_over(server, 0) && !atomic_load(&board->drained)) {
+        bool stopping = scoreboard_stopping(board); /* those that came before it are served */
+        int socket = await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
             worker_take(worker);
             scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
-        if (server_is_over(server, 0))
+        if (acceptor_is_over(server, 0))
             break; /* the listener may be closed */
         if (errno != EAGAIN) {
-            server_warn_scarce(server, "cannot accept");
-            poll(NULL, 0, SERVER_SCARCE_MILLISECONDS);
+            acceptor_warn_scarce(server, "cannot accept");
+            poll(NULL, 0, ACCEPTOR_SCARCE_MILLISECONDS);
         } else if (is_drained(worker, stopping)) {
             break;
         }
@@ -100,40 +104,40 @@ int worker_try(struct worker *worker)
         socket = listener_accept(worker->listener);
     if (socket >= 0) {
         scoreboard_note_peak(board, active);
-        atomic_fetch_add_explicit(&worker->post->connections, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
         return socket;
     }
     atomic_fetch_sub(&board->active, 1);
     disclaim(worker);
-    if (errno != EAGAIN && errno != EBUSY && !server_is_over(server, 0))
-        server_warn_scarce(server, "cannot accept");
+    if (errno != EAGAIN && errno != EBUSY && !acceptor_is_over(server, 0))
+        acceptor_warn_scarce(server, "cannot accept");
     return -1;
 }
 
 bool worker_has_place(const struct worker *worker)
 {
-    return !server_is_full(worker->server);
+    return !acceptor_is_full(worker->server);
 }
 
 int worker_quiet(const struct worker *worker)
 {
-    return atomic_load(&worker->server->board->hurry) ? 0 : SERVER_QUIET_MILLISECONDS;
+    return atomic_load(&worker->server->board->no_late_clients) ? 0 : ACCEPTOR_QUIET_MILLISECONDS;
 }
 
 bool worker_is_over(const struct worker *worker)
 {
-    return server_is_over(worker->server, 0);
+    return acceptor_is_over(worker->server, 0);
 }
 
 void worker_left(struct worker *worker)
 {
-    atomic_store(&worker->post->given, false);
+    atomic_store(&worker->slot->assigned, false);
     server_left(worker->server);
     disclaim(worker);
 }
 
 void worker_serve(struct worker *worker, int socket)
 {
-    server_serve_at(worker->server, worker->post, socket, clock_now());
+    server_serve_at(worker->server, worker->slot, socket, clock_now());
     worker_left(worker);
 }

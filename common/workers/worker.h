@@ -1,4 +1,4 @@
-/* What one of a crew does: it takes connections, and reports the end of each. */
+/* A worker: a process or thread that takes connections, one after another or many at once. */
 #ifndef COMMON_WORKERS_WORKER_H
 #define COMMON_WORKERS_WORKER_H
 
@@ -7,35 +7,35 @@
 struct worker {
     struct server *server;
     struct listener *listener;
-    struct post *post;
+    struct scoreboard_slot *slot;
     int number; /* from 0 */
-    int events; /* epoll: of the listener's sockets; or -1, until it has waited for them */
+    int events; /* epoll: the sockets of the listener; -1: it has not waited for them yet */
 };
 
-/* A worker of the crew; at its end, what it has opened is closed. */
 struct worker worker_begin(struct server *server, int number);
+/* Closes what the worker has opened. */
 void worker_end(struct worker *worker);
 
-/* The next connection for a worker; -1 when it is to end. */
+/* Waits for the next connection of a worker, and returns it; -1 when the worker shall end. */
 int worker_accept(struct worker *worker);
 
-/* Counts a connection that the worker got in another way: server_accept() took it. */
+/* Counts a connection that server_accept() accepted for the worker. */
 void worker_take(struct worker *worker);
 
-/* Serves a connection to its end, closes it, and reports that. */
+/* Serves a connection to its end, closes it, and reports its end. */
 void worker_serve(struct worker *worker, int socket);
 
-/* For a worker that serves many connections at once: the next one, if there is one now and a place
- * for it; otherwise -1 with errno: EAGAIN, EBUSY, or what was warned of. */
+/* For a worker that serves many connections at once: returns the next connection if there is one
+ * and a place for it; else -1 with errno: EAGAIN, EBUSY, or an error that was reported. */
 int worker_try(struct worker *worker);
-/* Whether there is a place for a connection. */
+/* Returns true if there is a place for a connection. */
 bool worker_has_place(const struct worker *worker);
-/* At a stop: for how many milliseconds without a client to wait for the last of them; */
+/* At a stop: after how many milliseconds without a client the worker stops listening. */
 int worker_quiet(const struct worker *worker);
-/* and whether the time for those that are being served is over. */
+/* Returns true if the time for connections is over. */
 bool worker_is_over(const struct worker *worker);
 
-/* A connection of the worker has ended. */
+/* Reports the end of a connection of the worker. */
 void worker_left(struct worker *worker);
 
 #endif

@@ -39,9 +39,10 @@ use Test::More       ();
 use Time::HiRes      ();
 
 our $PATIENCE = 240;
+our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server stalled_stop run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server each_way_to_accept start_server stalled_stop within run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -313,13 +314,17 @@ sub each_variant ($cases, $all_ways) {
     }
 }
 
-# Starts the current model's server and waits for its ready line.
+# Starts the current model's server and waits for its ready line. Its timeouts are longer than any test, unless `options`
+# gives them: a machine that is slow must not end a connection.
 #   root => DIRECTORY, options => [...], through => [COMMAND...] (prlimit and such), environment => {...},
 #   path => another copy of the server, sandbox => 1 to keep the sandbox in sanitized builds, failure => 1 to get
 #   nothing instead of a failed test
 sub start_server (%how) {
     my @options = (@{ $model->{options} }, @{ $how{options} // [] });
     push @options, '--workers', $model->{crew} if $model->{crew} && !grep { $_ eq '--workers' } @options;
+    for my $timeout (qw(--request-timeout --idle-timeout --write-timeout)) {
+        push @options, $timeout, 600 if !grep { $_ eq $timeout } @options;
+    }
     push @options, '--root', "$how{root}" if defined $how{root};
     push @options, '--no-sandbox' if sanitized() && !$how{sandbox} && !grep { $_ eq '--no-sandbox' } @options;
     my @command = (@{ $how{through} // [] }, wrapper(), $how{path} // $model->{path}, @options, $how{port} // 0);
@@ -346,6 +351,18 @@ sub start_server (%how) {
         or die "no URL in the ready line '$self->{ready}'\n";
     $self->{host} = $host =~ s/[\[\]]//gr;
     return $self;
+}
+
+# A case about what happens before a deadline of the server is over. A try gives the seconds that count, and what is wrong. Where
+# it took longer than the deadline, the machine was too slow for it to say anything, and the next one may tell.
+sub within ($limit, $name, $try) {
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    for my $number (1 .. 5) {
+        my ($seconds, @flaws) = $try->($number);
+        next if @flaws && $seconds >= $limit && $number < 5;
+        ok(!@flaws, $name) or diag(join "\n", "after $seconds seconds:", @flaws);
+        return;
+    }
 }
 
 # A server that was told to stop and waits for a client that does not read: what ends before this one has not waited
@@ -533,6 +550,14 @@ sub alive ($self) {
 
 sub signal ($self, $name) { kill $name => $self->{pid} if $self->alive }
 
+# Stops all its processes for as long as the code runs: what clients do in that time is there when it looks again.
+sub paused ($self, $code) {
+    kill STOP => -$self->{pid};
+    Harness::until_true(sub { !grep { $_->[1] !~ /[TZ]/ } Harness::group_processes($self->{pid}) });
+    $code->();
+    kill CONT => -$self->{pid};
+}
+
 # Has it still to look at a signal that was sent?
 sub pending_signals ($self) {
     my $status = eval { Harness::slurp("/proc/$self->{pid}/status") } // '';
@@ -552,7 +577,9 @@ sub exchange ($self, $bytes, @methods) {
     for my $reply (@replies) {
         Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
     }
-    Harness::fail("the server ends the connection cleanly: $connection->{failure}") if $connection->{failure};
+    # A server that has said its last reads on for $LINGER seconds; a client that is still sending then gets a reset.
+    Harness::fail("the server ends the connection cleanly: $connection->{failure}")
+        if $connection->{failure} && $connection->{since_silence} < $Harness::LINGER;
     return wantarray ? @replies : $replies[0] // $Harness::nothing;
 }
 
@@ -724,7 +751,9 @@ sub drain ($self) {
 sub converse ($self, $bytes) {
     my $end      = Harness::now() + $Harness::PATIENCE;
     my $selector = IO::Select->new($self->{socket});
+    my $silent   = Harness::now();    # no byte had come then
     while (!$self->{ended}) {
+        $silent = Harness::now() if $self->{buffer} eq '';
         my $left = $end - Harness::now();
         if ($left <= 0) {
             $self->{failure} = 'it does not end';
@@ -739,6 +768,7 @@ sub converse ($self, $bytes) {
         }
         $self->fill(0) if @{ $readable // [] };
     }
+    $self->{since_silence} = Harness::now() - $silent;
     return $self->{buffer};
 }
 

@@ -267,7 +267,12 @@ def test_judge(rule: Rule, low: float, high: float, expected: str) -> None:
 
 
 def claim_of(*, any: bool = False, cause_needs_effect: bool = False) -> Claim:
-    rules = {"ahead": AHEAD, "below": BELOW, "within": WITHIN, "none": Rule("below", "", high=0.1)}
+    rules = {
+        "ahead": AHEAD,
+        "below": BELOW,
+        "within": WITHIN,
+        "none": Rule("below", "", high=0.1, strict=True),
+    }
     return Claim(
         "X", any=any, cause="It is so.", cause_needs_effect=cause_needs_effect, rules=rules
     )
@@ -298,6 +303,13 @@ def test_all_parts_need_no_wider_intervals_but_one_of_many_does() -> None:
     narrow = finding("ahead", 1.001, 1.2)
     assert judge_claim(claim_of(), [narrow] * 5).verdict == REPRODUCED
     assert judge_claim(claim_of(any=True), [narrow] * 5).verdict == CANNOT_TELL
+
+
+def test_one_of_many_parts_that_fails_needs_a_wider_interval() -> None:
+    barely = finding("ahead", 0.8, 1.009)
+    assert judge_claim(claim_of(), [barely]).verdict == NOT_REPRODUCED
+    assert judge_claim(claim_of(), [barely] * 5).verdict == CANNOT_TELL
+    assert judge_claim(claim_of(any=True), [barely] * 5).verdict == NOT_REPRODUCED
 
 
 def test_a_part_without_power_is_left_out() -> None:
@@ -345,7 +357,7 @@ def test_an_effect_that_is_not_there_has_no_cause(
     [(0, 16, CANNOT_TELL), (0, 36, REPRODUCED), (1, 1000, NOT_REPRODUCED)],
 )
 def test_none_in_so_many_runs(count: int, of: int, expected: str) -> None:
-    none = Finding(CLAIM, "none", "none", "share", count=count, of=of, strict=True)
+    none = Finding(CLAIM, "none", "none", "share", count=count, of=of)
     assert judge(claim_of().rules["none"], none) == expected
 
 

@@ -1,0 +1,196 @@
+"""The pages that lead to the published studies, and what the README shows of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.design.study import Study, load_study, study_names, study_path
+from collect.present.claims_page import claims_page, html_body, markdown_page
+from collect.present.draw import require
+from collect.present.page import html_of_markdown, page_of_body
+from collect.present.published import Published, check_published, find_published
+from collect.present.stage import write_page
+from collect.present.templating import render_markdown
+from collect.project import PROJECT, PUBLISHED, fail
+from collect.tables import read_table, write_text
+
+MAIN_STUDY = "designs"
+
+
+def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.md") -> str:
+    """Makes REPORTS/README.md and index.html, claims.md and claims.html, the page of each study,
+    and the blocks of the README. Returns the path of the page."""
+    require("cmark-gfm", "cmark-gfm")
+    runs = find_published(reports) if reports.is_dir() else []
+    if not runs:
+        fail(f"{reports} holds no report")
+    kept = check_published(reports, runs)
+    for run in runs:
+        write_page(run.folder, run.title)
+    studies = {name: load_study(study_path(name)) for name in study_names()}
+    _write_overview(reports, runs, studies, kept)
+    _write_claims(reports, runs, studies)
+    designs = [run for run in runs if run.study == MAIN_STUDY]
+    if readme and designs:
+        _write_readme(readme, reports, designs[-1])
+    return str(reports / "index.html")
+
+
+def _write_overview(
+    reports: Path, runs: list[Published], studies: dict[str, Study], kept: dict[str, str]
+) -> None:
+    missing = [study for name, study in studies.items() if name not in {run.study for run in runs}]
+    for page, claims, file in (
+        ("report.md", "claims.md", "README.md"),
+        ("index.html", "claims.html", "index.html"),
+    ):
+        text = render_markdown(
+            "overview.md.j2", runs=runs, missing=missing, page=page, claims=claims, kept=kept,
+            sentences=first_sentences,
+        )  # fmt: skip
+        if file.endswith(".html"):
+            text = page_of_body("What was measured", images_that_fit(html_of_markdown(text)))
+        write_text(reports / file, text)
+
+
+def images_that_fit(html: str) -> str:
+    return html.replace("<img ", '<img style="max-width:100%;height:auto" ')
+
+
+def first_sentences(text: str, count: int = 2) -> str:
+    """The first sentences of a paragraph."""
+    ends = [match.end() - 1 for match in re.finditer(r"[.?!] (?=[A-Z*])", text)]
+    return text[: ends[count - 1]] if len(ends) >= count else text
+
+
+def _write_claims(reports: Path, runs: list[Published], studies: dict[str, Study]) -> None:
+    tests: dict[str, list[str]] = {}
+    for name, study in studies.items():
+        for claim in study.claims:
+            if claim not in ("none", "-"):
+                tests.setdefault(claim, []).append(name)
+    page = claims_page(runs, tests)
+    title = "What four reports claimed, and what we measured"
+    write_text(reports / "claims.md", markdown_page(page))
+    write_text(reports / "claims.html", page_of_body(title, html_body(page)))
+
+
+# --- the README ---
+
+
+@dataclass(frozen=True)
+class Model:
+    """A server as it describes itself."""
+
+    name: str
+    summary: str
+    take: str
+    leave: str
+
+
+def models() -> list[Model]:
+    """What each server says of itself, by --describe."""
+    found = []
+    for source in sorted(PROJECT.glob("*_server.c")):
+        server = source.with_suffix("")
+        if not server.is_file():
+            fail(f"{server.name} is not built: make")
+        done = subprocess.run([server, "--describe"], capture_output=True, text=True, check=False)
+        try:
+            told = json.loads(done.stdout)
+        except json.JSONDecodeError:
+            fail(f"{server.name} --describe prints no JSON")
+        take, _, leave = told["advice"].partition(" Do not take it ")
+        found.append(
+            Model(
+                told["name"],
+                told["summary"],
+                take.removeprefix("Take it ").removesuffix("."),
+                leave.removesuffix("."),
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An average of a server over all levels of concurrency."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def costs_of(run: Published) -> dict[tuple[str, str], Cost]:
+    rows = read_table(run.folder / "averages.tsv").rows
+    return {
+        (row["measure"], row["server"]): Cost(*(float(row[n]) for n in ("mean", "low", "high")))
+        for row in rows
+    }
+
+
+def ways_of(costs: dict[tuple[str, str], Cost], name: str) -> list[tuple[str, float]]:
+    """The cheapest and the dearest of a server's ways to accept; "" for the default."""
+    known = [
+        (server.partition("+accept=")[2], cost.mean)
+        for (measure, server), cost in costs.items()
+        if measure == "server_cpu_us" and re.fullmatch(rf"{re.escape(name)}(\+accept=.*)?", server)
+    ]
+    if len(known) < 2:
+        return []
+    return [min(known, key=lambda way: way[1]), max(known, key=lambda way: way[1])]
+
+
+def _write_readme(readme: Path, reports: Path, run: Published) -> None:
+    costs = costs_of(run)
+    main = run.main_figure
+    where = f"{reports.name}/{run.path}"
+    figure = ""
+    if main:
+        path = f"{reports.name}/{main[0].removesuffix('.svg')}.png"
+        figure = f"![{main[1]}]({path})"
+    answer = _whole_answer(run)
+    blocks = {
+        "figure": render_markdown(
+            "readme_figure.md.j2", figure=figure, answer=answer, where=where, reports=reports.name
+        ),
+        "models": render_markdown(
+            "readme_models.md.j2", models=_by_cost(costs), costs=costs, ways_of=ways_of,
+            where=where, peers=[p for p in PEERS if ("server_cpu_us", p) in costs],
+        ),
+    }  # fmt: skip
+    text = readme.read_text(encoding="utf-8")
+    for name, block in blocks.items():
+        text = _with_block(text, name, block)
+    if text != readme.read_text(encoding="utf-8"):
+        write_text(readme, text)
+
+
+PEERS = ("lighttpd", "nginx", "apache-prefork", "apache-worker", "apache-event")
+
+
+def _whole_answer(run: Published) -> str:
+    """The paragraphs of the abstract, as one."""
+    section = (run.folder / "report.md").read_text(encoding="utf-8")
+    section = section.partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    paragraphs = [p.strip() for p in section.split("\n\n")]
+    plain = [p for p in paragraphs if p and not p.startswith(("> ", "![", "[Claims]", "In "))]
+    return " ".join(plain)
+
+
+def _by_cost(costs: dict[tuple[str, str], Cost]) -> list[Model]:
+    def cost(model: Model) -> float:
+        known = costs.get(("server_cpu_us", model.name))
+        return known.mean if known else 1e9
+
+    return sorted(models(), key=cost)
+
+
+def _with_block(text: str, name: str, block: str) -> str:
+    """Puts a block in place of what stands between its marks."""
+    pattern = rf"(<!-- made: {name} -->\n).*?(<!-- /made -->)"
+    return re.sub(pattern, lambda m: m[1] + block + m[2], text, count=1, flags=re.S)

@@ -1,0 +1,178 @@
+"""The published runs: report/STUDY/ or report/STUDY/MACHINE-DATE/, each a results folder."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from collect.design.study import Study, load_study
+from collect.present.report import ClaimResult, claims_of, main_picture, read_pictures
+from collect.project import PROJECT, fail
+from collect.tables import read_pairs, read_table
+from collect.text import thousands
+
+SHARED = 5.0  # percent of the processors that others may have
+STOLEN = 2.0
+# Runs that are kept although they do not meet the conditions: study, tab, why.
+KEPT = "first_edition.tsv"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published run."""
+
+    study: str
+    folder: Path
+    path: str  # from the folder of all reports
+
+    @cached_property
+    def design(self) -> Study:
+        return load_study(self.folder / "study.toml", self.study)
+
+    @cached_property
+    def machine(self) -> dict[str, str]:
+        return defaultdict(str, read_pairs(self.folder / "machine.tsv"))
+
+    @cached_property
+    def threats(self) -> dict[str, dict[str, str]]:
+        table = read_table(self.folder / "threats.tsv")
+        return {row["name"]: row for row in table.rows}
+
+    @cached_property
+    def claims(self) -> dict[str, ClaimResult]:
+        rows = read_table(self.folder / "claims.tsv").rows
+        return {claim.name: claim for claim in claims_of(rows)}
+
+    @property
+    def title(self) -> str:
+        return self.design.title or self.study
+
+    @property
+    def measured(self) -> str:
+        return self.machine["started"][:10]
+
+    @property
+    def machine_text(self) -> str:
+        model, count = self.machine["processor_model"], self.machine["processors"]
+        noun = "processor" if count == "1" else "processors"
+        return f"{model}, {count} {noun}" if model else ""
+
+    @cached_property
+    def answer(self) -> tuple[str, str]:
+        """Question and answer, as the abstract of the report has them."""
+        return abstract_of((self.folder / "report.md").read_text(encoding="utf-8"))
+
+    @cached_property
+    def main_figure(self) -> tuple[str, str] | None:
+        """The path of the main figure from the folder of all reports, and its words."""
+        picture = main_picture(read_pictures(self.folder), self.design.figure)
+        return (f"{self.path}/figures/{picture.name}.svg", picture.text) if picture else None
+
+    # --- what makes a run less than it should be ---
+
+    @cached_property
+    def others_percent(self) -> float | None:
+        value = self.threats.get("others", {}).get("value", "-")
+        return None if value == "-" else float(value)
+
+    @cached_property
+    def is_busy(self) -> bool:
+        """Returns true if others used the machine, or, where unrecorded, had just used it."""
+        if self.others_percent is not None:
+            return self.others_percent >= SHARED
+        load = self.machine["load_average"].split()
+        return bool(load) and float(load[0]) > float(self.machine["processors"] or 1)
+
+    @property
+    def doubts(self) -> list[str]:
+        found = []
+        planned = self.threats.get("planned", {"value": "0", "of": "0"})
+        made, of = float(planned["value"]), float(planned["of"])
+        if made < of:
+            found.append(f"unfinished, {thousands(made)} of {thousands(of)} planned runs")
+        invalid = self.threats.get("invalid", {"value": "0", "of": "0"})
+        if float(invalid["value"]):
+            bad, all_runs = float(invalid["value"]), float(invalid["of"])
+            found.append(
+                f"{thousands(bad)} of {thousands(all_runs)} runs were invalid, and are left out"
+            )
+        if self.others_percent is not None and self.is_busy:
+            found.append(f"other programs had {self.others_percent:g}% of the processors")
+        if self.others_percent is None:
+            found.append(self._unrecorded())
+        stolen = self.threats.get("stolen", {}).get("value", "-")
+        if stolen != "-" and float(stolen) >= STOLEN:
+            found.append(f"other machines of the host had {stolen}% of the processors")
+        if " --quick" in self.machine["command"]:
+            found.append("a quick run")
+        if self.machine["link"]:
+            found.append(f"over a link, {self.machine['link']}")
+        return found
+
+    def _unrecorded(self) -> str:
+        text = "what else ran was not recorded"
+        if self.is_busy:
+            load, count = self.machine["load_average"].split()[0], self.machine["processors"]
+            noun = "processor" if count == "1" else "processors"
+            busy = f"load average {float(load):g} on {count} {noun}"
+            text += f", and the machine was busy before ({busy})"
+        return text
+
+    def refusal(self) -> str:
+        """Why this run must not be published; empty if it may be."""
+        if self.others_percent is not None and self.others_percent >= SHARED:
+            return f"other programs had {self.others_percent:g}% of the processors"
+        commit = self.machine["project_commit"]
+        if commit and in_history(commit) is False:
+            return f"its commit {commit} is not in the history"
+        return ""
+
+
+def in_history(commit: str) -> bool | None:
+    """Returns true if a commit is an ancestor of the present one; None where git cannot tell."""
+    command = ["git", "-C", str(PROJECT), "merge-base", "--is-ancestor", commit, "HEAD"]
+    try:
+        inside = subprocess.run(
+            [*command[:3], "rev-parse", "HEAD"], capture_output=True, check=False
+        )
+        if inside.returncode:
+            return None
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return None
+
+
+def abstract_of(report: str) -> tuple[str, str]:
+    """The question and the first paragraph of the answer in the abstract of a report."""
+    section = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    paragraphs = [p.strip() for p in section.split("\n\n") if p.strip()]
+    question = next((p[2:] for p in paragraphs if p.startswith("> ")), "")
+    if any(p.startswith("**Part ") for p in paragraphs):
+        return question, ""
+    plain = [p for p in paragraphs if not p.startswith(("> ", "![", "[Claims]"))]
+    return question, plain[0] if plain else ""
+
+
+def find_published(reports: Path) -> list[Published]:
+    """All published runs below a folder, by study."""
+    found = []
+    for study in sorted(path for path in reports.iterdir() if path.is_dir()):
+        for folder in [study, *sorted(study.iterdir())]:
+            if folder.is_dir() and (folder / "report.md").is_file():
+                path = folder.relative_to(reports).as_posix()
+                found.append(Published(study.name, folder, path))
+    return found
+
+
+def check_published(reports: Path, runs: list[Published]) -> dict[str, str]:
+    """Fails where a run must not be published; returns why others are kept nevertheless."""
+    table = read_table(reports / KEPT) if (reports / KEPT).exists() else None
+    kept = {row["run"]: row["why"] for row in table.rows} if table else {}
+    for run in runs:
+        why = run.refusal()
+        if why and run.path not in kept:
+            fail(f"report/{run.path} cannot be published: {why}; measure it again")
+    return kept

@@ -1,0 +1,141 @@
+/* Waits, in the accepting process, for clients, places, resources and signals. */
+#include "common/acceptor.h"
+
+#include "common/base/wakeup.h"
+#include "common/signals.h"
+
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+/* If a child dies without reporting the end of its connection, this is noticed after so long. */
+#define PLACE_MILLISECONDS 100
+
+/* Events are numbered: the listener's sockets come first. */
+enum { EVENT_SIGNAL = LISTENER_SOCKETS, EVENT_WAKEUP };
+
+static bool add(int events, int file, uint32_t number)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+
+    return epoll_ctl(events, EPOLL_CTL_ADD, file, &event) == 0;
+}
+
+bool acceptor_open(struct server *server)
+{
+    bool good;
+
+    server->events = epoll_create1(EPOLL_CLOEXEC);
+    good = server->events >= 0 && add(server->events, server->signals, EVENT_SIGNAL) &&
+           add(server->events, server->wakeup, EVENT_WAKEUP);
+    for (int i = 0; good && i < server->listener.count; i++)
+        good = add(server->events, server->listener.sockets[i], (uint32_t)i);
+    return good;
+}
+
+void acceptor_warn_scarce(struct server *server, const char *what)
+{
+    struct scoreboard *board = server->board;
+    int error = errno;
+    int64_t second = clock_now().seconds;
+
+    if (atomic_exchange(&board->scarce_seconds, second) != second)
+        atomic_store(&board->scarce_warnings, 0);
+    if (atomic_fetch_add(&board->scarce_warnings, 1) >= 2)
+        return;
+    errno = error;
+    warn("%s: connections wait", what);
+}
+
+void acceptor_sleep(struct server *server, int milliseconds)
+{
+    struct pollfd waits[] = {
+        {.fd = server->signals, .events = POLLIN},
+        {.fd = server->wakeup, .events = POLLIN},
+    };
+
+    if (poll(waits, 2, milliseconds) <= 0)
+        return;
+    if (waits[0].revents != 0)
+        signals_handle(server);
+    if (waits[1].revents != 0)
+        wakeup_clear(server->wakeup);
+}
+
+/* As acceptor_sleep(), or until a client comes: the next one is accepted from the socket that it
+ * came to. Returns true if one came. */
+static bool sleep_for_client(struct server *server, int milliseconds)
+{
+    struct epoll_event events[4];
+    int count = epoll_wait(server->events, events, 4, milliseconds);
+    bool came = false;
+
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.u32 < LISTENER_SOCKETS) {
+            server->listener.next = (int)events[i].data.u32;
+            came = true;
+        } else if (events[i].data.u32 == EVENT_SIGNAL) {
+            signals_handle(server);
+        } else {
+            wakeup_clear(server->wakeup);
+        }
+    }
+    return came;
+}
+
+void acceptor_check(struct server *server)
+{
+    sleep_for_client(server, 0);
+    signals_collect(server);
+}
+
+void acceptor_wait_for_place(struct server *server)
+{
+    atomic_store(&server->board->acceptor_waits, true);
+    signals_collect(server);
+    if (acceptor_is_full(server))
+        acceptor_sleep(server, PLACE_MILLISECONDS);
+    atomic_store(&server->board->acceptor_waits, false);
+}
+
+void acceptor_wait_for_resources(struct server *server)
+{
+    atomic_store(&server->board->acceptor_waits, true);
+    acceptor_sleep(server, ACCEPTOR_SCARCE_MILLISECONDS);
+    atomic_store(&server->board->acceptor_waits, false);
+    signals_collect(server);
+}
+
+/* Where the kernel cannot hold new clients back, there is no last one to wait for. */
+void acceptor_refuse(struct server *server)
+{
+    bool refused = listener_refuse(&server->listener);
+
+    for (int i = 0; i < server->twin_count; i++)
+        refused = listener_refuse(&server->twins[i]) && refused;
+    server->refusing = true;
+    server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
+    atomic_store(&server->board->no_late_clients, !refused);
+}
+
+static int until(int64_t deadline, int64_t now)
+{
+    return deadline > now ? (int)(deadline - now) : 0;
+}
+
+bool acceptor_wait_for_client(struct server *server)
+{
+    int left;
+
+    if (!scoreboard_stopping(server->board)) {
+        sleep_for_client(server, signals_collect(server));
+        return true;
+    }
+    if (!server->refusing) {
+        acceptor_refuse(server);
+        server->now = clock_now();
+    }
+    left = until(server->now.milliseconds + server->quiet, clock_now().milliseconds);
+    return sleep_for_client(server, left) || left > 0;
+}

@@ -1,0 +1,49 @@
+/* What the accepting process waits for: clients, a free place, scarce resources, and signals. */
+#ifndef COMMON_ACCEPTOR_H
+#define COMMON_ACCEPTOR_H
+
+#include "common/server_state.h"
+
+/* Opens the set of all that it waits for. False, with errno set, on failure. */
+bool acceptor_open(struct server *server);
+
+/* Handles signals, and notes clients that have come, without waiting. */
+void acceptor_check(struct server *server);
+/* Sleeps until a connection ends, a signal arrives, or the time is over (-1: no limit). */
+void acceptor_sleep(struct server *server, int milliseconds);
+
+/* Waits until a client comes; at a stop, for as long as one may be on its way. Returns false if no
+ * client will come any more. */
+bool acceptor_wait_for_client(struct server *server);
+/* Waits until a connection ends. */
+void acceptor_wait_for_place(struct server *server);
+/* Waits until resources may be free again: until a connection ends, but not for long. */
+void acceptor_wait_for_resources(struct server *server);
+
+/* Lets no new client connect: a stop was requested. */
+void acceptor_refuse(struct server *server);
+
+/* After this long without a client, no client is on its way to a listener that refuses new ones. */
+#define ACCEPTOR_QUIET_MILLISECONDS 100
+/* When descriptors, memory or processes are scarce, the next attempt follows after this long, or
+ * when a connection ends. */
+#define ACCEPTOR_SCARCE_MILLISECONDS 100
+
+/* Warns that a resource is scarce (errno says which): at most twice a second in all processes. */
+void acceptor_warn_scarce(struct server *server, const char *what);
+
+/* Returns true if there is no place for another connection. */
+static inline bool acceptor_is_full(const struct server *server)
+{
+    return atomic_load(&server->board->active) >= (int64_t)server->limit;
+}
+
+/* Returns true if the time for connections has been over for so many milliseconds. */
+static inline bool acceptor_is_over(const struct server *server, int64_t margin)
+{
+    int64_t deadline = atomic_load(&server->board->stop_deadline);
+
+    return deadline != 0 && clock_now().milliseconds >= deadline + margin;
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* What the kernel counts of this process. */
+#ifndef COMMON_BASE_PROCESS_STATUS_H
+#define COMMON_BASE_PROCESS_STATUS_H
+
+/* Opens the counters of this process, for use behind the sandbox, too; -1 on failure. */
+int process_status_open(void);
+
+/* Reads one number of /proc/PID/status, such as "Threads:"; -1 if it is not there. */
+long process_status_number(int file, const char *name);
+
+#endif

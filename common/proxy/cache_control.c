@@ -1,0 +1,161 @@
+/* Reads the Cache-Control field of requests and responses. */
+#include "common/proxy/cache_control.h"
+
+#include "common/http/fields.h"
+
+/* One directive: "name", "name=token" or "name="quoted"". */
+struct directive {
+    struct text name;
+    struct text value; /* without its quotes */
+    bool has_value;
+};
+
+static struct directive split(struct text element)
+{
+    size_t equals = text_find(element, '=');
+    struct directive directive = {
+        .name = text_trim((struct text){element.data, equals}),
+        .has_value = equals < element.length,
+    };
+
+    if (!directive.has_value)
+        return directive;
+    directive.value = (struct text){element.data + equals + 1, element.length - equals - 1};
+    if (directive.value.length >= 2 && directive.value.data[0] == '"' &&
+        directive.value.data[directive.value.length - 1] == '"') {
+        directive.value.data++;
+        directive.value.length -= 2;
+    }
+    return directive;
+}
+
+/* Returns false for a quoted string without an end: it hides the directives behind it. */
+static bool is_balanced(struct text value)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < value.length; i++) {
+        if (quoted && value.data[i] == '\\')
+            i++;
+        else if (value.data[i] == '"')
+            quoted = !quoted;
+    }
+    return !quoted;
+}
+
+int64_t cache_control_seconds(struct text digits, int64_t malformed)
+{
+    uint64_t number;
+
+    if (digits.length == 0)
+        return malformed;
+    for (size_t i = 0; i < digits.length; i++)
+        if (digits.data[i] < '0' || digits.data[i] > '9')
+            return malformed;
+    if (!text_number(digits, &number) || number > (uint64_t)CACHE_CONTROL_FOREVER)
+        return CACHE_CONTROL_FOREVER;
+    return (int64_t)number;
+}
+
+/* A directive with two different values gets the strictest one. */
+static void set_seconds(int64_t *seconds, int64_t value, int64_t strictest)
+{
+    *seconds = *seconds >= 0 && *seconds != value ? strictest : value;
+}
+
+static void add_seconds(struct cache_control *control, const struct directive *directive)
+{
+    const struct {
+        struct text name;
+        int64_t *seconds;
+        int64_t strictest;
+    } known[] = {
+        {TEXT_IS("max-age"), &control->max_age, 0},
+        {TEXT_IS("s-maxage"), &control->s_maxage, 0},
+        {TEXT_IS("min-fresh"), &control->min_fresh, CACHE_CONTROL_FOREVER},
+        {TEXT_IS("stale-if-error"), &control->stale_if_error, 0},
+        {TEXT_IS("stale-while-revalidate"), &control->stale_while_revalidate, 0},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (text_same(directive->name, known[i].name))
+            set_seconds(known[i].seconds,
+                        cache_control_seconds(directive->value, known[i].strictest),
+                        known[i].strictest);
+    if (text_same(directive->name, TEXT("max-stale")))
+        set_seconds(&control->max_stale,
+                    directive->has_value ? cache_control_seconds(directive->value, 0)
+                                         : CACHE_CONTROL_FOREVER,
+                    0);
+}
+
+static void add_flag(struct cache_control *control, const struct directive *directive)
+{
+    const struct {
+        struct text name;
+        bool *flag;
+    } known[] = {
+        {TEXT_IS("no-store"), &control->no_store},
+        {TEXT_IS("public"), &control->is_public},
+        {TEXT_IS("must-revalidate"), &control->must_revalidate},
+        {TEXT_IS("proxy-revalidate"), &control->proxy_revalidate},
+        {TEXT_IS("must-understand"), &control->must_understand},
+        {TEXT_IS("only-if-cached"), &control->only_if_cached},
+    };
+    bool names_fields = directive->value.length > 0;
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (text_same(directive->name, known[i].name))
+            *known[i].flag = true;
+    if (text_same(directive->name, TEXT("no-cache")))
+        *(names_fields ? &control->no_cache_fields : &control->no_cache) = true;
+    if (text_same(directive->name, TEXT("private")))
+        *(names_fields ? &control->private_fields : &control->is_private) = true;
+}
+
+void cache_control_read(struct text fields, bool of_request, struct cache_control *control)
+{
+    struct text value, element;
+    bool said = false;
+    size_t from = 0;
+
+    *control = (struct cache_control){.max_age = -1,
+                                      .s_maxage = -1,
+                                      .min_fresh = -1,
+                                      .max_stale = -1,
+                                      .stale_if_error = -1,
+                                      .stale_while_revalidate = -1};
+    while (fields_find(fields, TEXT("Cache-Control"), &from, &value)) {
+        said = true;
+        if (!is_balanced(value))
+            control->no_store = control->no_cache = true;
+        while (text_next(&value, &element)) {
+            struct directive directive = split(element);
+            add_flag(control, &directive);
+            add_seconds(control, &directive);
+        }
+    }
+    if (of_request) {
+        control->no_cache |= control->no_cache_fields;
+        if (!said && fields_list(fields, TEXT("Pragma"), TEXT("no-cache")))
+            control->no_cache = true;
+    }
+}
+
+bool cache_control_names(struct text fields, struct text wanted, struct text name)
+{
+    struct text value, element, listed;
+    size_t from = 0;
+
+    while (fields_find(fields, TEXT("Cache-Control"), &from, &value)) {
+        while (text_next(&value, &element)) {
+            struct directive directive = split(element);
+            if (!text_same(directive.name, wanted))
+                continue;
+            while (text_next(&directive.value, &listed))
+                if (text_same(listed, name))
+                    return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,68 @@
+/* Removes stored responses after a request that may have changed something at the origin. */
+#include "common/proxy/cache_invalidate.h"
+
+#include "common/http/fields.h"
+
+#include <stdlib.h>
+
+static bool is_safe(enum method method)
+{
+    return method == METHOD_GET || method == METHOD_HEAD || method == METHOD_OPTIONS ||
+           method == METHOD_TRACE;
+}
+
+/* Returns the path of a reference to the same origin; nothing for any other. */
+static struct text own_path(const struct origin *origin, struct text reference)
+{
+    const struct text scheme = TEXT("http://");
+    size_t skip = scheme.length;
+    struct text authority, host;
+    uint16_t port;
+
+    reference.length = text_find(reference, '#');
+    if (reference.length >= 2 && reference.data[0] == '/' && reference.data[1] == '/')
+        skip = 2;
+    else if (reference.length > 0 && reference.data[0] == '/')
+        return reference;
+    else if (reference.length < skip || !text_same((struct text){reference.data, skip}, scheme))
+        return (struct text){0};
+    reference = (struct text){reference.data + skip, reference.length - skip};
+    authority = (struct text){reference.data, text_find(reference, '/')};
+    if (!address_split(authority, 80, &host, &port) || port != origin->port ||
+        !text_same(host, origin->host))
+        return (struct text){0};
+    return (struct text){reference.data + authority.length, reference.length - authority.length};
+}
+
+/* Removes the URI in a field of the response, if it is of the same origin. */
+static void remove_named(const struct cache_lookup *lookup, const struct fetch *fetch,
+                         struct text name)
+{
+    struct text value, path, uri = lookup->uri;
+    size_t prefix = 7 + text_find((struct text){uri.data + 7, uri.length - 7}, '/');
+    struct buffer target;
+
+    if (!fields_single(fetch->upstream.response.fields, name, &value))
+        return;
+    path = own_path(fetch->origin, value);
+    if (path.length == 0)
+        return;
+    target =
+        (struct buffer){.data = malloc(prefix + path.length), .capacity = prefix + path.length};
+    if (target.data == NULL)
+        return;
+    buffer_add(&target, (struct text){uri.data, prefix});
+    buffer_add(&target, path);
+    cache_remove(lookup->cache, (struct text){target.data, target.length});
+    free(target.data);
+}
+
+void cache_invalidate(const struct cache_lookup *lookup, const struct fetch *fetch,
+                      enum method method)
+{
+    if (is_safe(method) || fetch->upstream.response.status >= 400)
+        return;
+    cache_remove(lookup->cache, lookup->uri);
+    remove_named(lookup, fetch, TEXT("Location"));
+    remove_named(lookup, fetch, TEXT("Content-Location"));
+}

@@ -1,0 +1,96 @@
+/* Chooses between the origin's response, a validated entry, and, if the origin has failed, a stale
+ * entry. */
+#include "common/proxy/choose_response.h"
+
+#include "common/proxy/cache_update.h"
+#include "common/proxy/send_response.h"
+#include "common/proxy/serve_cached.h"
+#include "common/proxy/stored_fields.h"
+
+#include <stdlib.h>
+
+/* Asks the origin again, without the conditions that it has not met. */
+static enum service_progress ask_again(struct cache_lookup *lookup, struct fetch *fetch,
+                                       struct service_call *call)
+{
+    cache_lookup_drop_entry(lookup);
+    return fetch_again(fetch, call);
+}
+
+/* The origin has validated the entry with a 304: responds with it, if the 304 is about it. */
+static enum service_progress validate(struct cache_lookup *lookup, struct fetch *fetch,
+                                      struct service_call *call)
+{
+    struct cached_response response;
+    struct buffer fields;
+    enum service_progress progress;
+
+    if (!stored_fields_confirm(lookup->entry.record.fields, fetch->upstream.response.fields)) {
+        if (!freshness_has_credentials(call->request->fields))
+            cache_remove(lookup->cache, lookup->uri);
+        return ask_again(lookup, fetch, call);
+    }
+    if (!cache_update_entry(lookup, fetch, call, &fields, &response))
+        return stage_refuse(call, 503, "The proxy has no memory for this request.");
+    if (fields.length > CACHE_HEAD_LIMIT) { /* too long for the head of a response */
+        free(fields.data);
+        return ask_again(lookup, fetch, call);
+    }
+    if (collapse_is_held(&lookup->collapse) && !freshness_is_fresh(&response, call->now.seconds))
+        cache_lock_note_bypass(lookup->cache, lookup->name, call->now.seconds);
+    collapse_unlock(&lookup->collapse);
+    lookup->cached = response;
+    lookup->collapse.waited = false;
+    progress = serve_cached_respond(lookup, call, (struct text){fields.data, fields.length}, 304);
+    free(fields.data);
+    return progress;
+}
+
+/* Responds with a stale entry if that may be used after an error. Returns false if not. */
+static bool bridge(struct cache_lookup *lookup, struct service_call *call, int origin_status)
+{
+    if (!cache_lookup_has_entry(lookup) ||
+        !(lookup->bridges ||
+          freshness_bridges_error(&lookup->cached, &lookup->control, call->now.seconds)))
+        return false;
+    collapse_unlock(&lookup->collapse);
+    lookup->collapse.waited = false;
+    return serve_cached_respond(lookup, call, lookup->entry.record.fields, origin_status) ==
+           SERVICE_RESPONDS;
+}
+
+/* Returns true if a 304 can answer the client's own conditions. Methods other than GET and HEAD do
+ * not concern the cache. */
+static bool may_be_confirmed(const struct request *request)
+{
+    const uint32_t conditions = 1U << FIELD_IF_NONE_MATCH | 1U << FIELD_IF_MODIFIED_SINCE;
+
+    return (request->method != METHOD_GET && request->method != METHOD_HEAD) ||
+           request->present & conditions;
+}
+
+enum service_progress choose_response_run(struct cache_store *store, struct fetch *fetch,
+                                          struct service_call *call)
+{
+    struct cache_lookup *lookup = store->lookup;
+    int status = fetch->upstream.response.status;
+
+    if (lookup->validates && status == 304)
+        return validate(lookup, fetch, call);
+    if (status == 304 && !may_be_confirmed(call->request))
+        return stage_fail(call, 502, "The origin confirms what it was not asked about.");
+    if (freshness_is_error(status) && bridge(lookup, call, status))
+        return SERVICE_RESPONDS;
+    return send_response_begin(store, fetch, call);
+}
+
+enum service_progress choose_response_fail(struct cache_lookup *lookup, struct service_call *call)
+{
+    const struct stage_state *state = call->work;
+
+    if (collapse_is_held(&lookup->collapse) && state->status == 504)
+        cache_lock_note_timeout(lookup->cache, lookup->name, call->now.milliseconds);
+    if (bridge(lookup, call, SERVE_CACHED_NO_RESPONSE))
+        return SERVICE_RESPONDS;
+    return stage_refuse(call, state->status, state->problem);
+}

@@ -1,0 +1,50 @@
+/* Finds the origin that a request is for. */
+#include "common/proxy/origin.h"
+
+#include "common/proxy/rewrite.h"
+
+static int find_authority(struct origin *origin, const struct proxy *proxy,
+                          const struct request *request, const char **problem)
+{
+    uint16_t port = request->method == METHOD_CONNECT ? 0 : 80;
+
+    *problem = "The request target names no host and port that can be connected to.";
+    origin->authority = request->host;
+    if (proxy->origin != NULL) {
+        if (request->method == METHOD_CONNECT) {
+            *problem = "This proxy stands before one origin, and makes no tunnels.";
+            return 405;
+        }
+        origin->authority = text_of(proxy->origin);
+    } else if (request->method == METHOD_CONNECT && request->framing != FRAMING_NONE) {
+        *problem = "What comes behind CONNECT is for the tunnel: it cannot be a body.";
+        return 400;
+    } else if (request->method != METHOD_CONNECT && !rewrite_is_absolute(request)) {
+        *problem = "This is a proxy: it wants to be asked for whole addresses, such as "
+                   "http://127.0.0.1:8080/.";
+        return 400;
+    }
+    return address_split(origin->authority, port, &origin->host, &origin->port) ? 0 : 400;
+}
+
+int origin_find(struct origin *origin, const struct proxy *proxy, const struct request *request,
+                const char **problem)
+{
+    struct text hosts = {proxy->hosts, proxy->hosts_length};
+    int status = find_authority(origin, proxy, request, problem);
+
+    if (status != 0)
+        return status;
+    if (address_find(&origin->addresses, hosts, origin->host, origin->port))
+        return proxy_judge(proxy, &origin->addresses, problem);
+    *problem = "The host is not known here: it is no numeric address, not localhost, and not in "
+               "the hosts file of the proxy.";
+    return 502;
+}
+
+const union address *origin_next_address(struct origin *origin)
+{
+    if (origin->tried >= origin->addresses.count)
+        return NULL;
+    return &origin->addresses.addresses[origin->tried++];
+}

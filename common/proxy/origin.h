@@ -1,0 +1,26 @@
+/* The origin of a request: its name and its addresses. */
+#ifndef COMMON_PROXY_ORIGIN_H
+#define COMMON_PROXY_ORIGIN_H
+
+#include "common/http/request.h"
+#include "common/net/address.h"
+#include "common/proxy/proxy.h"
+
+struct origin {
+    struct text host; /* without the port */
+    uint16_t port;
+    struct text authority; /* host and port, as the Host field has them */
+    struct address_list addresses;
+    int tried; /* of the addresses */
+    bool late; /* one of them did not accept in time */
+};
+
+/* Finds the origin that the request is for, and the addresses that the proxy may connect to.
+ * Returns 0, or the status of an error and its `problem`. */
+int origin_find(struct origin *origin, const struct proxy *proxy, const struct request *request,
+                const char **problem);
+
+/* Returns the next address to try; NULL if all were tried. */
+const union address *origin_next_address(struct origin *origin);
+
+#endif

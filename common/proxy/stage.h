@@ -1,0 +1,40 @@
+/* The stages of a proxied request, and how one hands over to the next. proxy_request.c says which
+ * function runs in each of them. */
+#ifndef COMMON_PROXY_STAGE_H
+#define COMMON_PROXY_STAGE_H
+
+#include "common/service.h"
+
+enum stage {
+    STAGE_BEGIN,        /* checks the request, and finds its origin */
+    STAGE_LOOKUP,       /* looks for an entry in the cache, or waits for another fetch of it */
+    STAGE_SERVE_CACHED, /* responds with the entry */
+    STAGE_SERVE_STALE,  /* sends a stale entry, before the origin is asked about it */
+    STAGE_OPEN,         /* writes the head for the origin, and begins to connect */
+    STAGE_CONNECT,      /* waits for the connection */
+    STAGE_SEND_HEAD,    /* sends the head of the request */
+    STAGE_SEND_BODY,    /* sends its body */
+    STAGE_AWAIT_HEAD,   /* waits for the head of the response */
+    STAGE_SEND_INTERIM, /* sends an interim response (1xx) to the client */
+    STAGE_CHOOSE,       /* chooses between the response and the entry */
+    STAGE_SEND,         /* sends the response to the client, and stores it */
+    STAGE_TUNNEL,       /* moves bytes in both directions */
+    STAGE_FAIL,         /* responds with the entry after a failure, or with an error */
+};
+
+/* `work` of a call points to a struct that begins with this. */
+struct stage_state {
+    enum stage stage;
+    int status; /* in STAGE_FAIL: of the error, */
+    const char *problem;
+};
+
+/* Goes to a stage, which runs at once. */
+enum service_progress stage_go_to(struct service_call *call, enum stage stage);
+/* Responds with an error. */
+enum service_progress stage_refuse(struct service_call *call, int status, const char *problem);
+/* The same for a failure of the origin, before any of its response went to the client: goes to
+ * STAGE_FAIL. */
+enum service_progress stage_fail(struct service_call *call, int status, const char *problem);
+
+#endif

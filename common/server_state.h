@@ -1,0 +1,46 @@
+/* The state of a running server. */
+#ifndef COMMON_SERVER_STATE_H
+#define COMMON_SERVER_STATE_H
+
+#include "common/base/clock.h"
+#include "common/model.h"
+#include "common/net/listener.h"
+#include "common/options.h"
+#include "common/scoreboard.h"
+#include "common/service.h"
+#include "common/services.h"
+
+#include <sys/types.h>
+
+/* Only the accepting process uses it whole. Each child has a copy; what they share is the
+ * scoreboard. It stands on the stack of main, on a page that each fork copies anyway. */
+struct server {
+    const struct model *model;
+    struct options options;
+    struct service_context context;
+    struct services services;
+    struct scoreboard *board;
+    struct listener listener;
+    struct listener
+        *twins; /* with --accept reuseport: the listeners of all workers but the first */
+    int twin_count;
+    struct process_crew *process_crew; /* the worker processes; or NULL */
+    struct moment now;                 /* when the last connection was accepted */
+    pid_t process;                     /* that accepts */
+    int signals;                       /* signalfd */
+    int stop;                          /* eventfd: readable once a stop was requested */
+    int wakeup;                        /* eventfd: wakes the accepting process */
+    int permits;                       /* eventfd: free permits to listen, of event loops; or -1 */
+    int events;                        /* epoll: all that the accepting process waits for */
+    int stats;                         /* the file of --stats; or -1 */
+    int status;                        /* see process_status.h */
+    long threads;                      /* of this process, beside those that the model makes */
+    uint64_t limit;                    /* of connections at once */
+    unsigned unchecked;                /* connections accepted since signals were checked */
+    int64_t checked;                   /* when they were, in milliseconds */
+    bool refusing;                     /* a stop was requested: new clients are refused */
+    int quiet;                         /* milliseconds to wait then for clients on their way */
+    int exit_status;
+};
+
+#endif

@@ -1,0 +1,22 @@
+/* The signals of a server: stop, counters, ended children, new certificate. */
+#ifndef COMMON_SIGNALS_H
+#define COMMON_SIGNALS_H
+
+#include "common/server_state.h"
+
+/* Blocks the signals, and opens the descriptors that replace them. False, with errno set, on
+ * failure. */
+bool signals_open(struct server *server);
+
+/* Handles the signals that have arrived. */
+void signals_handle(struct server *server);
+
+/* Reaps children that have ended. Returns how long the accepting process may sleep until the next
+ * call, in milliseconds; -1: as long as it likes. */
+int signals_collect(struct server *server);
+
+/* At a stop, connections may last this long; that much later nobody waits for them. */
+#define SIGNALS_GRACE_MILLISECONDS 5000
+#define SIGNALS_GRACE_MARGIN       250
+
+#endif

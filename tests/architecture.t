@@ -1,0 +1,39 @@
+#!/usr/bin/perl
+# ARCHITECTURE.md is true: it lists each file and no other, and each function that it names is in the file beside it.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use Cwd qw(abs_path);
+
+my $top  = abs_path("$FindBin::Bin/..");
+my $page = slurp("$top/ARCHITECTURE.md");
+
+my $run = run_command("$top/tools/architecture_map.py", '--check');
+ok $run->{status} == 0, 'the lists of files are what `make map` writes, and each file says what it is for' or diag($run->{err});
+
+# What the page names beside the lists, as `path` and as `function()` (`path`).
+my $prose = $page =~ s/^<!-- made: .*?^<!-- \/made -->$//gmsr;
+my @paths = $prose =~ /`((?:[\w.-]+\/)*[\w-]+\.(?:[chtp]|py|sh|md|toml|tsv))`/g;
+my %made  = map { $_ => 1 } qw(plan.tsv runs.tsv summary.tsv comparisons.tsv claims.tsv report.md);    # by a study
+is join(' ', grep { !-e "$top/$_" && !$made{$_} } @paths), '', 'each of ' . @paths . ' files that it names is there';
+
+# Does a file define a function? In C its name begins a line behind its type, in Python it follows def.
+sub defines ($path, $function) {
+    my $text = -e "$top/$path" ? slurp("$top/$path") : '';
+    return $path =~ /\.py$/ ? $text =~ /^\s*def \Q$function\E\(/m : $text =~ /^[a-z][^;{}()=]*\b\Q$function\E\([^;]*?\)\s*\{/m;
+}
+
+my @walks = $prose =~ /`(\w+)\(\)`\s+\(`([^`]+)`\)/g;
+my @wrong;
+for (my $i = 0; $i < @walks; $i += 2) {
+    push @wrong, "$walks[$i]() in $walks[$i + 1]" if !defines($walks[ $i + 1 ], $walks[$i]);
+}
+cmp_ok scalar(@walks) / 2, '>', 20, 'the walks name functions with their files';
+is join(', ', @wrong), '', 'and each of them is there';
+
+my %with_file = map { $walks[ 2 * $_ ] => 1 } 0 .. @walks / 2 - 1;
+my %named     = map { $_ => 1 } $prose =~ /`(\w+)\(\)`/g;
+is join(' ', grep { !$with_file{$_} } sort keys %named), '', 'no function is named without its file';
+
+done_testing;

@@ -1,0 +1,133 @@
+/* Fuzzes what an origin sends to the proxy: however its bytes are cut, the same response is read,
+ * and what goes on to a client is made of fields. */
+#include "common/http/fields.h"
+#include "common/proxy/rewrite.h"
+#include "common/proxy/upstream.h"
+#include "tests/fuzz.h"
+#include "tests/script.h"
+
+/* No origin may send more interim responses than this here. */
+#define HEADS 20
+
+/* Reads on until something has come. */
+static enum transfer read_head(struct upstream *upstream)
+{
+    enum transfer transfer;
+
+    do
+        transfer = upstream_head(upstream, METHOD_GET);
+    while (transfer == TRANSFER_READ);
+    return transfer;
+}
+
+static enum transfer read_body(struct upstream *upstream, struct text *data)
+{
+    enum transfer transfer;
+
+    do
+        transfer = upstream_body(upstream, data);
+    while (transfer == TRANSFER_READ);
+    return transfer;
+}
+
+/* Lines that go on to a client are fields, and nothing else. */
+static void check_fields(struct text fields)
+{
+    size_t room = 2 * fields.length + 1024, from = 0;
+    struct buffer output = {.data = malloc(room), .capacity = room};
+    struct text name, value, lines;
+
+    require(output.data != NULL, "there is memory");
+    rewrite_fields(fields, &output);
+    lines = (struct text){output.data, output.length};
+    while (fields_next(lines, &from, &name, &value))
+        require(name.length > 0 && text_find(value, '\r') == value.length &&
+                    text_find(value, '\n') == value.length &&
+                    text_find(value, '\0') == value.length,
+                "a field has a name, and a value of one line");
+    require(!output.overflow && from == lines.length, "all that goes on is fields");
+    free(output.data);
+}
+
+static void note_number(struct buffer *notes, const char *name, uint64_t number)
+{
+    buffer_string(notes, name);
+    buffer_number(notes, number);
+}
+
+/* Reads heads until a final one; false if there is none. */
+static bool read_heads(struct upstream *upstream, struct buffer *notes)
+{
+    for (int heads = 0; heads < HEADS; heads++) {
+        enum transfer transfer = read_head(upstream);
+        note_number(notes, "\nhead ", transfer);
+        if (transfer != TRANSFER_DONE)
+            return false;
+        note_number(notes, " status ", (uint64_t)upstream->response.status);
+        buffer_add(notes, upstream->response.reason);
+        buffer_add(notes, upstream->response.fields);
+        check_fields(upstream->response.fields);
+        if (upstream->response.status >= 200)
+            return true;
+    }
+    return false;
+}
+
+/* Reads all that the origin sends, in pieces. Returns notes of all that was read. */
+static struct text read_all(const char *bytes, size_t size, size_t piece)
+{
+    static struct upstream upstream;
+    size_t room = 65536 + 8 * size;
+    struct buffer notes = {.data = malloc(room), .capacity = room};
+    enum transfer transfer = TRANSFER_DONE;
+
+    require(notes.data != NULL, "there is memory");
+    script_start(bytes, size, piece);
+    upstream_start(&upstream);
+    upstream.transport = (struct transport){.kind = &scripted, .socket = 0};
+    if (read_heads(&upstream, &notes)) {
+        buffer_string(&notes, "\nbody ");
+        while (transfer == TRANSFER_DONE) {
+            struct text data;
+            transfer = read_body(&upstream, &data);
+            if (transfer == TRANSFER_DONE)
+                buffer_add(&notes, data);
+        }
+        note_number(&notes, upstream.whole ? "\nwhole " : "\nbroken ", transfer);
+    }
+    require(!notes.overflow, "no more is read than was sent");
+    upstream.transport.socket = -1;
+    return (struct text){notes.data, notes.length};
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const size_t pieces[] = {1, 2, 3, 17, 1000};
+    char *copy = copy_of((const char *)data, size);
+    struct text whole = read_all(copy, size, 100000);
+
+    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
+        struct text cut = read_all(copy, size, pieces[i]);
+        require(text_equal(whole, cut), "a response is the same however it is cut");
+        free((char *)cut.data);
+    }
+    free((char *)whole.data);
+    free(copy);
+    return 0;
+}
+
+const char *const fuzz_seeds[] = {
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n5;x=\"y\"\r\nhello\r\n0\r\nA: b\r\n\r\n",
+    "HTTP/1.0 200\r\nA: b\r\n\r\nuntil the end",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nContent-Length: 7\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\nConnection: x, close\r\nX: "
+    "y\r\n\r\n"
+    "abc",
+    "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nSet-Cookie: c\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+};
+const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
+const char fuzz_subject[] = "what an origin sends, each cut in six ways";
+const long fuzz_rounds = 50000;
