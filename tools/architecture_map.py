@@ -17,7 +17,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGE = PROJECT / "ARCHITECTURE.md"
-ROOTS = ("common", "tests", "tools")
+ROOTS = ("common", "collect", "studies", "tests", "tools")
 TOP_FILES = ("*_server.c", "*.sh", "*.p", "Makefile")
 BLOCK = re.compile(r"<!-- made: files (\S+) -->\n(.*?)<!-- /made -->\n", re.DOTALL)
 IGNORED = {"__init__.py", "__pycache__"}
