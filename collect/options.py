@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,43 +82,62 @@ Usage: ./dcollect.sh [OPTION]... [STUDY]
 Measures web servers on this machine, and writes a report with figures. Without a study:
 fork-vs-thread, requests/s against concurrency, one process or one thread per connection.
 """
-COMMANDS = """\
-campaign measures studies (all, without STUDY) round by round: each round starts everything afresh,
-and intervals come from the rounds. It can be interrupted, and goes on with --resume, also on
-another day.
-report DIR builds figures and report of a results folder again, from its data alone.
-compare shows the ratios of several results folders of a study side by side.
-pack DIR makes one file of a results folder, to send to others.
-overview makes report/index.html, which leads to the published studies, report/claims.html, which
-has a verdict on each claim that they test, and what the README shows of them.
+COMMANDS = (
+    (
+        "campaign [STUDY]...",
+        "measure studies (all, without STUDY) round by round: each round starts the servers "
+        "again, and intervals come from the rounds. --resume goes on, also on another day",
+    ),
+    ("report DIR", "build figures and report of a results folder again, from its tables alone"),
+    ("compare DIR DIR...", "show the ratios of several results folders of a study side by side"),
+    ("export DIR", "print the tables of a results folder in another format"),
+    ("pack DIR", "make one file of a results folder, to send to others"),
+    (
+        "overview",
+        "build the pages that lead to the published studies (report/index.html) and to the "
+        "verdicts on all claims (report/claims.html), and what the README shows of them",
+    ),
+)
+STATUSES = (
+    ("0", "done"),
+    ("1", "anything else"),
+    ("2", "wrong usage"),
+    ("3", "done, but some runs are invalid; their rows say why"),
+    ("130", "interrupted"),
+)
 
-Exit status: 0 done, 3 done, but some runs are invalid (their rows say why), 130 interrupted,
-2 wrong usage, 1 anything else.
-"""
 
-
-def _lines(options: Sequence[Option], indent: int) -> str:
-    lines = []
-    for option in options:
-        words = textwrap.wrap(option.help, WIDTH - indent)
-        head = f"  {option.text}".ljust(indent - 2) + "  "
-        lines += [head + words[0], *(" " * indent + line for line in words[1:])]
+def _lines(title: str, entries: Iterable[tuple[str, str]], indent: int = 23) -> str:
+    """A part of the help: a title, and entries with their texts in a column."""
+    lines = [f"{title}:"]
+    for head, text in entries:
+        words = textwrap.wrap(text, WIDTH - indent)
+        lines += [f"  {head}".ljust(indent - 2) + "  " + words[0]]
+        lines += [" " * indent + line for line in words[1:]]
     return "\n".join(lines) + "\n"
+
+
+def _options(title: str, options: Iterable[Option], indent: int = 23) -> str:
+    return _lines(title, ((option.text, option.help) for option in options), indent)
 
 
 def help_text() -> str:
     """What --help prints."""
-    return "\n".join(
-        (
-            USAGE.replace("./dcollect.sh", command_name()),
-            _lines(GENERAL, 23),
-            "Factors; each takes a list or, if it is a number, ranges; they go before what the "
-            "study says:\n" + _lines(FACTOR_OPTIONS, INDENT) + "and for every run:\n"
-            + _lines(EVERY_RUN, 23) + "for a campaign:\n" + _lines(CAMPAIGN, 23)
-            + "for an export:\n" + _lines(EXPORT, 23),
-            COMMANDS,
-        )
-    ).rstrip("\n")  # fmt: skip
+    parts = (
+        USAGE.replace("./dcollect.sh", command_name()),
+        _lines("Commands", COMMANDS),
+        _options("Options", GENERAL),
+        _options(
+            "Factors: each takes a list, or ranges of numbers, in place of what the study says",
+            FACTOR_OPTIONS,
+            INDENT,
+        ),
+        _options("Options of all runs", EVERY_RUN),
+        _options("Options of a campaign", CAMPAIGN),
+        _options("Options of an export", EXPORT),
+        _lines("Exit status", STATUSES, 8),
+    )
+    return "\n".join(parts).rstrip("\n")
 
 
 @dataclass

@@ -18,23 +18,23 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = PROJECT / "man"
-OPTION = re.compile(r"^ {2}(-\S.*?)(?: {2,}(.*))?$")
+ENTRY = re.compile(r"^ {2}(\S.*?) {2,}(.*)$")
 
 
 @dataclass
-class Option:
-    """One entry of --help: one or several options that share a text."""
+class Entry:
+    """An entry of --help: an option or a command, and its text."""
 
-    names: list[str]
+    name: str
     text: str = ""
 
 
 @dataclass
 class Block:
-    """A part of --help between empty lines: prose, or options below a heading."""
+    """A part of --help between empty lines: prose, or entries below a title."""
 
     prose: list[str] = field(default_factory=list)
-    options: list[Option] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
 
     def text(self) -> str:
         return " ".join(line.strip() for line in self.prose)
@@ -63,33 +63,21 @@ def release_date() -> str:
 # ---- reading --help ----
 
 
-def read_option(line: str) -> Option | None:
-    """Reads a line that begins an entry; a text that is an option again is a second name."""
-    found = OPTION.match(line)
-    if found is None:
-        return None
-    rest = found[2] or ""
-    second = read_option("  " + rest) if rest.startswith("-") else None
-    return Option([found[1], *second.names], second.text) if second else Option([found[1]], rest)
-
-
 def read_blocks(text: str) -> list[Block]:
     """Reads --help into its parts."""
     blocks = [Block()]
     for line in text.splitlines():
         block = blocks[-1]
-        option = read_option(line)
+        entry = ENTRY.match(line)
         if not line.strip():
             blocks.append(Block())
-        elif option is not None:
-            block.options.append(option)
-        elif line.startswith(" " * 10) and block.options:
-            block.options[-1].text = f"{block.options[-1].text} {line.strip()}".strip()
-        elif block.options:
-            blocks.append(Block([line]))
+        elif entry is not None:
+            block.entries.append(Entry(entry[1], entry[2]))
+        elif block.entries:
+            block.entries[-1].text += f" {line.strip()}"
         else:
             block.prose.append(line)
-    return [block for block in blocks if block.prose or block.options]
+    return [block for block in blocks if block.prose or block.entries]
 
 
 # ---- writing roff ----
@@ -109,16 +97,14 @@ def sentences(text: str) -> str:
 
 
 def bold_name(name: str) -> str:
-    """Returns an option for roff: its name bold, its argument in italics."""
+    """Returns an option or a command for roff: its name bold, its argument in italics."""
     option, _, argument = name.partition(" ")
     return f"\\fB{roff(option)}\\fR" + (f" \\fI{roff(argument)}\\fR" if argument else "")
 
 
-def option_list(options: list[Option]) -> Iterator[str]:
-    for option in options:
-        yield ".TP"
-        yield ", ".join(bold_name(name) for name in option.names)
-        yield sentences(option.text) if option.text else "\\&"
+def entry_list(entries: list[Entry]) -> Iterator[str]:
+    for entry in entries:
+        yield from (".TP", bold_name(entry.name), sentences(entry.text))
 
 
 def see_also(page: str, pages: list[str]) -> str:
@@ -136,13 +122,13 @@ def filled(template: str, values: dict[str, str]) -> str:
     return re.sub(r"@([A-Z_]+)@", lambda found: values[found[1]], text)
 
 
-def server_options(described: list[dict[str, str | None]]) -> list[Option]:
+def server_options(described: list[dict[str, str | None]]) -> list[Entry]:
     """Returns the options of a server as it describes them, each with its default."""
     options = []
     for option in described:
         name = f"--{option['name']}" + (f" {option['argument']}" if option["argument"] else "")
         default = f" ({option['default']})" if option["default"] else ""
-        options.append(Option([name], f"{option['help']}{default}"))
+        options.append(Entry(name, f"{option['help']}{default}"))
     return options
 
 
@@ -157,7 +143,7 @@ def server_page(name: str, pages: list[str]) -> str:
             "TITLE": name.upper(),
             "SUMMARY": roff(about["summary"]),
             "ADVICE": sentences(advice),
-            "OPTIONS": "\n".join(option_list(server_options(about["options"]))),
+            "OPTIONS": "\n".join(entry_list(server_options(about["options"]))),
             "SEE_ALSO": see_also(name, pages),
         },
     )
@@ -172,26 +158,27 @@ def usage_lines(block: Block) -> Iterator[str]:
     yield ".fi"
 
 
+def section(block: Block) -> Iterator[str]:
+    """Yields a part of the help of dcollect as a section, or a part of the section of options."""
+    title = block.text().rstrip(":")
+    if title.startswith(("Options of", "Factors")):
+        yield from (f".SS {roff(title.partition(':')[0])}",)
+        if rest := title.partition(": ")[2]:
+            yield f"{sentences(rest[0].upper() + rest[1:])}."
+    else:
+        yield f".SH {roff(title.upper())}"
+    yield from entry_list(block.entries)
+
+
 def dcollect_page(pages: list[str]) -> str:
     """Returns the page of dcollect.sh."""
     usage, about, *blocks = read_blocks(output_of("dcollect.sh", "--help"))
-    options: list[str] = [".SH OPTIONS"]
-    exit_status = ""
-    for block in blocks:
-        text = block.text()
-        if text.startswith("Exit status:"):
-            exit_status = sentences(text.removeprefix("Exit status:").strip())
-            continue
-        if text:
-            options += [".PP", sentences(text)]
-        options += option_list(block.options)
     return filled(
         "dcollect.in",
         {
             "SYNOPSIS": "\n".join(usage_lines(usage)),
             "DESCRIPTION": sentences(about.text()),
-            "OPTIONS": "\n".join(options),
-            "EXIT_STATUS": exit_status,
+            "SECTIONS": "\n".join(line for block in blocks for line in section(block)),
             "SEE_ALSO": see_also("dcollect", pages),
         },
     )
