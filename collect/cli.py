@@ -111,6 +111,13 @@ def _report(line: Line) -> int:
     return 0
 
 
+def _compare(line: Line) -> int:
+    from collect.infer.compare import compare_text
+
+    print(compare_text(_folders(line, 2, None, "compare DIR DIR...")), end="")
+    return 0
+
+
 def _overview(line: Line) -> int:
     from collect.present.overview import overview
 
@@ -138,6 +145,7 @@ def _schema(_: Line) -> int:
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
     "report": _report,
+    "compare": _compare,
     "overview": _overview,
     "schema": _schema,
 }

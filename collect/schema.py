@@ -117,7 +117,142 @@ ROUNDS = Schema(
     ),
 )  # fmt: skip
 
-TABLES: list[Schema] = [PLAN, RUNS, CALIBRATION, ROUNDS]
+BY_NAME = {column.name: column for column in MEASURED}
+CELL = tuple(Column(factor.name, "", f"factor: {factor.help}") for factor in FACTORS)
+SLICE = tuple(
+    Column(factor.name, "", f"factor: {factor.help}; * where it is averaged over")
+    for factor in FACTORS[1:]
+)
+SAMPLE = (
+    ("mean", "mean"), ("sd", "standard deviation"), ("median", "median"),
+    ("low", "95% t-interval of the mean, lower end"), ("high", "upper end"), ("min", "least"),
+    ("max", "greatest"),
+)  # fmt: skip
+BLOCKS = Column("blocks", "", "how many rounds (or blocks of one sitting) the interval rests on")
+UNIT = Column("unit", "", "what the interval is of: round, or block: one sitting")
+
+SUMMARY = Schema(
+    "summary.tsv", "summary", "a cell: a combination of all factors",
+    (
+        *CELL,
+        Column("n", "", "runs that count"),
+        Column("n_invalid", "", "runs that do not"),
+        *(Column(f"rps_{name}", "1/s", f"requests/s: {words}") for name, words in SAMPLE),
+        *(Column(f"server_cpu_us_{name}", "µs", f"server CPU per request: {words}")
+          for name, words in SAMPLE),
+        *(Column(name, BY_NAME[name].unit, f"{BY_NAME[name].meaning}; mean of the runs")
+          for name in (
+              "mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms",
+              "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu", "lost",
+              "workers", "busiest", "idle_kib")),
+        Column("peak_kib_max", "KiB", "the most memory of all runs"),
+        Column("client_bound", "", "yes: the client limits the cell (a server that does nothing is "
+               "not 10% faster; where none was measured: the client is busy for 90% of the time)"),
+        Column("ceiling", "", "requests/s of a server that does nothing, by those of the cell"),
+        *(Column(f"{name}_{which}", "", f"studies of others: {words} value of {name}")
+          for name in ("rps", "p99_ms", "max_ms", "peak_kib", "held", "each_kib", "cut", "lost",
+                       "unanswered", "again_ms")
+          for which, words in (("least", "least"), ("middle", "middle"), ("most", "greatest"))),
+        Column("n_cannot", "", "studies of others: runs in which the server could not hold all"),
+        Column("held_of_cannot", "", "how many it held there, median"),
+        Column("n_never", "", "runs in which it was never served again"),
+    ),
+)  # fmt: skip
+
+COMPARISONS = Schema(
+    "comparisons.tsv", "compare", "a server against its baseline, within blocks",
+    (
+        Column("scope", "", "cell; x: averaged over the x axis; all: over everything, where the "
+               "cells are alike"),
+        Column("measure", "", "rps, server_cpu_us"),
+        Column("server", "", "the server"),
+        Column("baseline", "", "what it is compared with"),
+        *SLICE,
+        Column("cells", "", "how many cells are averaged"),
+        Column("client_bound", "", "how many of them the client limits"),
+        BLOCKS,
+        Column("ratio", "", "server / baseline: ratio of geometric means"),
+        Column("low", "", "its 95% interval, lower end"),
+        Column("high", "", "upper end"),
+        Column("t", "", "of the paired t-test that the ratio is 1"),
+        Column("p", "", "its p-value"),
+        Column("p_holm", "", "the same, adjusted for all of the scope (Holm)"),
+        Column("all_low", "", "interval that holds together with all of the scope (Bonferroni)"),
+        Column("all_high", "", "upper end"),
+        Column("difference", "", "higher or lower where p_holm is below 0.05, else `not shown`"),
+        UNIT,
+        Column("sd_within", "", "spread of the log-ratio from block to block of a round"),
+        Column("sd_between", "", "spread from round to round beyond that"),
+        Column("drift", "", "the ratio in the last round (or block) / in the first, fitted line"),
+        Column("drift_low", "", "its 95% interval, lower end"),
+        Column("drift_high", "", "upper end"),
+        Column("drift_p", "", "p-value of no drift"),
+    ),
+)  # fmt: skip
+
+AVERAGES = Schema(
+    "averages.tsv", "compare", "what a server has alone, averaged over the x axis",
+    (
+        Column("part", "", "the part of the study"),
+        Column("measure", "", "rps, server_cpu_us, control_us: server CPU less that of iterative"),
+        Column("server", "", "the server"),
+        *SLICE,
+        Column("cells", "", "how many cells are averaged"),
+        Column("client_bound", "", "how many of them the client limits"),
+        BLOCKS,
+        Column("mean", "1/s, µs", "geometric mean (control_us: arithmetic)"),
+        Column("low", "", "its 95% interval, lower end"),
+        Column("high", "", "upper end"),
+        UNIT,
+    ),
+)  # fmt: skip
+
+CLAIMS = Schema(
+    "claims.tsv", "claims", "a claim, its supposed cause, or a part of either",
+    (
+        Column("claim", "", "the claim; its words stand in collect/infer/claims.toml"),
+        Column("source", "", "who made it"),
+        Column("quote", "", "in which words"),
+        Column("part", "", "all: the claim (with kind reading: its cause, where that alone is "
+               "tested); cause: its supposed cause; else a number"),
+        Column("kind", "", "claim; claim aside: shown, decides nothing; reading: of the cause; "
+               "reading aside: another tool or a step on the way; reading control: without it"),
+        Column("tested", "", "what was tested, and the rule"),
+        Column("found", "", "estimate and 95% interval in words; of `all`, what is to be noted"),
+        Column("low", "", "95% interval, lower end"),
+        Column("high", "", "upper end"),
+        Column("verdict", "", "reproduced, not reproduced, cannot tell, not testable here; of a "
+               "cause: confirmed, a possible cause, not confirmed"),
+        BLOCKS,
+        UNIT,
+        Column("rule", "", "the name of the rule in claims.toml"),
+        Column("reason", "", "the reason for its margins"),
+        Column("scale", "", "ratio: estimate and error are logarithms; share, or a unit"),
+        Column("estimate", "", "the estimate"),
+        Column("error", "", "its standard error"),
+        Column("df", "", "its degrees of freedom"),
+        Column("count", "", "of counts: so many events"),
+        Column("of", "", "in so many runs"),
+    ),
+)  # fmt: skip
+
+THREATS = Schema(
+    "threats.tsv", "threats", "something that could be wrong with the study",
+    (
+        Column("name", "", "planned, disbelieved, client_bound, invalid, reason, others, stolen, "
+               "drift (requests/s of a server in the last block / in the first), self (cells that "
+               "differ between odd and even blocks)"),
+        Column("subject", "", "of what"),
+        Column("value", "", "how much"),
+        Column("low", "", "its 95% interval, lower end"),
+        Column("high", "", "upper end"),
+        Column("of", "", "of how many"),
+    ),
+)  # fmt: skip
+
+TABLES: list[Schema] = [
+    PLAN, RUNS, CALIBRATION, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS,
+]  # fmt: skip
 
 
 def markdown() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -18,7 +19,8 @@ from collect.infer.comparisons import compare
 from collect.infer.load import read_cells
 from collect.infer.stage import analyse
 from collect.infer.summary import summarise
-from collect.project import StudyError
+from collect.project import PUBLISHED, StudyError
+from collect.schema import AVERAGES, CLAIMS, COMPARISONS, SUMMARY, THREATS
 from collect.tables import read_frame
 
 
@@ -88,10 +90,10 @@ def test_half_a_row_and_a_row_told_twice_change_nothing(tmp_path: Path) -> None:
 
 
 def test_every_mistake_meets_the_same_server_without_it(made) -> None:
+    """Two load generators are never averaged over."""
     comparisons = compare(made(kind="mistakes", blocks=4))
     found = {f"{row.server} / {row.baseline} by {row.load}" for row in comparisons.itertuples()}
     assert found == {
-        "floor-one+work8000+backlog5 / floor-one+work8000 by *",
         "floor-one+work8000+backlog5 / floor-one+work8000 by ab",
         "floor-one+work8000+backlog5 / floor-one+work8000 by httperf",
         "floor-thread+joinable / floor-thread by ab",
@@ -147,6 +149,16 @@ def test_analyse_writes_every_table(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in folder.glob("*.tsv")}
     analyse(folder)
     assert {path: path.read_bytes() for path in folder.glob("*.tsv")} == before
+
+
+@pytest.mark.parametrize("study", ["designs", "idle", "https"])
+def test_every_column_is_in_the_schema(study: str, tmp_path: Path) -> None:
+    folder = tmp_path / study
+    shutil.copytree(PUBLISHED / study, folder, ignore=shutil.ignore_patterns("figures"))
+    analyse(folder)
+    for table in (SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS):
+        columns = list(read_frame(folder / table.file).columns)
+        assert [name for name in table.names if name in columns] == columns
 
 
 def test_a_folder_without_runs_is_one_clear_line(tmp_path: Path) -> None:
