@@ -15,7 +15,13 @@ from collect.present.draw import tidy_svg
 from collect.present.figures import figures_of
 from collect.present.groups import LINES, group_servers
 from collect.present.scales import (
-    level_scale, linear_tics, log_tics, nice_step, ratio_scale, spread_out, value_scale,
+    level_scale,
+    linear_tics,
+    log_tics,
+    nice_step,
+    ratio_scale,
+    spread_out,
+    value_scale,
 )  # fmt: skip
 from collect.present.view import load_view
 from collect.project import PUBLISHED

@@ -12,7 +12,11 @@ from collect.design.study import load_study, study_names, study_path
 from collect.infer.wording import read_wording
 from collect.present.claims_page import StudyResult, drawing, joint_verdict
 from collect.present.overview import (
-    Cost, _with_block, first_sentences, overview, ways_of,
+    Cost,
+    _with_block,
+    first_sentences,
+    overview,
+    ways_of,
 )  # fmt: skip
 from collect.present.published import abstract_of, check_published, find_published
 from collect.present.report import ClaimPart
@@ -20,8 +24,7 @@ from collect.project import StudyError
 
 need_programs()
 
-COLUMNS = ("claim source quote part kind tested found low high verdict blocks rule reason scale "
-           "estimate error df").split()  # fmt: skip
+COLUMNS = ["claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict", "blocks", "rule", "reason", "scale", "estimate", "error", "df"]  # fmt: skip
 
 # Percent that others had (- where not recorded), load average, then of each claim: name, kind,
 # verdict, verdict on the cause, found.
