@@ -130,7 +130,7 @@ for my $row (grep { $_->{slow} } @rows) {
 }
 like $report, qr/nobody else is answered by \*\*iterative\*\*/, 'slow: the abstract says who starves';
 like $report, qr/nobody starves with \*\*epoll\*\* \([^)]*\) and \*\*thread\*\*/, 'slow: and who does not';
-like $report, qr/\*\*R1\.6\*\* holds/, 'slow: the claim is judged';
+like $report, qr/\*\*R1\.6\*\* (?:holds|cannot tell)/, 'slow: the claim is judged';    # which of them depends on the machine
 
 ($folder, $report, @rows) = measure('crash', '--servers', 'fork,thread', '--concurrency', '3', '--requests', 40);
 is $_->{valid}, 'yes', "crash: a run with $_->{server} is a result" for @rows;

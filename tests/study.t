@@ -44,7 +44,7 @@ sub left_behind () {
 
 sub nothing_left ($name) {
     my @left;
-    until_true(sub { !(@left = left_behind()) }, 15);
+    until_true(sub { !(@left = left_behind()) });
     is "@left", '', "$name: no process is left";
 }
 
@@ -193,9 +193,9 @@ sub begin (@arguments) {
 # Waits for a number of rows, sends a signal to the whole group, as a terminal does (SIGTERM: to the one process, as `kill` does),
 # and waits for the end; the status as `wait` has it.
 sub interrupt ($pid, $folder, $rows, $signal) {
-    until_true(sub { rows($folder) >= $rows || waitpid($pid, POSIX::WNOHANG()) == $pid }, 30);
+    until_true(sub { rows($folder) >= $rows || waitpid($pid, POSIX::WNOHANG()) == $pid });
     kill $signal => $signal eq 'TERM' ? $pid : -$pid;
-    my $ended = until_true(sub { waitpid($pid, POSIX::WNOHANG()) }, 20);
+    my $ended = until_true(sub { waitpid($pid, POSIX::WNOHANG()) });
     my $status = $?;
     kill KILL => -$pid if !$ended;
     return $ended ? $status : 'it does not end';
