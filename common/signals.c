@@ -48,7 +48,7 @@ static void request_stop(struct server *server)
     int64_t now = clock_now().milliseconds, none = 0;
 
     if (!atomic_compare_exchange_strong(&board->stop_deadline, &none,
-                                        now + SIGNALS_GRACE_MILLISECONDS))
+                                        now + server->options.stop_timeout))
         atomic_store(&board->stop_deadline, now - SIGNALS_GRACE_MARGIN);
     wakeup_ring(server->stop);
     wakeup_ring(server->wakeup);
