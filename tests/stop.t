@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use Errno qw(EAGAIN EINPROGRESS EINTR);
 use IO::Select;
-use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_ERROR SO_RCVBUF pack_sockaddr_in inet_aton);
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_ERROR SO_RCVBUF SO_REUSEADDR pack_sockaddr_in inet_aton);
 
 my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin' => '');
@@ -174,6 +174,13 @@ sub stop_among_clients ($server, %count) {
     return ($seconds, @flaws);
 }
 
+# Returns true if another server could listen at the port.
+sub can_listen ($port) {
+    socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    setsockopt $socket, SOL_SOCKET, SO_REUSEADDR, 1;
+    return bind($socket, pack_sockaddr_in($port, inet_aton('127.0.0.1'))) && listen $socket, 1;
+}
+
 each_way_to_accept(sub ($model) {
     for my $round (1 .. (sanitized() ? 1 : 2)) {
         in_grace("round $round: a stop among busy clients, downloads and new clients: each gets its response, and is told the end", sub ($try) {
@@ -253,6 +260,29 @@ each_server(sub ($model) {
     $stalled->send(request(GET => '/sparse.bin'));
     $stalled->fill($PATIENCE);
     $server->stop(name => 'a stalled client does not hold the stop beyond the grace time');
+    $stalled->close;
+
+    # While a slow download goes on, the port is free for the next server, and the stop waits as long as it was told to.
+    if ("$model->{name}" ne 'iterative') {
+        $server = start_server(root => $root, options => ['--stop-timeout', 3600, '--write-timeout', 3600]);
+        my $slow = $server->connect;
+        $slow->send(request(GET => '/big.bin'));
+        $slow->fill($PATIENCE);
+        terminate($server);
+        ok until_true(sub { can_listen($server->port) }), 'the port is free while a download goes on';
+        ok $server->alive, 'which the stop waits for';
+        is length $slow->reply->{body}, $big, 'until it is whole';
+        $slow->close;
+        $server->ended(name => 'and then it ends, long before --stop-timeout');
+    }
+    $server = start_server(root => $root, options => ['--stop-timeout', 0.2]);
+    $stalled = $server->connect;
+    $stalled->send(request(GET => '/sparse.bin'));
+    $stalled->fill($PATIENCE);
+    my $patient = stalled_stop();
+    $server->stop(name => 'a short --stop-timeout');
+    ok $patient->alive, 'is over before a longer one';
+    $patient->discard;
     $stalled->close;
 
     # A second signal does not wait for the grace time: a server that was told to stop before is still there.

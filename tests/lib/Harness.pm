@@ -190,7 +190,7 @@ sub cpu_seconds ($group) {
 sub run_command (@command) {
     my ($out, $err) = (File::Temp->new, File::Temp->new);
     my $pid = $command = spawn(\@command, $out, $err);
-    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid });
+    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid }, 5 * $PATIENCE);    # a study has many runs
     my $status = $?;
     undef $command;
     if (!$ended) {
@@ -603,7 +603,7 @@ sub head ($self, $target, @fields) {
 sub wait_exit ($self) {
     Harness::until_true(sub { !$self->alive }) or return;
     delete $running{ $self->{pid} };
-    $self->{left} = !Harness::until_true(sub { !grep { $_->[1] ne 'Z' } Harness::group_processes($self->{pid}) }, 10);
+    $self->{left} = !Harness::until_true(sub { !grep { $_->[1] ne 'Z' } Harness::group_processes($self->{pid}) });
     kill KILL => -$self->{pid} if $self->{left};
     my $more;
     $self->{out}->blocking(0);
