@@ -100,6 +100,17 @@ CALIBRATION = Schema(
     ),
 )  # fmt: skip
 
+HISTOGRAMS = Schema(
+    "histograms.tsv", "run",
+    "the times of the requests of a run; of several rows of a run the last one counts",
+    (
+        Column("run", "", "the number of the run"),
+        Column("histogram", "ms", "`i:count ...`: requests that took from 0.001 ms * 1.02^i up to "
+               "1.02 times that; of ab from the 101 quantiles that it tells, so that the last "
+               "percent is coarse; - where the load generator tells none"),
+    ),
+)  # fmt: skip
+
 ROUNDS = Schema(
     "rounds.tsv", "run", "a round, or a part of one that was interrupted",
     (
@@ -251,7 +262,7 @@ THREATS = Schema(
 )  # fmt: skip
 
 TABLES: list[Schema] = [
-    PLAN, RUNS, CALIBRATION, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS,
+    PLAN, RUNS, CALIBRATION, HISTOGRAMS, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS,
 ]  # fmt: skip
 
 

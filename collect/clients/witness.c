@@ -16,7 +16,7 @@
  * request that a server made for this study dies of. From then on it watches how long it takes
  * until every client was served again. When none is for --patience, none will be.
  *
- * It prints one line: `witness`, and
+ * It prints two lines: `witness`, and
  *   seconds complete lost refused unanswered non2xx length again_ms
  *   mean sd min p50 p90 p95 p99 max bytes wrong resumed protocol
  * complete    replies that are whole
@@ -31,6 +31,8 @@
  * wrong       replies that are not as long as they say, or not as long as the first, and datagrams
  *             that are no reply
  * resumed     handshakes of a resumed session; protocol: the version of TLS; `-` without it
+ * and a line with a histogram of the times: `histogram`, and `i:count` for each bucket, which holds
+ * the times from 0.001 ms * 1.02^i up to the next one.
  * The status is 3 when the fatal request was answered.
  */
 #include "reply.h"
@@ -394,6 +396,27 @@ static void witness_tell(const struct witness *witness)
            witness->protocol);
 }
 
+static int bucket_of(double milliseconds)
+{
+    double least = 0.001;
+    return (int)floor(log((milliseconds > least ? milliseconds : least) / least) / log(1.02) +
+                      1e-9);
+}
+
+/* The times are in ascending order. */
+static void histogram_tell(const struct witness *witness)
+{
+    printf("histogram");
+    for (long i = 0, next; i < witness->time_count; i = next) {
+        int bucket = bucket_of(witness->times[i]);
+        for (next = i + 1; next < witness->time_count; next++)
+            if (bucket_of(witness->times[next]) != bucket)
+                break;
+        printf(" %d:%ld", bucket, next - i);
+    }
+    printf("\n");
+}
+
 /* ---- begin ---- */
 
 /* A request is sent in one piece, from a room that was made for it. */
@@ -514,6 +537,7 @@ int main(int count, char *arguments[])
     witness_run(&witness);
     qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);
     witness_tell(&witness);
+    histogram_tell(&witness);
     for (int i = 0; i < witness.concurrency; i++)
         wire_end(&witness.clients[i].wire);
     wires_close(&witness.wires);

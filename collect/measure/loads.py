@@ -23,9 +23,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from collect.histogram import Histogram, from_text, of_quantiles
 from collect.measure.recipes import Need
 from collect.project import CLIENTS
 from collect.text import one_line
@@ -148,6 +149,7 @@ class Said:
     wrong: int | None = None
     resumed: int | None = None
     words: str = ""
+    histogram: Histogram = field(default_factory=dict)
 
 
 @dataclass
@@ -285,6 +287,7 @@ def _ab_times(said: Said, lines: list[str], percentiles: str) -> None:
     quantiles = ab_quantiles(percentiles, said.complete or 0)
     if quantiles is None:
         return
+    said.histogram = of_quantiles(quantiles, said.complete or 0)
     pairs = list(itertools.pairwise(quantiles))
     mean = sum((a + b) / 200 for a, b in pairs)
     squares = sum((a * a + a * b + b * b) / 300 for a, b in pairs)
@@ -363,6 +366,8 @@ def _read_witness(said: Said, lines: list[str]) -> None:
     for line in lines:
         if line.startswith("witness: "):
             said.words = line
+        if line.startswith("histogram "):
+            said.histogram = from_text(line)
         if not line.startswith("witness "):
             continue
         f = line.split()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from collect.design.factors import FACTORS
 from collect.design.study import Study
+from collect.histogram import Histogram
 from collect.measure import crowd as crowds
 from collect.measure import loads, origin
 from collect.measure.cost import Accounting
@@ -43,6 +44,7 @@ class Result:
     output: str = ""
     percentiles: str = ""
     started: float = 0.0
+    histogram: Histogram = field(default_factory=dict)
 
     @property
     def is_invalid(self) -> bool:
@@ -343,6 +345,7 @@ class Runner:
         said = Said()
         if result.output:
             said = loads.read_said(load, result.output, result.percentiles)
+        result.histogram = said.histogram
         if not result.reason:
             result.reason = loads.verdict(load, said, result.watched, setting.bytes)
         result.columns = loads.row_of(load, said, result.watched) | result.columns
