@@ -1,6 +1,6 @@
 """Every column of every table of a results folder: name, unit, meaning.
 
-usage:  /usr/bin/python3 -m collect schema >collect/SCHEMA.md
+usage:  ./dcollect.sh schema >collect/SCHEMA.md
 """
 
 from __future__ import annotations

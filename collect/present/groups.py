@@ -33,7 +33,7 @@ def group_servers(servers: Sequence[str]) -> list[Group]:
     """Groups servers: a server with its options, bare models, peers, and the others by kind."""
     if fits(servers):
         return [Group("", tuple(servers), tuple(servers))]
-    with_options = {plain_name(server) for server in servers if options_of(server)}
+    with_options = {plain_name(server) for server in servers if plain_name(server) != server}
     keys: dict[str, list[str]] = {}
     for server in servers:
         keys.setdefault(_key(server, with_options), []).append(server)
@@ -60,7 +60,7 @@ def _group(key: str, servers: list[str], by_options: bool) -> Group:
         PER_CONNECTION: "one process or thread per connection",
         WORKERS: "worker processes, threads, event loops",
     }
-    if not by_options:
+    if not by_options or not any(options_of(server) for server in servers):
         return Group(titles.get(key, key), tuple(servers), tuple(servers))
     names = {options_of(server).partition("=")[0] for server in servers if options_of(server)}
     if len(names) == 1 and all("=" in options_of(s) for s in servers if options_of(s)):

@@ -15,11 +15,13 @@ from collect.present.report import write_report
 from collect.present.view import View, load_view
 from collect.tables import write_table, write_text
 
+# The kinds of figures that a README or a slide may want as PNG, too.
+PICTURES = ("bars", "ways", "cpu", "requests")
 LIST_COLUMNS = ("name", "kind", "file", "text", "part")
 
 
 def draw_figures(view: View) -> list[Figure]:
-    """Draws all figures of a study as SVG and PNG, and lists them; others are removed."""
+    """Draws all figures of a study as SVG, the main ones as PNG, too; removes all others."""
     require("gnuplot", "gnuplot-nox")
     figures = figures_of(view)
     folder = view.folder / "figures"
@@ -48,7 +50,8 @@ def _draw(figure: Figure, work: Path, folder: Path) -> None:
     write_script(figure, work)
     svg = draw(figure, work, "svg").read_text(encoding="utf-8")
     write_text(folder / f"{figure.name}.svg", tidy_svg(svg))
-    shutil.move(draw(figure, work, "png"), folder / f"{figure.name}.png")
+    if figure.kind in PICTURES:
+        shutil.move(draw(figure, work, "png"), folder / f"{figure.name}.png")
 
 
 def present(folder: Path) -> None:

@@ -1,0 +1,108 @@
+"""What the tests of figures, reports and pages share."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from collect.infer.stage import analyse
+from collect.present.stage import present
+from collect.tables import read_table
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def need_programs() -> None:
+    for program in ("gnuplot", "cmark-gfm"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed", allow_module_level=True)
+
+
+def reported(folder: Path) -> Path:
+    """Makes tables, figures and report of a results folder."""
+    analyse(folder)
+    present(folder)
+    return folder
+
+
+def text_of(folder: Path, name: str = "report.md") -> str:
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def figures_of(folder: Path) -> list[dict[str, str]]:
+    return read_table(folder / "figures" / "list.tsv").rows
+
+
+def add_machine(folder: Path, **values: str) -> None:
+    with (folder / "machine.tsv").open("a") as file:
+        file.writelines(f"{key}\t{value}\n" for key, value in values.items())
+
+
+def publish(source: Path, target: Path) -> Path:
+    """A copy of a published run, without what is made from its tables."""
+    keep = shutil.ignore_patterns("*.svg", "*.png", "*.html")
+    shutil.copytree(source, target, ignore=keep)
+    return target
+
+
+# --- the browser ---
+
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage", "--enable-logging=stderr", "--hide-scrollbars",
+    "--virtual-time-budget=20000",
+)  # fmt: skip
+
+
+def browser() -> str:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if not found:
+        pytest.skip("chromium is not installed")
+    return found
+
+
+def opened(page: Path, scratch: Path, *options: str, width: int = 1280) -> tuple[str, list[str]]:
+    """Opens a file; returns the document as it stands then, and the words in the console."""
+    profile = scratch / f"profile-{len(list(scratch.glob('profile-*')))}"
+    command = [browser(), *QUIET, f"--user-data-dir={profile}", f"--window-size={width},900"]
+    done = subprocess.run(
+        [*command, *options, "--dump-dom", f"file://{page}"],
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    shutil.rmtree(profile, ignore_errors=True)
+    return done.stdout, [line for line in done.stderr.split("\n") if "CONSOLE" in line]
+
+
+def with_script(page: Path, script: str, target: Path) -> Path:
+    """A copy of a page with one more script at its end."""
+    text = page.read_text(encoding="utf-8")
+    assert "</body>" in text
+    target.write_text(text.replace("</body>", f"<script>{script}</script></body>"))
+    return target
+
+
+def told(page: Path, script: str, scratch: Path, width: int = 1280, dark: bool = False) -> dict:
+    """Runs a script in a page of that width; returns what it sends: send({...}).
+
+    A headless window is at least 500 pixels wide, so that the page stands in a frame.
+    """
+    sender = "const send = found => parent.postMessage(found, '*');"
+    inner = with_script(page, f"addEventListener('load', () => {{ {sender} {script} }})",
+                        page.with_name("looked.html"))  # fmt: skip
+    outer = scratch / "frame.html"
+    outer.write_text(
+        "<script>addEventListener('message', event => { for (const key in event.data)"
+        " document.documentElement.setAttribute('data-' + key, event.data[key]); })</script>"
+        f'<iframe src="file://{inner}" width="{width}" height="900"></iframe>'
+    )
+    options = ["--blink-settings=preferredColorScheme=0"] if dark else []
+    document, _ = opened(outer, scratch, *options, width=width + 40)
+    inner.unlink()
+    pairs = re.findall(r'\sdata-([a-z]+)="([^"]*)"', document.split("<iframe")[0])
+    assert pairs, "the page told nothing"
+    return dict(pairs)

@@ -1,0 +1,235 @@
+"""Figures: the palette, groups, scales, and what is drawn of a study."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from synthetic import invent
+
+from collect.infer.stage import analyse
+from collect.present import palette
+from collect.present.chart import LineFigure, RowFigure, script_of
+from collect.present.draw import tidy_svg
+from collect.present.figures import figures_of
+from collect.present.groups import LINES, group_servers
+from collect.present.scales import (
+    level_scale,
+    linear_tics,
+    log_tics,
+    nice_step,
+    ratio_scale,
+    spread_out,
+    value_scale,
+)  # fmt: skip
+from collect.present.view import load_view
+from collect.project import PUBLISHED
+
+STUDIES = sorted(path.parent for path in PUBLISHED.glob("*/runs.tsv"))
+
+
+# --- the palette ---
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_each_server_has_a_look_of_its_own() -> None:
+    looks = [(look.colour, look.mark) for look in palette.SERVERS.values()]
+    assert len(set(looks)) == len(looks)
+    assert len({look.colour for look in palette.SERVERS.values()}) == len(looks)
+
+
+@pytest.mark.parametrize("look", palette.all_looks(), ids=lambda look: look.colour)
+def test_contrast(look: palette.Look) -> None:
+    """WCAG 2: 4.5 for text; 3 for what is drawn, which sky blue and orange have by their text."""
+    assert contrast(look.text_colour, palette.PAPER) >= 4.5
+    assert contrast(look.dark, palette.DARK_PAPER) >= 4.5
+    assert contrast(look.colour, palette.PAPER) >= 2
+
+
+def test_looks_follow_the_name() -> None:
+    assert palette.look_of("fork") is palette.SERVERS["fork"]
+    assert palette.look_of("fork~2") is palette.COPY
+    assert palette.look_of("pool+accept=mutex") is palette.look_of("prefork+accept=mutex")
+    assert palette.look_of("unheard-of") == palette.look_of("unheard-of")
+
+
+# --- groups ---
+
+
+def test_few_servers_are_one_group() -> None:
+    (group,) = group_servers(["fork", "thread", "nginx"])
+    assert (group.title, group.labels) == ("", ("fork", "thread", "nginx"))
+
+
+def test_many_servers_are_small_multiples() -> None:
+    ways = [f"prefork+accept={way}" for way in ("lock", "mutex", "pass", "reuseport")]
+    servers = ["fork", "thread", "prefork", *ways, "floor-one", "nginx", "lighttpd"]
+    groups = group_servers(servers)
+    assert [group.title for group in groups] == [
+        "one process or thread per connection", "prefork, by way to accept", "bare models",
+        "other servers",
+    ]  # fmt: skip
+    assert groups[1].labels == ("default", "lock", "mutex", "pass", "reuseport")
+
+
+def test_no_panel_shows_two_servers_with_one_look() -> None:
+    servers = ["thread+protocol=simple", "fork+protocol=simple"]
+    assert [group.servers for group in group_servers(servers)] == [(s,) for s in servers]
+
+
+def test_a_server_and_itself_again_share_a_panel() -> None:
+    servers = ["fork", "fork~2", "thread", "thread~2"]
+    assert [group.servers for group in group_servers(servers)] == [
+        ("fork", "fork~2"), ("thread", "thread~2"),
+    ]  # fmt: skip
+
+
+# --- scales ---
+
+
+@pytest.mark.parametrize(
+    ("span", "parts", "step"), [(100, 5, 20), (30, 6, 5), (1, 5, 0.2), (0.07, 5, 0.02)]
+)
+def test_nice_steps(span: float, parts: int, step: float) -> None:
+    assert nice_step(span, parts) == pytest.approx(step)
+
+
+def test_tics() -> None:
+    assert [text for text, _ in linear_tics(0, 1.06)][1:] == ["0.5", "1.0"]
+    assert [text for text, _ in log_tics(0.5, 200)] == ["1", "10", "100"]
+    assert [text for text, _ in log_tics(0.5, 20)] == ["0.5", "1", "2", "5", "10", "20"]
+    thousands = [text for text, _ in linear_tics(0, 21000)]
+    assert thousands == ["0", "5,000", "10,000", "15,000", "20,000"]
+
+
+def test_an_axis_begins_at_zero() -> None:
+    scale = value_scale([3, 4, 5], [4, 5, 6], [2, 3, 4])
+    assert (scale.low, scale.log) == (0, False)
+    assert scale.high >= 6
+
+
+def test_one_interval_does_not_set_the_scale() -> None:
+    assert value_scale([3, 4, 5], [4, 500, 6], [2, 0, 4]).high < 10
+    assert ratio_scale([0.9, 1.1], [0.8, 0.001], [1.0, 900]).high < 4
+
+
+def test_one_outlier_makes_the_axis_logarithmic() -> None:
+    assert value_scale([1, 1.2, 1.1, 400], [1, 1.2, 1.1, 400], [1, 1, 1, 400]).log
+
+
+def test_levels_that_are_spread_unevenly_have_a_logarithmic_axis() -> None:
+    assert level_scale(["1", "10", "100", "1000"], 600).log
+    assert not level_scale([str(n) for n in range(1, 31)], 600).log
+
+
+@pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [0, 0.01, 1], [1, 1, 1, 1], [0.3, 0.9, 0.31]])
+def test_labels_are_moved_apart_by_little(places: list[float]) -> None:
+    moved = spread_out(places, 0.1, 0.03, 0.97)
+    ordered = sorted(moved)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(ordered))
+    assert sorted(range(len(places)), key=lambda i: places[i]) == sorted(
+        range(len(places)), key=lambda i: moved[i]
+    )
+    assert ordered[0] >= 0.03 - 1e-9
+    assert ordered[-1] <= 0.97 + 1e-9
+
+
+# --- the figures of the published studies ---
+
+
+@pytest.fixture(scope="module", params=STUDIES, ids=lambda path: path.name)
+def figures(request: pytest.FixtureRequest) -> list[LineFigure | RowFigure]:
+    return figures_of(load_view(request.param))  # type: ignore[return-value]
+
+
+def test_panels_hold_at_most_five_lines_each_with_a_look(figures: list) -> None:
+    lines = [figure for figure in figures if isinstance(figure, LineFigure)]
+    for figure in lines:
+        for panel in figure.panels:
+            measured = [series for series in panel.series if not series.dashed]
+            assert 1 <= len(measured) <= LINES, figure.name
+            assert len({series.look for series in measured}) == len(measured), figure.name
+
+
+def test_a_server_has_one_look(figures: list) -> None:
+    for figure in figures:
+        if isinstance(figure, LineFigure):
+            for panel in figure.panels:
+                for series in panel.series:
+                    if series.name in palette.SERVERS:
+                        assert series.look == palette.SERVERS[series.name], figure.name
+
+
+def test_means_have_their_intervals(figures: list) -> None:
+    """Every mean of several runs that are not all the same has its interval."""
+    for figure in figures:
+        if "Mean of" not in figure.subtitle or figure.kind in ("spread", "busiest"):
+            continue
+        if isinstance(figure, RowFigure):
+            marks = [m for _, rows in figure.groups for row in rows for m in row.marks]
+        else:
+            marks = [p for panel in figure.panels for s in panel.series if not s.dashed
+                     for p in s.points]  # fmt: skip
+        assert any(mark.low < mark.high for mark in marks), figure.name
+        assert all(mark.low <= mark.high for mark in marks)
+        assert all("(" in mark.text for mark in marks if mark.low < mark.high), figure.name
+
+
+def test_a_logarithmic_axis_says_so(figures: list) -> None:
+    for figure in figures:
+        if figure.x.log:
+            assert "logarithmic" in figure.x_title, figure.name
+        if isinstance(figure, LineFigure) and any(scale.log for scale in figure.scales):
+            assert "logarithmic" in figure.y_title + figure.subtitle, figure.name
+
+
+def test_names_are_unique_and_scripts_whole(figures: list) -> None:
+    names = [figure.name for figure in figures]
+    assert len(set(names)) == len(names)
+    for figure in figures:
+        script = script_of(figure)
+        text = script.parameters + "".join(script.files.values())
+        assert " nan" not in text
+        assert "inf " not in text
+
+
+# --- other studies ---
+
+
+def test_a_ceiling_stands_beside_requests(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "designs", kind="designs", blocks=3)
+    analyse(folder)
+    figures = figures_of(load_view(folder))
+    requests = next(figure for figure in figures if figure.name == "small-requests")
+    assert isinstance(requests, LineFigure)
+    dashed = {series.name for panel in requests.panels for series in panel.series if series.dashed}
+    assert dashed <= {"ceiling"}
+    if "floor-one" in load_view(folder).data.levels["server"]:
+        assert dashed == {"ceiling"}
+
+
+def test_svg_is_tidied() -> None:
+    drawn = (
+        "<title>Gnuplot</title>\n"
+        '<rect x="0" y="0" width="9" height="9" fill="#ffffff"/>\n'
+        '<g fill="none" color="black">\n</g>\n'
+        "<g onmousemove=\"showHypertext(evt,'fork: 1')\"><title> </title>\n"
+        "<path stroke='rgb(  0, 114, 178)'  d=\"M1 1\"/></g>\n"
+    )
+    tidy = tidy_svg(drawn)
+    assert "Gnuplot" not in tidy
+    assert '<g class="value"><title>fork: 1</title>' in tidy
+    assert "rgb(0,114,178)" in tidy
+    assert "prefers-color-scheme: dark" in tidy
+    assert 'fill="none"' not in tidy

@@ -1,0 +1,327 @@
+"""The pages that lead to the published studies, from runs whose verdicts are known."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from presenting import need_programs
+
+from collect.design.study import load_study, study_names, study_path
+from collect.infer.wording import read_wording
+from collect.present.claims_page import StudyResult, drawing, joint_verdict
+from collect.present.overview import (
+    Cost,
+    _with_block,
+    first_sentences,
+    overview,
+    ways_of,
+)  # fmt: skip
+from collect.present.published import abstract_of, check_published, find_published
+from collect.present.report import ClaimPart
+from collect.project import StudyError
+
+need_programs()
+
+COLUMNS = ["claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict", "blocks", "rule", "reason", "scale", "estimate", "error", "df"]  # fmt: skip
+
+# Percent that others had (- where not recorded), load average, then of each claim: name, kind,
+# verdict, verdict on the cause, found.
+STUDIES = {
+    "fork-vs-thread": (
+        "0", 0.5,
+        ("R1.2", "claim", "reproduced", "", "1.90 (1.76 to 2.05)"),
+        ("R1.3", "claim", "cannot tell", "", "1.01 (0.9 to 1.2)"),
+        ("R1.5", "claim", "not reproduced", "", "0.50 (0.40 to 0.60)"),
+    ),
+    "table1": ("4", 0.5, ("R1.1", "claim", "not reproduced", "", "0.50 (0.40 to 0.60)")),
+    "mistakes": (
+        "-", 5.5,
+        ("R2.1", "claim", "not reproduced", "confirmed", "0.99 (0.98 to 1.02)"),
+        ("R3.4", "reading", "not confirmed", "", "1.00 (0.99 to 1.01)"),
+        ("R1.5", "reading", "a possible cause", "", "5.56 (3.77 to 8.21)"),
+    ),
+    "sized": ("1", 0.5, ("R2.1", "claim", "reproduced", "", "0.10 (0.09 to 0.11)")),
+    "a-study": ("0", 0, ("X.1", "claim", "reproduced", "", '3 <of> 4 | "all" & more')),
+}  # fmt: skip
+
+
+def row(**values: object) -> str:
+    return "\t".join(str(values.get(name, "-")) for name in COLUMNS) + "\n"
+
+
+def write_run(folder: Path, name: str) -> None:
+    others, load, *claims = STUDIES[name]
+    folder.mkdir()
+    text = "\t".join(COLUMNS) + "\n"
+    for claim, kind, verdict, cause, found in claims:
+        interval = re.search(r"\(([\d.]+) to ([\d.]+)\)", found)
+        low, high = interval.groups() if interval else ("-", "-")
+        head = {"claim": claim, "source": "a source", "quote": f"the words of {claim}"}
+        text += row(**head, part="all", kind=kind, tested="all parts are needed", found="",
+                    verdict=verdict)  # fmt: skip
+        if cause:
+            text += row(**head, part="cause", kind="reading", tested="the supposed cause", found="",
+                        verdict=cause)  # fmt: skip
+        text += row(**head, part=1, kind=kind, tested=f"this / that of {name}: ratio above 1",
+                    found=found, low=low, high=high, verdict=verdict)  # fmt: skip
+        if cause:
+            text += row(**head, part=2, kind="reading", tested=f"why of {name}: ratio below 0.5",
+                        found="0.15 (0.12 to 0.18)", low=0.12, high=0.18, verdict="reproduced")  # fmt: skip
+    (folder / "claims.tsv").write_text(text)
+    (folder / "study.toml").write_text(f'title = "The study {name}"\n')
+    (folder / "report.md").write_text(f"# The study {name}\n\n## Claims\n")
+    threats = [("planned", 10, 12), ("invalid", 0, 10), ("others", others, 100)]
+    (folder / "threats.tsv").write_text(
+        "name\tsubject\tvalue\tlow\thigh\tof\n"
+        + "".join(f"{what}\t-\t{value}\t-\t-\t{of}\n" for what, value, of in threats)
+    )
+    (folder / "machine.tsv").write_text(
+        f"command\t./dcollect.sh --seed 1 {name}\nprocessors\t2\nprocessor_model\tA & B\n"
+        f"load_average\t{load} 1 1\nstarted\t2026-01-02 03:04:05 UTC\n"
+    )
+    (folder / "figures").mkdir()
+    (folder / "figures/list.tsv").write_text("name\tkind\tfile\ttext\tpart\n")
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("reports")
+    for name in STUDIES:
+        write_run(top / name, name)
+    assert overview(top, None) == f"{top}/index.html"
+    return top
+
+
+@pytest.fixture(scope="module")
+def markdown(reports: Path) -> str:
+    return (reports / "claims.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def html(reports: Path) -> str:
+    return (reports / "claims.html").read_text()
+
+
+def section(text: str, claim: str) -> str:
+    """What claims.md says of a claim."""
+    match = re.search(rf'^### <a id="{re.escape(claim)}"></a>.*?(?=^##|\Z)', text, re.M | re.S)
+    return match[0] if match else f"nothing of {claim}"
+
+
+def all_claims() -> list[str]:
+    tested = [name for study in study_names() for name in load_study(study_path(study)).claims]
+    return [*read_wording().claims, "X.1", *(name for name in tested if name not in ("none", "-"))]
+
+
+def test_every_claim_stands_there_once(markdown: str, html: str) -> None:
+    for text in (markdown, html):
+        anchors = re.findall(r'<a id="([^"]+)"></a>', text)
+        assert set(all_claims()) <= set(anchors)
+        assert len(set(anchors)) == len(anchors)
+
+
+def test_links_lead_somewhere(reports: Path, markdown: str, html: str) -> None:
+    anchors = set(re.findall(r'\sid="([^"]+)"', html))
+    links = [
+        re.findall(r"\]\(([^)\s]+)\)", markdown),
+        re.findall(r'(?:href|src)="([^"]+)"', html),
+    ]
+    for found in links:
+        assert len(found) > 30
+        for link in found:
+            if link.startswith("#"):
+                assert link[1:] in anchors
+            elif not link.startswith("data:"):
+                assert (reports / link.partition("#")[0]).exists(), link
+
+
+@pytest.mark.parametrize(
+    ("claim", "pattern"),
+    [
+        ("R1.1", r"✗ not reproduced.*2\.146 ms threaded against 2\.341 ms.*\[The study table1\]"
+                 r"\(table1/report\.md#claims\), 2026-01-02.*\| 0\.50 \(0\.40 to 0\.60\) \| "
+                 r"✗ not reproduced \|.*Note: unfinished, 10 of 12 planned runs"),
+        ("R1.2", r"✓ reproduced.*1\.90 \(1\.76 to 2\.05\).*Note: unfinished"),
+        ("R1.3", r"\? cannot tell"),
+        ("R1.4", r"– not measured yet.*Not measured yet: `\./dcollect\.sh processors` measures it\."),
+        ("R1.5", r"\A[^\n]*✗ not reproduced.*Supposed cause\*\*: \*\*\? a possible cause\*\*\. "
+                 r"Threads that.*5\.56 \(3\.77 to 8\.21\).*\*\*Caution\*\*.*load average 5\.5 on 2 "
+                 r"processors"),
+        ("R2.1", r"mistakes[^\n]*✗ not reproduced.*sized[^\n]*✓ reproduced.*"
+                 r"Supposed cause\*\*: \*\*✓ confirmed.*0\.15 \(0\.12 to 0\.18\)"),
+        ("R3.4", r"\A[^\n]*– not measured yet.*✗ not confirmed.*\./dcollect\.sh persistent"),
+        ("R3.6", r"§ answered by tests.*tests/valgrind\.t.*tests/validators\.t"),
+        ("X.1", r"the words of X\.1 \(a source\).*3 <of> 4 \\\| \"all\" & more"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_claim(markdown: str, claim: str, pattern: str) -> None:
+    assert re.search(pattern, section(markdown, claim), re.S), section(markdown, claim)
+
+
+def test_nobody_used_those_machines(markdown: str) -> None:
+    assert "Caution" not in section(markdown, "R1.2") + section(markdown, "X.1")
+
+
+def test_what_a_study_says_is_text(html: str) -> None:
+    assert "3 <of>" not in html
+    assert "3 &lt;of&gt; 4 | &#34;all&#34; &amp; more" in html
+
+
+def test_the_page_opens_with_what_this_is(markdown: str) -> None:
+    first = markdown.split("\n\n")[1]
+    assert first.startswith("Four groups of students")
+    assert '"Not reproduced" means' in first
+
+
+def test_counts(markdown: str) -> None:
+    assert re.search(
+        r"^Of 19 claims of four classroom reports \*\*1 is reproduced\*\*", markdown, re.M
+    )
+    causes = r"Of the \d+ causes .*\*\*1 is confirmed\*\*, \*\*1 is a possible cause\*\*, "
+    assert re.search(causes + r"\*\*1 is not confirmed\*\*", markdown)
+    assert "**Caution**: of the 5 runs behind this page one was made on a machine" in markdown
+
+
+def test_at_a_glance_and_drawn(markdown: str, html: str) -> None:
+    assert html.count('class="chip ') == markdown.count("<a id=")
+    assert html.count('<svg class="strip"') == 9
+    assert not re.search(r'\bnan\b|\binf\b|="-?[\d.]*e[+-]', html)
+
+
+def test_every_interval_stays_within_its_drawing() -> None:
+    for found, tested in (
+        ("1.90 (1.76 to 2.05)", "x: ratio above 1"),
+        ("0.10 (0.09 to 0.11)", "x: ratio within 0.5 and 2"),
+        ("35.1 ms (30.2 to 40.0)", "x: within 20.0 and 60.0 ms"),
+        ("2 of 16 (1.6% to 38%)", "x: below 25%"),
+    ):
+        svg = str(drawing(ClaimPart(tested, found, "8", "reproduced", False, "-")))
+        numbers = re.findall(r'(?:M|H| x="|cx=")(-?[\d.]+)', svg)
+        assert numbers
+        assert all(0 <= float(number) <= 151 for number in numbers), svg
+    assert drawing(ClaimPart("no rule", "1.9 (1 to 2)", "8", "reproduced", False, "-")) == ""
+
+
+def test_the_overview_leads_to_it(reports: Path) -> None:
+    text = (reports / "README.md").read_text()
+    assert "(claims.md)" in text
+    assert re.search(
+        r"^## Not published yet\n\n.*^- `\./dcollect\.sh processors`: ", text, re.M | re.S
+    )
+    assert "- `./dcollect.sh table1`" not in text
+    assert "intervals hold within that sitting" in text
+
+
+def test_made_again_every_byte_is_the_same(reports: Path) -> None:
+    files = [reports / name for name in ("README.md", "index.html", "claims.md", "claims.html")]
+    before = [path.read_bytes() for path in files]
+    overview(reports, None)
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_many_parts_are_folded(reports: Path) -> None:
+    more = "".join(
+        row(claim="R2.1", source="a source", quote="the words", part=part, kind="claim",
+            tested=f"part {part}: ratio below 0.5", found="0.1 (0.09 to 0.7)", low=0.09, high=0.7,
+            verdict="cannot tell")
+        for part in range(2, 10)
+    )  # fmt: skip
+    with (reports / "sized/claims.tsv").open("a") as file:
+        file.write(more)
+    overview(reports, None)
+    html = (reports / "claims.html").read_text()
+    assert "<summary>8 other parts; of all 9, 1 reproduced, 8 cannot tell</summary>" in html
+    assert html.count('<svg class="strip"') == 9 + 8
+
+
+# --- what may be published ---
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    write_run(tmp_path / "sized", "sized")
+    threats = tmp_path / "sized/threats.tsv"
+    threats.write_text(threats.read_text().replace("others\t-\t1", "others\t-\t40"))
+    return tmp_path
+
+
+def test_a_run_that_shared_its_machine_is_refused(shared: Path) -> None:
+    with pytest.raises(
+        StudyError, match=r"report/sized cannot be published: other programs had 40%"
+    ):
+        overview(shared, None)
+
+
+def test_a_run_of_an_unknown_commit_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "sized", "sized")
+    with (tmp_path / "sized/machine.tsv").open("a") as file:
+        file.write("project_commit\t0123456789ab\n")
+    with pytest.raises(StudyError, match="its commit 0123456789ab is not in the history"):
+        overview(tmp_path, None)
+
+
+def test_a_run_of_the_first_edition_is_kept_and_says_so(shared: Path) -> None:
+    (shared / "first_edition.tsv").write_text("run\twhy\nsized\tothers used the machine\n")
+    overview(shared, None)
+    assert (
+        "**Kept from the first edition**: others used the machine"
+        in (shared / "README.md").read_text()
+    )
+
+
+def test_several_runs_of_a_study_stand_beside_each_other(tmp_path: Path) -> None:
+    (tmp_path / "sized").mkdir()
+    for machine in ("epyc-20260102", "xeon-20260103"):
+        write_run(tmp_path / "sized" / machine, "sized")
+    runs = find_published(tmp_path)
+    assert [run.path for run in runs] == ["sized/epyc-20260102", "sized/xeon-20260103"]
+    assert check_published(tmp_path, runs) == {}
+    overview(tmp_path, None)
+    assert "(sized/xeon-20260103/report.md#claims)" in (tmp_path / "claims.md").read_text()
+
+
+# --- small things ---
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (["reproduced"], "reproduced"),
+        (["reproduced", "cannot tell"], "reproduced"),
+        (["cannot tell", "not testable here"], "cannot tell"),
+        (["not testable here"], "not testable here"),
+    ],
+)
+def test_several_studies_of_a_claim(verdicts: list[str], expected: str) -> None:
+    results = [StudyResult(None, verdict, "", "", ()) for verdict in verdicts]  # type: ignore[arg-type]
+    assert joint_verdict(results) == expected
+
+
+def test_the_first_sentences() -> None:
+    text = "One is 2.5 µs. **Two** is. Three."
+    assert first_sentences(text) == "One is 2.5 µs. **Two** is."
+    assert first_sentences("Only one.") == "Only one."
+
+
+def test_the_abstract_of_a_report() -> None:
+    report = "# T\n\n## Abstract\n\n> Why?\n\nSo.\n\n![f](figures/f.svg)\n\n## Results\n\nX\n"
+    assert abstract_of(report) == ("Why?", "So.")
+
+
+def test_blocks_of_the_readme() -> None:
+    text = (
+        "a\n<!-- made: figure -->\nold\n<!-- /made -->\nb\n<!-- made: models -->\n<!-- /made -->\n"
+    )
+    new = _with_block(text, "figure", "new\n")
+    assert new == text.replace("old\n", "new\n")
+
+
+def test_ways_to_accept() -> None:
+    costs = {
+        ("server_cpu_us", server): Cost(mean, 0, 0)
+        for server, mean in (("pool", 3.0), ("pool+accept=queue", 4.0), ("prefork", 1.0))
+    }
+    assert ways_of(costs, "pool") == [("", 3.0), ("queue", 4.0)]
+    assert ways_of(costs, "prefork") == []

@@ -1,0 +1,235 @@
+"""The report of a study, from invented runs whose truth is known, and from published ones."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from presenting import add_machine, figures_of, need_programs, publish, reported, text_of
+from synthetic import invent
+
+from collect.infer.stage import analyse
+from collect.present.facts import CPU, RPS, compared
+from collect.present.stage import present, terminal
+from collect.present.view import load_view
+from collect.project import PUBLISHED
+from collect.tables import read_table, write_table
+
+need_programs()
+
+
+@pytest.fixture(scope="module")
+def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole report of fork against thread."""
+    folder = tmp_path_factory.mktemp("main") / "run"
+    return reported(invent(folder, blocks=6, concurrency=6, invalid=2))
+
+
+def test_the_figures_of_a_study(main: Path) -> None:
+    kinds = ("cpu", "requests", "time", "ratio", "memory", "alone")
+    expected = {f"{file}-{kind}" for file in ("small", "big") for kind in kinds}
+    assert {row["name"] for row in figures_of(main)} == expected | {"order", "spread"}
+
+
+def test_figures_are_whole_and_tell_their_values(main: Path) -> None:
+    for row in figures_of(main):
+        svg = text_of(main, f"figures/{row['name']}.svg")
+        assert svg.rstrip().endswith("</svg>")
+        assert re.search(r'class="value"><title>(fork|thread)', svg)
+        if row["kind"] in ("cpu", "requests"):
+            assert (main / f"figures/{row['name']}.png").read_bytes()[1:4] == b"PNG"
+
+
+@pytest.mark.parametrize(
+    "section",
+    ["Abstract", "Results", "Claims", "Threats to validity", "Method", "Machine",
+     "How to reproduce"],
+)  # fmt: skip
+def test_sections(main: Path, section: str) -> None:
+    assert f"\n## {section}\n" in text_of(main)
+
+
+def test_the_abstract_has_the_answer(main: Path) -> None:
+    abstract = text_of(main).partition("## Abstract")[2].partition("## ")[0]
+    cpu = abstract.index("times the server CPU per request of fork")
+    rps = re.search(
+        r"As this client sees it, \*\*thread\*\* answers 2\.\d+ times as many", abstract
+    )
+    assert rps and cpu < rps.start()  # CPU per request leads
+
+
+def test_averages_and_ratio_go_together(main: Path) -> None:
+    found = re.search(
+        r"answers ([\d.]+) times .*? as fork \(([\d,]+) against ([\d,]+);", text_of(main)
+    )
+    assert found
+    ratio, mine, base = (float(text.replace(",", "")) for text in found.groups())
+    assert mine / base == pytest.approx(ratio, rel=0.01)
+
+
+def test_what_a_report_says(main: Path) -> None:
+    report = text_of(main)
+    assert "Invalid runs**: 2 of 144" in report
+    assert "\n./dcollect.sh --seed 1 fork-vs-thread\n" in report
+    assert "**What else ran** was not recorded." in report
+    assert "**One sitting.**" in report
+    assert not re.search(r"\b(nan|inf|None|Undefined)\b", report)
+    assert not re.search(r"origin|network namespace|Dashed", report)
+
+
+def test_the_page_holds_everything(main: Path) -> None:
+    page = text_of(main, "index.html")
+    assert page.count('<svg role="img"') == len(figures_of(main))
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page)
+    ids = re.findall(r"""\sid=["']([^"']+)["']""", page)
+    assert len(set(ids)) == len(ids)
+
+
+def test_built_again_every_file_is_the_same(main: Path) -> None:
+    stale = main / "figures/small-part9-cpu.svg"
+    shutil.copy(main / "figures/small-cpu.svg", stale)
+    files = [main / "report.md", main / "index.html", *main.glob("figures/small-*")]
+    before = {path: path.read_bytes() for path in files if path != stale}
+    reported(main)
+    assert not stale.exists()
+    assert [path.name for path, data in before.items() if path.read_bytes() != data] == []
+
+
+def test_what_else_ran(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "run", blocks=3, concurrency=2)
+    add_machine(folder, others_percent="1", stolen_percent="3")
+    report = text_of(reported(folder))
+    assert "**What else ran**: other programs had 1% of the processors.\n" in report
+    assert "**A shared host**: 3%" in report
+    add_machine(folder, others_percent="40")
+    report = text_of(reported(folder))
+    assert (
+        "other programs had 40% of the processors: **the study did not have the machine" in report
+    )
+
+
+def test_the_terminal(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    drawn = terminal(main)
+    assert "Server CPU per request, small.txt" in drawn
+    assert max(map(len, drawn.split("\n"))) <= 80
+
+
+def test_the_terminal_of_many_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = invent(tmp_path / "designs", kind="designs", blocks=3)
+    analyse(folder)
+    drawn = terminal(folder)
+    assert re.search(r"^ *iterative #+ [\d.]+$", drawn, re.M)
+    assert max(map(len, drawn.split("\n"))) <= 80
+
+
+def test_no_difference_is_seen_where_there_is_none(tmp_path: Path) -> None:
+    """A thread answers 2.3 times as many requests as a process; divided by that there is none."""
+    folder = invent(tmp_path / "even", blocks=12, concurrency=8, slow=1 / (30000 / 13000))
+    report = text_of(reported(folder))
+    assert "no difference in requests per second between **thread** and fork is shown" in report
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["table1", "processors", "requests", "persistent", "mistakes", "download", "protocols",
+     "https", "udp", "same-server", "designs"],
+)  # fmt: skip
+def test_studies_of_other_shapes(tmp_path: Path, kind: str) -> None:
+    report = text_of(reported(invent(tmp_path / kind, kind=kind, blocks=3)))
+    assert not re.search(r"\b(nan|inf|None|Undefined)\b", report)
+    assert "\n## Results\n" in report
+
+
+def test_a_single_run(tmp_path: Path) -> None:
+    report = text_of(reported(invent(tmp_path / "single", blocks=1, concurrency=1)))
+    assert "too few valid runs" in report
+
+
+# --- what a report had stands beside what is measured here ---
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = invent(tmp_path_factory.mktemp("proxy") / "run", kind="proxy", blocks=3)
+    add_machine(folder, link="20mbit by tbf")
+    return reported(folder)
+
+
+def test_theirs_in_a_table(proxy: Path) -> None:
+    report = text_of(proxy)
+    assert "\n| where | concurrency | report | fork | thread |\n" in report
+    row = r"^\| /125, proxy hit \| 7 \| 11\.7 \(0\.0442\) \| [\d,]+ \([\d.]+\) \| [\d,]+ \([\d.]+\) \|$"
+    assert re.search(row, report, re.M)
+    # Not where their conditions are not met.
+    wrong = r"^\| /125, (?:service sized|proxy revalidation) \| \d+ \| [\d.]+ \("
+    assert not re.search(wrong, report, re.M)
+
+
+def test_theirs_in_a_figure(proxy: Path) -> None:
+    drawn = text_of(proxy, "figures/125-requests.svg")
+    assert len(re.findall(r"<title>report, concurrency \d+: [\d.]+ requests/s", drawn)) == 3
+    assert "stroke-dasharray" in drawn
+    assert ">report<" not in text_of(proxy, "figures/150-requests.svg")
+    subtitle = next(row["text"] for row in figures_of(proxy) if row["name"] == "125-requests")
+    assert "Dashed: the report." in subtitle
+
+
+def test_the_method_of_a_proxy(proxy: Path) -> None:
+    report = text_of(proxy)
+    assert "the origin is asked for none of the requests of a hit" in report
+    assert "over a link between two network namespaces: 20mbit by tbf." in report
+
+
+def test_the_table_of_the_first_report(tmp_path: Path) -> None:
+    report = text_of(reported(invent(tmp_path / "table1", kind="table1", blocks=3)))
+    assert re.search(
+        r"^\| small\.txt \| thread \| report \| 2\.146 \|(?:  \|){5} 7 \|$", report, re.M
+    )
+    assert re.search(r"^\| small\.txt \| thread \| here \|(?: \d+\.\d{3} \|){7}$", report, re.M)
+    assert not re.search(r"^\| big\.txt \| \w+ \| (?:report|here)", report, re.M)
+
+
+def test_a_load_generator_that_knows_no_percentiles(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "bare", kind="mistakes", blocks=3)
+    runs = read_table(folder / "runs.tsv")
+    unknown = {f"p{n}_ms": "-" for n in (50, 90, 95, 99)}
+    write_table(folder / "runs.tsv", runs.columns, [{**row, **unknown} for row in runs.rows])
+    reported(folder)
+    times = [row for row in figures_of(folder) if row["kind"] == "time"]
+    assert times
+    for row in times:
+        assert re.search(r"Mean of (each|\d+) run|mean of", row["text"])
+        assert not re.search("percentile|median", text_of(folder, f"figures/{row['name']}.svg"))
+
+
+# --- published runs ---
+
+
+def test_averages_are_geometric_means_of_the_runs() -> None:
+    """The first edition printed 21,507 and 9,595, geometric means of arithmetic means."""
+    view = load_view(PUBLISHED / "fork-vs-thread")
+    (found,) = compared(view, view.parts[0], RPS)
+    assert found.average == pytest.approx(21067, abs=1)
+    assert found.base_average == pytest.approx(9500, abs=1)
+    assert found.average / found.base_average == pytest.approx(found.ratio, rel=1e-5)
+    assert compared(view, view.parts[0], CPU)[0].state == "lower"
+
+
+@pytest.mark.parametrize("study", ["idle", "slow-clients", "crash", "growth-memory", "udp"])
+def test_published_studies_of_other_kinds(tmp_path: Path, study: str) -> None:
+    folder = publish(PUBLISHED / study, tmp_path / study)
+    present(folder)
+    report = text_of(folder)
+    assert not re.search(r"\b(nan|inf|None|Undefined)\b", report)
+    sentences = {
+        "idle": "cannot hold 1,000 idle connections",
+        "slow-clients": "With 100 slow clients,",
+        "crash": "for good, until somebody starts them again",
+        "growth-memory": "An idle connection takes this much memory",
+        "udp": "requests by UDP",
+    }
+    assert sentences[study] in report
