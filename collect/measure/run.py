@@ -297,10 +297,10 @@ class _Sitting:
         started = time.time()
         try:
             self._calibrate(number, "resume" if resumed else "begin")
-            for block in _pieces(rows, "block"):
+            for index, block in enumerate(_pieces(rows, "block")):
                 for row in block:
                     progress.run(row)
-                    self.invalid += self._one(row)
+                    self.invalid += self._one(row, events=index == 0)
                     progress.done += 1
                 self.runner.end_block()
                 progress.block(block[0]["block"])
@@ -339,11 +339,11 @@ class _Sitting:
         }
         append_line(path, row_text(ROUNDS.names, row))
 
-    def _one(self, row: dict[str, str]) -> bool:
+    def _one(self, row: dict[str, str], events: bool) -> bool:
         """Makes a run and keeps it; returns whether it is invalid."""
         begin = time.monotonic()
         aside = self.runner.aside
-        result = self.runner.run(row["run"], row)
+        result = self.runner.run(row["run"], row, events)
         started = {"started": f"{result.started - self.epoch:.3f}"}
         line = row_text(self.believed.columns, row | started | result.columns)
         path = self.folder / RUNS_FILE
