@@ -10,7 +10,7 @@ from collect.infer.cells import Cells, Part
 from collect.infer.contrast import Result, blocks_test, contrast_test, control_cost, mean_of
 from collect.infer.numbers import number
 
-MEASURES = ("rps", "server_cpu_us")
+MEASURES = ("rps", "server_cpu_us", "p50_ms", "p99_ms")
 COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high", "unit"]
 
 
