@@ -187,13 +187,14 @@ def test_figures_relative_to_the_floor_of_their_round() -> None:
     fork, thread = world.tables(random)
     data = put(cells_of(world), fork=fork, thread=thread)
     weather = np.log(fork).mean(axis=0).reshape(world.rounds, world.blocks).mean(axis=1)
-    data.calibration = calibration_of(data, np.exp(weather) * 2.5)
+    floors = np.exp(weather + random.normal(0, 0.01, world.rounds)) * 2.5
+    data.calibration = calibration_of(data, floors)
     table = average(data).set_index(["measure", "server"])
     alone, relative = table.loc[("rps", "fork")], table.loc[("rps_to_floor", "fork")]
     assert float(relative["low"]) < 1 / 2.5 < float(relative["high"])
-    assert float(relative["mean"]) == pytest.approx(1 / 2.5, rel=1e-3)
+    assert float(relative["mean"]) == pytest.approx(1 / 2.5, rel=0.02)
     width = [float(row["high"]) / float(row["low"]) for row in (alone, relative)]
-    assert width[0] > 1.3 > 1.01 > width[1]
+    assert width[0] > 1.3 > 1.05 > width[1]
     assert ("server_cpu_us_to_floor", "fork") not in table.index  # nothing was measured of it
 
 
