@@ -76,11 +76,13 @@ class Cells:
     runs: pd.DataFrame  # believed runs, all columns as text, `cell` and `block_number` added
     disbelieved: int
     machine: dict[str, str] = field(default_factory=dict)
+    calibration: pd.DataFrame | None = None  # the floors of each round
     levels: dict[str, list[str]] = field(init=False)
     keys: list[tuple[str, ...]] = field(init=False)
     blocks: int = field(init=False)
     last_block: list[int] = field(init=False)
     round_of_block: list[int] = field(init=False)  # of the first block, the second, ...
+    round_numbers: list[int] = field(init=False)  # as the plan numbers them
     baseline: str = field(init=False)
     x_name: str = field(init=False)
     kind: str = field(init=False)
@@ -192,12 +194,14 @@ class Cells:
     # --- the units of replication: rounds, or blocks where there was one round ---
 
     def _rounds(self) -> list[int]:
-        """Returns the round of each block, rounds numbered from 0."""
+        """Returns the round of each block, rounds numbered from 0; sets their own numbers."""
+        self.round_numbers = [1]
         if "round" not in self.runs:
             return [0] * self.blocks
         of_block = self.runs.drop_duplicates("block_number").set_index("block_number")["round"]
         numbers = [int(of_block.get(block, 1)) for block in range(1, self.blocks + 1)]
-        return [sorted(set(numbers)).index(number) for number in numbers]
+        self.round_numbers = sorted(set(numbers))
+        return [self.round_numbers.index(number) for number in numbers]
 
     @property
     def rounds(self) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from collect.design.factors import NAMES
 from collect.design.study import load_study
+from collect.infer.calibration import read_calibration
 from collect.infer.cells import Cells
 from collect.project import MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
 from collect.tables import read_frame, read_pairs, read_table
@@ -29,4 +30,5 @@ def read_cells(folder: Path) -> Cells:
         fail(f"{runs_file} has no column {missing[0]}", 1)
     disbelieved = read_table(runs_file, key="run").disbelieved
     machine = read_pairs(folder / MACHINE_FILE)
-    return Cells(load_study(study_file), factors, runs, disbelieved, machine)
+    calibration = read_calibration(folder)
+    return Cells(load_study(study_file), factors, runs, disbelieved, machine, calibration)
