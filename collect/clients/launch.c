@@ -13,7 +13,8 @@
  * process group of its own that ends with its parent.
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
- *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib alive
+ *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
+ *   first_tenth alive
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
@@ -32,12 +33,16 @@
  * are `-` for servers whose threads or processes come and go: those are counted when the server has
  * ended. Faults: those of the processes, and of the children that they have waited for.
  *
+ * First tenth: the rate at which the first tenth of the connections was accepted by that of the
+ * rest (the kernel counts them for the network namespace); `-` for short runs.
+ *
  * Memory: the peak of the server's control group, with page tables, kernel stacks and page cache,
  * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
  * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
  * Pages of files are not counted there: what a program's own file has in memory is shared with
  * everybody who runs it, so that the share of each would change when another one starts or ends.
  */
+#include "pace.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -277,6 +282,7 @@ struct watch {
     int peak_file, current_file;
     double peak;
     double next_sample;
+    struct pace pace;
 };
 
 /* The id of the youngest process: the difference between two looks tells how many came. */
@@ -327,6 +333,8 @@ static void watch_begin(struct watch *watch, const struct options *options)
     *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
     tree_add(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
+    watch->pace.interval = PACE_SECONDS;
+    pace_look(&watch->pace, tool_now());
     watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
     watch->peak_file = peak_open(options->peak);
@@ -376,6 +384,8 @@ static void print_events(struct watch *watch, FILE *out)
 static void watch_end(struct watch *watch, double seconds, const struct rusage *load,
                       const char *exit_text)
 {
+    watch->pace.interval = 0;
+    pace_look(&watch->pace, tool_now());
     watch_settle(watch);
     FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
     if (!out)
@@ -390,6 +400,11 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
         fputs(" -", out);
     print_events(watch, out);
     print_memory(watch, out);
+    double first_tenth = pace_first_tenth(&watch->pace);
+    if (first_tenth > 0)
+        fprintf(out, " %.4f", first_tenth);
+    else
+        fputs(" -", out);
     fprintf(out, " %s\n", lives ? "yes" : "no");
     if (fflush(out) != 0)
         err(1, "cannot write %s", watch->options->result);
@@ -482,9 +497,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
 {
     const struct options *options = watch->options;
     struct ending ending = {.stopped = false};
-    /* Nobody looks at the clock more often than there is something to see. */
-    bool busy = watch->peak_file < 0;
-    struct timespec tick = {.tv_nsec = busy ? 10000000 : 100000000};
+    struct timespec tick = {.tv_nsec = (long)(PACE_SECONDS * 1e9)};
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
         int arrived = sigtimedwait(signals, NULL, &tick);
         if (arrived == SIGTERM || arrived == SIGINT ||
@@ -495,6 +508,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         if (ending.stopped || ending.late)
             kill(load, SIGKILL);
         watch_sample(watch);
+        pace_look(&watch->pace, tool_now());
     }
     return ending;
 }
