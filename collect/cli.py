@@ -129,6 +129,27 @@ def _overview(line: Line) -> int:
     return 0
 
 
+def _export(line: Line) -> int:
+    """Prints a results folder in another format."""
+    from collect.present.export import export
+
+    (folder,) = _folders(line, 1, 1, "export DIR --to FORMAT")
+    if "to" not in line.values:
+        fail("export needs --to FORMAT; see --help", 2)
+    print(export(folder, line.values["to"]), end="")
+    return 0
+
+
+def _pack(line: Line) -> int:
+    """Makes one file of a results folder or of a campaign."""
+    from collect.pack import pack
+
+    if len(line.words) != 1:
+        fail(f"usage: {command_name()} pack DIR", 2)
+    print(pack(Path(line.words[0])))
+    return 0
+
+
 def _bench(arguments: Sequence[str]) -> int:
     from collect.measure.bench import bench_main
 
@@ -144,6 +165,8 @@ def _schema(_: Line) -> int:
 
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
+    "export": _export,
+    "pack": _pack,
     "report": _report,
     "compare": _compare,
     "overview": _overview,
