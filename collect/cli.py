@@ -118,6 +118,16 @@ def _compare(line: Line) -> int:
     return 0
 
 
+def _export(line: Line) -> int:
+    from collect.present.export import export
+
+    (folder,) = _folders(line, 1, 1, "export DIR --to csv|json|benchstat")
+    if "to" not in line.values:
+        fail("export needs a format: --to csv, --to json or --to benchstat", 2)
+    print(export(folder, line.values["to"]), end="")
+    return 0
+
+
 def _overview(line: Line) -> int:
     from collect.present.overview import overview
 
@@ -169,6 +179,7 @@ COMMANDS: dict[str, Command] = {
     "pack": _pack,
     "report": _report,
     "compare": _compare,
+    "export": _export,
     "overview": _overview,
     "schema": _schema,
 }

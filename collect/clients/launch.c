@@ -1,5 +1,5 @@
-/* launch: starts a server so that it can be measured, and runs a load generator while measuring
- * that server from outside.
+/* launch: starts a server in control groups, or runs a load generator and measures the server
+ * meanwhile from outside.
  *
  * usage:
  *   launch server [--join FILE]... [--processors LIST] -- COMMAND...
@@ -9,8 +9,8 @@
  *   launch server --join /sys/fs/cgroup/cpuacct/x/cgroup.procs --processors 0 -- ./fork_server 0
  *   launch load --server 4711 --cpu /sys/fs/cgroup/cpuacct/x/cpuacct.usage -- ab -n 9 URL
  *
- * `server` joins the control groups, takes its place on the processors, and becomes COMMAND, in a
- * process group of its own that ends with its parent.
+ * `server` joins the control groups, binds itself to the processors, and becomes COMMAND in a new
+ * process group that ends with its parent.
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
@@ -21,10 +21,10 @@
  * `memory` prints the proportional set size of the server's tree now, without pages of files, in
  * KiB.
  *
- * How each number comes about, best way first; the same way for every server, ours or not:
+ * How each number is measured, best way first; the same way for every server:
  *
  * CPU: the usage counter of the server's control group (cpuacct of cgroup v1, cpu.stat of v2) in
- * nanoseconds or microseconds, everything that ever was in the group counted. Without a group: the
+ * nanoseconds or microseconds, which counts all that ever ran in the group. Without a group: the
  * process clocks of the living tree, in nanoseconds, and the times of reaped children in
  * /proc/PID/stat, which come in ticks of 10 ms; for a server that forks, a short run is therefore
  * uncertain by some 10 ms, without a bias.
@@ -39,8 +39,8 @@
  * Memory: the peak of the server's control group, with page tables, kernel stacks and page cache,
  * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
  * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
- * Pages of files are not counted there: what a program's own file has in memory is shared with
- * everybody who runs it, so that the share of each would change when another one starts or ends.
+ * PSS leaves out pages of files: all processes that run a program share them, so the share of each
+ * would change when another one starts or ends.
  */
 #include "pace.h"
 #include "tool.h"
@@ -67,7 +67,7 @@ enum {
     JOINS_MOST = 8,
     PATH_BYTES = 512,
     MESSAGE_BYTES = 64 * 1024,
-    /* A counter that rests for so many looks in a row, 2 ms apart, has seen the last scheduler
+    /* A counter that does not change in so many reads, 2 ms apart, has seen the last scheduler
        tick. */
     QUIET_LOOKS = 3,
     QUIET_LOOKS_MOST = 60,
@@ -278,14 +278,14 @@ struct watch {
     long long faults;
     int created;
     double cpu;
-    /* The peak counter, when it could be set back; what can be sampled, otherwise. */
+    /* The peak counter, if it could be reset; otherwise the memory is sampled. */
     int peak_file, current_file;
     double peak;
     double next_sample;
     struct pace pace;
 };
 
-/* The id of the youngest process: the difference between two looks tells how many came. */
+/* Returns the id of the youngest process: two of them tell how many were made in between. */
 static int youngest(void)
 {
     char text[128];
@@ -303,7 +303,7 @@ static double watch_cpu(const struct watch *watch)
 static int peak_open(const char *path)
 {
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    /* cgroup v1 is set back by a 0, v2 by any text (Linux 6.12), for this descriptor only. */
+    /* A 0 resets cgroup v1, any text v2 (Linux 6.12), for this descriptor only. */
     if (file >= 0 && pwrite(file, "0", 1, 0) != 1) {
         close(file);
         file = -1;
@@ -324,7 +324,7 @@ static void watch_sample(struct watch *watch)
     }
     if (bytes > watch->peak)
         watch->peak = bytes;
-    /* A sample may cost up to a twentieth of the time, so that it does not become the load. */
+    /* Samples may take up to a twentieth of the time. */
     watch->next_sample = start + 0.005 + 20 * (tool_now() - start);
 }
 
@@ -343,8 +343,8 @@ static void watch_begin(struct watch *watch, const struct options *options)
     watch->cpu = watch_cpu(watch);
 }
 
-/* The last connections may still be ending when the load generator has its answers: their cost
- * belongs to this run. */
+/* Waits until the last connections have ended: the load generator may have its responses before
+ * that, and their cost belongs to this run. */
 static void watch_settle(struct watch *watch)
 {
     double last = watch_cpu(watch);
@@ -371,7 +371,7 @@ static void print_events(struct watch *watch, FILE *out)
     struct tree tree = {.count = 0};
     tree_add(&tree, watch->options->server);
     struct switches after = tree_switches(&tree);
-    /* A number is true only where hardly anything was born. */
+    /* The number is right only if hardly any process was made meanwhile. */
     int born = youngest() - watch->created;
     if (born >= 0 && born < BORN_FEW)
         fprintf(out, " %lld %lld", after.voluntary - watch->before.voluntary,
@@ -454,14 +454,14 @@ __attribute__((noreturn)) static void run_server(const struct options *options, 
 {
     take_place(options);
     setpgid(0, 0);
-    /* A shell lets its background commands ignore some of these, run.sh all of them. */
+    /* A shell makes its background commands ignore some of these. */
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
         signal(ignored[i], SIG_DFL);
     become(command, SIGTERM);
 }
 
-/* Blocks the signals that a run waits for, so that none can come unseen. */
+/* Blocks the signals that a run waits for, so that none is lost. */
 static sigset_t signals_blocked(void)
 {
     sigset_t signals;
