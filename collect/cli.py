@@ -139,17 +139,6 @@ def _overview(line: Line) -> int:
     return 0
 
 
-def _export(line: Line) -> int:
-    """Prints a results folder in another format."""
-    from collect.present.export import export
-
-    (folder,) = _folders(line, 1, 1, "export DIR --to FORMAT")
-    if "to" not in line.values:
-        fail("export needs --to FORMAT; see --help", 2)
-    print(export(folder, line.values["to"]), end="")
-    return 0
-
-
 def _pack(line: Line) -> int:
     """Makes one file of a results folder or of a campaign."""
     from collect.pack import pack
@@ -175,7 +164,6 @@ def _schema(_: Line) -> int:
 
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
-    "export": _export,
     "pack": _pack,
     "report": _report,
     "compare": _compare,
