@@ -114,9 +114,10 @@ def contrast_test(
     cells = list(contrast.cells)
     weights = np.array(contrast.weights)
     logs = data.logarithms(measure)[cells]
+    units = data.unit_logarithms(measure)[cells]
     if len(cells) == 2:
         logs = np.where(np.isnan(logs).any(axis=0), np.nan, logs)
-    units = data.by_unit(logs)
+        units = units if data.pools(measure) else data.by_unit(logs)
     if floor is not None:
         units = np.where(np.isnan(floor), np.nan, np.vstack([units, floor]))
         weights = np.append(weights, -1.0)

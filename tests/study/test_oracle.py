@@ -81,7 +81,7 @@ def first(study: str, table: str) -> pd.DataFrame:
 
 # Columns that the first edition has not.
 NEW_COLUMNS = ["ceiling", "unit", "sd_within", "sd_between", "drift", "drift_low", "drift_high"]
-NEW_COLUMNS += ["drift_p"]
+NEW_COLUMNS += ["drift_p", "p50_ms_low", "p50_ms_high", "p99_ms_low", "p99_ms_high"]
 NEW_MEASURES = ["p50_ms", "p99_ms"]
 
 # Where a server that does nothing was measured, it tells which cells the client limits.

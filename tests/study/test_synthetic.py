@@ -12,11 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from collect.design.study import study_of
+from collect.histogram import bucket_of
 from collect.infer.averages import average
 from collect.infer.calibration import floor_by_round, moves, read_calibration
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
-from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
+from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.threats import weigh
 
 RATIO = 2.2
@@ -62,7 +63,7 @@ def cells_of(world: World, servers: tuple[str, ...] = ("fork", "thread")) -> Cel
         for server in servers
         for level in world.levels
     ]  # fmt: skip
-    runs = pd.DataFrame(rows).assign(run=range(1, len(rows) + 1))
+    runs = pd.DataFrame(rows).assign(run=[str(i + 1) for i in range(len(rows))])
     factors = ["server", "file", "concurrency", "requests", "calls", "keepalive", "scheme"]
     factors += ["protocol", "service", "processors", "load"]
     study = study_of({"servers": list(servers), "baseline": "fork"}, "campaign", "campaign")
@@ -95,6 +96,7 @@ def estimates(world: World, one_sitting: bool = False, seed: int = 1) -> list[Re
         # The numbers go in behind the table of runs: to make that a thousand times takes minutes.
         data.__dict__["_measured"] = {"rps": table}
         data.__dict__["_logarithms"] = {"rps": np.log(table)}
+        data.__dict__["_unit_logarithms"] = {"rps": data.by_unit(np.log(table))}
         result = contrast_test(data, mean_of_pairs(pairs), "rps")
         assert result
         found.append(result)
@@ -220,6 +222,27 @@ def test_calibration_is_read_without_what_does_not_count(tmp_path: Path) -> None
     assert list(frame["when"]) == ["begin"]
     assert np.exp(floor_by_round(frame, [1, 2], "rps"))[0] == pytest.approx(100)
     assert moves(frame) == []
+
+
+def test_latency_of_pooled_histograms() -> None:
+    """A percentile of a round is that of all its requests: not the mean of those of its runs."""
+    world = World(levels=("10",), rounds=5)
+    fork, thread = world.tables(np.random.default_rng(2))
+    data = put(cells_of(world), fork=fork, thread=thread)
+    random = np.random.default_rng(9)
+    for run, server in zip(data.runs["run"], data.runs["server"], strict=True):
+        times = random.lognormal(0, 0.5, 2000) * (2 if server == "fork" else 1)
+        counts: dict[int, float] = {}
+        for bucket in map(bucket_of, times):
+            counts[bucket] = counts.get(bucket, 0) + 1
+        data.histograms[run] = counts
+    pairs = server_pairs(data, "thread", "fork", data.pick(), "p99_ms")
+    result = contrast_test(data, mean_of_pairs(pairs), "p99_ms")
+    assert result and (data.pools("p99_ms"), result.blocks) == (True, 5)
+    low, high = result.ratio_interval()
+    assert low < 0.5 < high < 0.6
+    alone = contrast_test(data, mean_of(data.pick(server="thread")), "p99_ms")
+    assert alone and alone.ratio == pytest.approx(math.exp(0.5 * 2.3263), rel=0.03)
 
 
 def test_a_round_that_broke_off() -> None:
