@@ -94,7 +94,8 @@ collect/clients/witness: LDLIBS = -lssl -lcrypto
 
 # Servers that one request makes crash, for the study `crash`: see common/files/crash_injection.h.
 crash:
-	@$(MAKE) --no-print-directory CRASH=1
+	@mkdir -p build
+	@flock build/crash.lock $(MAKE) --no-print-directory CRASH=1 # two tests may want it at the same time
 
 # Unit tests are dynamic, since cmocka is a dynamic library.
 units: $(UNITS)

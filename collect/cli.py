@@ -118,6 +118,16 @@ def _compare(line: Line) -> int:
     return 0
 
 
+def _export(line: Line) -> int:
+    from collect.present.export import export
+
+    (folder,) = _folders(line, 1, 1, "export DIR --to csv|json|benchstat")
+    if "to" not in line.values:
+        fail("export needs a format: --to csv, --to json or --to benchstat", 2)
+    print(export(folder, line.values["to"]), end="")
+    return 0
+
+
 def _overview(line: Line) -> int:
     from collect.present.overview import overview
 
@@ -126,6 +136,16 @@ def _overview(line: Line) -> int:
     if line.words:
         fail("overview takes no more words: it looks into report/", 2)
     print(overview())
+    return 0
+
+
+def _pack(line: Line) -> int:
+    """Makes one file of a results folder or of a campaign."""
+    from collect.pack import pack
+
+    if len(line.words) != 1:
+        fail(f"usage: {command_name()} pack DIR", 2)
+    print(pack(Path(line.words[0])))
     return 0
 
 
@@ -144,8 +164,10 @@ def _schema(_: Line) -> int:
 
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
+    "pack": _pack,
     "report": _report,
     "compare": _compare,
+    "export": _export,
     "overview": _overview,
     "schema": _schema,
 }

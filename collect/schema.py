@@ -1,6 +1,6 @@
 """Every column of every table of a results folder: name, unit, meaning.
 
-usage:  /usr/bin/python3 -m collect schema >collect/SCHEMA.md
+usage:  ./dcollect.sh schema >collect/SCHEMA.md
 """
 
 from __future__ import annotations
@@ -100,6 +100,17 @@ CALIBRATION = Schema(
     ),
 )  # fmt: skip
 
+HISTOGRAMS = Schema(
+    "histograms.tsv", "run",
+    "the times of the requests of a run; of several rows of a run the last one counts",
+    (
+        Column("run", "", "the number of the run"),
+        Column("histogram", "ms", "`i:count ...`: requests that took from 0.001 ms * 1.02^i up to "
+               "1.02 times that; of ab from the 101 quantiles that it tells, so that the last "
+               "percent is coarse; - where the load generator tells none"),
+    ),
+)  # fmt: skip
+
 ROUNDS = Schema(
     "rounds.tsv", "run", "a round, or a part of one that was interrupted",
     (
@@ -146,6 +157,9 @@ SUMMARY = Schema(
               "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu", "lost",
               "workers", "busiest", "idle_kib")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
+        *(Column(f"{name}_{end}", "ms", f"95% interval of {name} (geometric mean), {words}")
+          for name in ("p50_ms", "p99_ms")
+          for end, words in (("low", "lower end"), ("high", "upper end"))),
         Column("client_bound", "", "yes: the client limits the cell (a server that does nothing is "
                "not 10% faster; where none was measured: the client is busy for 90% of the time)"),
         Column("ceiling", "", "requests/s of a server that does nothing, by those of the cell"),
@@ -164,7 +178,7 @@ COMPARISONS = Schema(
     (
         Column("scope", "", "cell; x: averaged over the x axis; all: over everything, where the "
                "cells are alike"),
-        Column("measure", "", "rps, server_cpu_us"),
+        Column("measure", "", "rps, server_cpu_us, p50_ms, p99_ms (studies of others: peak_kib)"),
         Column("server", "", "the server"),
         Column("baseline", "", "what it is compared with"),
         *SLICE,
@@ -194,7 +208,8 @@ AVERAGES = Schema(
     "averages.tsv", "compare", "what a server has alone, averaged over the x axis",
     (
         Column("part", "", "the part of the study"),
-        Column("measure", "", "rps, server_cpu_us, control_us: server CPU less that of iterative"),
+        Column("measure", "", "rps, server_cpu_us, p50_ms, p99_ms; with _to_floor: by the floor of "
+               "its round; control_us: server CPU less that of iterative"),
         Column("server", "", "the server"),
         *SLICE,
         Column("cells", "", "how many cells are averaged"),
@@ -240,8 +255,8 @@ THREATS = Schema(
     "threats.tsv", "threats", "something that could be wrong with the study",
     (
         Column("name", "", "planned, disbelieved, client_bound, invalid, reason, others, stolen, "
-               "drift (requests/s of a server in the last block / in the first), self (cells that "
-               "differ between odd and even blocks)"),
+               "moved (requests/s of a floor at the end of a round / at its begin), drift (of a "
+               "server, last block / first), self (cells that differ between odd and even blocks)"),
         Column("subject", "", "of what"),
         Column("value", "", "how much"),
         Column("low", "", "its 95% interval, lower end"),
@@ -251,7 +266,7 @@ THREATS = Schema(
 )  # fmt: skip
 
 TABLES: list[Schema] = [
-    PLAN, RUNS, CALIBRATION, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS,
+    PLAN, RUNS, CALIBRATION, HISTOGRAMS, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS,
 ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ sub broken_link ($page, $link) {
 for my $page (@pages) {
     my @links = prose($page) =~ /\]\(<?([^)\s>]+)>?\)/g;
     is join(', ', map { broken_link($page, $_) } @links), '', "$page: each of its " . @links . ' links resolves';
-    next if $page =~ m{^report/};
+    next if $page =~ m{^(?:report|collect)/};    # programs write these
     my @long = grep { length > 120 && !/^[|!\[]/ } split /\n/, prose($page, made => 1);
     is join("\n", @long), '', "$page: no prose line has more than 120 columns";
 }
@@ -74,6 +74,16 @@ is join(' ', grep { !$known{$_} } sort keys %row), '', 'and none that they do no
 
 my $run = run_command("$top/tools/man_pages.py", '--check');
 ok $run->{status} == 0, 'man/ holds what `make man` makes' or diag($run->{err});
+
+# ---- the columns of tables, and the keys of study files ----
+
+is slurp("$top/collect/SCHEMA.md"), run_command("$top/dcollect.sh", 'schema')->{out}, 'collect/SCHEMA.md is what `./dcollect.sh schema` prints';
+my $keys = run_command('env', "PYTHONPATH=$top", 'PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c',
+    'from collect.design.study import KEYS; print(*(key for key in KEYS if key not in ("name", "given")))')->{out};
+my $studies = prose('docs/studies.md');
+cmp_ok scalar(my @keys = split ' ', $keys), '>', 25, 'study files have keys';
+is join(' ', grep { $studies !~ /^\|[^|]*`\[*\Q$_\E\]*`/m } @keys), '', 'docs/studies.md explains each key of a study file';
+
 SKIP: {
     skip_case('mandoc is not installed'), last SKIP if !command_exists('mandoc');
     is run_command('mandoc', '-T', 'lint', '-W', 'style', glob "$top/man/*.1")->{out}, '', 'mandoc has no complaint about the manual pages';

@@ -74,7 +74,7 @@ sub witness (@arguments) {
     my $run = run_command("$top/collect/clients/witness", @arguments);
     my %said;
     @said{@names} = (split ' ', $run->{out})[1 .. @names];
-    return { %$run, %said, fields => scalar(split ' ', $run->{out}) };
+    return { %$run, %said, fields => scalar(split ' ', $run->{out} =~ s{\n.*}{}sr) };
 }
 
 # What is neither a time nor a number of bytes.

@@ -1,21 +1,19 @@
-/* crowd: many clients that hold connections to a server and want little of it.
+/* crowd: holds many connections to a server, idle or slow.
  *
  * usage:    crowd idle|slow COUNT [OPTION]... PORT PATH
- * example:  collect/crowd idle 1000 7799 /small.txt
+ * example:  collect/clients/crowd idle 1000 7799 /small.txt
  *
- * idle: each client sends one keep-alive request, reads the reply, and then says nothing more. It
- * does not come back when the server closes: that connection is lost.
+ * idle: each client sends one keep-alive request, reads the response, and then sends nothing more.
+ * When the server closes its connection, it counts as lost; the client does not connect again.
  * slow: each client sends a byte a second of a request that never ends. When the server cuts it off
- * it comes back at once.
+ * it connects again at once.
  *
- * When all are there it prints `ready HELD COUNT`; sooner, with HELD below COUNT, when none was
- * added for the time of --patience: the server answers no more of them. At SIGTERM or SIGINT, or
- * after --seconds, it prints `end HELD LOST CUT REFUSED` and ends with status 0:
- *   HELD     connections that are held now, out of COUNT
- *   LOST     idle ones that the server closed
- *   CUT      how often a slow one was answered or closed
- *   REFUSED  how often a connection could not be made
- * It ends with its parent, too.
+ * It prints `ready HELD COUNT` when all clients hold a connection, or when none was added for the
+ * time of --patience (then HELD is below COUNT). At SIGTERM or SIGINT, or after --seconds, it
+ * prints `end HELD LOST CUT REFUSED` and ends with status 0: HELD     connections that are held
+ * now, out of COUNT LOST     idle connections that the server closed CUT      how often the server
+ * answered or closed a slow connection REFUSED  how often a client could not connect It also ends
+ * when its parent ends.
  */
 #include "reply.h"
 #include "tool.h"
@@ -37,7 +35,7 @@
 
 enum {
     COUNT_MOST = 100000,
-    /* So many are on their way at once: Apache sends those away that wait when all of its threads
+    /* So many connect at once: Apache sends those away that wait when all of its threads
        are busy. */
     OPENING_MOST = 16,
     EVENTS = 256,
@@ -52,7 +50,7 @@ struct client {
     int socket;
     enum state state;
     size_t sent;
-    double due; /* when it comes back, or sends its next byte */
+    double due; /* when it connects again, or sends its next byte */
     struct reply reply;
 };
 
@@ -104,7 +102,7 @@ static void client_refused(struct crowd *crowd, struct client *client)
     client_leave(crowd, client);
 }
 
-/* Sends the next bytes of the request: all of it, or one; false if the connection is no more. A
+/* Sends the next bytes of the request: all, or one. Returns false if the connection is gone. A
  * client that has no room to send waits for its next turn. */
 static bool client_send(struct crowd *crowd, struct client *client)
 {
@@ -148,7 +146,7 @@ static void client_connect(struct crowd *crowd, struct client *client)
         tool_watch(crowd->events, client->socket, EPOLLOUT, EPOLL_CTL_ADD, client);
 }
 
-/* The server has closed, or said what ends the connection. */
+/* The server has closed the connection, or has answered a slow client. */
 static void client_ended(struct crowd *crowd, struct client *client)
 {
     if (crowd->slow)
@@ -176,14 +174,14 @@ static void client_read(struct crowd *crowd, struct client *client)
 
 /* ---- the crowd ---- */
 
-/* Those that are away come, a few at a time; of idle ones each does so once. */
+/* Connects the clients that hold no connection, a few at a time; idle clients connect once. */
 static void crowd_gather(struct crowd *crowd)
 {
     while (crowd->next < crowd->count && crowd->opening < OPENING_MOST)
         client_connect(crowd, &crowd->clients[crowd->next++]);
 }
 
-/* Slow clients whose turn it is send a byte, or come back. */
+/* Each slow client that is due sends a byte, or connects again. */
 static void crowd_tick(struct crowd *crowd)
 {
     double time = tool_now();
@@ -237,7 +235,7 @@ static void crowd_run(struct crowd *crowd)
     printf("end %d %ld %ld %ld\n", crowd->held, crowd->lost, crowd->cut, crowd->refused);
 }
 
-/* ---- begin ---- */
+/* ---- the command line ---- */
 
 static void descriptors_raise(int count)
 {
@@ -253,7 +251,7 @@ static void descriptors_raise(int count)
              count + SPARE_DESCRIPTORS);
 }
 
-/* Signals come through a descriptor; a shell lets its background commands ignore some of them. */
+/* Signals are read from a descriptor. A shell makes its background commands ignore some of them. */
 static void signals_open(struct crowd *crowd)
 {
     sigset_t signals;

@@ -1,16 +1,15 @@
-/* floor: the bare reference that a server is measured against: a concurrency model with no handler
- * at all.
+/* floor: a bare server that others are measured against: a concurrency model without a handler.
  *
  * usage:    floor fork|thread|one [OPTION]... PORT BYTES
- * example:  collect/floor thread 0 1000
+ * example:  collect/clients/floor thread 0 1000
  *
- * Accept, hand over, read once, write a constant reply with BYTES of body, close. Whatever a real
- * server costs on top of this is its handler. PORT 0 takes a free port; the ready line names it.
- * SIGTERM and SIGINT end it with status 0.
+ * It accepts, hands over, reads once, writes a constant response with a body of BYTES, and closes.
+ * What a real server costs on top of this is its handler. PORT 0 takes a free port; the ready line
+ * names it. SIGTERM and SIGINT end it with status 0.
  *
- * The options are the mistakes that classroom servers make, so that the study `mistakes` can show
- * what each of them does alone. None of them touches the plain path: what answers a connection is
- * chosen once, at start.
+ * The options are mistakes that classroom servers make: the study `mistakes` measures each of them
+ * alone. None of them touches the plain path: the function that answers a connection is chosen
+ * once, at the start.
  */
 #include "tool.h"
 
@@ -72,7 +71,7 @@ static void answer_once(int connection)
     char request[REQUEST_BYTES];
     if (read(connection, request, sizeof(request)) > 0 &&
         write(connection, reply.bytes, reply.total) < 0) {
-        /* The client has gone: nothing is left to do for it. */
+        /* The client has gone. */
     }
     close(connection);
 }
@@ -249,7 +248,7 @@ struct settings {
     bool keep, split, joinable;
 };
 
-/* Takes the options; what cannot be taken ends the program. */
+/* Reads the options; a wrong one ends the program. */
 static struct settings options_take(int count, char *arguments[])
 {
     enum { BACKLOG = 256, KEEP, SPLIT, JOINABLE, WORK, HELP };

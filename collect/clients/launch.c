@@ -1,5 +1,5 @@
-/* launch: starts a server so that it can be measured, and runs a load generator while measuring
- * that server from outside.
+/* launch: starts a server in control groups, or runs a load generator and measures the server
+ * meanwhile from outside.
  *
  * usage:
  *   launch server [--join FILE]... [--processors LIST] -- COMMAND...
@@ -9,45 +9,46 @@
  *   launch server --join /sys/fs/cgroup/cpuacct/x/cgroup.procs --processors 0 -- ./fork_server 0
  *   launch load --server 4711 --cpu /sys/fs/cgroup/cpuacct/x/cpuacct.usage -- ab -n 9 URL
  *
- * `server` joins the control groups, takes its place on the processors, and becomes COMMAND, in a
- * process group of its own that ends with its parent.
+ * `server` joins the control groups, binds itself to the processors, and becomes COMMAND in a new
+ * process group that ends with its parent.
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
- *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib alive
+ *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
+ *   first_tenth alive
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
  * `memory` prints the proportional set size of the server's tree now, without pages of files, in
  * KiB.
  *
- * How each number comes about, best way first; the same way for every server, ours or not:
+ * How each number is measured, best way first; the same way for every server:
  *
  * CPU: the usage counter of the server's control group (cpuacct of cgroup v1, cpu.stat of v2) in
- * nanoseconds or microseconds, everything that ever was in the group counted. Without a group: the
+ * nanoseconds or microseconds, which counts all that ever ran in the group. Without a group: the
  * process clocks of the living tree, in nanoseconds, and the times of reaped children in
  * /proc/PID/stat, which come in ticks of 10 ms; for a server that forks, a short run is therefore
  * uncertain by some 10 ms, without a bias.
  *
- * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status). The dead are
- * told by taskstats records, which need root, and which a listener makes every exit pay for; so
- * they are counted in a run of its own (--switches, nothing else is measured in it). Without them,
- * `-` for servers whose threads or processes come and go.
+ * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status), so that they
+ * are `-` for servers whose threads or processes come and go: those are counted when the server has
+ * ended. Faults: those of the processes, and of the children that they have waited for.
+ *
+ * First tenth: the rate at which the first tenth of the connections was accepted by that of the
+ * rest (the kernel counts them for the network namespace); `-` for short runs.
  *
  * Memory: the peak of the server's control group, with page tables, kernel stacks and page cache,
  * as the kernel charges it, in steps of up to 256 KiB a processor. Without a group: the largest of
  * the sampled proportional set sizes (PSS) of the tree, which misses kernel memory and short peaks.
- * Pages of files are not counted there: what a program's own file has in memory is shared with
- * everybody who runs it, so that the share of each would change when another one starts or ends.
+ * PSS leaves out pages of files: all processes that run a program share them, so the share of each
+ * would change when another one starts or ends.
  */
+#include "pace.h"
 #include "tool.h"
 
 #include <dirent.h>
 #include <err.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <linux/genetlink.h>
-#include <linux/taskstats.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -56,7 +57,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -67,8 +67,7 @@ enum {
     JOINS_MOST = 8,
     PATH_BYTES = 512,
     MESSAGE_BYTES = 64 * 1024,
-    LISTEN_BYTES = 32 * 1024 * 1024,
-    /* A counter that rests for so many looks in a row, 2 ms apart, has seen the last scheduler
+    /* A counter that does not change in so many reads, 2 ms apart, has seen the last scheduler
        tick. */
     QUIET_LOOKS = 3,
     QUIET_LOOKS_MOST = 60,
@@ -81,7 +80,6 @@ struct options {
     const char *processors, *cpu, *peak, *current, *result, *stop;
     pid_t server;
     double timeout;
-    bool switches;
 };
 
 struct tree {
@@ -91,11 +89,6 @@ struct tree {
 
 struct switches {
     long long voluntary, involuntary;
-};
-
-struct listener {
-    int socket;
-    unsigned short family;
 };
 
 static void pause_for(double seconds)
@@ -170,14 +163,6 @@ static void tree_add(struct tree *tree, pid_t pid)
         return;
     tree->pids[tree->count++] = pid;
     each_thread(pid, add_children, tree);
-}
-
-static bool tree_has(const struct tree *tree, pid_t pid)
-{
-    for (int i = 0; i < tree->count; i++)
-        if (tree->pids[i] == pid)
-            return true;
-    return false;
 }
 
 static double tree_cpu(const struct tree *tree)
@@ -266,121 +251,6 @@ static bool alive(pid_t pid)
            state != 'Z' && state != 'X' && !(flags & exiting);
 }
 
-/* ---- records of the dead: generic netlink, taskstats ---- */
-
-static const size_t ATTRIBUTE_HEAD = sizeof(struct nlattr);
-
-static size_t attribute_span(size_t length)
-{
-    return (length + NLA_ALIGNTO - 1) / NLA_ALIGNTO * NLA_ALIGNTO;
-}
-
-struct message {
-    struct nlmsghdr head;
-    struct genlmsghdr command;
-    char attributes[256];
-};
-
-static const struct nlattr *attribute_find(const char *at, const char *end, int type)
-{
-    while (at < end && (size_t)(end - at) >= ATTRIBUTE_HEAD) {
-        const struct nlattr *attribute = (const void *)at;
-        if (attribute->nla_len < ATTRIBUTE_HEAD)
-            break;
-        if (attribute->nla_type == type)
-            return attribute;
-        at += attribute_span(attribute->nla_len);
-    }
-    return NULL;
-}
-
-static bool netlink_send(int socket, unsigned short family, unsigned char command,
-                         unsigned short type, const char *text)
-{
-    struct message message = {
-        .head = {.nlmsg_type = family, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
-        .command = {.cmd = command, .version = 1}};
-    struct nlattr attribute = {.nla_type = type,
-                               .nla_len = (unsigned short)(ATTRIBUTE_HEAD + strlen(text) + 1)};
-    memcpy(message.attributes, &attribute, sizeof(attribute));
-    memcpy(message.attributes + ATTRIBUTE_HEAD, text, strlen(text) + 1);
-    message.head.nlmsg_len =
-        NLMSG_LENGTH(GENL_HDRLEN) + (unsigned)attribute_span(attribute.nla_len);
-    return send(socket, &message, message.head.nlmsg_len, 0) == (ssize_t)message.head.nlmsg_len;
-}
-
-static bool netlink_accepted(int socket)
-{
-    char answer[MESSAGE_BYTES];
-    const struct nlmsghdr *head = (const void *)answer;
-    const struct nlmsgerr *error = (const void *)(answer + NLMSG_HDRLEN);
-    return recv(socket, answer, sizeof(answer), 0) >= (ssize_t)NLMSG_LENGTH(sizeof(*error)) &&
-           head->nlmsg_type == NLMSG_ERROR && error->error == 0;
-}
-
-static bool listener_open(struct listener *listener)
-{
-    char answer[MESSAGE_BYTES], processors[32];
-    struct timeval patience = {.tv_usec = 200000};
-    int size = LISTEN_BYTES;
-    listener->socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
-    if (listener->socket < 0)
-        return false;
-    setsockopt(listener->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(listener->socket, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
-    if (!netlink_send(listener->socket, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME,
-                      TASKSTATS_GENL_NAME))
-        return false;
-    ssize_t length = recv(listener->socket, answer, sizeof(answer), 0);
-    const struct nlmsghdr *head = (const void *)answer;
-    if (length < (ssize_t)NLMSG_LENGTH(GENL_HDRLEN) || head->nlmsg_type == NLMSG_ERROR)
-        return false;
-    const struct nlattr *family =
-        attribute_find(answer + NLMSG_LENGTH(GENL_HDRLEN), answer + length, CTRL_ATTR_FAMILY_ID);
-    if (!family || !netlink_accepted(listener->socket))
-        return false;
-    memcpy(&listener->family, (const char *)family + ATTRIBUTE_HEAD, sizeof(listener->family));
-    snprintf(processors, sizeof(processors), "0-%ld", sysconf(_SC_NPROCESSORS_CONF) - 1);
-    return netlink_send(listener->socket, listener->family, TASKSTATS_CMD_GET,
-                        TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, processors) &&
-           netlink_accepted(listener->socket);
-}
-
-/* Counts one record if it speaks of a thread of the tree, or of a child of the tree. */
-static void count_record(const char *record, size_t size, const struct tree *tree,
-                         struct switches *sum)
-{
-    struct taskstats task;
-    memset(&task, 0, sizeof(task));
-    memcpy(&task, record, size < sizeof(task) ? size : sizeof(task));
-    if (tree_has(tree, (pid_t)task.ac_ppid) || tree_has(tree, (pid_t)task.ac_tgid)) {
-        sum->voluntary += (long long)task.nvcsw;
-        sum->involuntary += (long long)task.nivcsw;
-    }
-}
-
-/* Reads the records that have come; false when some were lost. A record of a whole process
- * (AGGR_TGID) says nothing new. */
-static bool listener_drain(struct listener *listener, const struct tree *tree, struct switches *sum)
-{
-    char text[MESSAGE_BYTES];
-    for (;;) {
-        ssize_t length = recv(listener->socket, text, sizeof(text), MSG_DONTWAIT);
-        if (length < 0)
-            return errno != ENOBUFS;
-        const char *end = text + length;
-        const struct nlattr *thread =
-            attribute_find(text + NLMSG_LENGTH(GENL_HDRLEN), end, TASKSTATS_TYPE_AGGR_PID);
-        const struct nlattr *record =
-            thread ? attribute_find((const char *)thread + ATTRIBUTE_HEAD,
-                                    (const char *)thread + thread->nla_len, TASKSTATS_TYPE_STATS)
-                   : NULL;
-        if (record)
-            count_record((const char *)record + ATTRIBUTE_HEAD, record->nla_len - ATTRIBUTE_HEAD,
-                         tree, sum);
-    }
-}
-
 /* ---- counters of a control group ---- */
 
 static double group_cpu(const char *path)
@@ -404,19 +274,18 @@ static double group_bytes(int file)
 struct watch {
     const struct options *options;
     struct tree tree;
-    struct listener listener;
-    bool listening, lost;
-    struct switches before, dead;
+    struct switches before;
     long long faults;
     int created;
     double cpu;
-    /* The peak counter, when it could be set back; what can be sampled, otherwise. */
+    /* The peak counter, if it could be reset; otherwise the memory is sampled. */
     int peak_file, current_file;
     double peak;
     double next_sample;
+    struct pace pace;
 };
 
-/* The id of the youngest process: the difference between two looks tells how many came. */
+/* Returns the id of the youngest process: two of them tell how many were made in between. */
 static int youngest(void)
 {
     char text[128];
@@ -434,7 +303,7 @@ static double watch_cpu(const struct watch *watch)
 static int peak_open(const char *path)
 {
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    /* cgroup v1 is set back by a 0, v2 by any text (Linux 6.12), for this descriptor only. */
+    /* A 0 resets cgroup v1, any text v2 (Linux 6.12), for this descriptor only. */
     if (file >= 0 && pwrite(file, "0", 1, 0) != 1) {
         close(file);
         file = -1;
@@ -455,7 +324,7 @@ static void watch_sample(struct watch *watch)
     }
     if (bytes > watch->peak)
         watch->peak = bytes;
-    /* A sample may cost up to a twentieth of the time, so that it does not become the load. */
+    /* Samples may take up to a twentieth of the time. */
     watch->next_sample = start + 0.005 + 20 * (tool_now() - start);
 }
 
@@ -464,20 +333,18 @@ static void watch_begin(struct watch *watch, const struct options *options)
     *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
     tree_add(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
+    watch->pace.interval = PACE_SECONDS;
+    pace_look(&watch->pace, tool_now());
     watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
-    if (options->switches) {
-        watch->listening = listener_open(&watch->listener);
-    } else {
-        watch->peak_file = peak_open(options->peak);
-        if (watch->peak_file < 0 && options->current)
-            watch->current_file = open(options->current, O_RDONLY | O_CLOEXEC);
-    }
+    watch->peak_file = peak_open(options->peak);
+    if (watch->peak_file < 0 && options->current)
+        watch->current_file = open(options->current, O_RDONLY | O_CLOEXEC);
     watch->cpu = watch_cpu(watch);
 }
 
-/* The last connections may still be ending when the load generator has its answers: their cost
- * belongs to this run. */
+/* Waits until the last connections have ended: the load generator may have its responses before
+ * that, and their cost belongs to this run. */
 static void watch_settle(struct watch *watch)
 {
     double last = watch_cpu(watch);
@@ -493,7 +360,7 @@ static void watch_settle(struct watch *watch)
 static void print_memory(struct watch *watch, FILE *out)
 {
     double peak = watch->peak_file >= 0 ? group_bytes(watch->peak_file) : watch->peak;
-    if (peak > 0 && !watch->options->switches)
+    if (peak > 0)
         fprintf(out, " %.0f", peak / 1024);
     else
         fputs(" -", out);
@@ -504,13 +371,11 @@ static void print_events(struct watch *watch, FILE *out)
     struct tree tree = {.count = 0};
     tree_add(&tree, watch->options->server);
     struct switches after = tree_switches(&tree);
-    /* Without the records of the dead a number is true only where hardly anything was born. */
+    /* The number is right only if hardly any process was made meanwhile. */
     int born = youngest() - watch->created;
-    bool known = watch->listening ? !watch->lost : born >= 0 && born < BORN_FEW;
-    if (known)
-        fprintf(out, " %lld %lld",
-                after.voluntary + watch->dead.voluntary - watch->before.voluntary,
-                after.involuntary + watch->dead.involuntary - watch->before.involuntary);
+    if (born >= 0 && born < BORN_FEW)
+        fprintf(out, " %lld %lld", after.voluntary - watch->before.voluntary,
+                after.involuntary - watch->before.involuntary);
     else
         fputs(" - -", out);
     fprintf(out, " %lld", tree_faults(&tree) - watch->faults);
@@ -519,12 +384,9 @@ static void print_events(struct watch *watch, FILE *out)
 static void watch_end(struct watch *watch, double seconds, const struct rusage *load,
                       const char *exit_text)
 {
-    if (watch->options->switches)
-        pause_for(0.002);
-    else
-        watch_settle(watch);
-    if (watch->listening && !listener_drain(&watch->listener, &watch->tree, &watch->dead))
-        watch->lost = true;
+    watch->pace.interval = 0;
+    pace_look(&watch->pace, tool_now());
+    watch_settle(watch);
     FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
     if (!out)
         err(1, "cannot write %s", watch->options->result);
@@ -532,12 +394,17 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
                  (double)(load->ru_utime.tv_usec + load->ru_stime.tv_usec) / 1e6;
     bool lives = alive(watch->options->server);
     fprintf(out, "%.6f %.6f %s", seconds, cpu, exit_text);
-    if (!watch->options->switches && (lives || watch->options->cpu))
+    if (lives || watch->options->cpu)
         fprintf(out, " %.3f", watch->cpu * 1e6);
     else
         fputs(" -", out);
     print_events(watch, out);
     print_memory(watch, out);
+    double first_tenth = pace_first_tenth(&watch->pace);
+    if (first_tenth > 0)
+        fprintf(out, " %.4f", first_tenth);
+    else
+        fputs(" -", out);
     fprintf(out, " %s\n", lives ? "yes" : "no");
     if (fflush(out) != 0)
         err(1, "cannot write %s", watch->options->result);
@@ -587,14 +454,14 @@ __attribute__((noreturn)) static void run_server(const struct options *options, 
 {
     take_place(options);
     setpgid(0, 0);
-    /* A shell lets its background commands ignore some of these, run.sh all of them. */
+    /* A shell makes its background commands ignore some of these. */
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
         signal(ignored[i], SIG_DFL);
     become(command, SIGTERM);
 }
 
-/* Blocks the signals that a run waits for, so that none can come unseen. */
+/* Blocks the signals that a run waits for, so that none is lost. */
 static sigset_t signals_blocked(void)
 {
     sigset_t signals;
@@ -630,9 +497,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
 {
     const struct options *options = watch->options;
     struct ending ending = {.stopped = false};
-    /* Nobody looks at the clock more often than there is something to see. */
-    bool busy = options->switches || watch->peak_file < 0;
-    struct timespec tick = {.tv_nsec = busy ? 10000000 : 100000000};
+    struct timespec tick = {.tv_nsec = (long)(PACE_SECONDS * 1e9)};
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
         int arrived = sigtimedwait(signals, NULL, &tick);
         if (arrived == SIGTERM || arrived == SIGINT ||
@@ -642,10 +507,8 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
             ending.late = true;
         if (ending.stopped || ending.late)
             kill(load, SIGKILL);
-        if (watch->listening && !listener_drain(&watch->listener, &watch->tree, &watch->dead))
-            watch->lost = true;
-        if (!options->switches)
-            watch_sample(watch);
+        watch_sample(watch);
+        pace_look(&watch->pace, tool_now());
     }
     return ending;
 }
@@ -709,9 +572,6 @@ static bool take_option(struct options *options, int option)
     case 'x':
         options->stop = optarg;
         return true;
-    case 'w':
-        options->switches = true;
-        return true;
     default:
         return false;
     }
@@ -719,17 +579,12 @@ static bool take_option(struct options *options, int option)
 
 int main(int count, char *arguments[])
 {
-    static const struct option table[] = {{"join", required_argument, NULL, 'j'},
-                                          {"processors", required_argument, NULL, 'p'},
-                                          {"server", required_argument, NULL, 's'},
-                                          {"cpu", required_argument, NULL, 'c'},
-                                          {"peak", required_argument, NULL, 'k'},
-                                          {"current", required_argument, NULL, 'n'},
-                                          {"result", required_argument, NULL, 'r'},
-                                          {"timeout", required_argument, NULL, 't'},
-                                          {"switches", no_argument, NULL, 'w'},
-                                          {"stop", required_argument, NULL, 'x'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {
+        {"join", required_argument, NULL, 'j'},   {"processors", required_argument, NULL, 'p'},
+        {"server", required_argument, NULL, 's'}, {"cpu", required_argument, NULL, 'c'},
+        {"peak", required_argument, NULL, 'k'},   {"current", required_argument, NULL, 'n'},
+        {"result", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
+        {"stop", required_argument, NULL, 'x'},   {NULL, 0, NULL, 0}};
     struct options options = {.joins = 0};
     const char *role = count > 1 ? arguments[1] : "";
     char **rest = arguments + 1;

@@ -1,4 +1,4 @@
-/* What the clients of the study need to know of a reply: its status, and whether it is whole. */
+/* Reads the status and the length of a response, and tells whether it is whole. */
 #ifndef COLLECT_REPLY_H
 #define COLLECT_REPLY_H
 
@@ -11,11 +11,11 @@ enum { REPLY_HEAD_MOST = 1024 };
 
 struct reply {
     char head[REPLY_HEAD_MOST];
-    size_t head_bytes; /* that have come; all of them once `headed` */
+    size_t head_bytes; /* received; all of them once `headed` */
     bool headed;
-    int status;       /* 0: what has come is no HTTP */
-    long long length; /* that the head announces; -1: none */
-    long long body;   /* bytes that have come */
+    int status;       /* 0: this is no HTTP */
+    long long length; /* Content-Length; -1: none */
+    long long body;   /* bytes received */
 };
 
 static inline void reply_begin(struct reply *reply)
@@ -41,7 +41,7 @@ static inline void reply_read_head(struct reply *reply)
             reply->length = atoll(at + sizeof(name) - 1);
 }
 
-/* Takes the next bytes. False if this is no reply: its head does not end. */
+/* Takes the next bytes. Returns false if this is no response: its head does not end. */
 static inline bool reply_take(struct reply *reply, const char *bytes, size_t count)
 {
     if (!reply->headed) {

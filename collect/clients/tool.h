@@ -1,4 +1,4 @@
-/* What the programs of the study share: the clock, numbers of a command line, and epoll. */
+/* Tools that the programs of the study share: the clock, numbers of a command line, epoll. */
 #ifndef COLLECT_TOOL_H
 #define COLLECT_TOOL_H
 
@@ -17,7 +17,7 @@ static inline double tool_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Reads a number of the command line, which ends the program if it is none; `what` names it. */
+/* Reads a number of the command line. A wrong one ends the program; `what` names it. */
 static inline long tool_number(const char *text, long least, long most, const char *what)
 {
     char *end;

@@ -1,9 +1,9 @@
-/* What the bytes of a client travel by: a TCP connection, one with TLS on it, or UDP datagrams.
+/* The connections of a client: by TCP, by TLS, or by UDP datagrams.
  *
- * A wire never waits: where it cannot go on it says what it waits for. TLS checks no certificate,
- * since the study makes its own. It takes a session anew for each connection, or comes back with
- * the last ticket that the server gave to this wire. A UDP socket stays open, so that the client
- * keeps its port, until something fails. */
+ * A wire never waits: it says what it needs to go on. It does not check certificates, since the
+ * study makes its own. By TLS each connection has a new session, or resumes one with the last
+ * ticket that the server gave to this wire. A UDP socket stays open until something fails, so that
+ * the client keeps its port. */
 #ifndef COLLECT_WIRE_H
 #define COLLECT_WIRE_H
 
@@ -21,10 +21,10 @@
 enum wire_kind { WIRE_TCP, WIRE_TLS, WIRE_UDP };
 enum wire_state { WIRE_READY, WIRE_WANTS_READ, WIRE_WANTS_WRITE, WIRE_FAILED };
 
-/* What all wires of a program have in common. */
+/* What all wires of a program share. */
 struct wires {
     enum wire_kind kind;
-    bool resume; /* TLS: come back with a ticket */
+    bool resume; /* TLS: resume the session with a ticket */
     struct sockaddr_in server;
     SSL_CTX *context;
 };
@@ -35,7 +35,7 @@ struct wire {
     SSL_SESSION *ticket;
 };
 
-/* Keeps the ticket that the server has sent; the session is ours from then on. */
+/* Keeps the ticket that the server has sent; the wire owns the session from then on. */
 static int wire_take_ticket(SSL *tls, SSL_SESSION *ticket)
 {
     struct wire *wire = SSL_get_app_data(tls);
@@ -67,7 +67,7 @@ static inline void wires_close(struct wires *wires)
 static inline void wire_close(struct wire *wire)
 {
     if (wire->tls) {
-        /* Else the library would take a session that was not closed for a bad one. */
+        /* Otherwise the library would not resume a session that was not closed. */
         SSL_set_shutdown(wire->tls, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
         SSL_free(wire->tls);
     }
@@ -98,7 +98,7 @@ static inline void wire_encrypt(const struct wires *wires, struct wire *wire)
     SSL_set_connect_state(wire->tls);
 }
 
-/* Makes a socket, and begins to connect it. False if nobody is there. */
+/* Makes a socket, and begins to connect it. Returns false if the server refuses. */
 static inline bool wire_open(const struct wires *wires, struct wire *wire)
 {
     int type = wires->kind == WIRE_UDP ? SOCK_DGRAM : SOCK_STREAM;
@@ -113,7 +113,7 @@ static inline bool wire_open(const struct wires *wires, struct wire *wire)
     return true;
 }
 
-/* Goes on with connecting, until it is ready for a request. */
+/* Continues to connect, until the wire is ready for a request. */
 static inline enum wire_state wire_greet(struct wire *wire)
 {
     int error = 0, done;
@@ -145,7 +145,7 @@ static inline bool wire_send(struct wire *wire, const char *bytes, int count)
     return send(wire->socket, bytes, (size_t)count, MSG_NOSIGNAL) == count;
 }
 
-/* As recv() does: 0 is the end, and EAGAIN that nothing has come. */
+/* As recv(): 0 is the end, and EAGAIN says that nothing has arrived. */
 static inline ssize_t wire_receive(struct wire *wire, char *bytes, int size)
 {
     int count;

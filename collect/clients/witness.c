@@ -1,37 +1,38 @@
-/* witness: clients that ask again and again, and write down what they got: also what was lost.
+/* witness: a load generator that also counts lost requests, and goes on after failures.
  *
  * usage:    witness [OPTION]... PORT PATH
- * example:  collect/witness --requests 1000 --concurrency 10 7799 /small.txt
+ * example:  collect/clients/witness --requests 1000 --concurrency 10 7799 /small.txt
  *
- * Like ab, each of the clients opens a connection, asks, reads to the end, and begins anew, until
- * there are as many replies as asked for. Unlike ab it goes on where a connection is refused or cut
- * off (the client asks again, a millisecond later), and ends after --seconds, also when nobody
- * answers.
+ * Like ab, each client connects, sends a request, reads the response to its end, and begins again,
+ * until --requests responses have arrived. Unlike ab it goes on when a connection is refused or cut
+ * off (the client tries again a millisecond later), and ends after --seconds, even if no response
+ * arrives.
  *
- * With --tls it speaks HTTPS, each time by a new session, or by one that is resumed; with --udp a
- * request is a datagram, and so is its reply. A datagram that is not answered within --timeout is
- * lost, and the client asks again, by another socket, so that no late reply is taken for another.
+ * With --tls it speaks HTTPS, with new or resumed sessions; with --udp request and response are
+ * datagrams. A datagram that is not answered within --timeout is lost, and the client tries again
+ * from another socket, so that it does not take a late response for the new one.
  *
- * With --fault PATH one client asks for that path after half of the replies (or --after): the
- * request that a server made for this study dies of. From then on it watches how long it takes
- * until every client was served again. When none is for --patience, none will be.
+ * With --fault PATH one client requests that path after half of the responses (or --after): a
+ * request that crashes servers made for this study. From then on it measures how long it takes
+ * until every client was served again, and gives up when none was for --patience.
  *
- * It prints one line: `witness`, and
+ * It prints two lines: `witness`, and
  *   seconds complete lost refused unanswered non2xx length again_ms
  *   mean sd min p50 p90 p95 p99 max bytes wrong resumed protocol
- * complete    replies that are whole
+ * complete    whole responses
  * lost        requests whose first try was refused, cut off or (UDP) not answered in time, without
  *             the fatal one
- * refused     tries that found nobody
- * unanswered  requests that still waited when the time was over; they count among the times (in
- *             milliseconds, from the first try on) with their wait so far
- * length      of the last whole reply
- * again_ms    from the fatal request until every client had a reply to a request that it made after
- *             the server broke that connection; `never`, or `-` without a fault
- * wrong       replies that are not as long as they say, or not as long as the first, and datagrams
- *             that are no reply
- * resumed     handshakes of a resumed session; protocol: the version of TLS; `-` without it
- * The status is 3 when the fatal request was answered.
+ * refused     tries that no server accepted
+ * unanswered  requests that still waited at the end; their times so far count (all times are in
+ *             milliseconds, from the first try)
+ * length      of the last whole response
+ * again_ms    from the fatal request until every client had a response to a request that it sent
+ *             after the server broke that connection; `never`, or `-` without a fault
+ * wrong       responses that are not as long as they say, or not as long as the first, and
+ * datagrams that are no response resumed     handshakes of a resumed session; protocol: the version
+ * of TLS; `-` without it and a line with a histogram of the times: `histogram`, and `i:count` for
+ * each bucket, which holds the times from 0.001 ms * 1.02^i up to the next one. The status is 3
+ * when the fatal request was answered.
  */
 #include "reply.h"
 #include "tool.h"
@@ -54,7 +55,7 @@
 enum { CLIENTS_MOST = 4096, REQUESTS_MOST = 10000000, READ_BYTES = 65536, EVENTS = 256 };
 enum { REQUEST_BYTES = 512, PATH_MOST = 400 };
 static const double RETRY_SECONDS = 0.001;
-/* After as long the kernel sends a lost TCP segment again, at the earliest. */
+/* The kernel sends a lost TCP segment again after this time, at the earliest. */
 static const double TIMEOUT_SECONDS = 0.2;
 
 enum state { RESTING, GREETING, ASKED };
@@ -104,8 +105,7 @@ static void client_rest(struct client *client)
     client->state = RESTING;
 }
 
-/* The try has failed: the same request is made again, but not the fatal one, which has done what it
- * was for. */
+/* Tries a request again that has failed, unless it is the fatal one. */
 static void client_failed(struct witness *witness, struct client *client)
 {
     client_rest(client);
@@ -130,7 +130,7 @@ static void client_ask(struct witness *witness, struct client *client)
 {
     char request[REQUEST_BYTES];
     const char *path = client->fatal ? witness->fault : witness->path;
-    int version = witness->wires.kind == WIRE_UDP; /* a datagram is never a connection that stays */
+    int version = witness->wires.kind == WIRE_UDP; /* a datagram keeps no connection */
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
                           path, version);
     if (client->fatal)
@@ -140,7 +140,7 @@ static void client_ask(struct witness *witness, struct client *client)
         client_refused(witness, client);
 }
 
-/* Goes on with connecting, and asks when that is done. */
+/* Continues to connect, and then sends the request. */
 static void client_greet(struct witness *witness, struct client *client)
 {
     switch (wire_greet(&client->wire)) {
@@ -215,7 +215,7 @@ static void client_answered(struct witness *witness, struct client *client)
     client->asking = client->fatal = false;
 }
 
-/* All of a reply, or nothing of it. */
+/* Takes a datagram, which must hold a whole response. */
 static void client_take_datagram(struct witness *witness, struct client *client, const char *bytes,
                                  ssize_t count)
 {
@@ -254,7 +254,7 @@ static bool again_open(const struct witness *witness)
     return witness->fault && witness->again < 0 && !witness->never;
 }
 
-/* Whether there is one more request to be made: there is until everybody was served again. */
+/* Returns true if there is one more request to send: until every client was served again. */
 static bool more_wanted(const struct witness *witness)
 {
     return witness->begun < witness->requests || again_open(witness);
@@ -273,8 +273,8 @@ static void client_begin(struct witness *witness, struct client *client)
     client_try(witness, client);
 }
 
-/* Gives up datagrams that were not answered in time. Returns the milliseconds until one of the
- * others is late, or until somebody asks again, and at most `wait`. */
+/* Gives up datagrams that were not answered in time. Returns the milliseconds until another one is
+ * late or a client is to try again, and at most `wait`. */
 static int clients_forget(struct witness *witness, int wait)
 {
     double time = tool_now();
@@ -294,8 +294,8 @@ static int clients_forget(struct witness *witness, int wait)
     return wait;
 }
 
-/* Whoever rests begins a new request, or tries the old one again. Returns the milliseconds until
- * somebody wants to. */
+/* Starts clients that are due: with a new request, or the old one again. Returns the milliseconds
+ * until the next one is due. */
 static int clients_wake(struct witness *witness)
 {
     int wait = 100;
@@ -343,7 +343,7 @@ static void witness_run(struct witness *witness)
         }
     }
     witness->seconds = tool_now() - witness->start;
-    /* Who still waits has waited so long. */
+    /* Clients that still wait count with their time so far. */
     for (int i = 0; i < witness->concurrency; i++) {
         struct client *client = &witness->clients[i];
         if (!client->asking || client->fatal || witness->complete >= witness->requests)
@@ -354,7 +354,7 @@ static void witness_run(struct witness *witness)
     }
 }
 
-/* ---- what it saw ---- */
+/* ---- results ---- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -394,9 +394,30 @@ static void witness_tell(const struct witness *witness)
            witness->protocol);
 }
 
-/* ---- begin ---- */
+static int bucket_of(double milliseconds)
+{
+    double least = 0.001;
+    return (int)floor(log((milliseconds > least ? milliseconds : least) / least) / log(1.02) +
+                      1e-9);
+}
 
-/* A request is sent in one piece, from a room that was made for it. */
+/* The times are in ascending order. */
+static void histogram_tell(const struct witness *witness)
+{
+    printf("histogram");
+    for (long i = 0, next; i < witness->time_count; i = next) {
+        int bucket = bucket_of(witness->times[i]);
+        for (next = i + 1; next < witness->time_count; next++)
+            if (bucket_of(witness->times[next]) != bucket)
+                break;
+        printf(" %d:%ld", bucket, next - i);
+    }
+    printf("\n");
+}
+
+/* ---- the command line ---- */
+
+/* Checks that a path fits the space for requests. */
 static const char *path(const char *text)
 {
     if (strlen(text) > PATH_MOST)
@@ -514,6 +535,7 @@ int main(int count, char *arguments[])
     witness_run(&witness);
     qsort(witness.times, (size_t)witness.time_count, sizeof(*witness.times), ascending);
     witness_tell(&witness);
+    histogram_tell(&witness);
     for (int i = 0; i < witness.concurrency; i++)
         wire_end(&witness.clients[i].wire);
     wires_close(&witness.wires);

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
+from collect.infer.calibration import floor_by_round
 from collect.infer.cells import Cells, Part
 from collect.infer.contrast import Result, blocks_test, contrast_test, control_cost, mean_of
 from collect.infer.numbers import number
 
-MEASURES = ("rps", "server_cpu_us")
+MEASURES = ("rps", "server_cpu_us", "p50_ms", "p99_ms")
+RELATIVE = ("rps", "server_cpu_us")  # also by the floor of each round
 COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high", "unit"]
 
 
@@ -36,6 +39,17 @@ def _slices(data: Cells, part: Part, server: str) -> dict[tuple[str, ...], list[
     return slices
 
 
+def _to_floor(data: Cells, cells: list[int], measure: str) -> Result | None:
+    """Tests a mean relative to the floor of each round, where rounds have floors."""
+    calibration = data.calibration
+    if data.rounds < 2 or calibration is None or measure not in calibration:
+        return None
+    floor = floor_by_round(calibration, data.round_numbers, measure)
+    if np.count_nonzero(~np.isnan(floor)) < 2:
+        return None
+    return contrast_test(data, mean_of(cells), measure, floor)
+
+
 def _averages(
     data: Cells, part: Part, server: str, key: tuple[str, ...], cells: list[int]
 ) -> list[list[str]]:
@@ -50,9 +64,11 @@ def _averages(
     for measure in MEASURES:
         known = [c for c in cells if data.has_data(c, measure)]
         result = contrast_test(data, mean_of(known), measure)
-        if result:
-            bound = sum(data.client_bound(c) for c in known)
-            add(measure, len(known), bound, result, [result.ratio, *result.ratio_interval()])
+        bound = sum(data.client_bound(c) for c in known)
+        relative = _to_floor(data, known, measure) if measure in RELATIVE else None
+        for name, found in ((measure, result), (f"{measure}_to_floor", relative)):
+            if found:
+                add(name, len(known), bound, found, [found.ratio, *found.ratio_interval()])
     control = blocks_test(data, control_cost(data, server, cells))
     if control:
         figures = [control.test.estimate, *control.test.interval()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from collect.design.factors import choose_axis
 from collect.design.study import Study
+from collect.histogram import Histogram, add, quantile
 from collect.infer.statistics import Values
 
 # Studies of the kinds `held` and `fault` ask what happens to others: of each server with itself.
@@ -33,6 +34,7 @@ PART_WORDS = [
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
 CLIENT_BUSY = 0.90  # of a processor: limits a cell for which no floor was measured
+PERCENTILES = {"p50_ms": 0.50, "p99_ms": 0.99}
 CEILING = "floor-one"  # a server that does nothing
 CEILING_ABOVE = 1.10  # the client limits a cell where the ceiling is not this much faster
 
@@ -76,11 +78,14 @@ class Cells:
     runs: pd.DataFrame  # believed runs, all columns as text, `cell` and `block_number` added
     disbelieved: int
     machine: dict[str, str] = field(default_factory=dict)
+    calibration: pd.DataFrame | None = None  # the floors of each round
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)  # by run
     levels: dict[str, list[str]] = field(init=False)
     keys: list[tuple[str, ...]] = field(init=False)
     blocks: int = field(init=False)
     last_block: list[int] = field(init=False)
     round_of_block: list[int] = field(init=False)  # of the first block, the second, ...
+    round_numbers: list[int] = field(init=False)  # as the plan numbers them
     baseline: str = field(init=False)
     x_name: str = field(init=False)
     kind: str = field(init=False)
@@ -192,12 +197,14 @@ class Cells:
     # --- the units of replication: rounds, or blocks where there was one round ---
 
     def _rounds(self) -> list[int]:
-        """Returns the round of each block, rounds numbered from 0."""
+        """Returns the round of each block, rounds numbered from 0; sets their own numbers."""
+        self.round_numbers = [1]
         if "round" not in self.runs:
             return [0] * self.blocks
         of_block = self.runs.drop_duplicates("block_number").set_index("block_number")["round"]
         numbers = [int(of_block.get(block, 1)) for block in range(1, self.blocks + 1)]
-        return [sorted(set(numbers)).index(number) for number in numbers]
+        self.round_numbers = sorted(set(numbers))
+        return [self.round_numbers.index(number) for number in numbers]
 
     @property
     def rounds(self) -> int:
@@ -225,6 +232,33 @@ class Cells:
         total = np.where(known, blocks, 0) @ member
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
+    def unit_logarithms(self, name: str) -> Values:
+        """Returns the logarithms of a measure, cells by units: means of the blocks of a round.
+
+        A percentile of a round is that of all its requests together, where runs have histograms.
+        """
+        cache: dict[str, Values] = self.__dict__.setdefault("_unit_logarithms", {})
+        if name not in cache:
+            pooled = self.pools(name)
+            blocks = self.logarithms(name)
+            cache[name] = (
+                np.log(self._pooled(PERCENTILES[name])) if pooled else self.by_unit(blocks)
+            )
+        return cache[name]
+
+    def pools(self, name: str) -> bool:
+        """Returns true if a measure of a round is that of all its requests together."""
+        return self.rounds > 1 and name in PERCENTILES and bool(self.histograms)
+
+    def _pooled(self, share: float) -> Values:
+        """Returns a percentile of the requests of all valid runs of a cell in a round."""
+        table = np.full((self.count, self.rounds), np.nan)
+        rounds = self.valid_runs["block_number"].map(lambda block: self.round_of_block[block - 1])
+        for (cell, number), runs in self.valid_runs.groupby(["cell", rounds]):
+            known = [self.histograms[run] for run in runs["run"] if run in self.histograms]
+            table[cell, number] = quantile(add(known), share)
+        return table
+
     def _last_unit(self, cell: int) -> int:
         last = self.last_block[cell]
         return self.round_of_block[last - 1] + 1 if self.rounds > 1 else last
@@ -233,7 +267,7 @@ class Cells:
         """Returns true if a cell has valid runs with this measure in two units."""
         cache: dict[str, list[bool]] = self.__dict__.setdefault("_known", {})
         if measure not in cache:
-            known = ~np.isnan(self.by_unit(self.measured(measure)))
+            known = ~np.isnan(self.unit_logarithms(measure))
             cache[measure] = list(np.count_nonzero(known, axis=1) >= 2)
         return cache[measure][cell]
 

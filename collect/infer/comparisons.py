@@ -13,6 +13,8 @@ from collect.infer.numbers import number
 from collect.infer.statistics import holm
 
 MEASURES = ("rps", "server_cpu_us")
+LATENCY = ("p50_ms", "p99_ms")
+SCOPES = ("cell", "x", "all")
 HELD_MEASURES = (*MEASURES, "p99_ms", "peak_kib")
 COLUMNS = [
     "cells",
@@ -57,20 +59,30 @@ class Comparison:
     client_bound: int
     unit: str  # what the interval is of: round or block
     result: Result
+    latency: bool = False
+
+    @property
+    def family(self) -> str:
+        """The tests that are adjusted together."""
+        return f"{self.scope} latency" if self.latency else self.scope
 
 
 def compare(data: Cells) -> pd.DataFrame:
-    """Returns all comparisons. The rows of a scope, of all measures, are one family of tests."""
+    """Returns all comparisons.
+
+    The rows of a scope are one family of tests; latencies are families of their own.
+    """
     found: list[Comparison] = []
     for part in data.parts:
         if part.kind == HELD:
             found += _compare_held(data, part)
         elif part.kind != FAULT:
             for scope in _scopes(part):
-                found += _compare_scope(data, part, scope)
+                found += _compare_scope(data, part, scope, MEASURES)
+            found += _compare_scope(data, part, _widest(part), LATENCY)
     rows: list[list[str]] = []
-    for scope in ("cell", "x", "all"):
-        rows += _family([c for c in found if c.scope == scope])
+    for family in (*SCOPES, *(f"{scope} latency" for scope in SCOPES)):
+        rows += _family([c for c in found if c.family == family])
     return pd.DataFrame(
         rows, columns=["scope", "measure", "server", "baseline", *data.factors[1:], *COLUMNS]
     )
@@ -81,6 +93,11 @@ def _scopes(part: Part) -> list[str]:
     over_x = ["x"] if part.x_name else []
     alike = all(len(part.levels.get(name, [])) < 2 for name in UNLIKE if name != part.x_name)
     return ["cell", *over_x, *(["all"] if alike else [])]
+
+
+def _widest(part: Part) -> str:
+    """Returns the scope of latencies: single cells tell little of their tails."""
+    return "x" if part.x_name else "cell"
 
 
 def slice_of(data: Cells, part: Part, cell: int, scope: str) -> tuple[str, ...]:
@@ -94,12 +111,14 @@ def slice_of(data: Cells, part: Part, cell: int, scope: str) -> tuple[str, ...]:
     return tuple(data.value(cell, name) if kept(name) else "*" for name in data.factors[1:])
 
 
-def _compare_scope(data: Cells, part: Part, scope: str) -> list[Comparison]:
+def _compare_scope(
+    data: Cells, part: Part, scope: str, measures: tuple[str, ...]
+) -> list[Comparison]:
     members: dict[tuple[str, ...], list[int]] = {}
     for cell in part.cells:
         members.setdefault(slice_of(data, part, cell, scope), []).append(cell)
     found = []
-    for measure in MEASURES:
+    for measure in measures:
         for server in part.levels["server"]:
             if server == part.baseline:
                 continue
@@ -119,6 +138,7 @@ def _compare_scope(data: Cells, part: Part, scope: str) -> list[Comparison]:
                             bound,
                             data.unit,
                             result,
+                            measure in LATENCY,
                         )
                     )
     return found

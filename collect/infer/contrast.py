@@ -98,8 +98,12 @@ def server_pairs(
     return pairs
 
 
-def contrast_test(data: Cells, contrast: Contrast, measure: str) -> Result | None:
+def contrast_test(
+    data: Cells, contrast: Contrast, measure: str, floor: Values | None = None
+) -> Result | None:
     """Tests a contrast of a measure; None if a cell has fewer than two units.
+
+    With `floor`, a logarithm for each unit, the contrast is relative to it.
 
     A pair counts the blocks that hold both. In larger contrasts a cell without a valid run in a
     unit contributes its own mean there. Where some cells are in the first units alone, only those
@@ -110,9 +114,15 @@ def contrast_test(data: Cells, contrast: Contrast, measure: str) -> Result | Non
     cells = list(contrast.cells)
     weights = np.array(contrast.weights)
     logs = data.logarithms(measure)[cells]
+    units = data.unit_logarithms(measure)[cells]
     if len(cells) == 2:
         logs = np.where(np.isnan(logs).any(axis=0), np.nan, logs)
-    units = data.by_unit(logs)[:, : data.common_units(cells)]
+        units = units if data.pools(measure) else data.by_unit(logs)
+    if floor is not None:
+        units = np.where(np.isnan(floor), np.nan, np.vstack([units, floor]))
+        weights = np.append(weights, -1.0)
+        logs = np.vstack([logs, np.repeat(np.nan, data.blocks)])
+    units = units[:, : data.common_units(cells)]
     if np.count_nonzero(~np.isnan(units), axis=1).min() < 2:
         return None
     means = np.nanmean(units, axis=1)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from collect.design.factors import NAMES
 from collect.design.study import load_study
+from collect.histogram import Histogram, from_text
+from collect.infer.calibration import read_calibration
 from collect.infer.cells import Cells
-from collect.project import MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
+from collect.project import HISTOGRAMS_FILE, MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
 from collect.tables import read_frame, read_pairs, read_table
 
 LATE_FACTORS = {"idle", "slow", "certificate", "sessions"}  # older results may lack them
@@ -29,4 +31,16 @@ def read_cells(folder: Path) -> Cells:
         fail(f"{runs_file} has no column {missing[0]}", 1)
     disbelieved = read_table(runs_file, key="run").disbelieved
     machine = read_pairs(folder / MACHINE_FILE)
-    return Cells(load_study(study_file), factors, runs, disbelieved, machine)
+    calibration = read_calibration(folder)
+    study = load_study(study_file)
+    histograms = _histograms(folder)
+    return Cells(study, factors, runs, disbelieved, machine, calibration, histograms)
+
+
+def _histograms(folder: Path) -> dict[str, Histogram]:
+    """Reads the times of requests of each run; none where the file is missing."""
+    path = folder / HISTOGRAMS_FILE
+    if not path.is_file():
+        return {}
+    found = {row["run"]: from_text(row["histogram"]) for row in read_table(path).rows}
+    return {run: histogram for run, histogram in found.items() if histogram}

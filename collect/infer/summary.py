@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from collect.infer.cells import ORDINARY, Cells, cannot_hold
+from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold
+from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.numbers import number
-from collect.infer.statistics import describe
+from collect.infer.statistics import NOTHING, describe
 
 FULL = ("rps", "server_cpu_us")
 FULL_PARTS = ("mean", "sd", "median", "low", "high", "min", "max")
@@ -59,6 +60,10 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
     for name in _means(data):
         row[name] = number(describe(data.column(name, valid).dropna().to_numpy()).mean)
     row["peak_kib_max"] = number(describe(data.column("peak_kib", valid).dropna().to_numpy()).max)
+    for name in PERCENTILES:
+        result = contrast_test(data, mean_of([cell]), name)
+        low, high = result.ratio_interval() if result else (NOTHING, NOTHING)
+        row |= {f"{name}_low": number(low), f"{name}_high": number(high)}
     row["client_bound"] = "yes" if data.client_bound(cell) else "no"
     row["ceiling"] = number(data.ceiling(cell))
     if data.kind != ORDINARY:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from collect.infer.calibration import MOVED, moves
 from collect.infer.cells import Cells, cannot_hold
 from collect.infer.numbers import number
 from collect.infer.statistics import Values, line_fit, mean_test, share_interval
@@ -32,6 +33,7 @@ def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
         *_invalid(data),
         _machine("others", machine),
         _machine("stolen", machine),
+        *_calibration(data),
     ]
     residuals = _residuals(data)
     for server in data.levels["server"]:
@@ -62,6 +64,16 @@ def _machine(name: str, path: Path) -> Row:
         if key == f"{name}_percent" and float(value) > most:
             most, text = float(value), number(float(value))
     return [name, "-", text, "-", "-", "100"]
+
+
+def _calibration(data: Cells) -> list[Row]:
+    """Returns how the floors moved within each round, in requests/s at its end / at its begin."""
+    if data.calibration is None:
+        return []
+    return [
+        ["moved", f"round {m.round}: {m.floor}", number(m.ratio), "-", "-", number(MOVED)]
+        for m in moves(data.calibration)
+    ]
 
 
 def _residuals(data: Cells) -> Values:

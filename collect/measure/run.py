@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from collect import histogram
 from collect.design.study import Study, load_study
 from collect.measure import cost, link, machine, others
 from collect.measure.link import Link
@@ -35,6 +36,7 @@ from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
 from collect.project import (
     CALIBRATION_FILE,
     DATA,
+    HISTOGRAMS_FILE,
     MACHINE_FILE,
     PLAN_FILE,
     ROUNDS_FILE,
@@ -45,7 +47,7 @@ from collect.project import (
     fail,
     say,
 )
-from collect.schema import CALIBRATION, MEASURED, PLAN, ROUNDS
+from collect.schema import CALIBRATION, HISTOGRAMS, MEASURED, PLAN, ROUNDS
 from collect.tables import (
     Table,
     append_line,
@@ -295,10 +297,10 @@ class _Sitting:
         started = time.time()
         try:
             self._calibrate(number, "resume" if resumed else "begin")
-            for block in _pieces(rows, "block"):
+            for index, block in enumerate(_pieces(rows, "block")):
                 for row in block:
                     progress.run(row)
-                    self.invalid += self._one(row)
+                    self.invalid += self._one(row, events=index == 0)
                     progress.done += 1
                 self.runner.end_block()
                 progress.block(block[0]["block"])
@@ -337,16 +339,17 @@ class _Sitting:
         }
         append_line(path, row_text(ROUNDS.names, row))
 
-    def _one(self, row: dict[str, str]) -> bool:
+    def _one(self, row: dict[str, str], events: bool) -> bool:
         """Makes a run and keeps it; returns whether it is invalid."""
         begin = time.monotonic()
         aside = self.runner.aside
-        result = self.runner.run(row["run"], row)
+        result = self.runner.run(row["run"], row, events)
         started = {"started": f"{result.started - self.epoch:.3f}"}
         line = row_text(self.believed.columns, row | started | result.columns)
         path = self.folder / RUNS_FILE
         try:
             _keep_raw(self.folder / RAW_FILE, row, result)
+            _keep_histogram(self.folder / HISTOGRAMS_FILE, row["run"], result)
             append_line(path, line)
         except OSError as error:
             fail(
@@ -389,3 +392,11 @@ def _keep_raw(path: Path, row: Mapping[str, str], result: Result) -> None:
     text = f"{head}# launch: {result.watched.line}\n{result.output}{result.percentiles}"
     with path.open("ab") as file:
         file.write(gzip.compress(text.encode(), 1))
+
+
+def _keep_histogram(path: Path, number: str, result: Result) -> None:
+    """Keeps the times of the requests. Of a run that is told twice the last line counts."""
+    if not path.exists():
+        write_table(path, HISTOGRAMS.names, [])
+    line = {"run": number, "histogram": histogram.to_text(result.histogram)}
+    append_line(path, row_text(HISTOGRAMS.names, line))

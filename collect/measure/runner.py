@@ -10,6 +10,7 @@ from pathlib import Path
 
 from collect.design.factors import FACTORS
 from collect.design.study import Study
+from collect.histogram import Histogram
 from collect.measure import crowd as crowds
 from collect.measure import loads, origin
 from collect.measure.cost import Accounting
@@ -27,6 +28,8 @@ FAILURES_MOST = 3
 GIVEN_UP = "server does not start"
 WARM_REQUESTS_MOST = 1000
 CALIBRATION_RUNS = 2
+# Of fewer requests launch cannot tell whether a process was made for each of them.
+SWITCHES_LEAST = 10
 NO_STUDY = Study("calibration", "", "", "", {})
 Cell = Mapping[str, str]
 
@@ -43,6 +46,7 @@ class Result:
     output: str = ""
     percentiles: str = ""
     started: float = 0.0
+    histogram: Histogram = field(default_factory=dict)
 
     @property
     def is_invalid(self) -> bool:
@@ -95,8 +99,13 @@ class Runner:
         self.servers.stop_all()
         self.failures.clear()
 
-    def run(self, number: str, cell: Cell) -> Result:
-        """Makes a run; raises Interrupted when somebody asks to stop."""
+    def run(self, number: str, cell: Cell, events: bool = False) -> Result:
+        """Makes a run; raises Interrupted when somebody asks to stop.
+
+        Context switches of processes and threads that come and go are known when the server has
+        ended, from all that it did. With `events` it is ended after this run, so that they are
+        those of this run; the kernel counts them at no cost.
+        """
         result = Result(started=time.time())
         setting, place = self._setting(cell)
         key = _key(cell, setting)
@@ -110,9 +119,12 @@ class Runner:
             if result.reason != GIVEN_UP:
                 say(f"run {number}: {problem}")
         self._judge(number, key, cell, load, setting, result)
-        if self.study.fresh or self.study.fault:
-            # Workers that have died once would take the next death for a habit.
-            self.servers.stop(key)
+        # Workers that have died once would take the next death for a habit.
+        server_ends = self.study.fresh or self.study.fault
+        if events and result.watched.done and result.watched.voluntary is None:
+            server_ends = True
+        if server_ends:
+            self._end_server(key, cell, result)
         self.stop.check()
         return result
 
@@ -226,6 +238,7 @@ class Runner:
         requests = min((load.requests or 0) // 10, WARM_REQUESTS_MOST)
         few = max(requests, load.concurrency)
         warm = _at(load, server.url, requests=min(few, load.requests or few))
+        server.warm = warm.wanted
         command = loads.command_of(warm, self.work / "warm.percentiles")
         launch = self._launch(server, "warm", "")
         self.stop.wait_for(_start([*launch, "--", *command], self.work / "warm.out"))
@@ -289,6 +302,7 @@ class Runner:
     def _apply(self, server: Server, place: Place, load: Load, result: Result) -> None:
         """Runs the load, watched from outside."""
         self.stop.check()
+        server.runs_made += 1
         percentiles = self.work / "run.percentiles"
         percentiles.unlink(missing_ok=True)
         (self.work / "run.result").unlink(missing_ok=True)
@@ -298,6 +312,8 @@ class Runner:
         launch = self._launch(server, "run", place.load)
         self.stop.wait_for(_start([*launch, "--", *command], self.work / "run.out"))
         result.watched = loads.read_watched(self.work / "run.result")
+        if load.wanted < SWITCHES_LEAST:
+            result.watched.voluntary = result.watched.involuntary = None
         result.output = (self.work / "run.out").read_text(errors="replace")
         if percentiles.exists():
             result.percentiles = percentiles.read_text()
@@ -343,10 +359,25 @@ class Runner:
         said = Said()
         if result.output:
             said = loads.read_said(load, result.output, result.percentiles)
+        result.histogram = said.histogram
         if not result.reason:
             result.reason = loads.verdict(load, said, result.watched, setting.bytes)
         result.columns = loads.row_of(load, said, result.watched) | result.columns
         result.columns["valid"] = result.reason
+
+    def _end_server(self, key: str, cell: Cell, result: Result) -> None:
+        """Stops a server. Where it did nothing but this run and what warmed it, the kernel's
+        counts of it are those of the run."""
+        server = self.servers.running.get(key)
+        usage = self.servers.stop(key)
+        complete = result.columns.get("complete", "-")
+        alone = server and server.runs_made == 1 and complete not in ("-", "0")
+        held = cell["idle"] != "0" or cell["slow"] != "0" or self.study.fault
+        if usage is None or not server or not alone or held or result.watched.voluntary is not None:
+            return
+        requests = int(complete) + server.warm
+        result.columns["voluntary"] = f"{usage.ru_nvcsw / requests:.4f}"
+        result.columns["involuntary"] = f"{usage.ru_nivcsw / requests:.4f}"
 
 
 def _key(cell: Cell, setting: Setting) -> str:

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from resource import struct_rusage
 from typing import Any
 
 from collect.measure.cost import Accounting, Group
@@ -39,6 +40,8 @@ class Server:
     group: Group
     folder: Path
     url: str = ""
+    warm: int = 0
+    runs_made: int = 0
     has_workers: bool = True
     requests_of_workers: list[int] | None = None
 
@@ -181,24 +184,24 @@ class Servers:
         if done.returncode:
             raise ServerProblem(f"no certificate: {one_line(done.stderr)[-200:]}")
 
-    def stop(self, key: str) -> None:
+    def stop(self, key: str) -> struct_rusage | None:
         """Stops a server by SIGTERM and waits for it; what does not end in time, or was left
-        behind, is killed."""
+        behind, is killed. Returns what the kernel counted of it and of all its children."""
         server = self.running.pop(key, None)
         if server is None:
-            return
+            return None
         with suppress(OSError):
             server.process.send_signal(signal.SIGTERM)
-        self._reap(server)
+        return self._reap(server)
 
-    def _reap(self, server: Server) -> None:
-        with suppress(subprocess.TimeoutExpired):
-            server.process.wait(STOP_SECONDS)
+    def _reap(self, server: Server) -> struct_rusage | None:
+        usage = _wait(server.process, STOP_SECONDS)
         with suppress(OSError):
             # Its process group, which outlives it where it left a process behind.
             os.killpg(server.pid, signal.SIGKILL)
         server.process.wait()
         self.accounting.end_group(server.group)
+        return usage
 
     def stop_all(self) -> None:
         servers = list(self.running.values())
@@ -208,6 +211,22 @@ class Servers:
                 server.process.send_signal(signal.SIGTERM)
         for server in servers:
             self._reap(server)
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> struct_rusage | None:
+    """Waits for the end of a process; None where it has been waited for, or does not end."""
+    deadline = time.monotonic() + seconds
+    while process.returncode is None and time.monotonic() < deadline:
+        usage: struct_rusage
+        try:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        except ChildProcessError:
+            return None
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage
+        time.sleep(0.001)
+    return None
 
 
 def _first_line(path: Path) -> str:

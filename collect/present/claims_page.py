@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from collect.infer.pooling import PooledClaim, pool_claims
 from collect.infer.wording import Claim, Wording, read_wording
 from collect.present import verdicts
 from collect.present.published import Published
 from collect.present.report import ClaimPart, ClaimResult
 from collect.present.templating import render_html, render_markdown
+from collect.project import CLAIMS_FILE
+from collect.tables import read_frame
+from collect.text import percent_text
 
 NOT_MEASURED = "not measured yet"
 ANSWERED = "answered by tests"
@@ -45,6 +49,16 @@ class StudyResult:
         return list(Counter(part.verdict for part in self.parts).items())
 
 
+@dataclass(frozen=True)
+class PooledPart:
+    """A part that several studies tested, pooled by random effects."""
+
+    tested: str
+    studies: int
+    found: str
+    heterogeneity: str
+
+
 @dataclass
 class Entry:
     """A claim with everything that is known of it."""
@@ -56,6 +70,7 @@ class Entry:
     results: list[StudyResult] = field(default_factory=list)
     cause_results: list[StudyResult] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    pooled: list[PooledPart] = field(default_factory=list)
 
     @property
     def has_cause(self) -> bool:
@@ -93,17 +108,6 @@ class Page:
         return [run for run in self.runs if run.is_busy]
 
 
-def joint_verdict(results: list[StudyResult]) -> str:
-    """What several studies of a claim say together."""
-    words = {result.verdict for result in results}
-    told = words - {"cannot tell", "not testable here"}
-    if len(told) == 1:
-        return told.pop()
-    if told:
-        return "studies differ"
-    return "cannot tell" if "cannot tell" in words else (words or {NOT_MEASURED}).pop()
-
-
 def claims_page(published: list[Published], tests: dict[str, list[str]]) -> Page:
     """Gathers all claims; `tests` has the studies that test each claim, published or not."""
     wording = read_wording()
@@ -111,14 +115,24 @@ def claims_page(published: list[Published], tests: dict[str, list[str]]) -> Page
     for run in published:
         names += [name for name in run.claims if name not in names]
     names += [name for name in tests if name not in names]
-    entries = [_entry(name, wording, published, tests.get(name, [])) for name in names]
+    tables = {run.path: read_frame(run.folder / CLAIMS_FILE) for run in published}
+    together = pool_claims(tables, wording)
+    entries = [
+        _entry(name, wording, published, tests.get(name, []), together.get(name)) for name in names
+    ]
     rests_on = {
         result.run for entry in entries for result in (*entry.results, *entry.cause_results)
     }
     return Page(wording, entries, [run for run in published if run in rests_on])
 
 
-def _entry(name: str, wording: Wording, published: list[Published], studies: list[str]) -> Entry:
+def _entry(
+    name: str,
+    wording: Wording,
+    published: list[Published],
+    studies: list[str],
+    together: PooledClaim | None,
+) -> Entry:
     known = [(run, run.claims[name]) for run in published if name in run.claims]
     claim = wording.claims.get(name) or _unknown_claim(name, known)
     entry = Entry(claim, wording.report_of(name))
@@ -128,15 +142,26 @@ def _entry(name: str, wording: Wording, published: list[Published], studies: lis
         cause = result.verdict if result.is_cause else result.cause_verdict
         if cause:
             entry.cause_results.append(_result(run, result, cause, cause=True))
+    several = together if len(known) > 1 else None
     if entry.results:
-        entry.verdict = joint_verdict(entry.results)
+        pooled = several.judged.verdict if several and len(entry.results) > 1 else ""
+        entry.verdict = pooled or entry.results[0].verdict
     elif claim.answer:
         entry.verdict = ANSWERED
     if entry.cause_results:
-        entry.cause_verdict = joint_verdict(entry.cause_results)
+        entry.cause_verdict = (several and several.judged.cause) or entry.cause_results[0].verdict
+    if several:
+        entry.pooled = [_pooled_part(several, tested) for tested in several.pooled]
     tested_by = {run.study for run, _ in known}
     entry.missing = [study for study in studies if study not in tested_by]
     return entry
+
+
+def _pooled_part(several: PooledClaim, tested: str) -> PooledPart:
+    pooled = several.pooled[tested]
+    found = [part.found() for part in several.judged.parts if part.finding.tested == tested]
+    share = percent_text(pooled.heterogeneity)
+    return PooledPart(tested, pooled.studies, found[0] if found else "too wide to tell", share)
 
 
 def _unknown_claim(name: str, known: list[tuple[Published, ClaimResult]]) -> Claim:

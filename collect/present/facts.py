@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from collect.infer.cells import ORDINARY, Part, is_floor, is_peer
 from collect.infer.contrast import contrast_test, mean_of
 from collect.present.groups import fits
 from collect.present.view import Row, Slice, View
-from collect.text import estimate_places, interval_text, thousands
+from collect.text import (
+    DASH,
+    estimate_places,
+    estimate_text,
+    interval_text,
+    percent_text,
+    thousands,
+)
 
 FEW_BLOCKS = 6
 ROOM = 1.1  # an interval that leaves room for a tenth more or less is open
@@ -237,6 +247,53 @@ def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
     return found
 
 
+# --- how far apart rounds and blocks are ---
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the ratio of a server to the baseline varies, within rounds and between them."""
+
+    where: str
+    server: str
+    within: str
+    between: str
+    drift: str
+    shown: bool  # whether the ratio drifts
+
+
+def spreads(view: View, part: Part) -> list[Spread]:
+    scope = "x" if part.x_name else "cell"
+    found = []
+    for one in view.slices(part):
+        for server in part.levels["server"]:
+            row = view.comparison(part, scope, CPU, server, one.first)
+            if row is None or row.get("sd_within", "-") in ("-", ""):
+                continue
+            found.append(
+                Spread(
+                    one.text,
+                    server,
+                    _percent_spread(row["sd_within"]),
+                    _percent_spread(row["sd_between"]),
+                    _drift_text(row),
+                    row["drift_p"] not in ("-", "") and float(row["drift_p"]) < 0.05,
+                )
+            )
+    return found
+
+
+def _percent_spread(text: str) -> str:
+    """A standard deviation of logarithms as a percentage."""
+    return DASH if text in ("-", "") else percent_text(math.expm1(float(text)))
+
+
+def _drift_text(row: Row) -> str:
+    if row["drift"] in ("-", ""):
+        return DASH
+    return estimate_text(*(float(row[name]) for name in ("drift", "drift_low", "drift_high")))
+
+
 # --- one scheme against another, and what was lost ---
 
 
@@ -278,8 +335,6 @@ def scheme_costs(view: View, part: Part) -> list[SchemeCost]:
 def _ratio_of(view: View, pairs: list[tuple[int, int]]) -> float:
     weight = 1 / len(pairs)
     logs = view.data.logarithms(CPU)
-    import numpy as np
-
     return float(
         np.exp(sum(weight * (np.nanmean(logs[a]) - np.nanmean(logs[b])) for a, b in pairs))
     )

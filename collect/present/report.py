@@ -13,6 +13,7 @@ from collect.present import facts, report_tables
 from collect.present.groups import group_servers
 from collect.present.templating import render_markdown
 from collect.present.view import Row, View
+from collect.project import command_name
 from collect.tables import read_table
 from collect.text import join_text, plural
 
@@ -278,7 +279,7 @@ def _command(view: View) -> str:
     """The command that repeats the study."""
     command = view.machine.get("command") or view.machine.get("commands") or ""
     if not command:
-        command = f"./dcollect.sh {view.study.name}"
+        command = f"{command_name()} {view.study.name}"
     seed = view.machine.get("seed", "")
     if seed and "--seed" not in command:
         command = re.sub(r"dcollect\.sh", f"dcollect.sh --seed {seed}", command, count=1)

@@ -6,13 +6,19 @@ import math
 
 import numpy as np
 
+from collect.infer.cells import Part
+from collect.infer.contrast import contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import Values, describe
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
 from collect.present.groups import Group, group_servers
 from collect.present.palette import look_of
 from collect.present.scales import Scale, linear_tics, ratio_scale
-from collect.present.view import View
+from collect.present.view import Slice, View
+from collect.project import CALIBRATION_FILE
+from collect.tables import read_table
 
+CPU = "server_cpu_us"
+MOST_PANELS = 8
 BINS = 40
 STEPS = 40
 
@@ -33,12 +39,13 @@ def residuals_of(view: View, column: str) -> Values | None:
 def runs_figures(view: View) -> list[Figure]:
     """Run order, residuals; with rounds the floors and the ratio over time."""
     figures: list[Figure | None] = []
-    residuals = residuals_of(view, "server_cpu_us")
+    residuals = residuals_of(view, CPU)
     what = "Server CPU per request"
     if residuals is None:
         residuals, what = residuals_of(view, "rps"), "Requests per second"
     if residuals is not None and view.data.blocks > 1:
         figures += [_order_figure(view, residuals, what), _residual_figure(view, residuals, what)]
+    figures += [rounds_figure(view), calibration_figure(view)]
     return [figure for figure in figures if figure]
 
 
@@ -147,3 +154,96 @@ def _with_ratio_scale(figure: LineFigure) -> LineFigure | None:
     if scale.log:
         figure.y_title += " (logarithmic)"
     return figure
+
+
+# --- rounds ---
+
+
+def rounds_figure(view: View) -> LineFigure | None:
+    """The ratio of each server to its baseline in every round, or without rounds None."""
+    if view.rounds < 2:
+        return None
+    title = "Server CPU per request relative to the baseline, round by round"
+    subtitle = (
+        "Ratio of each round; shaded: the 95% interval over all rounds. A level line is a ratio "
+        "that does not drift."
+    )
+    figure = _figure(view, "rounds", title, subtitle, 1)
+    figure.x = _round_scale(view.rounds)
+    figure.x_title, figure.y_title = "round", "ratio"
+    figure.line_at = 1.0
+    for part in view.parts:
+        for one in view.slices(part):
+            for group in group_servers(part.levels["server"]):
+                panel = _round_panel(view, part, one, group)
+                if panel and len(figure.panels) < MOST_PANELS:
+                    figure.panels.append(panel)
+    figure.columns = 1 if len(figure.panels) == 1 else 2
+    return _with_ratio_scale(figure)
+
+
+def _round_scale(rounds: int) -> Scale:
+    step = max(1, round(rounds / 8))
+    tics = tuple((str(n), float(n)) for n in range(1, rounds + 1, step))
+    return Scale(0.5, rounds + 0.6, False, tics)
+
+
+def _round_panel(view: View, part: Part, one: Slice, group: Group) -> Panel | None:
+    series = []
+    band: tuple[tuple[float, float, float], ...] = ()
+    for server, label in zip(group.servers, group.labels, strict=True):
+        if server == part.baseline:
+            continue
+        cells = [view.at(part, one.first, server, x) for x in view.x_values(part)]
+        known = [cell for cell in cells if cell is not None]
+        pairs = server_pairs(view.data, server, part.baseline, known, CPU)
+        result = contrast_test(view.data, mean_of_pairs(pairs), CPU)
+        if result is None:
+            continue
+        ratios = np.exp(result.test.estimate + result.effects)
+        points = tuple(
+            Point(float(n), float(r), float(r), float(r), False, f"{server}, round {n}: {r:.3f}")
+            for n, r in enumerate(ratios, 1)
+        )
+        series.append(Series(label, look_of(server), points))
+        low, high = result.ratio_interval()
+        band = ((0.5, low, high), (view.rounds + 0.5, low, high))
+    if not series:
+        return None
+    title = ": ".join(text for text in (view.part_text(part), group.title, one.text) if text)
+    return Panel(title, tuple(series), band if len(series) == 1 else ())
+
+
+def calibration_figure(view: View) -> LineFigure | None:
+    """What the floors, servers that do nothing, did at the begin and the end of each round."""
+    path = view.folder / CALIBRATION_FILE
+    rows = [row for row in read_table(path).rows if row["valid"] == "yes"] if path.exists() else []
+    if len({row["round"] for row in rows}) < 2:
+        return None
+    title = "The floors at the begin and the end of each round"
+    subtitle = "Relative to their own mean. A level line is a machine that stays the same."
+    figure = _figure(view, "calibration", title, subtitle, 2)
+    hours = [float(row["started"]) / 3600 for row in rows]
+    figure.x = Scale(0, max(hours) * 1.03, False, tuple(linear_tics(0, max(hours), 5)))
+    figure.x_title, figure.y_title = "hours since the study began", "relative to their mean"
+    figure.line_at = 1.0
+    for column, what in (("server_cpu_us", "server CPU per request"), ("rps", "requests/s")):
+        series = [_floor_series(rows, server, column) for server in FLOORS]
+        figure.panels.append(Panel(what, tuple(one for one in series if one.points)))
+    figure.panels = [panel for panel in figure.panels if panel.series]
+    return _with_ratio_scale(figure)
+
+
+FLOORS = ("floor-one", "floor-thread", "floor-fork")
+
+
+def _floor_series(rows: list[dict[str, str]], server: str, column: str) -> Series:
+    mine = [row for row in rows if row["server"] == server and row[column] not in ("-", "0")]
+    values = [float(row[column]) for row in mine]
+    mean = sum(values) / len(values) if values else 1.0
+    points = []
+    for row, value in zip(mine, values, strict=True):
+        text = f"{server}, round {row['round']}, {row['when']}: {value / mean:.3f} of its mean"
+        ratio = value / mean
+        points.append(Point(float(row["started"]) / 3600, ratio, ratio, ratio, False, text))
+    return Series(server, look_of(server), tuple(points))

@@ -22,7 +22,6 @@ VERDICTS = {
     "confirmed": Verdict("✓", "holds"),
     "a possible cause": Verdict("?", "open"),
     "not confirmed": Verdict("✗", "fails"),
-    "studies differ": Verdict("≠", "open"),
     "answered by tests": Verdict("§", "open"),
     "not measured yet": Verdict("–", "open", "not tested yet"),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 
 from collect.design.factors import Context, axis_title, factor_value
 from collect.design.study import Study
@@ -15,7 +15,7 @@ from collect.infer.cells import Cells, Part
 from collect.infer.comparisons import slice_of
 from collect.infer.load import read_cells
 from collect.infer.statistics import describe
-from collect.project import fail
+from collect.project import command_name, fail
 from collect.tables import read_pairs, read_table
 from collect.text import with_comma
 
@@ -169,20 +169,15 @@ class View:
             low, high = parsed(row.get(f"{column}_low")), parsed(row.get(f"{column}_high"))
             n = int(row["n"])
         else:
-            runs = self._runs_of.get(cell)
-            values = () if runs is None else self.data.column(column, runs).dropna().to_numpy()
-            described = describe(values)
-            mean, low, high, n = described.mean, described.low, described.high, described.n
+            units = self.data.by_unit(self.data.measured(column)[cell])
+            described = describe(units[~np.isnan(units)])
+            mean, low, high = described.mean, described.low, described.high
+            n = int(row["n"])
         if mean is None or mean != mean:
             return None
         if low is None or high is None or low != low:
             low = high = mean
         return Estimate(mean, low, high, n)
-
-    @cached_property
-    def _runs_of(self) -> dict[int, pd.DataFrame]:
-        valid = self.data.valid_runs
-        return {int(cell): runs for cell, runs in valid.groupby("cell")}
 
     @cached_property
     def _comparison_at(self) -> dict[tuple[str, ...], Row]:
@@ -226,11 +221,12 @@ class View:
         return max(int(row["n"]) + int(row["n_invalid"]) for row in self.summary)
 
     def runs_said(self, part: Part) -> str:
-        """How many runs a point of a part stands for: "8 runs", or "3 to 8 runs"."""
+        """How many runs a point stands for: "8 runs", "3 to 8 runs", "4 rounds (16 runs)"."""
         counts = [int(self.row(cell)["n"]) for cell in part.cells if self.row(cell)["n"] != "0"]
         few, many = min(counts, default=0), max(counts, default=0)
         noun = "run" if many == 1 else "runs"
-        return f"{few} to {many} {noun}" if few < many else f"{many} {noun}"
+        runs = f"{few} to {many} {noun}" if few < many else f"{many} {noun}"
+        return f"{self.rounds} rounds ({runs})" if self.rounds > 1 else runs
 
     def any_bound(self, part: Part) -> bool:
         return any(self.bound(cell) for cell in part.cells)
@@ -238,8 +234,7 @@ class View:
     @property
     def rounds(self) -> int:
         """How many rounds the runs are of; 1 where they are of one sitting."""
-        runs = self.data.runs
-        return int(runs["round"].nunique()) if "round" in runs else 1
+        return self.data.rounds
 
 
 def parsed(text: str | None) -> float | None:
@@ -251,7 +246,7 @@ def load_view(folder: Path, needed: Iterable[str] = ("summary", "comparisons")) 
     """Reads a results folder after its tables were made."""
     for name in needed:
         if not (folder / f"{name}.tsv").is_file():
-            fail(f"{folder} holds no {name}.tsv: ./dcollect.sh report makes it")
+            fail(f"{folder} holds no {name}.tsv: {command_name()} report makes it")
 
     def rows(name: str) -> list[Row]:
         path = folder / f"{name}.tsv"

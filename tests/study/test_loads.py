@@ -110,5 +110,11 @@ def test_runs_that_do_not_end_well(watched: Watched, reason: str) -> None:
 
 def test_what_the_client_needs_to_start_is_no_load() -> None:
     made = row("ab", AB.replace("21.924", "1.000").replace("0.46", "10.00"),
-               Watched(1.25, 0.75, "0"))  # fmt: skip
+               Watched(1.008, 0.508, "0"))  # fmt: skip
     assert made["load_cpu"] == "0.500" and made["client_cpu_us"] == "50000.000"
+
+
+def test_a_client_that_waits_for_a_processor_is_not_taken_for_idle() -> None:
+    made = row("ab", AB.replace("21.924", "1.000").replace("0.46", "10.00"),
+               Watched(3.0, 0.51, "0"))  # fmt: skip
+    assert made["load_cpu"] == "0.500"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from presenting import need_programs
 
 from collect.design.study import load_study, study_names, study_path
 from collect.infer.wording import read_wording
-from collect.present.claims_page import StudyResult, drawing, joint_verdict
+from collect.present.claims_page import drawing
 from collect.present.overview import (
     Cost,
     _with_block,
@@ -24,7 +25,7 @@ from collect.project import StudyError
 
 need_programs()
 
-COLUMNS = ["claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict", "blocks", "rule", "reason", "scale", "estimate", "error", "df"]  # fmt: skip
+COLUMNS = ["claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict", "blocks", "rule", "reason", "scale", "estimate", "error", "df", "count", "of"]  # fmt: skip
 
 # Percent that others had (- where not recorded), load average, then of each claim: name, kind,
 # verdict, verdict on the cause, found.
@@ -51,6 +52,20 @@ def row(**values: object) -> str:
     return "\t".join(str(values.get(name, "-")) for name in COLUMNS) + "\n"
 
 
+def rule_of(claim: str) -> str:
+    known = read_wording().claims.get(claim)
+    return next(iter(known.rules), "-") if known else "-"
+
+
+def numbers(low: str, high: str) -> dict[str, object]:
+    """Estimate and error of a ratio from its interval; of a count where there is none."""
+    if low == "-":
+        return {"scale": "share", "count": 3, "of": 4}
+    ends = math.log(float(low)), math.log(float(high))
+    return {"scale": "ratio", "estimate": sum(ends) / 2, "error": (ends[1] - ends[0]) / 4,
+            "df": 20, "blocks": 21}  # fmt: skip
+
+
 def write_run(folder: Path, name: str) -> None:
     others, load, *claims = STUDIES[name]
     folder.mkdir()
@@ -65,10 +80,12 @@ def write_run(folder: Path, name: str) -> None:
             text += row(**head, part="cause", kind="reading", tested="the supposed cause", found="",
                         verdict=cause)  # fmt: skip
         text += row(**head, part=1, kind=kind, tested=f"this / that of {name}: ratio above 1",
-                    found=found, low=low, high=high, verdict=verdict)  # fmt: skip
+                    found=found, low=low, high=high, verdict=verdict, rule=rule_of(claim),
+                    **numbers(low, high))  # fmt: skip
         if cause:
             text += row(**head, part=2, kind="reading", tested=f"why of {name}: ratio below 0.5",
-                        found="0.15 (0.12 to 0.18)", low=0.12, high=0.18, verdict="reproduced")  # fmt: skip
+                        found="0.15 (0.12 to 0.18)", low=0.12, high=0.18, verdict="reproduced",
+                        rule=rule_of(claim), **numbers("0.12", "0.18"))  # fmt: skip
     (folder / "claims.tsv").write_text(text)
     (folder / "study.toml").write_text(f'title = "The study {name}"\n')
     (folder / "report.md").write_text(f"# The study {name}\n\n## Claims\n")
@@ -146,7 +163,7 @@ def test_links_lead_somewhere(reports: Path, markdown: str, html: str) -> None:
         ("R1.2", r"✓ reproduced.*1\.90 \(1\.76 to 2\.05\).*Note: unfinished"),
         ("R1.3", r"\? cannot tell"),
         ("R1.4", r"– not measured yet.*Not measured yet: `\./dcollect\.sh processors` measures it\."),
-        ("R1.5", r"\A[^\n]*✗ not reproduced.*Supposed cause\*\*: \*\*\? a possible cause\*\*\. "
+        ("R1.5", r"\A[^\n]*✗ not reproduced.*Supposed cause\*\*: \*\*✗ not confirmed\*\*\. "
                  r"Threads that.*5\.56 \(3\.77 to 8\.21\).*\*\*Caution\*\*.*load average 5\.5 on 2 "
                  r"processors"),
         ("R2.1", r"mistakes[^\n]*✗ not reproduced.*sized[^\n]*✓ reproduced.*"
@@ -179,8 +196,8 @@ def test_counts(markdown: str) -> None:
     assert re.search(
         r"^Of 19 claims of four classroom reports \*\*1 is reproduced\*\*", markdown, re.M
     )
-    causes = r"Of the \d+ causes .*\*\*1 is confirmed\*\*, \*\*1 is a possible cause\*\*, "
-    assert re.search(causes + r"\*\*1 is not confirmed\*\*", markdown)
+    causes = r"Of the \d+ causes .*\*\*1 is confirmed\*\*, \*\*2 are not confirmed\*\*"
+    assert re.search(causes, markdown)
     assert "**Caution**: of the 5 runs behind this page one was made on a machine" in markdown
 
 
@@ -225,7 +242,7 @@ def test_many_parts_are_folded(reports: Path) -> None:
     more = "".join(
         row(claim="R2.1", source="a source", quote="the words", part=part, kind="claim",
             tested=f"part {part}: ratio below 0.5", found="0.1 (0.09 to 0.7)", low=0.09, high=0.7,
-            verdict="cannot tell")
+            verdict="cannot tell", rule=rule_of("R2.1"), **numbers("0.09", "0.7"))
         for part in range(2, 10)
     )  # fmt: skip
     with (reports / "sized/claims.tsv").open("a") as file:
@@ -283,20 +300,6 @@ def test_several_runs_of_a_study_stand_beside_each_other(tmp_path: Path) -> None
 
 
 # --- small things ---
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "expected"),
-    [
-        (["reproduced"], "reproduced"),
-        (["reproduced", "cannot tell"], "reproduced"),
-        (["cannot tell", "not testable here"], "cannot tell"),
-        (["not testable here"], "not testable here"),
-    ],
-)
-def test_several_studies_of_a_claim(verdicts: list[str], expected: str) -> None:
-    results = [StudyResult(None, verdict, "", "", ()) for verdict in verdicts]  # type: ignore[arg-type]
-    assert joint_verdict(results) == expected
 
 
 def test_the_first_sentences() -> None:

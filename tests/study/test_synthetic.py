@@ -12,9 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from collect.design.study import study_of
+from collect.histogram import bucket_of
+from collect.infer.averages import average
+from collect.infer.calibration import floor_by_round, moves, read_calibration
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
-from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
+from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.threats import weigh
 
 RATIO = 2.2
@@ -60,7 +63,7 @@ def cells_of(world: World, servers: tuple[str, ...] = ("fork", "thread")) -> Cel
         for server in servers
         for level in world.levels
     ]  # fmt: skip
-    runs = pd.DataFrame(rows).assign(run=range(1, len(rows) + 1))
+    runs = pd.DataFrame(rows).assign(run=[str(i + 1) for i in range(len(rows))])
     factors = ["server", "file", "concurrency", "requests", "calls", "keepalive", "scheme"]
     factors += ["protocol", "service", "processors", "load"]
     study = study_of({"servers": list(servers), "baseline": "fork"}, "campaign", "campaign")
@@ -93,6 +96,7 @@ def estimates(world: World, one_sitting: bool = False, seed: int = 1) -> list[Re
         # The numbers go in behind the table of runs: to make that a thousand times takes minutes.
         data.__dict__["_measured"] = {"rps": table}
         data.__dict__["_logarithms"] = {"rps": np.log(table)}
+        data.__dict__["_unit_logarithms"] = {"rps": data.by_unit(np.log(table))}
         result = contrast_test(data, mean_of_pairs(pairs), "rps")
         assert result
         found.append(result)
@@ -164,6 +168,81 @@ def test_a_campaign_from_its_runs() -> None:
     threats = weigh(data, 0, Path("/nonexistent"))
     drift = threats[threats["name"] == "drift"]
     assert (pd.to_numeric(drift["value"]) < 1).all()  # both slow down
+
+
+def calibration_of(
+    data: Cells, floors: NDArray[np.float64], moved: float = 1.0, floor: str = "floor-one"
+) -> pd.DataFrame:
+    """The floors at the begin and the end of each round; in the second they move."""
+    rows = []
+    for number, rate in enumerate(floors, 1):
+        ends = {"begin": rate, "end": rate * (moved if number == 2 else 1)}
+        for when, rps in ends.items():
+            rows.append({"round": str(number), "when": when, "server": floor, "rps": f"{rps:.3f}"})
+    return pd.DataFrame(rows).assign(server_cpu_us="-", valid="yes")
+
+
+def test_figures_relative_to_the_floor_of_their_round() -> None:
+    """The floor feels the weather of its round: relative to it, a server is known more closely."""
+    world = World(weather=0.3, slowdown=0)
+    random = np.random.default_rng(8)
+    fork, thread = world.tables(random)
+    data = put(cells_of(world), fork=fork, thread=thread)
+    weather = np.log(fork).mean(axis=0).reshape(world.rounds, world.blocks).mean(axis=1)
+    floors = np.exp(weather + random.normal(0, 0.01, world.rounds)) * 2.5
+    data.calibration = calibration_of(data, floors)
+    table = average(data).set_index(["measure", "server"])
+    alone, relative = table.loc[("rps", "fork")], table.loc[("rps_to_floor", "fork")]
+    assert float(relative["low"]) < 1 / 2.5 < float(relative["high"])
+    assert float(relative["mean"]) == pytest.approx(1 / 2.5, rel=0.02)
+    width = [float(row["high"]) / float(row["low"]) for row in (alone, relative)]
+    assert width[0] > 1.3 > 1.05 > width[1]
+    assert ("server_cpu_us_to_floor", "fork") not in table.index  # nothing was measured of it
+
+
+def test_a_round_whose_floors_moved() -> None:
+    world = World(rounds=3)
+    data = cells_of(world)
+    data.calibration = calibration_of(data, np.array([20000.0, 21000.0, 22000.0]), moved=0.8)
+    found = moves(data.calibration)
+    assert [(m.round, round(m.ratio, 3), m.is_marked) for m in found] == [
+        (1, 1.0, False), (2, 0.8, True), (3, 1.0, False),
+    ]  # fmt: skip
+    threats = weigh(data, 0, Path("/nonexistent"))
+    subjects = threats.loc[threats["name"] == "moved", ["subject", "value"]].to_numpy().tolist()
+    assert ["round 2: floor-one", "0.8"] in subjects
+
+
+def test_calibration_is_read_without_what_does_not_count(tmp_path: Path) -> None:
+    assert read_calibration(tmp_path).empty
+    text = "round\twhen\tserver\trps\tserver_cpu_us\tvalid\n"
+    text += "1\tbegin\tfloor-one\t100\t10\tyes\n1\tend\tfloor-one\t9\t10\t3 failed requests\n"
+    (tmp_path / "calibration.tsv").write_text(text)
+    frame = read_calibration(tmp_path)
+    assert list(frame["when"]) == ["begin"]
+    assert np.exp(floor_by_round(frame, [1, 2], "rps"))[0] == pytest.approx(100)
+    assert moves(frame) == []
+
+
+def test_latency_of_pooled_histograms() -> None:
+    """A percentile of a round is that of all its requests: not the mean of those of its runs."""
+    world = World(levels=("10",), rounds=5)
+    fork, thread = world.tables(np.random.default_rng(2))
+    data = put(cells_of(world), fork=fork, thread=thread)
+    random = np.random.default_rng(9)
+    for run, server in zip(data.runs["run"], data.runs["server"], strict=True):
+        times = random.lognormal(0, 0.5, 2000) * (2 if server == "fork" else 1)
+        counts: dict[int, float] = {}
+        for bucket in map(bucket_of, times):
+            counts[bucket] = counts.get(bucket, 0) + 1
+        data.histograms[run] = counts
+    pairs = server_pairs(data, "thread", "fork", data.pick(), "p99_ms")
+    result = contrast_test(data, mean_of_pairs(pairs), "p99_ms")
+    assert result and (data.pools("p99_ms"), result.blocks) == (True, 5)
+    low, high = result.ratio_interval()
+    assert low < 0.5 < high < 0.6
+    alone = contrast_test(data, mean_of(data.pick(server="thread")), "p99_ms")
+    assert alone and alone.ratio == pytest.approx(math.exp(0.5 * 2.3263), rel=0.03)
 
 
 def test_a_round_that_broke_off() -> None:

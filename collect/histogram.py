@@ -1,0 +1,69 @@
+"""Times of requests as histograms, which can be added up: percentiles of many runs together.
+
+Bucket i holds the times from 0.001 ms * 1.02^i up to the next one. In a table a histogram is the
+text `i:count i:count ...`; counts may be fractions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+LEAST_MS = 0.001
+GROWTH = 1.02
+Histogram = dict[int, float]
+
+
+def bucket_of(milliseconds: float) -> int:
+    """The bucket of a time."""
+    return math.floor(math.log(max(milliseconds, LEAST_MS) / LEAST_MS, GROWTH) + 1e-9)
+
+
+def edge_of(bucket: int) -> float:
+    """The lower edge of a bucket in milliseconds."""
+    return LEAST_MS * math.pow(GROWTH, bucket)
+
+
+def of_quantiles(quantiles: Sequence[float], count: int) -> Histogram:
+    """Makes a histogram of quantiles from 0 to 100%: between two of them the times are spread
+    evenly, on a logarithmic scale."""
+    histogram: Histogram = {}
+    each = count / (len(quantiles) - 1)
+    for low, high in itertools.pairwise(quantiles):
+        first, last = bucket_of(low), max(bucket_of(high), bucket_of(low))
+        for bucket in range(first, last + 1):
+            histogram[bucket] = histogram.get(bucket, 0.0) + each / (last - first + 1)
+    return histogram
+
+
+def add(histograms: Iterable[Mapping[int, float]]) -> Histogram:
+    """The sum of histograms."""
+    total: Histogram = {}
+    for histogram in histograms:
+        for bucket, count in histogram.items():
+            total[bucket] = total.get(bucket, 0.0) + count
+    return total
+
+
+def quantile(histogram: Mapping[int, float], share: float) -> float:
+    """The time in milliseconds below which this share of the requests is."""
+    wanted = share * sum(histogram.values())
+    below = 0.0
+    for bucket in sorted(histogram):
+        count = histogram[bucket]
+        if below + count >= wanted and count:
+            return edge_of(bucket) * math.pow(GROWTH, (wanted - below) / count)
+        below += count
+    return math.nan
+
+
+def to_text(histogram: Mapping[int, float]) -> str:
+    """A histogram as a table has it."""
+    return " ".join(f"{bucket}:{histogram[bucket]:.4g}" for bucket in sorted(histogram)) or "-"
+
+
+def from_text(text: str) -> Histogram:
+    """Reads a histogram of a table."""
+    pairs = (word.split(":") for word in text.split() if ":" in word)
+    return {int(bucket): float(count) for bucket, count in pairs}
