@@ -5,6 +5,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Study;
 
 my $top     = "$FindBin::Bin/..";
 my $scratch = scratch();
@@ -14,12 +15,6 @@ if (@missing) {
     skip_case("not installed: @missing");
     done_testing;
     exit;
-}
-
-sub table ($path) {
-    my ($head, @lines) = split /\n/, eval { slurp($path) } // '';
-    my @names = split /\t/, $head // '';
-    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
 }
 
 sub stages ($folder, @names) {

@@ -7,6 +7,9 @@ use warnings;
 use Test::More;
 use File::Basename qw(dirname);
 use File::Temp qw(tempdir);
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Study;
 
 my $here = dirname(__FILE__);
 my $collect = "$here/../collect";
@@ -21,12 +24,6 @@ sub content {
     open my $file, '<', $path or return "no $path";
     local $/;
     return scalar <$file>;
-}
-
-sub table {
-    my ($head, @lines) = split /\n/, content(shift);
-    my @names = split /\t/, $head;
-    return map { my %row; @row{@names} = split /\t/; \%row } @lines;
 }
 
 sub stages {

@@ -9,10 +9,14 @@ use warnings;
 use Test::More;
 use File::Basename qw(dirname);
 use File::Temp qw(tempdir);
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Study;
 
 my $here = dirname(__FILE__);
 my $collect = "$here/../collect";
 my $work = tempdir(CLEANUP => 1);
+$ENV{LC_ALL} = 'C';    # as the programs of the study do: awk writes numbers as the locale does
 my @awks = grep { !system "command -v $_ >$work/null 2>&1" } qw(mawk gawk original-awk);
 BAIL_OUT('no awk is installed') unless @awks;
 
@@ -37,15 +41,6 @@ sub near {
     }
     push @wrong, scalar(@$got) . ' numbers instead of ' . @$expected if @$got != @$expected;
     ok(!@wrong, $name) or diag join "\n", @wrong;
-}
-
-# A tab-separated file as a list of hashes.
-sub table {
-    my $path = shift;
-    open my $file, '<', $path or die "$path: $!";
-    chomp(my @lines = <$file>);
-    my @names = split /\t/, shift @lines;
-    return map { my %row; @row{@names} = split /\t/; \%row } @lines;
 }
 
 sub analysed {

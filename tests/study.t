@@ -5,6 +5,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Study;
 use File::Path             qw(make_path);
 use IO::Uncompress::Gunzip qw(gunzip $GunzipError);
 use POSIX                  ();
@@ -46,16 +47,6 @@ sub nothing_left ($name) {
     my @left;
     until_true(sub { !(@left = left_behind()) });
     is "@left", '', "$name: no process is left";
-}
-
-sub lines ($path) { return split /^/, eval { slurp($path) } // '' }
-
-# A tab-separated file as a list of hashes.
-sub table ($path) {
-    my @lines = lines($path);
-    chomp @lines;
-    my @names = split /\t/, shift(@lines) // '';
-    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
 }
 
 # How many whole rows there are.

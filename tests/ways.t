@@ -5,6 +5,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Study;
 use File::Path qw(make_path);
 
 my $top     = "$FindBin::Bin/..";
@@ -27,12 +28,6 @@ sub started (@command) {
     return (slurp($out) =~ /:(\d+)\//)[0];
 }
 END { if (@started) { local $?; kill KILL => @started; waitpid $_, 0 for @started } }
-
-sub table ($path) {
-    my ($head, @lines) = split /\n/, slurp($path);
-    my @names = split /\t/, $head;
-    return map { my %row; @row{@names} = split /\t/, $_, -1; \%row } @lines;
-}
 
 # Answers small.txt by TCP and by UDP, by UDP in the way that the path names: of every tenth request the reply is left out, comes
 # too late, is short, is cut, is none or of another protocol, or is an error page.
