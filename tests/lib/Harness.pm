@@ -42,7 +42,7 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server stalled_stop within run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -363,20 +363,6 @@ sub within ($limit, $name, $try) {
         ok(!@flaws, $name) or diag(join "\n", "after $seconds seconds:", @flaws);
         return;
     }
-}
-
-# A server that was told to stop and waits for a client that does not read: what ends before this one has not waited
-# for the grace time.
-sub stalled_stop () {
-    my $root = tree('endless.bin' => '');
-    truncate "$root/endless.bin", 1 << 30 or die "truncate: $!";
-    my $server = start_server(root => $root, options => [qw(--write-timeout 600)]);
-    @$server{qw(tree client)} = ($root, $server->connect);
-    $server->{client}->send(request(GET => '/endless.bin'));
-    $server->{client}->fill($PATIENCE);
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    return $server;
 }
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------
