@@ -4,7 +4,6 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
-use Study;
 use File::Path qw(make_path);
 
 my $top     = "$FindBin::Bin/..";
