@@ -1,6 +1,6 @@
 /* A fixed number of worker processes: each accepts a connection, serves it, and takes the next. */
+#include "common/base/fd_passing.h"
 #include "common/workers/accept_lock.h"
-#include "common/workers/fd_passing.h"
 #include "common/workers/process_crew.h"
 
 #include <err.h>

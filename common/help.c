@@ -69,8 +69,8 @@ void help_print(const struct model *model)
     for (int i = 0; i < option_table_rows; i++)
         if (is_shown(&option_table[i], model))
             print_row(&option_table[i], model);
-    printf("\nSIGINT and SIGTERM finish the requests in progress, for at most 5 seconds; a\n"
-           "second signal stops the server at once. At its end it prints a summary.\n\n"
+    printf("\nSIGINT and SIGTERM finish the requests in progress, for as long as --stop-timeout\n"
+           "says; a second signal stops the server at once. At its end it prints a summary.\n\n"
            "Examples:\n"
            "  ./%s 7799\n"
            "  ./%s --root /srv/www --bind 0.0.0.0 --user www-data --log access.log 80\n",

@@ -37,6 +37,8 @@ const struct option_row option_table[] = {
     {"idle-timeout", "S", OPTION_SECONDS, AT(idle_timeout), "5", "seconds between two requests", 0},
     {"write-timeout", "S", OPTION_SECONDS, AT(write_timeout), "30",
      "seconds for a client that reads no data", 0},
+    {"stop-timeout", "S", OPTION_SECONDS, AT(stop_timeout), "5",
+     "seconds that a stop gives to the requests in progress", 0},
     {"backlog", "N", OPTION_COUNT, AT(backlog), "4096",
      "the listen queue; the kernel's limit applies, too", 1},
     {"list", NULL, OPTION_FLAG, AT(list), NULL, "list directories that have no index.html", 0},

@@ -23,7 +23,7 @@ struct options {
     bool tls;
     const char *certificate, *key;
     bool udp;
-    int request_timeout, idle_timeout, write_timeout; /* milliseconds */
+    int request_timeout, idle_timeout, write_timeout, stop_timeout; /* milliseconds */
     int backlog;
     bool list;
     const char *log;

@@ -229,11 +229,45 @@ void server_serve(struct server *server, int socket)
 
 /* ---- workers ---- */
 
+static bool are_empty(const struct server *server)
+{
+    bool empty = listener_is_empty(&server->listener);
+
+    for (int i = 0; i < server->twin_count; i++)
+        empty = listener_is_empty(&server->twins[i]) && empty;
+    return empty;
+}
+
+static void shut_down(const struct server *server)
+{
+    listener_shut_down(&server->listener);
+    for (int i = 0; i < server->twin_count; i++)
+        listener_shut_down(&server->twins[i]);
+}
+
+/* Waits until the workers have accepted the last clients, and frees the port: a slow response does
+ * not hold it. Descriptors stay open, since workers may be at them. */
+static void free_port(struct server *server)
+{
+    int64_t quiet_from = clock_now().milliseconds;
+
+    while (atomic_load(&server->board->workers) > 0 && !acceptor_is_over(server, 0)) {
+        int64_t now = clock_now().milliseconds;
+        if (!are_empty(server))
+            quiet_from = now;
+        if (now - quiet_from >= server->quiet)
+            break;
+        acceptor_wait_for_resources(server);
+    }
+    shut_down(server);
+}
+
 void server_watch(struct server *server)
 {
     while (!scoreboard_stopping(server->board))
         acceptor_sleep(server, signals_collect(server));
     acceptor_refuse(server);
+    free_port(server);
     while (atomic_load(&server->board->workers) > 0 &&
            !acceptor_is_over(server, SIGNALS_GRACE_MARGIN))
         acceptor_wait_for_resources(server);

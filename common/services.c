@@ -31,6 +31,15 @@ static bool open_files(struct services *services, const struct options *options,
     return files_open(&services->files, &settings);
 }
 
+static bool start_files(struct services *services, const struct options *options,
+                        const struct listener *listener)
+{
+    (void)options;
+    (void)listener;
+    files_start(&services->files);
+    return true;
+}
+
 static const void *files_state(const struct services *services)
 {
     return &services->files;
@@ -127,6 +136,7 @@ static const struct services_row rows[] = {
     {
         .service = &service_files,
         .open = open_files,
+        .start = start_files,
         .state = files_state,
         .confine = confine_files,
         .print = print_files,

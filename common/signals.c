@@ -15,8 +15,20 @@ static bool is_supervised(const struct server *server)
     return server->model->children != NULL && server->model->children->supervised;
 }
 
-/* SIGHUP and SIGCHLD may have been ignored by the program that started this one. A log file over
- * the size limit makes a write fail, instead of killing the server by SIGXFSZ. */
+/* Ignores the signals that mean nothing here and would end the server. A closed connection, or a
+ * log file over the size limit, makes a write fail instead. */
+static void ignore_others(void)
+{
+    static const int others[] = {SIGPIPE, SIGXFSZ, SIGUSR2,   SIGALRM, SIGVTALRM,
+                                 SIGPROF, SIGIO,   SIGSTKFLT, SIGPWR};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        signal(others[i], SIG_IGN);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        signal(number, SIG_IGN);
+}
+
+/* SIGHUP and SIGCHLD may have been ignored by the program that started this one. */
 bool signals_open(struct server *server)
 {
     sigset_t set;
@@ -27,12 +39,9 @@ bool signals_open(struct server *server)
     sigaddset(&set, SIGUSR1);
     if (is_supervised(server))
         sigaddset(&set, SIGCHLD);
-    if (server->options.tls) {
-        sigaddset(&set, SIGHUP);
-        signal(SIGHUP, SIG_DFL);
-    }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
+    sigaddset(&set, SIGHUP);
+    ignore_others();
+    signal(SIGHUP, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &set, NULL);
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -48,7 +57,7 @@ static void request_stop(struct server *server)
     int64_t now = clock_now().milliseconds, none = 0;
 
     if (!atomic_compare_exchange_strong(&board->stop_deadline, &none,
-                                        now + SIGNALS_GRACE_MILLISECONDS))
+                                        now + server->options.stop_timeout))
         atomic_store(&board->stop_deadline, now - SIGNALS_GRACE_MARGIN);
     wakeup_ring(server->stop);
     wakeup_ring(server->wakeup);
@@ -74,7 +83,7 @@ void signals_handle(struct server *server)
             summary_write(server, server->stats);
         else if (signal.ssi_signo == SIGCHLD)
             signals_collect(server);
-        else if (signal.ssi_signo == SIGHUP)
+        else if (signal.ssi_signo == SIGHUP && server->context.tls != NULL)
             tls_renew(server->context.tls);
     }
 }

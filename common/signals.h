@@ -15,8 +15,9 @@ void signals_handle(struct server *server);
  * call, in milliseconds; -1: as long as it likes. */
 int signals_collect(struct server *server);
 
-/* At a stop, connections may last this long; that much later nobody waits for them. */
-#define SIGNALS_GRACE_MILLISECONDS 5000
-#define SIGNALS_GRACE_MARGIN       250
+/* Connections end themselves when the time of a stop is over; this much later nobody waits for
+ * them.
+ */
+#define SIGNALS_GRACE_MARGIN 250
 
 #endif

@@ -19,7 +19,7 @@ sub refused ($status, $about, $name, @arguments) {
     ok(!@flaws, "$name: status $status and one clear line") or diag(join "\n", @flaws);
 }
 
-each_way_to_accept(sub ($model) {
+each_server(sub ($model) {
     my $program = "$model->{name}_server";
 
     my $help = run_server('--help');

@@ -31,7 +31,7 @@ my @table = (
     ['HTTP/1.0', 'keep-alives',            0],
 );
 
-each_way_to_accept(sub ($model) {
+each_server(sub ($model) {
     my $server = start_server();
 
     for my $row (@table) {

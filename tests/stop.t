@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use Errno qw(EAGAIN EINPROGRESS EINTR);
 use IO::Select;
-use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_ERROR SO_RCVBUF pack_sockaddr_in inet_aton);
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_ERROR SO_RCVBUF SO_REUSEADDR pack_sockaddr_in inet_aton);
 
 my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin' => '');
@@ -128,20 +128,18 @@ sub run_until ($crowd, $condition) {
     }
 }
 
-# A server may cut off its clients when the grace time is over.
-my $GRACE = 5;
-sub in_grace ($name, $try) { within($GRACE, $name, $try) }
-
-# Sends SIGTERM, and waits until the server has seen it; the time before.
-sub terminate ($server) {
-    my $before = now();
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    return $before;
+# A server that waits for its clients longer than any test: what it cuts off it would cut off on any machine.
+sub patient_server (@options) {
+    return start_server(root => $root, options => ['--stop-timeout', 3600, @options]);
 }
 
-# Sends SIGTERM to a server that has many clients, which then may come to their end. Gives what is wrong by then, and how many
-# seconds passed since the signal.
+# Sends SIGTERM, and waits until the server has seen it.
+sub terminate ($server) {
+    $server->signal('TERM');
+    until_true(sub { !$server->pending_signals });
+}
+
+# Sends SIGTERM to a server that has many clients, which then may come to their end; what is wrong by then.
 sub stop_among_clients ($server, %count) {
     my %clients = map { my $kind = $_; ($kind => [map { client($server->port, $kind) } 1 .. $count{$kind}]) } qw(busy download hasty);
     $_->{hold} = 1 for @{ $clients{download} };
@@ -154,14 +152,12 @@ sub stop_among_clients ($server, %count) {
     my @late = map { client($server->port, 'once') } 1 .. $count{late};
     writable($_) for grep { !$_->{over} } @late;
     push @crowd, @late;
-    my $signalled = now();
     $server->signal('TERM');
     for my $client (@{ $clients{download} }) {
         $client->{hold} = 0;
         setsockopt $client->{socket}, SOL_SOCKET, SO_RCVBUF, $big;
     }
     run_until(\@crowd, sub { 0 });
-    my $seconds = now() - $signalled;
 
     my $told = grep { $_->{over} eq 'done' } @{ $clients{busy} };
     my $refused = grep { $_->{refused} } @{ $clients{hasty} };
@@ -171,69 +167,64 @@ sub stop_among_clients ($server, %count) {
     push @flaws, "a client of kind $_->{kind} gets $_->{replies} responses" for grep { $_->{replies} != 1 } @{ $clients{download} }, @late;
     push @flaws, "$told of $count{busy} busy clients are told Connection: close" if $told != $count{busy};
     push @flaws, "$refused of $count{hasty} hasty clients are refused in the end" if $refused != $count{hasty};
-    return ($seconds, @flaws);
+    return @flaws;
+}
+
+# Returns true if another server could listen at the port.
+sub can_listen ($port) {
+    socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    setsockopt $socket, SOL_SOCKET, SO_REUSEADDR, 1;
+    return bind($socket, pack_sockaddr_in($port, inet_aton('127.0.0.1'))) && listen $socket, 1;
 }
 
 each_way_to_accept(sub ($model) {
     for my $round (1 .. (sanitized() ? 1 : 2)) {
-        in_grace("round $round: a stop among busy clients, downloads and new clients: each gets its response, and is told the end", sub ($try) {
-            my $part = 2**($try - 1);
-            my $server = start_server(root => $root);
-            my @found = stop_among_clients($server, busy => 32 / $part, download => $model->{single} || $try > 3 ? 1 : 8 / $part,
-                hasty => $try > 3 ? 1 : 8 / $part, late => 16 / $part);
-            $server->ended;
-            return @found;
-        });
+        my $server = patient_server();
+        my @flaws = stop_among_clients($server, busy => 32, download => $model->{single} ? 2 : 8, hasty => 8, late => 16);
+        ok !@flaws, "round $round: a stop among busy clients, downloads and new clients: each gets its response, and is told the end"
+            or diag(join "\n", @flaws);
+        $server->ended;
     }
 
     # Those that found no place before the signal get theirs when one is free.
-    in_grace('connections that wait for a place when the signal comes get their responses', sub ($) {
-        my $server = start_server(root => $root, options => [qw(--max-connections 1), $model->{limited} ? qw(--workers 1) : ()]);
-        my $held = $server->connect;
-        my @statuses = $held->ask(request(GET => '/small.txt'))->{status};
-        my @queued = map { $server->connect } 1 .. 3;
-        $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
-        my $early = $queued[0]->fill(0.2);
-        my $signalled = terminate($server);
-        $early ||= $queued[0]->fill(0.2);
-        push @statuses, map { $_->{status} } $held->ask(request(GET => '/small.txt')), map { $_->reply } @queued;
-        my $seconds = now() - $signalled;
-        $server->ended;
-        return ($seconds, $early ? 'one does not wait' : (), map { $_ == 200 ? () : "status $_" } @statuses);
-    });
+    my $server = patient_server(qw(--max-connections 1), $model->{limited} ? qw(--workers 1) : ());
+    my $held = $server->connect;
+    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection has the only place';
+    my @queued = map { $server->connect } 1 .. 3;
+    $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
+    ok !$queued[0]->fill(0.2), 'three more wait for it';
+    terminate($server);
+    ok !$queued[0]->fill(0.2), 'also when the signal has come';
+    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'the one is served to its end';
+    is scalar(grep { $_->reply->{status} == 200 } @queued), 3, 'and then those three';
+    $server->ended;
 });
 
 each_server(sub ($model) {
-    in_grace('an idle connection still gets a response after SIGTERM, which says that it closes', sub ($) {
-        my $server = start_server(root => $root);
-        my $idle = $server->connect;
-        $idle->ask(request(GET => '/small.txt'));
-        my $signalled = terminate($server);
-        my $reply = $idle->ask(request(GET => '/small.txt'));
-        my @flaws = $reply->{status} == 200 ? () : "status $reply->{status}";
-        push @flaws, 'the response does not say Connection: close' if $reply->persistent;
-        push @flaws, 'the connection does not end' if !$idle->ends;
-        my $seconds = now() - $signalled;
-        $server->ended;
-        return ($seconds, @flaws);
-    });
+    # A keep-alive connection remains until its next response can say close.
+    my $server = patient_server();
+    my $idle = $server->connect;
+    $idle->ask(request(GET => '/small.txt'));
+    terminate($server);
+    my $reply = $idle->ask(request(GET => '/small.txt'));
+    is $reply->{status}, 200, 'an idle connection still gets a response after SIGTERM';
+    ok !$reply->persistent, 'which says that it closes';
+    ok $idle->ends, 'and it closes';
+    $server->ended;
 
-    in_grace('a request that is half sent when the signal comes gets a response', sub ($) {
-        my $server = start_server(root => $root);
-        my $half = $server->connect;
-        $half->send("GET /small.txt HTTP/1.1\r\nHo");
-        $half->fill(0.05);
-        my $signalled = terminate($server);
-        $half->send("st: localhost\r\n\r\n");
-        my $status = $half->reply->{status};
-        my $seconds = now() - $signalled;
-        $half->close;
-        $server->ended;
-        return ($seconds, $status == 200 ? () : "status $status");
-    });
+    # A request that is under way when the signal comes
+    $server = patient_server();
+    my $half = $server->connect;
+    $half->send("GET /small.txt HTTP/1.1\r\nHo");
+    $half->fill(0.05);
+    terminate($server);
+    $half->send("st: localhost\r\n\r\n");
+    is $half->reply->{status}, 200, 'a request that is half sent when the signal comes gets a response';
+    $half->close;
+    $server->ended;
 
     # SIGINT, with nothing to do
-    my $server = start_server(root => $root);
+    $server = start_server(root => $root);
     $server->get('/small.txt');
     my $summary = $server->stop(signal => 'INT', name => 'SIGINT stops as SIGTERM does');
     like $summary, qr/\A$model->{name}_server: /, 'the summary opens with the name';
@@ -247,32 +238,38 @@ each_server(sub ($model) {
     my $made = $model->{crew} // 1;
     like $line, qr/\b$made (?:process|thread)/, 'the summary tells the processes or threads made' if !$model->{single};
 
-    # A client that does not read any more cannot hold the stop for ever.
-    $server = start_server(root => $root);
+    # While a slow download goes on, the port is free for the next server, and the stop waits as long as it was told to.
+    if ($model->{name} ne 'iterative') {
+        $server = patient_server();
+        my $slow = $server->connect;
+        $slow->send(request(GET => '/big.bin'));
+        $slow->fill($PATIENCE);
+        terminate($server);
+        ok until_true(sub { can_listen($server->port) }), 'the port is free while a download goes on';
+        ok $server->alive, 'which the stop waits for';
+        is length $slow->reply->{body}, $big, 'until it is whole';
+        $slow->close;
+        $server->ended(name => 'and then it ends, long before --stop-timeout');
+    }
+
+    # A client that does not read any more cannot hold the stop for longer.
+    $server = start_server(root => $root, options => ['--stop-timeout', 0.2]);
     my $stalled = $server->connect;
     $stalled->send(request(GET => '/sparse.bin'));
     $stalled->fill($PATIENCE);
-    $server->stop(name => 'a stalled client does not hold the stop beyond the grace time');
+    $server->stop(name => 'a stalled client does not hold the stop beyond --stop-timeout');
     $stalled->close;
 
-    # A second signal does not wait for the grace time: a server that was told to stop before is still there.
+    # A second signal ends the wait.
     for my $signal (qw(TERM INT)) {
-        in_grace("a second signal ends it before the grace time is over ($signal)", sub ($) {
-            my $server = start_server(root => $root);
-            my $stalled = $server->connect;
-            $stalled->send(request(GET => '/sparse.bin'));
-            $stalled->fill($PATIENCE);
-            my $before  = now();
-            my $patient = stalled_stop();
-            terminate($server);
-            my @flaws = $server->alive ? () : 'it does not wait for the client at first';
-            $server->stop(signal => $signal);
-            push @flaws, 'it waits for the client' if !$patient->alive;
-            my $seconds = now() - $before;
-            $patient->discard;
-            $stalled->close;
-            return ($seconds, @flaws);
-        });
+        $server = patient_server();
+        $stalled = $server->connect;
+        $stalled->send(request(GET => '/sparse.bin'));
+        $stalled->fill($PATIENCE);
+        terminate($server);
+        ok $server->alive, "it waits for the client at first ($signal)";
+        $server->stop(signal => $signal, name => "a second signal ends it ($signal)");
+        $stalled->close;
     }
 });
 

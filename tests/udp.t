@@ -215,7 +215,7 @@ sub take_port () {
     });
 }
 
-each_way_to_accept(sub ($model) {
+each_server(sub ($model) {
     my $place  = scratch();
     my $server = start_server(root => $root, options => ['--udp', '--log', "$place/log", '--stats', "$place/stats"]);
     like $server->{ready}, qr/UDP/, 'the ready line speaks of UDP';
@@ -242,17 +242,6 @@ each_way_to_accept(sub ($model) {
     my ($dropped) = counters($server, "$place/stats") =~ /"dropped": (\d+)/;
     like $server->stop, qr/, $dropped datagrams dropped$/, 'the summary tells how many were dropped';
 
-    # By and by, one behind the other; the connections of TCP that wait meanwhile do not matter.
-    $server = start_server(root => $root, options => ['--udp', '--stats', "$place/stats"]);
-    my $held = $model->{single} ? undef : $server->connect;
-    is scalar(grep { $server->ask_udp($get)->{status} == 200 } 1 .. 100), 100, '100 datagrams, one behind the other';
-    $held->close if $held;
-    is scalar(grep { $server->get('/small.txt')->{status} == 200 && $server->ask_udp($get)->{status} == 200 } 1 .. 20), 20, 'TCP and UDP in turn';
-    my @waiting = map { $server->datagram($get) } 1 .. 20;
-    $server->signal('TERM');
-    is scalar(grep { $_->reply->{status} == 200 } @waiting), 20, 'what waits at a stop is still answered';
-    $server->ended;
-
     $server = start_server(options => [qw(--udp --service sized)]);
     my $sized = $server->ask_udp(request(GET => '/150'));
     is length $sized->{body}, 150, '--service sized';
@@ -263,30 +252,6 @@ each_way_to_accept(sub ($model) {
     $server = start_server(options => ['--udp', '--service', 'proxy', '--cache', "$place/cache"]);
     test_proxy($server);
     $server->stop(warnings => qr/limit of \d+ descriptors/);
-
-    # No more at once than connections
-    my $most = $model->{single} ? 1 : 2;
-    $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache', '--max-connections', $most]);
-    $origin->play("/held$_", [\'held', @{ reply(200, 'held') }]) for 1 .. 5;
-    my @held = map { $server->datagram(request(GET => $origin->url("/held$_"))) } 1 .. 5;
-    my $asked = sub { scalar grep { $origin->count("/held$_") } 1 .. 5 };
-    ok until_true(sub { $asked->() >= $most }), "$most datagrams are worked on";
-    is $held[0]->receive(0.2), undef, 'and wait for their origin';
-    cmp_ok $asked->(), '<=', $model->{single} && $model->{limited} ? $model->{crew} : $most, '--max-connections: and no more than that';
-    $origin->open_gate('held');
-    is scalar(grep { $_->reply->{body} eq 'held' } @held), 5, 'those that wait are answered when there is a place';
-    $server->stop(warnings => qr/limit of \d+ descriptors/);
-
-    # At a stop, too, what is under way comes to its end
-    $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache']);
-    $origin->play('/late', [\'late', @{ reply(200, 'late') }]);
-    my $late = $server->datagram(request(GET => $origin->url('/late')));
-    ok until_true(sub { $origin->count('/late') }), 'a datagram whose origin takes its time';
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    $origin->open_gate('late');
-    is $late->reply->{body}, 'late', 'is answered after SIGTERM';
-    $server->ended(warnings => qr/limit of \d+ descriptors/);
 
     # The command line
     my $refused = run_server('--udp', '--tls', 0);
@@ -306,6 +271,43 @@ each_way_to_accept(sub ($model) {
     unlike $server->{ready}, qr/UDP/, 'nor spoken of';
     unlike counters($server, "$place/plain"), qr/dropped/, 'nor counted';
     unlike $server->stop, qr/datagram/, 'nor summed up';
+});
+
+each_way_to_accept(sub ($model) {
+    # One behind the other, beside a connection by TCP that is idle
+    my $server = start_server(root => $root, options => [qw(--udp --stop-timeout 3600)]);
+    my $held = $model->{single} ? undef : $server->connect;
+    is scalar(grep { $server->ask_udp($get)->{status} == 200 } 1 .. 100), 100, '100 datagrams, one behind the other';
+    $held->close if $held;
+    is scalar(grep { $server->get('/small.txt')->{status} == 200 && $server->ask_udp($get)->{status} == 200 } 1 .. 20), 20, 'TCP and UDP in turn';
+    my @waiting = map { $server->datagram($get) } 1 .. 20;
+    $server->signal('TERM');
+    is scalar(grep { $_->reply->{status} == 200 } @waiting), 20, 'what waits at a stop is still answered';
+    $server->ended;
+
+    # No more at once than connections
+    my $most = $model->{single} ? 1 : 2;
+    $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache', '--max-connections', $most]);
+    $origin->play("/held$_", [\'held', @{ reply(200, 'held') }]) for 1 .. 5;
+    my @held = map { $server->datagram(request(GET => $origin->url("/held$_"))) } 1 .. 5;
+    my $asked = sub { scalar grep { $origin->count("/held$_") } 1 .. 5 };
+    ok until_true(sub { $asked->() >= $most }), "$most datagrams are worked on";
+    is $held[0]->receive(0.2), undef, 'and wait for their origin';
+    cmp_ok $asked->(), '<=', $model->{single} && $model->{limited} ? $model->{crew} : $most, '--max-connections: and no more than that';
+    $origin->open_gate('held');
+    is scalar(grep { $_->reply->{body} eq 'held' } @held), 5, 'those that wait are answered when there is a place';
+    $server->stop(warnings => qr/limit of \d+ descriptors/);
+
+    # At a stop, too, what is under way comes to its end
+    $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache', '--stop-timeout', 3600]);
+    $origin->play('/late', [\'late', @{ reply(200, 'late') }]);
+    my $late = $server->datagram(request(GET => $origin->url('/late')));
+    ok until_true(sub { $origin->count('/late') }), 'a datagram whose origin takes its time';
+    $server->signal('TERM');
+    until_true(sub { !$server->pending_signals });
+    $origin->open_gate('late');
+    is $late->reply->{body}, 'late', 'is answered after SIGTERM';
+    $server->ended(warnings => qr/limit of \d+ descriptors/);
 });
 
 done_testing;

@@ -38,8 +38,15 @@ static bool open_root(struct files *files, const char *root)
 bool files_open(struct files *files, const struct files_settings *settings)
 {
     files->list = settings->list;
-    files->cache = settings->cache ? file_cache_make() : NULL;
+    files->wants_cache = settings->cache;
+    files->cache = NULL;
     return open_root(files, settings->root);
+}
+
+void files_start(struct files *files)
+{
+    if (files->wants_cache)
+        files->cache = file_cache_make();
 }
 
 void files_close(struct files *files)

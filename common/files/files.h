@@ -13,11 +13,14 @@ struct files_settings {
 struct files {
     int root; /* the directory's descriptor */
     bool list;
+    bool wants_cache;
     struct file_cache *cache; /* NULL: none */
 };
 
 /* False if the root cannot be opened; it prints why. */
 bool files_open(struct files *files, const struct files_settings *settings);
+/* Makes the file cache, when the rest of the server is open. */
+void files_start(struct files *files);
 /* Frees the file cache. The root stays open until the process ends. */
 void files_close(struct files *files);
 

@@ -462,21 +462,44 @@ static enum request_progress scan(struct request *request, struct text bytes)
     return REQUEST_PARTIAL;
 }
 
-enum request_progress request_read(struct request *request, struct text bytes, size_t *taken)
+/* Returns the first line that is not empty, as far as it has arrived. */
+static struct text first_line(struct text bytes)
 {
-    struct text known = {bytes.data,
-                         bytes.length < REQUEST_HEAD_LIMIT ? bytes.length : REQUEST_HEAD_LIMIT};
-    enum request_progress progress = scan(request, known);
+    size_t from = 0, to;
 
-    if (progress == REQUEST_WHOLE) {
-        *taken = request->scanned + 1;
-        return read_head(request, (struct text){bytes.data, *taken});
-    }
+    while (from < bytes.length && (bytes.data[from] == '\r' || bytes.data[from] == '\n'))
+        from++;
+    to = from;
+    while (to < bytes.length && bytes.data[to] != '\r' && bytes.data[to] != '\n')
+        to++;
+    return (struct text){bytes.data + from, to - from};
+}
+
+/* Searches for the end of the head, and checks the limits of its lines and of the whole. */
+static enum request_progress find_end(struct request *request, struct text bytes)
+{
+    enum request_progress progress = scan(request, bytes);
+
     if (progress == REQUEST_PARTIAL && request->lines == 0 &&
         request->scanned - request->line_start > REQUEST_LINE_LIMIT + 1)
         return refuse_long_line(request, bytes.data + request->line_start);
     if (progress == REQUEST_PARTIAL && request->scanned == REQUEST_HEAD_LIMIT)
         return refuse(request, 431, "The head of the request is longer than 32 KiB.");
+    return progress;
+}
+
+enum request_progress request_read(struct request *request, struct text bytes, size_t *taken)
+{
+    struct text known = {bytes.data,
+                         bytes.length < REQUEST_HEAD_LIMIT ? bytes.length : REQUEST_HEAD_LIMIT};
+    enum request_progress progress = find_end(request, known);
+
+    if (progress == REQUEST_WHOLE) {
+        *taken = request->scanned + 1;
+        return read_head(request, (struct text){bytes.data, *taken});
+    }
+    if (progress == REQUEST_REFUSED)
+        request->line = first_line(known); /* for the log */
     return progress;
 }
 

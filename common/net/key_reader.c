@@ -1,15 +1,14 @@
 /* A process that reads the certificate and the key again. */
 #include "common/net/key_reader.h"
 
+#include "common/base/helper_process.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* The server waits no longer than this for the files. */
@@ -65,8 +64,9 @@ static bool send_key_file(int socket, const char *path, struct key_file *file)
     return sent;
 }
 
-static void serve_files(int socket, const char *const paths[KEY_READER_FILES])
+static void serve_files(int socket, const void *argument)
 {
+    const char *const *paths = argument;
     struct key_file *file = calloc(1, sizeof *file);
     bool good = file != NULL;
     char question;
@@ -77,41 +77,7 @@ static void serve_files(int socket, const char *const paths[KEY_READER_FILES])
     free(file);
 }
 
-/* Signals of the terminal are blocked: the process ends when the server does. */
-static void run(int socket, const char *const paths[KEY_READER_FILES])
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    sigset_t all;
-
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_NAME, "key_reader", 0, 0, 0);
-    for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
-        dup2(null, i); /* a reader of the server's output must not wait for this process */
-    if (socket != STDERR_FILENO + 1)
-        dup2(socket, STDERR_FILENO + 1);
-    close_range(STDERR_FILENO + 2, ~0U, 0);
-    serve_files(STDERR_FILENO + 1, paths);
-}
-
 /* ---- the server ---- */
-
-/* Forks twice: the server reaps and counts all of its own children. */
-static bool start(const int sockets[2], const char *const paths[KEY_READER_FILES])
-{
-    pid_t child = fork();
-    int status;
-
-    if (child < 0)
-        return false;
-    if (child > 0)
-        return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    child = fork();
-    if (child == 0)
-        run(sockets[1], paths);
-    _exit(child < 0);
-}
 
 bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_READER_FILES])
 {
@@ -122,7 +88,7 @@ bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
         return false;
     if (setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
-        !start(sockets, paths)) {
+        !helper_process_start("key_reader", sockets[1], serve_files, paths)) {
         close(sockets[0]);
         close(sockets[1]);
         return false;

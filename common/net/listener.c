@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -244,6 +245,8 @@ static int accept_at(int socket)
     do
         fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
     while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    if (fd < 0 && errno == EINVAL)
+        errno = ESHUTDOWN;
     return fd;
 }
 
@@ -330,14 +333,29 @@ bool listener_refuse(struct listener *listener)
     return true;
 }
 
+bool listener_is_empty(const struct listener *listener)
+{
+    for (int i = 0; i < listener->streams; i++) {
+        struct pollfd wait = {.fd = listener->sockets[i], .events = POLLIN};
+        if (poll(&wait, 1, 0) > 0)
+            return false;
+    }
+    return true;
+}
+
+void listener_shut_down(const struct listener *listener)
+{
+    for (int i = 0; i < listener->streams; i++)
+        shutdown(listener->sockets[i], SHUT_RD);
+}
+
 void listener_close_streams(struct listener *listener)
 {
     int datagrams = listener->count - listener->streams;
 
-    for (int i = 0; i < listener->streams; i++) {
-        shutdown(listener->sockets[i], SHUT_RD); /* in child processes that still hold it, too */
+    listener_shut_down(listener); /* child processes may still hold them */
+    for (int i = 0; i < listener->streams; i++)
         close(listener->sockets[i]);
-    }
     memmove(listener->sockets, listener->sockets + listener->streams,
             (size_t)datagrams * sizeof listener->sockets[0]);
     listener->streams = 0;

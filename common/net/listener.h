@@ -46,6 +46,11 @@ int listener_await(struct listener *listener, int events, int milliseconds);
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
  * allow that. */
 bool listener_refuse(struct listener *listener);
+/* Returns true if no client waits in the queue of a TCP socket. */
+bool listener_is_empty(const struct listener *listener);
+/* Ends listening at the TCP sockets, in all processes that share them: the port is free, and an
+ * accept fails with ESHUTDOWN. */
+void listener_shut_down(const struct listener *listener);
 /* Closes the TCP sockets: responses are still sent from those of UDP. */
 void listener_close_streams(struct listener *listener);
 void listener_close(struct listener *listener);

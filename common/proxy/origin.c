@@ -30,12 +30,11 @@ static int find_authority(struct origin *origin, const struct proxy *proxy,
 int origin_find(struct origin *origin, const struct proxy *proxy, const struct request *request,
                 const char **problem)
 {
-    struct text hosts = {proxy->hosts, proxy->hosts_length};
     int status = find_authority(origin, proxy, request, problem);
 
     if (status != 0)
         return status;
-    if (address_find(&origin->addresses, hosts, origin->host, origin->port))
+    if (proxy_find_addresses(proxy, origin->host, origin->port, &origin->addresses))
         return proxy_judge(proxy, &origin->addresses, problem);
     *problem = "The host is not known here: it is no numeric address, not localhost, and not in "
                "the hosts file of the proxy.";

@@ -34,9 +34,10 @@ static void read_hosts(struct proxy *proxy)
         close(file);
 }
 
-static struct text hosts_of(const struct proxy *proxy)
+bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t port,
+                          struct address_list *addresses)
 {
-    return (struct text){proxy->hosts, proxy->hosts_length};
+    return address_find(addresses, (struct text){proxy->hosts, proxy->hosts_length}, host, port);
 }
 
 static bool look_up(const struct proxy *proxy, const char *option, const char *authority,
@@ -46,7 +47,7 @@ static bool look_up(const struct proxy *proxy, const char *option, const char *a
     uint16_t port;
 
     if (address_split(text_of(authority), default_port, &host, &port) &&
-        address_find(destination, hosts_of(proxy), host, port))
+        proxy_find_addresses(proxy, host, port, destination))
         return true;
     warnx("%s '%s' is no HOST:PORT that is known here: a numeric address, localhost, or a name "
           "in " HOSTS_FILE,

@@ -40,6 +40,9 @@ struct proxy {
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
 
+/* Finds the addresses of a host: it is numeric, localhost, or in the hosts file. */
+bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t port,
+                          struct address_list *addresses);
 /* Removes the addresses that the proxy may not connect to. Returns 0, or the status of an error and
  * its `problem` if none is left. */
 int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem);

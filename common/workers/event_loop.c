@@ -206,6 +206,9 @@ static void accept_one(struct event_loop *loop)
     if (socket >= 0) {
         begin_client(loop, socket);
         loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
+    } else if (errno == ESHUTDOWN) {
+        listen_to(loop, false);
+        loop->closed = true;
     } else if (errno != EAGAIN) {
         listen_to(loop, false);
         loop->listen_from = errno == EBUSY ? 0 : loop->now.milliseconds + REST_MILLISECONDS;

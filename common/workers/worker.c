@@ -77,7 +77,7 @@ int worker_accept(struct worker *worker)
             scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
-        if (acceptor_is_over(server, 0))
+        if (errno == ESHUTDOWN || acceptor_is_over(server, 0))
             break; /* the listener may be closed */
         if (errno != EAGAIN) {
             acceptor_warn_scarce(server, "cannot accept");
@@ -109,7 +109,7 @@ int worker_try(struct worker *worker)
     }
     atomic_fetch_sub(&board->active, 1);
     disclaim(worker);
-    if (errno != EAGAIN && errno != EBUSY && !acceptor_is_over(server, 0))
+    if (errno != EAGAIN && errno != EBUSY && errno != ESHUTDOWN && !acceptor_is_over(server, 0))
         acceptor_warn_scarce(server, "cannot accept");
     return -1;
 }

@@ -42,7 +42,7 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server stalled_stop within run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -190,7 +190,7 @@ sub cpu_seconds ($group) {
 sub run_command (@command) {
     my ($out, $err) = (File::Temp->new, File::Temp->new);
     my $pid = $command = spawn(\@command, $out, $err);
-    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid });
+    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid }, 5 * $PATIENCE);    # a study has many runs
     my $status = $?;
     undef $command;
     if (!$ended) {
@@ -363,20 +363,6 @@ sub within ($limit, $name, $try) {
         ok(!@flaws, $name) or diag(join "\n", "after $seconds seconds:", @flaws);
         return;
     }
-}
-
-# A server that was told to stop and waits for a client that does not read: what ends before this one has not waited
-# for the grace time.
-sub stalled_stop () {
-    my $root = tree('endless.bin' => '');
-    truncate "$root/endless.bin", 1 << 30 or die "truncate: $!";
-    my $server = start_server(root => $root, options => [qw(--write-timeout 600)]);
-    @$server{qw(tree client)} = ($root, $server->connect);
-    $server->{client}->send(request(GET => '/endless.bin'));
-    $server->{client}->fill($PATIENCE);
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-    return $server;
 }
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------
@@ -603,7 +589,7 @@ sub head ($self, $target, @fields) {
 sub wait_exit ($self) {
     Harness::until_true(sub { !$self->alive }) or return;
     delete $running{ $self->{pid} };
-    $self->{left} = !Harness::until_true(sub { !grep { $_->[1] ne 'Z' } Harness::group_processes($self->{pid}) }, 10);
+    $self->{left} = !Harness::until_true(sub { !grep { $_->[1] ne 'Z' } Harness::group_processes($self->{pid}) });
     kill KILL => -$self->{pid} if $self->{left};
     my $more;
     $self->{out}->blocking(0);

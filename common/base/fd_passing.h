@@ -1,6 +1,6 @@
 /* Passes descriptors from one process to another. */
-#ifndef COMMON_WORKERS_FD_PASSING_H
-#define COMMON_WORKERS_FD_PASSING_H
+#ifndef COMMON_BASE_FD_PASSING_H
+#define COMMON_BASE_FD_PASSING_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* Passes descriptors through a pair of local sockets, one in each message. */
-#include "common/workers/fd_passing.h"
+#include "common/base/fd_passing.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,0 +1,13 @@
+/* A process beside the server that keeps the rights which the server gives up. */
+#ifndef COMMON_BASE_HELPER_PROCESS_H
+#define COMMON_BASE_HELPER_PROCESS_H
+
+#include <stdbool.h>
+
+/* Starts a process that does the work at the socket, its only descriptor beside the standard ones,
+ * and then ends. The work shall end when all other ends of the socket are closed. Returns false,
+ * with errno set, if the process cannot be made. */
+bool helper_process_start(const char *name, int socket,
+                          void (*work)(int socket, const void *argument), const void *argument);
+
+#endif
