@@ -255,7 +255,7 @@ static void free_port(struct server *server)
         int64_t now = clock_now().milliseconds;
         if (!are_empty(server))
             quiet_from = now;
-        if (now - quiet_from >= server->quiet)
+        else if (now - quiet_from >= server->quiet)
             break;
         acceptor_wait_for_resources(server);
     }
