@@ -255,8 +255,9 @@ THREATS = Schema(
     "threats.tsv", "threats", "something that could be wrong with the study",
     (
         Column("name", "", "planned, disbelieved, client_bound, invalid, reason, others, stolen, "
-               "moved (requests/s of a floor at the end of a round / at its begin), drift (of a "
-               "server, last block / first), self (cells that differ between odd and even blocks)"),
+               "moved (floors that are a tenth faster or slower at the end of their round), "
+               "moved_floor (its end / its begin), drift (of a server, last block / first), self "
+               "(cells that differ between odd and even blocks)"),
         Column("subject", "", "of what"),
         Column("value", "", "how much"),
         Column("low", "", "its 95% interval, lower end"),

@@ -452,7 +452,7 @@ static void end_response(struct connection *connection)
     connection->has_response = false;
     connection->tally.requests++;
     connection->tally.errors += exchange->response.status >= 400;
-    if (connection->context->log >= 0)
+    if (connection->context->log != NULL)
         log_response(connection->context->log, &connection->transport, &exchange->request,
                      exchange->response.status, exchange->body_bytes, connection->now);
     response_end(&exchange->response);

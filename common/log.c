@@ -1,14 +1,142 @@
 /* Writes the access log. */
 #include "common/log.h"
 
+#include "common/base/helper_process.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* A pipe takes a line of this length at once; each part that a client chose is cut to PART_LIMIT.
  */
 #define LINE_LIMIT 4096
 #define PART_LIMIT 1200
+
+/* ---- opening ---- */
+
+/* O_NONBLOCK: a log never waits for its reader. A named pipe that has none is opened for reading,
+ * too, which needs no other reader: it holds the first lines for one that comes later. */
+static int open_waitless(const char *name, int flags)
+{
+    int common = O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags;
+    int file = open(name, O_WRONLY | common, 0644);
+
+    return file < 0 && errno == ENXIO ? open(name, O_RDWR | common, 0644) : file;
+}
+
+int log_open_file(const char *name, int flags)
+{
+    int file = strcmp(name, "-") == 0 ? STDOUT_FILENO : open_waitless(name, flags);
+
+    if (file < 0)
+        warn("cannot open '%s'", name);
+    return file;
+}
+
+/* The helper process opens the log again, or passes on what it opened last: so all processes write
+ * to the same file. */
+enum question { QUESTION_REOPEN = 'o', QUESTION_CURRENT = 'c' };
+
+static void open_logs(int socket, const void *name)
+{
+    struct fd_passing passing = {.giver = socket};
+    int current = -1, copy, file;
+    char question;
+
+    while (recv(socket, &question, 1, 0) == 1) {
+        file = question == QUESTION_REOPEN ? open_waitless(name, O_APPEND) : current;
+        copy = file >= 0 ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
+        if (copy >= 0)
+            fd_passing_give(&passing, copy);
+        else
+            send(socket, &question, 1, MSG_NOSIGNAL); /* an answer without a descriptor */
+        if (file >= 0 && file != current && current >= 0)
+            close(current);
+        if (file >= 0)
+            current = file;
+    }
+}
+
+static struct log_shared *make_shared(void)
+{
+    struct log_shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return shared != MAP_FAILED && lock_open(&shared->lock) ? shared : NULL;
+}
+
+bool log_open(struct log *log, const char *name)
+{
+    *log = (struct log){.name = name, .opener = {-1, -1}};
+    log->file = log_open_file(name, O_APPEND);
+    if (log->file < 0)
+        return false;
+    log->shared = make_shared();
+    if (log->shared != NULL && log->file == STDOUT_FILENO)
+        return true;
+    if (log->shared != NULL && fd_passing_open(&log->opener) &&
+        helper_process_start("log_opener", log->opener.giver, open_logs, name)) {
+        close(log->opener.giver);
+        return true;
+    }
+    warn("cannot make a process that opens the log again");
+    return false;
+}
+
+/* The caller holds the lock. An answer that a process asked for before it died is thrown away. */
+static bool replace(struct log *log, enum question question)
+{
+    char byte = (char)question, old;
+    int file;
+
+    while (recv(log->opener.taker, &old, 1, MSG_DONTWAIT) > 0)
+        ;
+    if (send(log->opener.taker, &byte, 1, MSG_NOSIGNAL) != 1)
+        return false;
+    file = fd_passing_take(&log->opener);
+    if (file < 0)
+        return false;
+    dup3(file, log->file, O_CLOEXEC);
+    close(file);
+    return true;
+}
+
+void log_reopen(struct log *log)
+{
+    if (log->opener.taker < 0)
+        return;
+    lock_take(&log->shared->lock);
+    if (replace(log, QUESTION_REOPEN))
+        atomic_store(&log->version, atomic_fetch_add(&log->shared->version, 1) + 1);
+    else
+        warnx("the log '%s' cannot be opened again: the old one stays in use", log->name);
+    lock_give(&log->shared->lock);
+}
+
+/* Takes the log that another process has opened again. */
+static void adopt(struct log *log)
+{
+    lock_take(&log->shared->lock);
+    if (atomic_load(&log->version) != atomic_load(&log->shared->version)) {
+        replace(log, QUESTION_CURRENT);
+        atomic_store(&log->version, atomic_load(&log->shared->version));
+    }
+    lock_give(&log->shared->lock);
+}
+
+void log_close(struct log *log)
+{
+    if (log->opener.taker >= 0)
+        close(log->opener.taker);
+    log->opener.taker = -1;
+}
+
+/* ---- writing ---- */
 
 bool log_write(int file, struct text text)
 {
@@ -84,14 +212,14 @@ static struct text field_or_nothing(const struct request *request, enum field_na
     return value;
 }
 
-void log_response(int log, const struct transport *client, const struct request *request,
+void log_response(struct log *log, const struct transport *client, const struct request *request,
                   int status, uint64_t bytes, struct moment now)
 {
     char space[LINE_LIMIT];
     struct buffer line = {.data = space, .capacity = sizeof space};
 
-    if (log < 0)
-        return;
+    if (atomic_load(&log->version) != atomic_load(&log->shared->version))
+        adopt(log);
     add_peer(&line, client);
     add_time(&line, now.seconds);
     add_quoted(&line, request->line);
@@ -104,5 +232,5 @@ void log_response(int log, const struct transport *client, const struct request 
     buffer_character(&line, ' ');
     add_quoted(&line, field_or_nothing(request, FIELD_USER_AGENT));
     buffer_character(&line, '\n');
-    log_write(log, (struct text){line.data, line.length}); /* a failed write loses the line */
+    log_write(log->file, (struct text){line.data, line.length}); /* a failed write loses the line */
 }

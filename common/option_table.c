@@ -43,7 +43,9 @@ const struct option_row option_table[] = {
      "the listen queue; the kernel's limit applies, too", 1},
     {"list", NULL, OPTION_FLAG, AT(list), NULL, "list directories that have no index.html", 0},
     {"log", "FILE", OPTION_TEXT, AT(log), NULL,
-     "append to an access log in the combined format; - is standard output", 0},
+     "append to an access log in the combined format; - is standard output. SIGHUP opens the file "
+     "again",
+     0},
     {"stats", "FILE", OPTION_TEXT, AT(stats), NULL,
      "write the counters as JSON at exit and at SIGUSR1", 0},
     {"user", "NAME", OPTION_TEXT, AT(user), NULL, "drop privileges to this user", 0},

@@ -255,7 +255,7 @@ static void free_port(struct server *server)
         int64_t now = clock_now().milliseconds;
         if (!are_empty(server))
             quiet_from = now;
-        if (now - quiet_from >= server->quiet)
+        else if (now - quiet_from >= server->quiet)
             break;
         acceptor_wait_for_resources(server);
     }
@@ -348,10 +348,12 @@ static void close_all(struct server *server)
     services_close(&server->services);
     if (server->context.tls != NULL)
         tls_close(server->context.tls);
+    if (server->context.log != NULL)
+        log_close(server->context.log);
 }
 
-/* Children are collected after TLS is closed: if this process is the first one of a container, it
- * also inherits the process that reads the keys. */
+/* Children are collected after TLS and the log are closed: if this process is the first one of a
+ * container, it also inherits the processes that open the keys and the log. */
 int server_close(struct server *server)
 {
     const struct model_children *children = server->model->children;

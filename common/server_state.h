@@ -3,6 +3,7 @@
 #define COMMON_SERVER_STATE_H
 
 #include "common/base/clock.h"
+#include "common/log.h"
 #include "common/model.h"
 #include "common/net/listener.h"
 #include "common/options.h"
@@ -32,6 +33,7 @@ struct server {
     int wakeup;                        /* eventfd: wakes the accepting process */
     int permits;                       /* eventfd: free permits to listen, of event loops; or -1 */
     int events;                        /* epoll: all that the accepting process waits for */
+    struct log log;                    /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
     int status;                        /* see process_status.h */
     long threads;                      /* of this process, beside those that the model makes */

@@ -69,6 +69,7 @@ struct service {
 };
 
 struct tls;
+struct log;
 
 struct service_context {
     const struct service *service;
@@ -77,7 +78,7 @@ struct service_context {
     const struct transport_kind *transport;
     struct tls *tls;                                  /* NULL: plain */
     enum scheme scheme;                               /* that targets may name */
-    int log;                                          /* -1: none */
+    struct log *log;                                  /* NULL: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     struct scoreboard *board;
 };

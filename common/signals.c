@@ -72,6 +72,14 @@ int signals_collect(struct server *server)
     return children != NULL ? children->collect(server, false) : -1;
 }
 
+static void open_again(struct server *server)
+{
+    if (server->context.tls != NULL)
+        tls_renew(server->context.tls);
+    if (server->context.log != NULL)
+        log_reopen(server->context.log);
+}
+
 void signals_handle(struct server *server)
 {
     struct signalfd_siginfo signal;
@@ -83,7 +91,7 @@ void signals_handle(struct server *server)
             summary_write(server, server->stats);
         else if (signal.ssi_signo == SIGCHLD)
             signals_collect(server);
-        else if (signal.ssi_signo == SIGHUP && server->context.tls != NULL)
-            tls_renew(server->context.tls);
+        else if (signal.ssi_signo == SIGHUP)
+            open_again(server);
     }
 }

@@ -45,17 +45,18 @@ static bool open_tls(struct server *server)
     return server->context.tls != NULL;
 }
 
-/* Opens a file for writing; "-" is standard output, NULL no file. */
-static bool open_output(const char *name, int flags, int *file)
+static bool open_log(struct server *server)
 {
-    *file = -1;
-    if (name == NULL)
+    if (server->options.log == NULL)
         return true;
-    *file = strcmp(name, "-") == 0 ? STDOUT_FILENO
-                                   : open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
-    if (*file < 0)
-        warn("cannot open '%s'", name);
-    return *file >= 0;
+    server->context.log = &server->log;
+    return log_open(&server->log, server->options.log);
+}
+
+static bool open_stats(struct server *server)
+{
+    server->stats = server->options.stats != NULL ? log_open_file(server->options.stats, 0) : -1;
+    return server->options.stats == NULL || server->stats >= 0;
 }
 
 bool startup_workers_accept(const struct server *server)
@@ -180,8 +181,7 @@ static bool open_privileged(struct server *server)
     const struct options *options = &server->options;
 
     return services_open(&server->services, options, server->model->lasting) && open_tls(server) &&
-           open_output(options->log, O_APPEND, &server->context.log) &&
-           open_output(options->stats, 0, &server->stats) && open_internals(server) &&
+           open_internals(server) && open_log(server) && open_stats(server) &&
            open_listeners(server);
 }
 

@@ -35,7 +35,6 @@ static struct text serve(const char *bytes, size_t size, size_t piece, enum prot
         .protocol = protocol,
         .transport = &scripted,
         .scheme = SCHEME_HTTP,
-        .log = -1,
         .request_timeout = 1000,
         .idle_timeout = 1000,
         .write_timeout = 1000,

@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use JSON::PP;
-use POSIX qw(setlocale LC_ALL);
+use POSIX qw(mkfifo setlocale LC_ALL);
 
 each_way_to_accept(sub ($model) {
     my $scratch = scratch();
@@ -63,6 +63,46 @@ each_way_to_accept(sub ($model) {
     $server->stop;
     like $server->{printed}, qr{\A[^\n]+\n127\.0\.0\.1 - - $time "GET /small\.txt HTTP/1\.1" 200 1000 "-" "-"\n\z},
         'log: - is standard output, behind the ready line';
+
+    # SIGHUP opens the log again, also for workers that have connections. The counters are written after that.
+    my ($name, $counters) = ("$scratch/rotated.log", "$scratch/counters");
+    my $place = tree('small.txt' => 's');
+    my @user = $> == 0 && getpwnam 'nobody' ? qw(--user nobody) : ();
+    $server = start_server(options => ['--log', $name, '--stats', $counters, @user], root => $place);
+    my @clients = map { $server->connect } 1 .. ($model->{single} ? 1 : 8);
+    is $_->ask(request(GET => '/small.txt?old'))->{status}, 200, 'log: a request before mv' for @clients;
+    for my $round (1 .. 2) {
+        my $text = slurp($name);
+        rename $name, "$name.$round" or die "rename: $!";
+        $server->signal('HUP');
+        until_true(sub { !$server->pending_signals });
+        truncate $counters, 0;
+        $server->signal('USR1');
+        ok until_true(sub { -s $counters }), "log, round $round: SIGHUP is handled";
+        is slurp($name), '', 'log: SIGHUP makes a new file';
+        is $_->ask(request(GET => "/small.txt?$round"))->{status}, 200, 'log: a request after SIGHUP' for @clients;
+        until_true(sub { (() = slurp($name) =~ /\n/g) >= @clients });
+        is scalar(() = slurp($name) =~ m{ /small\.txt\?$round HTTP}g), scalar @clients, 'log: lines go to the new file';
+        is slurp("$name.$round"), $text, 'log: and no more to the old one';
+    }
+    $_->close for @clients;
+    rename $name, "$name.3" or die "rename: $!";
+    mkdir $name;
+    $server->signal('HUP');
+    ok until_true(sub { $server->errors =~ /rotated\.log' cannot be opened again/ }), 'log: where it cannot be opened again, it says so';
+    $server->get('/small.txt?still');
+    $server->stop(warnings => qr/cannot be opened again/);
+    like slurp("$name.3"), qr/\?still HTTP/, 'log: and keeps the old one';
+
+    # A named pipe keeps the lines until somebody reads it.
+    mkfifo("$scratch/pipe", 0600) or die "mkfifo: $!";
+    $server = start_server(options => ['--log', "$scratch/pipe"]);
+    is $server->get('/small.txt')->{status}, 200, 'log: a named pipe without a reader';
+    open my $reader, '<', "$scratch/pipe" or die "open: $!";
+    like scalar <$reader>, qr{ "GET /small\.txt HTTP/1\.1" 200 }, 'log: its reader gets the line later';
+    close $reader;
+    is $server->get('/small.txt')->{status}, 200, 'log: a named pipe whose reader has gone';
+    $server->stop;
 
     my $full = start_server(options => ['--log', '/dev/full']);
     is $full->get('/small.txt')->{status}, 200, 'log: a full disk does not stop the service';

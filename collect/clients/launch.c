@@ -1,5 +1,5 @@
-/* launch: starts a server in control groups, or runs a load generator and measures the server
- * meanwhile from outside.
+/* launch: starts a server in control groups; runs a load generator and measures the server from
+ * outside.
  *
  * usage:
  *   launch server [--join FILE]... [--processors LIST] -- COMMAND...

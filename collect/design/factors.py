@@ -138,12 +138,12 @@ FACTORS: tuple[Factor, ...] = (
         choices=("ab", "httperf", "wrk", "witness"), say=lambda value, _: f"load by {value}",
     ),
     Factor(
-        "idle", "idle", "0", "0,100", "clients that hold a connection meanwhile and are silent",
+        "idle", "idle", "0", "0,100", "clients that hold a connection and send nothing",
         least=0, say=_count("no idle connections", "idle connection", "idle connections"),
         axis=lambda _: "idle connections held",
     ),
     Factor(
-        "slow", "slow", "0", "0,10", "clients that send a byte a second meanwhile",
+        "slow", "slow", "0", "0,10", "clients that send a byte a second",
         least=0, say=_count("no slow clients", "slow client", "slow clients"),
         axis=lambda _: "slow clients",
     ),

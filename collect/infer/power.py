@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.power import TTestPower
 
-from collect.project import COMPARISONS_FILE
+from collect.project import COMPARISONS_FILE, PUBLISHED
 from collect.tables import read_frame
 from collect.text import percent_text
 
 DIFFERENCE = 1.10
 POWER = 0.80
 MOST = 1000
+MEASURES = {"rps": "requests/s", "server_cpu_us": "server CPU per request"}
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,13 @@ class Power:
     rounds: int
 
     def text(self, difference: float = DIFFERENCE) -> str:
-        tells = f"{self.rounds} rounds tell" if self.rounds < MOST else f"{MOST} rounds do not tell"
+        least = "at least " if self.unit == "block" else ""  # rounds differ more than blocks
+        who = self.server if self.server == self.baseline else f"{self.server} / {self.baseline}"
+        tells = f"{least}{self.rounds} rounds" if self.rounds < MOST else f"over {MOST} rounds"
         return (
-            f"{self.server} / {self.baseline}, {self.measure}: {tells} a difference of "
-            f"{percent_text(difference - 1)} (spread {percent_text(math.expm1(self.spread))} from "
-            f"{self.unit} to {self.unit})"
+            f"{tells} tell a difference of {percent_text(difference - 1)} ({who}, "
+            f"{MEASURES.get(self.measure, self.measure)}: spread "
+            f"{percent_text(math.expm1(self.spread))} from {self.unit} to {self.unit})"
         )
 
 
@@ -64,7 +67,8 @@ def power_of(folder: Path, difference: float = DIFFERENCE) -> list[Power]:
     widest = (
         "all" if "all" in set(table["scope"]) else "x" if "x" in set(table["scope"]) else "cell"
     )
-    return [_power(row, difference) for _, row in table[table["scope"] == widest].iterrows()]
+    chosen = table[(table["scope"] == widest) & table["measure"].isin(list(MEASURES))]
+    return [_power(row, difference) for _, row in chosen.iterrows()]
 
 
 def _power(row: pd.Series[str], difference: float) -> Power:
@@ -75,3 +79,15 @@ def _power(row: pd.Series[str], difference: float) -> Power:
     unit = row.get("unit", "block")
     rounds = rounds_needed(spread, difference)
     return Power(row["measure"], row["server"], row["baseline"], spread, unit, rounds)
+
+
+def advice(study: str, published: Path = PUBLISHED) -> str:
+    """Says how many rounds of a study tell a difference, from its published runs; may be empty.
+
+    The comparison that needs the most rounds is named, of the run with the most spread.
+    """
+    folders = [path.parent for path in sorted((published / study).glob(f"**/{COMPARISONS_FILE}"))]
+    found = [power for folder in folders for power in power_of(folder)]
+    if not found:
+        return ""
+    return f"{study}: {max(found, key=lambda power: power.rounds).text()}"

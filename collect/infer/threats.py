@@ -67,13 +67,16 @@ def _machine(name: str, path: Path) -> Row:
 
 
 def _calibration(data: Cells) -> list[Row]:
-    """Returns how the floors moved within each round, in requests/s at its end / at its begin."""
-    if data.calibration is None:
+    """Returns how many floors moved within their round, and each of those that did."""
+    found = [] if data.calibration is None else moves(data.calibration)
+    if not found:
         return []
-    return [
-        ["moved", f"round {m.round}: {m.floor}", number(m.ratio), "-", "-", number(MOVED)]
-        for m in moves(data.calibration)
+    marked = [m for m in found if m.is_marked]
+    each = [
+        ["moved_floor", f"round {m.round}, {m.floor}", number(m.ratio), "-", "-", number(MOVED)]
+        for m in marked
     ]
+    return [_row("moved", len(marked), len(found)), *each]
 
 
 def _residuals(data: Cells) -> Values:

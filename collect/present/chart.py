@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -155,6 +156,13 @@ def _lines(text: str) -> int:
     return text.count("\n") + 1 if text else 0
 
 
+def _fitting(title: str, pixels: float) -> str:
+    """The title of an axis, without its explanation where that has no room."""
+    if len(title) * CHARACTER > pixels:
+        return re.sub(r" \((?!logarithmic)[^)]*\)", "", title)
+    return title
+
+
 @dataclass(frozen=True)
 class _Head:
     """Title, part and subtitle, broken into lines; heights in pixels."""
@@ -236,7 +244,7 @@ def line_script(figure: LineFigure) -> Script:
     for panel in panels:
         ends.append(ends[-1] + len(panel.series))
     scalars = _scalars(
-        x_title=figure.x_title,
+        x_title=_fitting(figure.x_title, cell_width),
         y_title=figure.y_title,
         data=f"{figure.name}.dat",
         labels=f"{figure.name}.labels",

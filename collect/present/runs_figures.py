@@ -6,15 +6,16 @@ import math
 
 import numpy as np
 
+from collect.histogram import Histogram, add, from_text, quantile
 from collect.infer.cells import Part
 from collect.infer.contrast import contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import Values, describe
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
 from collect.present.groups import Group, group_servers
 from collect.present.palette import look_of
-from collect.present.scales import Scale, linear_tics, ratio_scale
+from collect.present.scales import Scale, linear_tics, log_tics, ratio_scale
 from collect.present.view import Slice, View
-from collect.project import CALIBRATION_FILE
+from collect.project import CALIBRATION_FILE, HISTOGRAMS_FILE
 from collect.tables import read_table
 
 CPU = "server_cpu_us"
@@ -45,7 +46,7 @@ def runs_figures(view: View) -> list[Figure]:
         residuals, what = residuals_of(view, "rps"), "Requests per second"
     if residuals is not None and view.data.blocks > 1:
         figures += [_order_figure(view, residuals, what), _residual_figure(view, residuals, what)]
-    figures += [rounds_figure(view), calibration_figure(view)]
+    figures += [latency_figure(view), rounds_figure(view), calibration_figure(view)]
     return [figure for figure in figures if figure]
 
 
@@ -154,6 +155,84 @@ def _with_ratio_scale(figure: LineFigure) -> LineFigure | None:
     if scale.log:
         figure.y_title += " (logarithmic)"
     return figure
+
+
+# --- times of single requests ---
+
+
+def latency_figure(view: View) -> LineFigure | None:
+    """The distribution of the times of all requests, where the runs have histograms."""
+    histograms = read_histograms(view)
+    if not histograms:
+        return None
+    title = "Time of a request: all requests"
+    subtitle = "Share of the requests (ECDF) that took at most so long; all runs of a panel."
+    figure = _figure(view, "latency", title, subtitle, 1)
+    for part in view.parts:
+        values = view.x_values(part)
+        chosen = sorted({values[len(values) // 2], values[-1]}, key=values.index)
+        for one in view.slices(part):
+            for value in chosen:
+                for group in group_servers(part.levels["server"]):
+                    panel = _latency_panel(view, part, one, value, group, histograms)
+                    if panel and len(figure.panels) < MOST_PANELS:
+                        figure.panels.append(panel)
+    if not figure.panels:
+        return None
+    times = [p.x for panel in figure.panels for p in panel.points()]
+    low, high = min(times), max(times)
+    figure.x = Scale(low, high * 1.05, True, tuple(log_tics(low, high * 1.05)))
+    figure.x_title = "milliseconds (logarithmic)"
+    figure.y_title = "percent of the requests"
+    figure.scales = [Scale(0, 103, False, tuple(linear_tics(0, 100, 5)))] * len(figure.panels)
+    figure.columns = 1 if len(figure.panels) == 1 else 2
+    return figure
+
+
+def read_histograms(view: View) -> dict[int, list[Histogram]]:
+    """The histograms of the valid runs, by cell."""
+    path = view.folder / HISTOGRAMS_FILE
+    if not path.exists():
+        return {}
+    known = {row["run"]: row["histogram"] for row in read_table(path).rows}
+    found: dict[int, list[Histogram]] = {}
+    for run, cell in view.data.valid_runs[["run", "cell"]].itertuples(index=False):
+        if known.get(run, "-") != "-":
+            found.setdefault(int(cell), []).append(from_text(known[run]))
+    return found
+
+
+def _latency_panel(
+    view: View,
+    part: Part,
+    one: Slice,
+    value: str,
+    group: Group,
+    histograms: dict[int, list[Histogram]],
+) -> Panel | None:
+    series = []
+    for server, label in zip(group.servers, group.labels, strict=True):
+        cell = view.at(part, one.first, server, value)
+        mine = histograms.get(cell, []) if cell is not None else []
+        if mine:
+            points = _latencies(add(mine), server)
+            series.append(Series(label, look_of(server), tuple(points), marked=False))
+    if not series:
+        return None
+    at = view.say(part.x_name, value) if part.x_name else ""
+    texts = (view.part_text(part), group.title, one.text, at)
+    return Panel(": ".join(text for text in texts if text), tuple(series))
+
+
+def _latencies(histogram: Histogram, server: str) -> list[Point]:
+    """The distribution at percentiles, the slow end finer."""
+    shares = [*np.linspace(0.01, 0.95, 40), 0.96, 0.97, 0.98, 0.99, 0.995, 0.999]
+    points = []
+    for share in shares:
+        time, percent = quantile(histogram, float(share)), float(share) * 100
+        text = f"{server}: {percent:.1f}% of the requests took at most {time:.3g} ms"
+        points.append(Point(time, percent, percent, percent, False, text))
+    return points
 
 
 # --- rounds ---

@@ -164,20 +164,17 @@ class View:
 
     def _estimate(self, cell: int, column: str) -> Estimate | None:
         row = self.row(cell)
-        mean = parsed(row.get(f"{column}_mean"))
-        if mean is not None:
-            low, high = parsed(row.get(f"{column}_low")), parsed(row.get(f"{column}_high"))
-            n = int(row["n"])
-        else:
+        mean = parsed(row.get(f"{column}_mean")) or parsed(row.get(column))
+        low, high = parsed(row.get(f"{column}_low")), parsed(row.get(f"{column}_high"))
+        if low is None or high is None:
             units = self.data.by_unit(self.data.measured(column)[cell])
             described = describe(units[~np.isnan(units)])
             mean, low, high = described.mean, described.low, described.high
-            n = int(row["n"])
         if mean is None or mean != mean:
             return None
-        if low is None or high is None or low != low:
+        if low != low:
             low = high = mean
-        return Estimate(mean, low, high, n)
+        return Estimate(mean, min(low, mean), max(high, mean), int(row["n"]))
 
     @cached_property
     def _comparison_at(self) -> dict[tuple[str, ...], Row]:

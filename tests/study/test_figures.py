@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import invent
 
+from collect.histogram import to_text
 from collect.infer.stage import analyse
 from collect.present import palette
 from collect.present.chart import LineFigure, RowFigure, script_of
@@ -25,6 +26,7 @@ from collect.present.scales import (
 )  # fmt: skip
 from collect.present.view import load_view
 from collect.project import PUBLISHED
+from collect.tables import read_table, write_table
 
 STUDIES = sorted(path.parent for path in PUBLISHED.glob("*/runs.tsv"))
 
@@ -217,6 +219,38 @@ def test_a_ceiling_stands_beside_requests(tmp_path: Path) -> None:
     assert dashed <= {"ceiling"}
     if "floor-one" in load_view(folder).data.levels["server"]:
         assert dashed == {"ceiling"}
+
+
+def test_rounds_floors_and_times_of_all_requests(tmp_path: Path) -> None:
+    """Runs of four rounds, with the floors around each and the times of their requests."""
+    folder = invent(tmp_path / "rounds", blocks=8, concurrency=3)
+    runs = read_table(folder / "runs.tsv")
+    for row in runs.rows:
+        row["round"] = str((int(row["block"]) + 1) // 2)
+    write_table(folder / "runs.tsv", runs.columns, runs.rows)
+    write_table(
+        folder / "histograms.tsv", ["run", "histogram"],
+        [{"run": row["run"], "histogram": to_text({300: 900.0, 350: 100.0})} for row in runs.rows],
+    )  # fmt: skip
+    floors = [
+        {"round": str(n), "when": when, "server": server, "started": str(3600 * n), "rps": "9000",
+         "server_cpu_us": "12.5", "valid": "yes"}
+        for n in range(1, 5) for when in ("begin", "end") for server in ("floor-one", "floor-fork")
+    ]  # fmt: skip
+    write_table(folder / "calibration.tsv", list(floors[0]), floors)
+    analyse(folder)
+    figures = {figure.name: figure for figure in figures_of(load_view(folder))}
+    assert {"rounds", "calibration", "latency"} <= set(figures)
+    rounds, floor, times = (figures[name] for name in ("rounds", "calibration", "latency"))
+    assert isinstance(rounds, LineFigure)
+    assert [len(panel.series[0].points) for panel in rounds.panels] == [4, 4]  # of two files
+    assert all(panel.band for panel in rounds.panels)
+    assert isinstance(floor, LineFigure)
+    assert {point.y for panel in floor.panels for point in panel.points()} == {1.0}
+    assert isinstance(times, LineFigure)
+    ends = [series.points[-1] for panel in times.panels for series in panel.series]
+    assert all(end.x == pytest.approx(0.001 * 1.02**350, rel=0.05) for end in ends)
+    assert "rounds (" in figures["small-cpu"].subtitle
 
 
 def test_svg_is_tidied() -> None:

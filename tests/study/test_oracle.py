@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
@@ -20,6 +21,7 @@ from collect.infer.averages import average
 from collect.infer.cells import Cells
 from collect.infer.claims import judge_study
 from collect.infer.comparisons import compare
+from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.load import read_cells
 from collect.infer.numbers import number
 from collect.infer.summary import summarise
@@ -65,9 +67,14 @@ PARTS_GONE = {
 }
 
 
+def folder_of(study: str) -> Path:
+    """The published run that the first edition was made of."""
+    return sorted((PUBLISHED / study).glob("**/runs.tsv"))[0].parent
+
+
 @cache
 def cells(study: str) -> Cells:
-    return read_cells(PUBLISHED / study)
+    return read_cells(folder_of(study))
 
 
 @cache
@@ -141,12 +148,24 @@ def test_averages(study: str) -> None:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_threats(study: str) -> None:
-    folder = PUBLISHED / study
+    folder = folder_of(study)
     planned = len(whole_lines(folder / "plan.tsv")) - 1
     new, old = weigh(cells(study), planned, folder / "machine.tsv"), first(study, "threats")
     if study in FLOORS:
         new, old = (t[t["name"] != "client_bound"].reset_index(drop=True) for t in (new, old))
     assert differences(new, old) == []
+
+
+def test_geometric_means_of_fork_vs_thread() -> None:
+    """The first edition printed geometric means of arithmetic means: 21,507 and 9,595."""
+    data = cells("fork-vs-thread")
+    for server, mean, first_edition in (("thread", 21067, 21507), ("fork", 9500, 9595)):
+        mine = data.pick(server=server)
+        result = contrast_test(data, mean_of(mine), "rps")
+        assert result
+        assert round(result.ratio) == mean
+        arithmetic = np.nanmean(data.measured("rps")[mine], axis=1)
+        assert round(float(np.exp(np.log(arithmetic).mean()))) == first_edition
 
 
 # --- claims ---

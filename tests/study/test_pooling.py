@@ -13,7 +13,7 @@ from collect.infer.claims import judge_study
 from collect.infer.findings import CONFIRMED, NOT_REPRODUCED, REPRODUCED
 from collect.infer.load import read_cells
 from collect.infer.pooling import pool, pool_claims
-from collect.infer.power import difference_told, power_of, rounds_needed
+from collect.infer.power import advice, difference_told, power_of, rounds_needed
 from collect.infer.stage import analyse
 from collect.infer.wording import read_wording
 
@@ -121,4 +121,6 @@ def test_an_earlier_study_says_how_many_rounds(tmp_path: Path) -> None:
         ("server_cpu_us", "thread", "block"),
     ]
     assert all(3 <= p.rounds < 10 for p in found)
-    assert "rounds tell a difference of 10%" in found[0].text()
+    assert "rounds tell a difference of 10% (thread / fork, requests/s: spread" in found[0].text()
+    assert advice("earlier", tmp_path).startswith("earlier: at least ")
+    assert advice("nosuch", tmp_path) == ""

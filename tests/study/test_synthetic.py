@@ -209,8 +209,8 @@ def test_a_round_whose_floors_moved() -> None:
         (1, 1.0, False), (2, 0.8, True), (3, 1.0, False),
     ]  # fmt: skip
     threats = weigh(data, 0, Path("/nonexistent"))
-    subjects = threats.loc[threats["name"] == "moved", ["subject", "value"]].to_numpy().tolist()
-    assert ["round 2: floor-one", "0.8"] in subjects
+    rows = threats.loc[threats["name"].str.startswith("moved"), ["subject", "value", "of"]]
+    assert rows.to_numpy().tolist() == [["-", "1", "3"], ["round 2, floor-one", "0.8", "1.1"]]
 
 
 def test_calibration_is_read_without_what_does_not_count(tmp_path: Path) -> None:

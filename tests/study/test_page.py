@@ -1,0 +1,199 @@
+"""The pages in headless Chromium: to be read at 400 and 1,280 pixels, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from presenting import browser, need_programs, opened, publish, reported, told, with_script
+from synthetic import invent
+
+from collect.present.overview import overview
+from collect.present.stage import present
+from collect.project import PUBLISHED
+
+need_programs()
+
+WIDTHS = (400, 1280)
+
+LAYOUT = """
+document.querySelectorAll('details').forEach(d => { d.open = true; });
+const root = document.documentElement, flaws = [];
+const figures = [...document.querySelectorAll('figure svg')];
+const seen = figures.map(s => s.getBoundingClientRect()).filter(r => r.width > 200 && r.height > 100);
+figures.forEach(svg => {
+    const edge = svg.getBoundingClientRect(), texts = [];
+    svg.querySelectorAll('text').forEach(t => {
+        const r = t.getBoundingClientRect(), words = t.textContent.trim();
+        if (!words || r.width < 1) return;
+        if (r.left < edge.left - 1 || r.right > edge.right + 1 || r.top < edge.top - 1
+            || r.bottom > edge.bottom + 1) flaws.push('cut: ' + words);
+        texts.forEach(([other, o]) => {
+            if (Math.min(r.right, o.right) - Math.max(r.left, o.left) > 2
+                && Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top) > 4)
+                flaws.push(other + ' / ' + words);
+        });
+        texts.push([words, r]);
+    });
+});
+send({ wide: root.scrollWidth - root.clientWidth, figures: figures.length, seen: seen.length,
+    width: innerWidth, flaws: flaws.length + ': ' + flaws.slice(0, 5).join('; '),
+    fetched: performance.getEntriesByType('resource').map(e => e.name).join(' ') });
+"""
+
+HOVER = """
+document.querySelectorAll('details').forEach(d => { d.open = true; });
+const tip = document.getElementById('tip');
+let shown = 0, first = '';
+document.querySelectorAll('figure svg').forEach(svg => {
+    svg.scrollIntoView({ inline: 'start' });
+    const point = svg.querySelector('.value use, .value path, .value circle').getBoundingClientRect();
+    svg.dispatchEvent(new PointerEvent('pointermove', { bubbles: true,
+        clientX: point.left + point.width / 2, clientY: point.top + point.height / 2 }));
+    if (getComputedStyle(tip).visibility === 'visible') shown++;
+    if (!first) first = tip.textContent;
+});
+send({ shown, first });
+"""
+
+KEYS = """
+const frame = document.querySelector('figure .scroll'), tip = document.getElementById('tip');
+const said = [];
+frame.focus();
+for (const key of ['ArrowRight', 'ArrowRight', 'ArrowLeft']) {
+    frame.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+    said.push(getComputedStyle(tip).visibility === 'visible' ? tip.textContent : 'hidden');
+}
+frame.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+const scrolls = [...document.querySelectorAll('.scroll')];
+send({ focused: document.activeElement === frame, first: said[0], second: said[1], third: said[2],
+    after: getComputedStyle(tip).visibility,
+    reachable: scrolls.every(s => s.tabIndex === 0 && s.getAttribute('aria-label')) });
+"""
+
+# The contrast of each text with the ground that it stands on, by WCAG 2.
+CONTRAST = """
+const channel = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+const rgb = text => text.match(/[\\d.]+/g).map(Number);
+const light = c => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
+const ground = element => {
+    for (let e = element; e; e = e.parentElement) {
+        const c = rgb(getComputedStyle(e).backgroundColor);
+        if (c.length < 4 || c[3] > 0) return c;
+    }
+    return [255, 255, 255];
+};
+document.querySelectorAll('details').forEach(d => { d.open = true; });
+const poor = new Set();
+let texts = 0;
+const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || element.closest('style, script, title')) continue;
+    const style = getComputedStyle(element), inside = element.closest('svg');
+    const colour = rgb(inside ? style.fill : style.color);
+    const both = [light(colour), light(ground(element.closest('figure, main') || element))];
+    if (!inside) both[1] = light(ground(element));
+    both.sort((a, b) => b - a);
+    texts++;
+    if ((both[0] + 0.05) / (both[1] + 0.05) < 4.5) poor.add(element.textContent.slice(0, 30));
+}
+send({ texts, poor: [...poor].slice(0, 5).join('; '),
+    dark: light(ground(document.body)) < 0.1 });
+"""
+
+
+@pytest.fixture(scope="module")
+def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    browser()
+    folder = invent(tmp_path_factory.mktemp("page") / "run", blocks=6, concurrency=6)
+    return reported(folder) / "index.html"
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of all claims, from the published runs."""
+    browser()
+    reports = tmp_path_factory.mktemp("claims")
+    (reports / "first_edition.tsv").write_bytes((PUBLISHED / "first_edition.tsv").read_bytes())
+    for run in ("fork-vs-thread", "table1", "mistakes", "sized", "idle"):
+        folder = publish(PUBLISHED / run, reports / run)
+        (folder / "report.md").write_text(f"# {run}\n\n## Abstract\n\nSo.\n")
+        (folder / "figures/list.tsv").write_text("name\tkind\tfile\ttext\tpart\n")
+    overview(reports, None)
+    return reports / "claims.html"
+
+
+def test_nothing_in_the_console_nothing_from_the_network(main: Path, tmp_path: Path) -> None:
+    page = main.read_text()
+    network = r"""(?:src|srcset|href|action|data)\s*=\s*["']?\s*(?:https?:)?//|url\(\s*["']?https?:|@import"""
+    assert not re.search(network, page)
+    document, console = opened(main, tmp_path)
+    assert console == []
+    assert document.rstrip().endswith("</html>")
+    # A word in the console would have been seen.
+    loud = with_script(main, "console.error('heard')", main.with_name("loud.html"))
+    assert len(opened(loud, tmp_path)[1]) == 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_report(main: Path, tmp_path: Path, width: int) -> None:
+    found = told(main, LAYOUT, tmp_path, width)
+    assert int(found["width"]) == width
+    assert int(found["wide"]) <= 0
+    assert found["seen"] == found["figures"] != "0"
+    assert found["flaws"] == "0: "
+    assert found["fetched"] == ""
+
+
+@pytest.mark.parametrize("kind", ["mistakes", "processors", "table1", "designs", "https"])
+def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind: str) -> None:
+    browser()
+    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3))
+    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
+
+
+@pytest.mark.parametrize("study", ["idle", "crash", "growth"])
+def test_published_figures(tmp_path: Path, study: str) -> None:
+    browser()
+    folder = publish(PUBLISHED / study, tmp_path / study)
+    present(folder)
+    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
+
+
+def test_values_under_the_mouse(main: Path, tmp_path: Path) -> None:
+    found = told(main, HOVER, tmp_path, 1280)
+    assert int(found["shown"]) == main.read_text().count('<svg role="img"')
+    assert re.match(r"(fork|thread), concurrency \d+: [\d.]+ µs/request \(", found["first"])
+
+
+def test_values_by_keyboard(main: Path, tmp_path: Path) -> None:
+    found = told(main, KEYS, tmp_path, 1280)
+    assert found["focused"] == "true"
+    assert found["first"] == found["third"] != found["second"]
+    assert "hidden" not in (found["first"], found["second"])
+    assert found["after"] == "hidden"
+    assert found["reachable"] == "true"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_contrast_of_a_report(main: Path, tmp_path: Path, dark: bool) -> None:
+    found = told(main, CONTRAST, tmp_path, 1280, dark)
+    assert found["dark"] == str(dark).lower()
+    assert int(found["texts"]) > 200
+    assert found["poor"] == ""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_contrast_of_the_claims(claims: Path, tmp_path: Path, dark: bool) -> None:
+    found = told(claims, CONTRAST, tmp_path, 1280, dark)
+    assert (found["dark"], found["poor"]) == (str(dark).lower(), "")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_claims(claims: Path, tmp_path: Path, width: int) -> None:
+    found = told(claims, LAYOUT, tmp_path, width)
+    assert int(found["wide"]) <= 0
+    assert found["fetched"] == ""
+    assert opened(claims, tmp_path)[1] == []
