@@ -14,6 +14,7 @@ use Study;
 my $here = dirname(__FILE__);
 my $collect = "$here/../collect";
 my $work = tempdir(CLEANUP => 1);
+$ENV{LC_ALL} = 'C';    # as the programs of the study do: awk writes numbers as the locale does
 
 for my $program (qw(gnuplot cmark-gfm)) {
     plan skip_all => "$program is not installed" if system "command -v $program >$work/null 2>&1";
