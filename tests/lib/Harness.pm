@@ -190,7 +190,7 @@ sub cpu_seconds ($group) {
 sub run_command (@command) {
     my ($out, $err) = (File::Temp->new, File::Temp->new);
     my $pid = $command = spawn(\@command, $out, $err);
-    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid }, 5 * $PATIENCE);    # a study has many runs
+    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid });
     my $status = $?;
     undef $command;
     if (!$ended) {
