@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -67,6 +67,20 @@ class Part:
     baseline: str
     kind: str
     words: tuple[str, ...]  # the factors that tell this part from the others
+
+    @property
+    def subjects(self) -> list[str]:
+        return subjects_of(self.levels["server"], self.baseline)
+
+
+def subjects_of(servers: Sequence[str], baseline: str) -> list[str]:
+    """Returns the servers that a study is about.
+
+    A server that does nothing beside two others is the ceiling of the client, and no subject.
+    """
+    others = [server for server in servers if server != CEILING]
+    alone = len(others) > 1 and not any(is_floor(server) for server in others)
+    return others if alone and baseline != CEILING else list(servers)
 
 
 @dataclass
@@ -303,9 +317,18 @@ class Cells:
         busy = np.nansum(load, axis=1) > CLIENT_BUSY * np.maximum(count, 1)
         ceilings = [self.ceiling(cell) for cell in range(self.count)]
         return [
-            bool(busy[cell]) if np.isnan(above) else above < CEILING_ABOVE
+            not self.is_ceiling(cell)
+            and (bool(busy[cell]) if np.isnan(above) else above < CEILING_ABOVE)
             for cell, above in enumerate(ceilings)
         ]
+
+    @property
+    def subjects(self) -> list[str]:
+        return subjects_of(self.levels["server"], self.study.baseline)
+
+    def is_ceiling(self, cell: int) -> bool:
+        """Returns true if a cell is the ceiling of the client, by which others are judged."""
+        return self.value(cell, "server") == CEILING
 
     def client_bound(self, cell: int) -> bool:
         """Returns true if the client limits a cell.

@@ -119,7 +119,7 @@ def _compare_scope(
         members.setdefault(slice_of(data, part, cell, scope), []).append(cell)
     found = []
     for measure in measures:
-        for server in part.levels["server"]:
+        for server in part.subjects:
             if server == part.baseline:
                 continue
             for key, cells in members.items():

@@ -28,7 +28,7 @@ def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
         _row(
             "client_bound",
             sum(data.client_bound(c) for c in range(data.count)),
-            int(load_known.sum()),
+            sum(not data.is_ceiling(c) for c in np.flatnonzero(load_known)),
         ),
         *_invalid(data),
         _machine("others", machine),

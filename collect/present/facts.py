@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collect.infer.cells import ORDINARY, Part, is_floor, is_peer
+from collect.infer.cells import CEILING, ORDINARY, Part, is_floor, is_peer
 from collect.infer.contrast import contrast_test, mean_of
 from collect.present.groups import fits
 from collect.present.view import Row, Slice, View
@@ -98,11 +98,19 @@ def state_of(row: Row) -> str:
     return "open" if is_open(row) else "same"
 
 
+def ceiling_rate(view: View, part: Part) -> float | None:
+    """The requests per second of a server that does nothing, averaged like those of others."""
+    if len(part.subjects) == len(part.levels["server"]):
+        return None
+    average = average_of(view, part, RPS, CEILING, main_slice(view, part).first)
+    return average.mean if average else None
+
+
 def compared(view: View, part: Part, measure: str) -> list[Compared]:
     """Every server of a part beside the baseline: over all cells, or, where these are not
     alike, in each slice."""
     found = []
-    for server in part.levels["server"]:
+    for server in part.subjects:
         if server == part.baseline:
             continue
         row = view.comparison(part, "all", measure, server, part.cells[0])
