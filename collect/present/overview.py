@@ -104,15 +104,9 @@ def models() -> list[Model]:
             told = json.loads(done.stdout)
         except json.JSONDecodeError:
             fail(f"{server.name} --describe prints no JSON")
-        take, _, leave = told["advice"].partition(" Do not take it ")
-        found.append(
-            Model(
-                told["name"],
-                told["summary"],
-                take.removeprefix("Take it ").removesuffix("."),
-                leave.removesuffix("."),
-            )
-        )
+        advice = told["advice"]
+        name = told["name"].removesuffix("_server")
+        found.append(Model(name, told["summary"], advice["take"], advice["avoid"]))
     return found
 
 
