@@ -290,6 +290,14 @@ static void match_workers(struct options *options, const struct model *model)
     }
 }
 
+static void fill_connections(struct options *options, const struct model *model)
+{
+    options->max_connections = model_default_connections(model);
+    if (options->max_connections < model->max_connections)
+        warnx("the memory limit of the control group is enough for %d connections at once, not %d",
+              options->max_connections, model->max_connections);
+}
+
 /* Fills in the defaults of the options that the command line did not give. */
 static void fill_defaults(struct options *options, const struct model *model, const bool *given)
 {
@@ -300,7 +308,7 @@ static void fill_defaults(struct options *options, const struct model *model, co
         if (row->standard != NULL)
             read_row(options, row, model, row->standard);
         else if (row->kind == OPTION_CONNECTIONS)
-            options->max_connections = model->max_connections;
+            fill_connections(options, model);
         else if (row->kind == OPTION_WORKERS)
             options->workers = model_default_workers(model);
         else if (row->kind == OPTION_ACCEPT)

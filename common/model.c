@@ -1,6 +1,8 @@
 /* The ways to accept, and what follows from what a model says about itself. */
 #include "common/model.h"
 
+#include "common/base/memory_limit.h"
+
 #include <sched.h>
 
 static const struct {
@@ -39,6 +41,19 @@ enum accept model_default_accept(const struct model *model)
         if (model_knows(model, (enum accept)way))
             return (enum accept)way;
     return ACCEPT_SHARED;
+}
+
+/* A quarter of the memory is left for documents and what else runs in the group. */
+int model_default_connections(const struct model *model)
+{
+    uint64_t limit = memory_limit(), possible;
+
+    if (limit == UINT64_MAX || model->kibibytes == 0)
+        return model->max_connections;
+    possible = limit / 4 * 3 / ((uint64_t)model->kibibytes * 1024);
+    if (possible >= (uint64_t)model->max_connections)
+        return model->max_connections;
+    return possible > 0 ? (int)possible : 1;
 }
 
 /* Counts the processors that this process may use. */

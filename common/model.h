@@ -36,6 +36,7 @@ struct model {
     const char *take;    /* completes "Take it ..." */
     const char *avoid;   /* completes "Do not take it ..." */
     int max_connections; /* by default; 0: one for each worker */
+    int kibibytes;       /* of memory that a connection takes, with that of the kernel */
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;
@@ -48,6 +49,9 @@ struct model {
 
 bool model_knows(const struct model *model, enum accept way);
 enum accept model_default_accept(const struct model *model);
+/* The default number of connections: that of the model, or fewer in a control group whose memory
+ * would not be enough. */
+int model_default_connections(const struct model *model);
 /* The default number of workers on this machine; 0 for a model without workers. */
 int model_default_workers(const struct model *model);
 

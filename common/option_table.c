@@ -29,7 +29,9 @@ const struct option_row option_table[] = {
      "write; pipelined: all requests that have arrived are answered together",
      0},
     {"max-connections", "N", OPTION_CONNECTIONS, AT(max_connections), NULL,
-     "at most N connections at once; more wait in the kernel's queue", 1},
+     "at most N connections at once; more wait in the kernel's queue. The default is lower in a "
+     "control group with little memory",
+     1},
     {"workers", "N", OPTION_WORKERS, AT(workers), NULL, "the number of workers", 1},
     {"accept", "HOW", OPTION_ACCEPT, AT(accept), NULL, "", 0},
     {"request-timeout", "S", OPTION_SECONDS, AT(request_timeout), "10",

