@@ -88,7 +88,7 @@ def _order_figure(view: View, residuals: Values, what: str) -> LineFigure | None
 
 
 def _binned(order: Values, residuals: Values, last: float, server: str) -> list[Point]:
-    bins = max(2, min(BINS, len(order) // 12))
+    bins = max(min(6, len(order) // 2), min(BINS, len(order) // 12), 1)
     which = np.minimum((order / last * bins).astype(int), bins - 1)
     points = []
     for number in range(bins):
