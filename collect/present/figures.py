@@ -85,7 +85,7 @@ class _Maker:
     def __init__(self, view: View, part: Part, file: str, prefix: str) -> None:
         self.view, self.part, self.file, self.prefix = view, part, file, prefix
         self.slices = view.slices(part, file)
-        self.groups = group_servers(part.levels["server"])
+        self.groups = group_servers(part.subjects)
         self.bound = " Hollow: the client is the limit." if view.any_bound(part) else ""
         self.of = "" if file in ("-", "") else f", {view.say('file', file)}"
 
@@ -276,7 +276,7 @@ class _Maker:
 
     def alone_figure(self) -> LineFigure | None:
         """A panel for each server: every run lies in the shaded band."""
-        servers = self.part.levels["server"]
+        servers = self.part.subjects
         if not 1 < len(servers) * len(self.slices) <= 12 or len(servers) == 1:
             return None
         subtitle = (
