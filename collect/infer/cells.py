@@ -188,6 +188,22 @@ class Cells:
             return pd.Series(np.nan, index=runs.index)
         return pd.to_numeric(runs[name], errors="coerce")
 
+    @cached_property
+    def _samples(self) -> tuple[pd.DataFrame, dict[int, list[int]]]:
+        """The valid runs as numbers, and the rows of each cell."""
+        runs = self.valid_runs
+        rows = {int(c): list(at) for c, at in runs.groupby("cell").indices.items()}
+        names = [name for name in runs if name not in (*self.factors, "valid")]
+        return runs[names].apply(pd.to_numeric, errors="coerce"), rows
+
+    def sample(self, cell: int, name: str) -> Values:
+        """Returns the values of the valid runs of a cell, without those that are not there."""
+        numbers, rows = self._samples
+        if name not in numbers:
+            return np.empty(0)
+        values = numbers[name].to_numpy(dtype=float)[rows.get(cell, [])]
+        return np.asarray(values[~np.isnan(values)])
+
     def measured(self, name: str) -> Values:
         """Returns the positive values of valid runs, cells by blocks; NaN where there is none."""
         cache: dict[str, Values] = self.__dict__.setdefault("_measured", {})

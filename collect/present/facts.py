@@ -159,7 +159,7 @@ def _compared(
 
 def is_many(part: Part) -> bool:
     """Returns true if a part has more servers than one panel shows."""
-    return not fits(part.levels["server"])
+    return not fits(part.subjects)
 
 
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
@@ -225,7 +225,7 @@ class CellByCell:
 
 def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
     found = []
-    for server in part.levels["server"]:
+    for server in part.subjects:
         rows = [
             row
             for cell in part.cells
@@ -380,7 +380,7 @@ def alone(view: View, part: Part) -> Alone | None:
         return None
     (least, at_least), (most, at_most) = min(known), max(known)
     return Alone(
-        part.levels["server"][0],
+        part.subjects[0],
         least,
         view.where_text(part, view.cell_values(at_least)),
         most,

@@ -79,7 +79,7 @@ def write_report(view: View) -> str:
         machine_rows=_machine_rows(view.machine, aside=False),
         aside_rows=_machine_rows(view.machine, aside=True),
         command=_command(view),
-        is_grouped=lambda part: len(group_servers(part.levels["server"])) > 1,
+        is_grouped=lambda part: len(group_servers(part.subjects)) > 1,
     )
 
 

@@ -23,7 +23,7 @@ MANY_SERVERS = 5
 def average_rows(view: View, part: Part, file: str, prefix: str) -> list[Figure]:
     """CPU per request, a bar for each server: of each slice where servers are many or that is
     what the study shows first."""
-    servers = part.levels["server"]
+    servers = part.subjects
     slices = view.slices(part, file)
     if view.study.figure == "ways" and not part.x_name and len(slices) > 1:
         return _average_figure(view, part, file, prefix + "ways", "ways", slices)

@@ -56,7 +56,7 @@ def _figure(view: View, name: str, title: str, subtitle: str, panels: int) -> Li
 
 
 def _groups(view: View) -> list[Group]:
-    return group_servers(view.data.levels["server"])
+    return group_servers(view.data.subjects)
 
 
 def _order_figure(view: View, residuals: Values, what: str) -> LineFigure | None:
@@ -88,7 +88,7 @@ def _order_figure(view: View, residuals: Values, what: str) -> LineFigure | None
 
 
 def _binned(order: Values, residuals: Values, last: float, server: str) -> list[Point]:
-    bins = max(2, min(BINS, len(order) // 12))
+    bins = max(min(6, len(order) // 2), min(BINS, len(order) // 12), 1)
     which = np.minimum((order / last * bins).astype(int), bins - 1)
     points = []
     for number in range(bins):
@@ -173,7 +173,7 @@ def latency_figure(view: View) -> LineFigure | None:
         chosen = sorted({values[len(values) // 2], values[-1]}, key=values.index)
         for one in view.slices(part):
             for value in chosen:
-                for group in group_servers(part.levels["server"]):
+                for group in group_servers(part.subjects):
                     panel = _latency_panel(view, part, one, value, group, histograms)
                     if panel and len(figure.panels) < MOST_PANELS:
                         figure.panels.append(panel)
@@ -253,7 +253,7 @@ def rounds_figure(view: View) -> LineFigure | None:
     figure.line_at = 1.0
     for part in view.parts:
         for one in view.slices(part):
-            for group in group_servers(part.levels["server"]):
+            for group in group_servers(part.subjects):
                 panel = _round_panel(view, part, one, group)
                 if panel and len(figure.panels) < MOST_PANELS:
                     figure.panels.append(panel)

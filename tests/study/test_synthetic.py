@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from collect.design.study import study_of
 from collect.histogram import bucket_of
@@ -131,6 +133,21 @@ def test_the_old_interval_of_blocks_did_not() -> None:
     print(f"95% intervals of blocks cover {of_blocks:.1%}, of rounds {of_rounds:.1%}")
     assert of_blocks < 0.70 < 0.93 <= of_rounds <= 0.97
     assert 0.93 <= coverage(estimates(World(between=0.0), one_sitting=True)) <= 0.97
+
+
+def test_two_campaigns_cover_each_other_as_often_as_they_should() -> None:
+    """The interval of one holds the estimate of the next in P(|T| < t / sqrt 2) of all cases."""
+
+    def covered(results: list[Result]) -> float:
+        pairs = list(itertools.pairwise(results))
+        inside = sum(a.test.low <= b.test.estimate <= a.test.high for a, b in pairs)
+        return inside / len(pairs)
+
+    world = World(between=0.1)
+    limit = float(stats.t.ppf(0.975, 7)) / math.sqrt(2)
+    expected = 1 - 2 * float(stats.t.sf(limit, 7))
+    assert covered(estimates(world)) == pytest.approx(expected, abs=0.03)
+    assert covered(estimates(world, one_sitting=True)) < expected - 0.25
 
 
 def test_spread_within_and_between_rounds() -> None:
