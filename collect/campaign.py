@@ -17,7 +17,6 @@ from time import monotonic
 
 from collect.design.plan import cells_of, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
-from collect.infer.power import advice
 from collect.measure.machine import processors_allowed
 from collect.measure.run import DONE, INTERRUPTED, INVALID, run_plan
 from collect.options import Line
@@ -153,6 +152,9 @@ def _next(campaign: Campaign) -> list[tuple[str, int]]:
 
 def go(campaign: Campaign, report: Callable[[Path], None]) -> int:
     """Measures round after round; writes the reports at the end; returns the exit status."""
+    # It needs packages that only `prepare` has installed.
+    from collect.infer.power import advice
+
     begin_time, worst = monotonic(), DONE
     for text in filter(None, map(advice, campaign.studies)):
         say(text)
