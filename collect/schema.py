@@ -162,7 +162,8 @@ SUMMARY = Schema(
           for name in ("p50_ms", "p99_ms")
           for end, words in (("low", "lower end"), ("high", "upper end"))),
         Column("client_bound", "", "yes: the client limits the cell (a server that does nothing is "
-               "not 10% faster; where none was measured: the client is busy for 90% of the time)"),
+               "not 10% faster in the same block, or in the round where the floors are asked like "
+               "the cell; where neither was measured: the client is busy for 90% of the time)"),
         Column("ceiling", "", "requests/s of a server that does nothing, by those of the cell"),
         *(Column(f"{name}_{which}", "", f"studies of others: {words} value of {name}")
           for name in ("rps", "p99_ms", "max_ms", "peak_kib", "held", "each_kib", "cut", "lost",

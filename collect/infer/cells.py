@@ -13,6 +13,7 @@ import pandas as pd
 from collect.design.factors import choose_axis
 from collect.design.study import Study
 from collect.histogram import Histogram, add, quantile
+from collect.infer.calibration import ASKED, CONNECTIONS, floor_by_round
 from collect.infer.statistics import Values
 
 # Studies of the kinds `held` and `fault` ask what happens to others: of each server with itself.
@@ -316,15 +317,31 @@ class Cells:
     def ceiling(self, cell: int) -> float:
         """Returns the rate of a server that does nothing over that of a cell; NaN if unknown.
 
-        Both are taken in the same blocks.
+        Both are taken in the same blocks, or, where the study has no such server, in the same
+        rounds.
         """
         floor = self.like(cell, server=CEILING)
-        if floor is None:
+        if floor is not None:
+            logs = self.logarithms("rps")
+            above = logs[floor] - logs[cell]
+        elif self._is_calibrated(cell):
+            above = self._floors - self.unit_logarithms("rps")[cell]
+        else:
             return float("nan")
-        logs = self.logarithms("rps")
-        above = logs[floor] - logs[cell]
         known = above[~np.isnan(above)]
         return float(np.exp(known.mean())) if len(known) else float("nan")
+
+    @cached_property
+    def _floors(self) -> Values:
+        assert self.calibration is not None
+        return floor_by_round(self.calibration, self.round_numbers, "rps")
+
+    def _is_calibrated(self, cell: int) -> bool:
+        """Returns true if a cell is asked as the floors are, with as many connections or more."""
+        if self.calibration is None or self.calibration.empty or self.study.link:
+            return False
+        alike = all(self.value(cell, name) == value for name, value in ASKED.items())
+        return alike and int(self.value(cell, "concurrency")) >= CONNECTIONS
 
     @cached_property
     def _client_bound(self) -> list[bool]:
@@ -349,8 +366,8 @@ class Cells:
     def client_bound(self, cell: int) -> bool:
         """Returns true if the client limits a cell.
 
-        That is where a server that does nothing is not at least 10% faster in the same block.
-        Without such a server, it is where the client is busy for 90% of the time.
+        That is where a server that does nothing is not at least 10% faster in the same block (or
+        round). Where none was measured, it is where the client is busy for 90% of the time.
         """
         return self._client_bound[cell]
 

@@ -68,9 +68,7 @@ def _with_service(data: Cells, server: str, service: str) -> str:
 def r2_2(data: Cells) -> list[Finding]:
     findings = []
     low, high = lowest(data, "requests"), highest(data, "requests")
-    of_all = [
-        (server, service) for server in data.subjects for service in data.levels["service"]
-    ]
+    of_all = [(server, service) for server in data.subjects for service in data.levels["service"]]
     if len(data.levels["requests"]) > 2:
         counts = f"{thousands(float(high))} / {thousands(float(low))} requests"
         for server, service in of_all:

@@ -292,6 +292,20 @@ def test_a_client_that_is_the_limit(ceiling: float, bound: bool) -> None:
     assert data.ceiling(data.pick(server="thread")[0]) == pytest.approx(ceiling, rel=1e-4)
 
 
+def test_the_floors_of_a_round_tell_the_limit_where_the_study_has_no_floor() -> None:
+    """Of cells that are asked as the floors are, with ten connections or more."""
+    world = World(levels=("1", "10", "30"), between=0.0)
+    fork, thread = world.tables(np.random.default_rng(5))
+    data = put(cells_of(world), fork=fork, thread=thread)
+    rates = np.exp(np.log(thread).mean(axis=0).reshape(world.rounds, world.blocks).mean(axis=1))
+    data.calibration = calibration_of(data, rates * 1.05)
+    thread_cells = data.pick(server="thread")
+    assert [data.client_bound(cell) for cell in thread_cells] == [False, True, True]
+    assert data.ceiling(thread_cells[1]) == pytest.approx(1.05, abs=0.03)
+    assert np.isnan(data.ceiling(thread_cells[0]))
+    assert not any(data.client_bound(cell) for cell in data.pick(server="fork"))
+
+
 def test_a_limit_of_the_client_hides_a_difference() -> None:
     """Two servers at the ceiling look alike, and both are marked."""
     world = World(levels=("10",))
