@@ -64,6 +64,7 @@ def write_report(view: View) -> str:
         name=view.study.name,
         machine=defaultdict(str, view.machine),
         facts=facts,
+        unit=view.data.unit,
         tables=report_tables,
         parts=view.parts,
         kind=facts.kind_of(view),

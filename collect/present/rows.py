@@ -60,7 +60,7 @@ def _average_figure(
         over = f" over {len(part.levels[part.x_name])} levels of {part.x_name}"
     subtitle = (
         f"Less is better. Geometric mean{over}, with its 95% interval from "
-        f"{plural(blocks, 'block', 'blocks')}."
+        f"{plural(blocks, view.data.unit, view.data.unit + 's')}."
     )
     part_text = view.part_text(part)
     if len(slices) == 1 and slices[0].text:
