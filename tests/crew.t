@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Crews: a worker that dies is replaced and takes only its own connection with it, whatever it held; nothing is left of
-# a crew whose first process dies; workers share the work.
+# worker processes whose first process dies; workers share the work.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -22,7 +22,7 @@ sub halt ($server, $process) {
         or die "process $process does not stop\n";
 }
 
-# Whether the connection has ended or has something to say, now.
+# Returns true if the connection has ended or has bytes to read.
 sub gone ($client) {
     return IO::Select->new($client->{socket})->can_read(0);
 }
@@ -33,8 +33,8 @@ each_way_to_accept(sub ($model) {
         is $run->{status}, 2, "@$case: status 2";
         is scalar(() = $run->{err} =~ /\n/g), 1, "@$case: one line" or diag($run->{err});
     }
-    if (!$model->{crew}) {
-        like run_server('--workers', 2, 0)->{err}, qr/unknown option '--workers'/, 'it has no crew, and says so';
+    if (!$model->{workers}) {
+        like run_server('--workers', 2, 0)->{err}, qr/unknown option '--workers'/, 'it has no workers, and says so';
         return;
     }
 
@@ -42,7 +42,7 @@ each_way_to_accept(sub ($model) {
     my $folder = scratch();
     my $file   = "$folder/stats";
     my $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
-    like $server->{ready}, qr/\(4, --accept \w+\)/, 'the ready line tells the size of the crew, and how it accepts';
+    like $server->{ready}, qr/\(4, --accept \w+\)/, 'the ready line tells the number of workers, and how they accept';
     is $server->get('/small.txt')->{status}, 200, 'a request' for 1 .. 8;
     my $summary = $server->stop;
     my $stats   = JSON::PP::decode_json(slurp($file));
@@ -50,7 +50,7 @@ each_way_to_accept(sub ($model) {
     is $stats->{requests}, 8, 'all requests are counted';
     like $summary, qr/\b4 (?:processes|threads) made/, 'the summary tells how many were made';
 
-    # A crew that needs more descriptors than there are at first takes what it may have, and is no larger than that.
+    # Workers that need more descriptors than the soft limit raise it; the hard limit bounds their number.
     $server = start_server(root => $root, through => [qw(prlimit --nofile=64:4096)], options => ['--workers', 60]);
     like $server->{ready}, qr/\(60, /, 'a soft limit of 64 descriptors: 60 workers';
     is $server->get('/small.txt')->{status}, 200, 'and they serve';
@@ -95,7 +95,7 @@ each_way_to_accept(sub ($model) {
             until_true(sub { !grep { $_ == $worker } workers($server) });
             is $server->get('/small.txt')->{status}, 200, "round $round: served though a worker died a moment ago";
         }
-        ok until_true(sub { workers($server) == 3 }), "round $round: the crew is whole again";
+        ok until_true(sub { workers($server) == 3 }), "round $round: all workers are there again";
     }
     $server->stop(warnings => qr/^$model->{name}_server: worker \d+ \(process \d+\) was ended by signal 9/);
 
@@ -119,7 +119,7 @@ each_way_to_accept(sub ($model) {
         return $server->errors =~ /keeps dying: the next try is in [\d.]+ s/;
     }), 'a worker that keeps dying is told of, and waits';
     cmp_ok $deaths, '<', 50, 'it did not die very often before that';
-    is $server->get('/small.txt')->{status}, 200, 'a client that came meanwhile is served by the next one';
+    is $server->get('/small.txt')->{status}, 200, 'a client that came while there was none is served by the next one';
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
 
     # As few event loops listen as the load needs.
@@ -131,7 +131,7 @@ each_way_to_accept(sub ($model) {
 
         $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file, '--idle-timeout', 60]);
         my @stay = map { my $client = $server->connect; $client->ask(request(GET => '/small.txt')); $client } 1 .. 40;
-        is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a client that stays' for @stay;
+        is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a client that remains connected' for @stay;
         $server->stop;
         my @share = sort { $a <=> $b } map { $_->{connections} } @{ JSON::PP::decode_json(slurp($file))->{workers} };
         cmp_ok $share[0], '>=', 4, "clients that stay are spread over all (@share)";

@@ -161,7 +161,7 @@ each_way_to_accept(sub ($model) {
 
     if (!$model->{single}) {
         $server = start_server(root => $root);
-        my $many  = $model->{limited} ? $model->{crew} : 200;
+        my $many  = $model->{limited} ? $model->{workers} : 200;
         my @crowd = map { $server->connect } 1 .. $many;
         is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @crowd), $many,
             "$many connections at once are served";

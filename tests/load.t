@@ -30,7 +30,7 @@ sub tasks ($server) {
 
 # Waits until the server has only its first process and its workers; true when it comes to that.
 sub is_at_rest ($server, $model) {
-    return until_true(sub { tasks($server) == 1 + ($model->{crew} // 0) });
+    return until_true(sub { tasks($server) == 1 + ($model->{workers} // 0) });
 }
 
 # A sum over the server's processes, in kilobytes, of what the kernel says about their memory.
@@ -43,10 +43,10 @@ sub memory ($server, $measure) {
     return $sum;
 }
 
-# What the processes have of their own: no pages of files.
+# The memory that no file backs.
 sub anonymous ($memory) { return $memory->{Anonymous} }
 
-# What the processes take, a shared page counted once; without pages of files, whose share depends on other tests.
+# The memory that no file backs, each shared page counted once over the processes that share it.
 sub proportional ($memory) { return $memory->{Pss} - $memory->{Pss_File} }
 
 # Does the server's memory stop growing? A worker's first request takes memory, so it may grow for some rounds of work; a leak grows
@@ -144,7 +144,7 @@ each_server(sub ($model) {
     $server->stop;
 
     # Where a connection has neither a process nor a thread, an idle one holds next to nothing.
-    if ($model->{crew} && !$model->{limited} && !sanitized()) {
+    if ($model->{workers} && !$model->{limited} && !sanitized()) {
         $server = start_server(root => $root);
         my @before = map { $server->connect } 1 .. 20;
         $_->ask(request(GET => '/small.txt')) for @before;

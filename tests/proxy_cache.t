@@ -18,7 +18,7 @@ my @cc = ('Cache-Control');
 my %fresh = ('Cache-Control' => 'max-age=60');
 my %stale = ('Cache-Control' => 'max-age=60', Age => 100);
 
-# Whether a second request finds the reply stored.
+# Returns true if a second request is answered from the cache.
 my $number = 0;
 sub is_kept ($name, $kept, $reply, $request = []) {
     my $path = '/kept' . ++$number;
@@ -32,7 +32,7 @@ sub is_kept ($name, $kept, $reply, $request = []) {
     is $count, $kept ? 1 : 2, "$name: " . ($kept ? 'kept' : 'not kept');
 }
 
-# Whether a reply that is stored is used for a request without asking the origin, which has another one by now.
+# Returns true if a stored response is used for a request although the origin has another one by now.
 sub is_used ($name, $used, $reply, @request) {
     my $path = '/used' . ++$number;
     $origin->play($path, $reply, reply(200, 'second', %fresh));

@@ -27,13 +27,13 @@ sub path_of (@replies) {
     return $path;
 }
 
-# What the store has for a request, without the origin; nothing if it has none.
+# Returns the body that the cache has for a request, or nothing.
 sub stored ($path, @fields) {
     my $reply = get($path, @fields, @nobody_else);
     return $reply->{status} == 504 ? '' : $reply->{body};
 }
 
-# Whether a reply to such a request is stored for others, who ask without anything.
+# Returns true if the response to such a request is stored for requests without these fields.
 sub is_for_all ($name, $kept, $reply, @request) {
     my $path = path_of($reply, reply(200, 'other', %fresh));
     get($path, @request);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What the proxy keeps is kept well: one fetch for many who ask at the same time, whole entries whoever leaves, crashes or
-# writes too, bounded memory and disk.
+# The cache of the proxy: one fetch for simultaneous requests; complete entries although clients leave, servers crash or two
+# servers write; bounded memory and disk.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What a server tells: the access log in the combined format, the statistics in JSON.
+# The reports of a server: the access log in the combined format, the statistics in JSON.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -132,10 +132,10 @@ each_way_to_accept(sub ($model) {
     ok defined $stats->{cpu_seconds}, 'stats: CPU seconds';
     ok defined $stats->{microseconds_per_request}, 'stats: microseconds per request';
     cmp_ok $stats->{peak_memory_kib}, '>', 100, 'stats: memory';
-    is $stats->{made}, $model->{crew} // 8, 'stats: processes or threads made' if !$model->{single};
-    if ($model->{crew}) {
+    is $stats->{made}, $model->{workers} // 8, 'stats: processes or threads made' if !$model->{single};
+    if ($model->{workers}) {
         my $workers = $stats->{workers} // [];
-        is scalar @$workers, $model->{crew}, 'stats: each worker';
+        is scalar @$workers, $model->{workers}, 'stats: each worker';
         for my $what (qw(connections requests)) {
             my $sum = 0;
             $sum += $_->{$what} for @$workers;

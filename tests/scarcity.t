@@ -44,7 +44,7 @@ each_server(sub ($model) {
     for my $limits (['64', 'a hard limit of 64 descriptors'], ['64:4096', 'a soft limit of 64 descriptors']) {
         my ($limit, $name) = @$limits;
         my $server = start_server(root => $root, through => ['prlimit', "--nofile=$limit"],
-            options => [qw(--request-timeout 120 --idle-timeout 120), $model->{crew} ? qw(--workers 8) : ()]);
+            options => [qw(--request-timeout 120 --idle-timeout 120), $model->{workers} ? qw(--workers 8) : ()]);
         my @clients = map { $server->connect } 1 .. 400;
         looks_calm($server, "$name, 400 silent clients");
         $_->close for @clients;
@@ -77,7 +77,7 @@ each_server(sub ($model) {
     my $uid = 61_000 + $$ % 4000;
     my @as_user = ('setpriv', "--reuid=$uid", "--regid=$uid", '--clear-groups', 'prlimit', '--nproc=12');
     my $server = start_server(root => $root, through => \@as_user, path => "$place/server", directory => "$place",
-        options => [qw(--idle-timeout 120), $model->{crew} ? qw(--workers 8) : ()]);
+        options => [qw(--idle-timeout 120), $model->{workers} ? qw(--workers 8) : ()]);
     my @clients = map { $server->connect } 1 .. 60;
     $_->send(request(GET => '/small.txt')) for @clients;
     looks_calm($server, '12 processes and 60 clients');

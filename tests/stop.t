@@ -247,7 +247,7 @@ each_server(sub ($model) {
     ) {
         like $line, $part, "the summary tells $part";
     }
-    my $made = $model->{crew} // 1;
+    my $made = $model->{workers} // 1;
     like $line, qr/\b$made (?:process|thread)/, 'the summary tells the processes or threads made' if !$model->{single};
 
     # While a slow download goes on, the port is free for the next server, and the stop waits as long as it was told to.

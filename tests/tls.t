@@ -125,9 +125,9 @@ my $root  = tree('small.txt' => $small, 'large.bin' => join('', map { pack 'N', 
 my $large = slurp("$root/large.bin");
 
 each_server(sub ($model) {
-    my @crew = $model->{crew} ? qw(--workers 3) : ();
+    my @workers = $model->{workers} ? qw(--workers 3) : ();
     my $log = "$place/log.$model->{name}";
-    my $server = start_server(root => $root, options => [tls_options('first'), @crew, '--log', $log, '--idle-timeout', 3600]);
+    my $server = start_server(root => $root, options => [tls_options('first'), @workers, '--log', $log, '--idle-timeout', 3600]);
     my $url = $server->url;
     like $server->{ready}, qr{https://}, 'the ready line says https';
 
@@ -177,7 +177,7 @@ each_server(sub ($model) {
     unlike client($server, "R\n$last", '-tls1_2', '-no_ign_eof'), qr/^HTTP\/1\.1 200/m, 'renegotiation is not done';
 
     # A client that sends no more
-    my $patient = start_server(root => $root, options => [tls_options('first'), @crew, '--idle-timeout', 3600]);
+    my $patient = start_server(root => $root, options => [tls_options('first'), @workers, '--idle-timeout', 3600]);
     for my $version ('-tls1_2', '-tls1_3') {
         for my $end ('said', 'cut') {
             my $name = "$version, a request with " . ($end eq 'cut' ? 'the end of TCP' : 'a close_notify') . ' behind it';
@@ -191,7 +191,7 @@ each_server(sub ($model) {
     $patient->stop;
 
     # A proxy
-    my $proxy = start_server(options => [tls_options('first'), @crew, qw(--service proxy --no-cache)]);
+    my $proxy = start_server(options => [tls_options('first'), @workers, qw(--service proxy --no-cache)]);
     my $target = '127.0.0.1:' . $origin->port;
     $origin->play('/through', reply(200, $large));
     $origin->play('/secret', [\'secret', reply(200, 'secret')->[0]]);
@@ -266,8 +266,8 @@ each_server(sub ($model) {
     $serial = 0;
     make_certificate('first');
 
-    # Time
-    $server = start_server(root => $root, options => [tls_options('first'), '--request-timeout', 1, '--write-timeout', 1, '--idle-timeout', 1, '--stats', "$place/stats", @crew]);
+    # Time: each server has one deadline that is short
+    $server = start_server(root => $root, options => [tls_options('first'), '--request-timeout', 1, @workers]);
     my $slow = $server->connect;
     my $sent = 0;
     until_true(sub {
@@ -276,13 +276,18 @@ each_server(sub ($model) {
     });
     ok $slow->{ended}, 'a hello byte by byte: cut off';    # a byte that was on its way then is answered by a reset
     cmp_ok $sent, '<', length($hello) - 1, 'a hello byte by byte: at the deadline, which the bytes do not move';
-    my $silent = $server->connect;
+    ok $server->connect->ends, 'a client that says nothing is cut off';
+    $server->stop;
+
+    $server = start_server(root => $root, options => [tls_options('first'), '--idle-timeout', 1, @workers]);
+    like client($server, request(GET => '/small.txt')), qr/^closed$/m, 'an idle connection is ended with a close_notify';
     if (!$model->{single}) {
+        my $silent = $server->connect;
         is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a client that says nothing keeps nobody waiting';
     }
-    ok $silent->ends, 'a client that says nothing is cut off';
-    my $idle = client($server, request(GET => '/small.txt'));
-    like $idle, qr/^closed$/m, 'an idle connection is ended with a close_notify';
+    $server->stop;
+
+    $server = start_server(root => $root, options => [tls_options('first'), '--write-timeout', 1, '--stats', "$place/stats", @workers]);
     my $stalled = waiting_client($server, '/large.bin');
     ok until_true(sub {
         $server->signal('USR1');
@@ -292,12 +297,12 @@ each_server(sub ($model) {
     is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'after a stalled reader documents are served';
     $server->stop;
 
-    # A stop
-    $server = start_server(root => $root, options => [tls_options('first'), @crew]);
+    # A stop: the deadline of the client is over before that of the stop, which would leave it only a moment to be told
+    $server = start_server(root => $root, options => [tls_options('first'), qw(--request-timeout 4 --stop-timeout 3600), @workers]);
     my $waiting = waiting_client($server);
     $server->stop(name => 'it stops while a client is idle');
     like $waiting->{ask}(), qr/^closed$/m, 'the idle client is told of it by a close_notify';
-    $server = start_server(root => $root, options => [tls_options('first'), @crew]);
+    $server = start_server(root => $root, options => [tls_options('first'), @workers]);
     my @readers;
     until_true(sub { @readers = grep { slurp("/proc/$_->[0]/comm") eq "key_reader\n" } group_processes($server->pid) });
     is scalar @readers, 1, 'one process can read the certificate again';
@@ -308,7 +313,7 @@ each_server(sub ($model) {
     # The first process of a container has all processes that nobody else waits for: the one that reads certificates, too.
     my @container = qw(unshare --pid --fork --kill-child);
     if (run_command(@container, 'true')->{status} == 0) {
-        $server = start_server(root => $root, through => \@container, environment => no_leak_search(), options => [tls_options('first'), @crew]);
+        $server = start_server(root => $root, through => \@container, environment => no_leak_search(), options => [tls_options('first'), @workers]);
         is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'first process of a container: a document';
         kill TERM => grep { slurp("/proc/$_/status") =~ /^NSpid:.*\t1$/m } map { $_->[0] } group_processes($server->pid);
         $server->ended(name => 'first process of a container: it stops');
@@ -351,7 +356,7 @@ each_server(sub ($model) {
     return if sanitized();
     chmod 0600, "$place/first.key";
     my @user = $> == 0 && getpwnam 'nobody' ? qw(--user nobody) : ();
-    $server = start_server(root => $root, sandbox => 1, options => [tls_options('first'), @user, @crew]);
+    $server = start_server(root => $root, sandbox => 1, options => [tls_options('first'), @user, @workers]);
     is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, "in the sandbox @user: a document";
     my $renewed = make_certificate('first');
     chmod 0600, "$place/first.key";

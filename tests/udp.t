@@ -293,7 +293,7 @@ each_way_to_accept(sub ($model) {
     my $asked = sub { scalar grep { $origin->count("/held$_") } 1 .. 5 };
     ok until_true(sub { $asked->() >= $most }), "$most datagrams are worked on";
     is $held[0]->receive(0.2), undef, 'and wait for their origin';
-    cmp_ok $asked->(), '<=', $model->{single} && $model->{limited} ? $model->{crew} : $most, '--max-connections: and no more than that';
+    cmp_ok $asked->(), '<=', $model->{single} && $model->{limited} ? $model->{workers} : $most, '--max-connections: and no more than that';
     $origin->open_gate('held');
     is scalar(grep { $_->reply->{body} eq 'held' } @held), 5, 'those that wait are answered when there is a place';
     $server->stop(warnings => qr/limit of \d+ descriptors/);

@@ -111,8 +111,8 @@ def sources_of(folder: str) -> list[Path]:
 
 
 def is_built(path: Path) -> bool:
-    """Tells whether a file is a program that the Makefile built from the .c file beside it."""
-    return path.suffix == "" and path.with_suffix(".c").exists()
+    """Tells whether a file is a program that was built, and no script."""
+    return path.suffix == "" and not path.read_bytes().startswith(b"#!")
 
 
 def folders() -> list[str]:

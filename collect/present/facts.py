@@ -293,7 +293,10 @@ def spreads(view: View, part: Part) -> list[Spread]:
 
 def _percent_spread(text: str) -> str:
     """A standard deviation of logarithms as a percentage."""
-    return DASH if text in ("-", "") else percent_text(math.expm1(float(text)))
+    if text in ("-", ""):
+        return DASH
+    spread = math.expm1(float(text))
+    return percent_text(spread) if spread > 0.0005 else "0%"
 
 
 def _drift_text(row: Row) -> str:

@@ -1,7 +1,7 @@
 package Harness;
 
-# What every end-to-end test stands on: starts servers on free ports, waits for their ready line, speaks raw HTTP
-# with them, stops them and looks at what they leave behind. Core modules only.
+# The base of every end-to-end test: starts servers on free ports, waits for their ready line, speaks raw HTTP with
+# them, stops them and checks what they leave behind. Core modules only.
 #
 #   use FindBin;
 #   use lib "$FindBin::Bin/lib";
@@ -88,13 +88,13 @@ sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()
 # The environment of a server in which leaks cannot be looked for: in the sandbox, without /proc, or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
 
-# What a browser has made of a page.
+# Returns the document that a browser makes of a page.
 sub browse ($url, @options) {
     return run_command('chromium', qw(--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking),
         '--user-data-dir=' . scratch(), @options, '--dump-dom', $url)->{out};
 }
 
-# Asks again and again until the condition is true; its value, or nothing when patience ends.
+# Polls until the condition is true. Returns its value, or nothing when patience ends.
 sub until_true ($condition, $patience = $PATIENCE) {
     my $end = now() + $patience;
     while (1) {
@@ -190,7 +190,7 @@ sub cpu_seconds ($group) {
 sub run_command (@command) {
     my ($out, $err) = (File::Temp->new, File::Temp->new);
     my $pid = $command = spawn(\@command, $out, $err);
-    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid }, 5 * $PATIENCE);    # a study has many runs
+    my $ended = until_true(sub { waitpid($pid, WNOHANG) == $pid });
     my $status = $?;
     undef $command;
     if (!$ended) {
@@ -256,13 +256,13 @@ END {
 
 # --- Models --------------------------------------------------------------------------------------------------------
 
-# A crew that is large enough for all that a test does at once, where each worker serves one connection.
-my $CREW = 56;
+# Enough workers for all connections that a test has at once, where each worker serves one.
+my $WORKERS = 56;
 
-# What there is to test of a server, as it describes itself:
+# The variants of a server that are tested, from what --describe prints:
 #   name, path; label, for the lines of the test; options that make it this variant
 #   single    it serves one connection at a time, or may
-#   crew      so many workers, made at its start
+#   workers   the number of workers, made at its start
 #   limited   by them: each serves one connection at a time
 #   each      a process or thread for each connection
 sub variants ($path, $all_ways) {
@@ -272,7 +272,7 @@ sub variants ($path, $all_ways) {
     my ($limit, $workers) = @{ $own->{defaults} }{qw(max_connections workers)};
     $model->{single}  = ($limit // 0) == 1;
     $model->{limited} = !defined $limit;
-    $model->{crew}    = !$workers ? undef : $model->{limited} ? $CREW : 2;
+    $model->{workers}    = !$workers ? undef : $model->{limited} ? $WORKERS : 2;
     $model->{each}    = !$model->{single} && !$workers;
     my ($default, @others) = @{ $own->{accept} } or return $model;
     return map { {
@@ -284,7 +284,7 @@ sub variants ($path, $all_ways) {
     } } $default, $all_ways ? @others : ();
 }
 
-# What the current model's server says about itself.
+# Returns what --describe prints for the current model.
 sub describe () { return JSON::PP::decode_json(run_server('--describe')->{out}) }
 
 # Runs the cases against every server, with its default way to accept connections.
@@ -321,7 +321,7 @@ sub each_variant ($cases, $all_ways) {
 #   nothing instead of a failed test
 sub start_server (%how) {
     my @options = (@{ $model->{options} }, @{ $how{options} // [] });
-    push @options, '--workers', $model->{crew} if $model->{crew} && !grep { $_ eq '--workers' } @options;
+    push @options, '--workers', $model->{workers} if $model->{workers} && !grep { $_ eq '--workers' } @options;
     for my $timeout (qw(--request-timeout --idle-timeout --write-timeout)) {
         push @options, $timeout, 600 if !grep { $_ eq $timeout } @options;
     }
@@ -506,7 +506,7 @@ package Harness::Reply;
 sub field ($self, $name) { return ($self->{fields}{ lc $name } // [''])->[0] }
 sub has   ($self, $name) { return exists $self->{fields}{ lc $name } }
 
-# Does the reply say that the connection stays open?
+# Returns true if the response says that the connection remains open.
 sub persistent ($self) {
     my @options = map { split /[ \t]*,[ \t]*/ } @{ $self->{fields}{connection} // [] };
     return 0 if grep { lc eq 'close' } @options;
@@ -524,7 +524,7 @@ sub pid  ($self) { return $self->{pid} }
 sub port ($self) { return $self->{port} }
 sub url  ($self) { return $self->{url} }
 
-# What it has printed on standard error so far.
+# Returns what it has printed on standard error so far.
 sub errors ($self) { return Harness::slurp($self->{err}->filename) }
 
 sub alive ($self) {
@@ -544,7 +544,7 @@ sub paused ($self, $code) {
     kill CONT => -$self->{pid};
 }
 
-# Has it still to look at a signal that was sent?
+# Returns true while a signal that was sent is pending.
 sub pending_signals ($self) {
     my $status = eval { Harness::slurp("/proc/$self->{pid}/status") } // '';
     return scalar grep { hex } $status =~ /^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/mg;
@@ -716,7 +716,7 @@ sub ends ($self) {
     return $self->{ended} && !$self->{failure} && $self->{buffer} eq '';
 }
 
-# Is it still open, as far as this side knows now?
+# Returns true if this side has not seen the end yet.
 sub open ($self) {
     $self->fill(0);
     return !$self->{ended};

@@ -3,11 +3,11 @@ package Origin;
 # An origin that plays what a test has written for it, so that a proxy can be asked about every kind of reply. It
 # answers each connection in a process of its own, and keeps each request as it came.
 #
-# (what it plays anew begins anew: its requests are forgotten, and its gates are closed)
+# Playing a path again forgets its requests and closes its gates.
 #
 #   my $origin = Origin->new;
 #   $origin->play('/a', reply(200, "one\n", 'Cache-Control' => 'max-age=60'), reply(304, undef, ETag => '"x"'));
-#   ... $origin->url('/a') is asked twice: each reply has its turn, and the last one stays ...
+#   ... $origin->url('/a') is asked twice: each reply is sent once, the last one again and again ...
 #   $origin->count('/a');               how often
 #   ($origin->requests('/a'))[0];       the first request, as it came
 #
