@@ -175,6 +175,8 @@ lint:
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c)
 	shellcheck $(SCRIPTS)
+	/usr/bin/python3 -m mypy --no-incremental collect
+	@if command -v ruff >/dev/null; then ruff check collect tests/study && ruff format --check collect; fi
 
 clean:
 	rm -rf build $(MODELS) $(COLLECT)
@@ -186,7 +188,7 @@ help:
 	@echo 'make fuzz TIME=60  run libFuzzer on all that reads bytes of clients and origins, TIME seconds each'
 	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers'
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
-	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck'
+	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck, mypy, and ruff where it is'
 	@echo 'make install       install servers, dcollect and manual pages below DESTDIR and prefix=/usr/local'
 	@echo 'make uninstall     remove what make install has installed'
 	@echo 'make man           make the manual pages in man/ from what --describe and --help print'

@@ -17,11 +17,10 @@ from time import monotonic
 
 from collect.design.plan import cells_of, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
-from collect.infer.power import advice
-from collect.measure.machine import processors_allowed
+from collect.measure.machine import identity, processors_allowed
 from collect.measure.run import DONE, INTERRUPTED, INVALID, run_plan
 from collect.options import Line
-from collect.project import PLAN_FILE, STUDY_FILE, command_name, enter_home, fail, say
+from collect.project import PLAN_FILE, ROUNDS_FILE, STUDY_FILE, command_name, enter_home, fail, say
 from collect.schema import PLAN
 from collect.start import command_text, draft, is_unfinished, prepare, write_folder
 from collect.tables import read_table, write_table, write_text
@@ -139,6 +138,18 @@ def add_round(folder: Path) -> int:
     return number
 
 
+def _tell_changes(folder: Path) -> None:
+    """Says what differs from the round before: another machine is welcome, another commit is
+    another edition."""
+    path = folder / ROUNDS_FILE
+    rows = read_table(path).rows if path.exists() else []
+    for name, value in identity().items() if rows else ():
+        before = rows[-1].get(name, value)
+        if before != value:
+            noun = name.replace("_", " ")
+            say(f"{folder}: the last round had the {noun} {before}, this one has {value}")
+
+
 def _next(campaign: Campaign) -> list[tuple[str, int]]:
     """The studies that lack the next round, or have not finished it, in the order of running."""
     last = {name: rounds_of(campaign.results(name)) for name in campaign.studies}
@@ -153,6 +164,9 @@ def _next(campaign: Campaign) -> list[tuple[str, int]]:
 
 def go(campaign: Campaign, report: Callable[[Path], None]) -> int:
     """Measures round after round; writes the reports at the end; returns the exit status."""
+    # It needs packages that only `prepare` has installed.
+    from collect.infer.power import advice
+
     begin_time, worst = monotonic(), DONE
     for text in filter(None, map(advice, campaign.studies)):
         say(text)
@@ -165,6 +179,7 @@ def go(campaign: Campaign, report: Callable[[Path], None]) -> int:
             folder = campaign.results(name)
             if not is_unfinished(folder):
                 add_round(folder)
+            _tell_changes(folder)
             say(f"Round {number}, {name}: into {folder}")
             status = run_plan(folder)
             if status == INTERRUPTED:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from collect.design.study import load_study, study_names, study_path
+from collect.install import ANALYSIS, install
 from collect.options import Line, help_text, parse
 from collect.project import PROJECT, RUNS_FILE, StudyError, command_name, fail, is_source_tree
 
@@ -43,7 +44,10 @@ def _dispatch(line: Line) -> int:
         for name in study_names():
             print(f"{name:<16} {load_study(study_path(name)).question}")
     elif line.words and line.words[0] in COMMANDS:
-        return COMMANDS[line.words.pop(0)](line)
+        name = line.words.pop(0)
+        if name in ANALYSES:
+            install(ANALYSIS)
+        return COMMANDS[name](line)
     else:
         return _measure(line)
     return 0
@@ -162,6 +166,8 @@ def _schema(_: Line) -> int:
     return 0
 
 
+# The commands that need the programs of the analysis at once.
+ANALYSES = frozenset({"report", "compare", "export", "overview"})
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
     "pack": _pack,

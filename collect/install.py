@@ -19,6 +19,7 @@ ANALYSIS = (
     Need(f"{PACKAGES}/numpy", "python3-numpy"),
     Need(f"{PACKAGES}/scipy", "python3-scipy"),
     Need(f"{PACKAGES}/pandas", "python3-pandas"),
+    Need(f"{PACKAGES}/statsmodels", "python3-statsmodels"),
     Need(f"{PACKAGES}/jinja2", "python3-jinja2"),
     Need("gnuplot", "gnuplot-nox"),
     Need("cmark-gfm", "cmark-gfm"),

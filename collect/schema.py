@@ -154,14 +154,16 @@ SUMMARY = Schema(
         *(Column(name, BY_NAME[name].unit, f"{BY_NAME[name].meaning}; mean of the runs")
           for name in (
               "mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms",
-              "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu", "lost",
+              "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu",
+              "client_cpu_us", "faults", "first_tenth", "lost",
               "workers", "busiest", "idle_kib")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"95% interval of {name} (geometric mean), {words}")
           for name in ("p50_ms", "p99_ms")
           for end, words in (("low", "lower end"), ("high", "upper end"))),
         Column("client_bound", "", "yes: the client limits the cell (a server that does nothing is "
-               "not 10% faster; where none was measured: the client is busy for 90% of the time)"),
+               "not 10% faster in the same block, or in the round where the floors are asked like "
+               "the cell; where neither was measured: the client is busy for 90% of the time)"),
         Column("ceiling", "", "requests/s of a server that does nothing, by those of the cell"),
         *(Column(f"{name}_{which}", "", f"studies of others: {words} value of {name}")
           for name in ("rps", "p99_ms", "max_ms", "peak_kib", "held", "each_kib", "cut", "lost",
@@ -256,7 +258,9 @@ THREATS = Schema(
     (
         Column("name", "", "planned, disbelieved, client_bound, invalid, reason, others, stolen, "
                "moved (floors that are a tenth faster or slower at the end of their round), "
-               "moved_floor (its end / its begin), drift (of a server, last block / first), self "
+               "moved_floor (its end / its begin), unsteady (servers whose first tenth of a run "
+               "is a tenth faster or slower than the rest), unsteady_server (the ratio), drift "
+               "(of a server, last block / first), self "
                "(cells that differ between odd and even blocks)"),
         Column("subject", "", "of what"),
         Column("value", "", "how much"),

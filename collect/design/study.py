@@ -71,7 +71,6 @@ class Study:
     repetitions: int = REPETITIONS
     round_blocks: int = 4
     baseline: str = ""
-    contrast: str = ""
     claims: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
     figure: str = ""
@@ -251,7 +250,7 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-TEXTS = ("name", "title", "question", "source", "baseline", "contrast", "figure")
+TEXTS = ("name", "title", "question", "source", "baseline", "figure")
 NUMBERS = (
     "repetitions",
     "round-blocks",

@@ -17,6 +17,12 @@ from collect.project import CALIBRATION_FILE
 from collect.tables import read_frame
 
 FLOOR = "floor-one"
+# How the floors are asked.
+ASKED = {
+    "load": "ab", "file": "small.txt", "calls": "1", "keepalive": "off", "scheme": "http",
+    "service": "files", "processors": "all",
+}  # fmt: skip
+CONNECTIONS = 10
 MOVED = 1.10  # a floor that is this much faster or slower at the end of its round has moved
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +13,7 @@ import pandas as pd
 from collect.design.factors import choose_axis
 from collect.design.study import Study
 from collect.histogram import Histogram, add, quantile
+from collect.infer.calibration import ASKED, CONNECTIONS, floor_by_round
 from collect.infer.statistics import Values
 
 # Studies of the kinds `held` and `fault` ask what happens to others: of each server with itself.
@@ -67,6 +68,20 @@ class Part:
     baseline: str
     kind: str
     words: tuple[str, ...]  # the factors that tell this part from the others
+
+    @property
+    def subjects(self) -> list[str]:
+        return subjects_of(self.levels["server"], self.baseline)
+
+
+def subjects_of(servers: Sequence[str], baseline: str) -> list[str]:
+    """Returns the servers that a study is about.
+
+    A server that does nothing beside two others is the ceiling of the client, and no subject.
+    """
+    others = [server for server in servers if server != CEILING]
+    alone = len(others) > 1 and not any(is_floor(server) for server in others)
+    return others if alone and baseline != CEILING else list(servers)
 
 
 @dataclass
@@ -173,6 +188,22 @@ class Cells:
         if name not in runs:
             return pd.Series(np.nan, index=runs.index)
         return pd.to_numeric(runs[name], errors="coerce")
+
+    @cached_property
+    def _samples(self) -> tuple[pd.DataFrame, dict[int, list[int]]]:
+        """The valid runs as numbers, and the rows of each cell."""
+        runs = self.valid_runs
+        rows = {int(c): list(at) for c, at in runs.groupby("cell").indices.items()}
+        names = [name for name in runs if name not in (*self.factors, "valid")]
+        return runs[names].apply(pd.to_numeric, errors="coerce"), rows
+
+    def sample(self, cell: int, name: str) -> Values:
+        """Returns the values of the valid runs of a cell, without those that are not there."""
+        numbers, rows = self._samples
+        if name not in numbers:
+            return np.empty(0)
+        values = numbers[name].to_numpy(dtype=float)[rows.get(cell, [])]
+        return np.asarray(values[~np.isnan(values)])
 
     def measured(self, name: str) -> Values:
         """Returns the positive values of valid runs, cells by blocks; NaN where there is none."""
@@ -286,15 +317,31 @@ class Cells:
     def ceiling(self, cell: int) -> float:
         """Returns the rate of a server that does nothing over that of a cell; NaN if unknown.
 
-        Both are taken in the same blocks.
+        Both are taken in the same blocks, or, where the study has no such server, in the same
+        rounds.
         """
         floor = self.like(cell, server=CEILING)
-        if floor is None:
+        if floor is not None:
+            logs = self.logarithms("rps")
+            above = logs[floor] - logs[cell]
+        elif self._is_calibrated(cell):
+            above = self._floors - self.unit_logarithms("rps")[cell]
+        else:
             return float("nan")
-        logs = self.logarithms("rps")
-        above = logs[floor] - logs[cell]
         known = above[~np.isnan(above)]
         return float(np.exp(known.mean())) if len(known) else float("nan")
+
+    @cached_property
+    def _floors(self) -> Values:
+        assert self.calibration is not None
+        return floor_by_round(self.calibration, self.round_numbers, "rps")
+
+    def _is_calibrated(self, cell: int) -> bool:
+        """Returns true if a cell is asked as the floors are, with as many connections or more."""
+        if self.calibration is None or self.calibration.empty or self.study.link:
+            return False
+        alike = all(self.value(cell, name) == value for name, value in ASKED.items())
+        return alike and int(self.value(cell, "concurrency")) >= CONNECTIONS
 
     @cached_property
     def _client_bound(self) -> list[bool]:
@@ -303,15 +350,24 @@ class Cells:
         busy = np.nansum(load, axis=1) > CLIENT_BUSY * np.maximum(count, 1)
         ceilings = [self.ceiling(cell) for cell in range(self.count)]
         return [
-            bool(busy[cell]) if np.isnan(above) else above < CEILING_ABOVE
+            not self.is_ceiling(cell)
+            and (bool(busy[cell]) if np.isnan(above) else above < CEILING_ABOVE)
             for cell, above in enumerate(ceilings)
         ]
+
+    @property
+    def subjects(self) -> list[str]:
+        return subjects_of(self.levels["server"], self.study.baseline)
+
+    def is_ceiling(self, cell: int) -> bool:
+        """Returns true if a cell is the ceiling of the client, by which others are judged."""
+        return self.value(cell, "server") == CEILING
 
     def client_bound(self, cell: int) -> bool:
         """Returns true if the client limits a cell.
 
-        That is where a server that does nothing is not at least 10% faster in the same block.
-        Without such a server, it is where the client is busy for 90% of the time.
+        That is where a server that does nothing is not at least 10% faster in the same block (or
+        round). Where none was measured, it is where the client is busy for 90% of the time.
         """
         return self._client_bound[cell]
 

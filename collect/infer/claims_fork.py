@@ -53,11 +53,11 @@ def r1_2(data: Cells) -> list[Finding]:
     levels = data.levels["concurrency"]
     if len(levels) > 2:
         text = "{}: requests/s at concurrency {} / {}, fitted line"
-        for server in data.levels["server"]:
+        for server in data.subjects:
             rise = trend(data, data.pick(server=server), "rps", "concurrency", levels[0], "5")
             findings += found(CLAIM, "rise", text.format(server, 5, levels[0]), rise)
         first = next((v for v in levels if float(v) >= 5), levels[-1])
-        for server in data.levels["server"]:
+        for server in data.subjects:
             flat = trend(data, data.pick(server=server), "rps", "concurrency", first, levels[-1])
             findings += found(CLAIM, "flat", text.format(server, levels[-1], first), flat)
     for file in data.levels["file"]:
@@ -114,7 +114,7 @@ def _client_apart(data: Cells) -> str:
 def r1_5(data: Cells) -> list[Finding]:
     thread, fork = thread_and_fork(data)
     findings = _overload(data, CLAIM, CLAIM_ASIDE, thread, fork) if thread else []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         if "+joinable" in server:
             other = without_mistake(data, server)
             findings += _overload(data, READING, READING_ASIDE, server, other)
@@ -208,7 +208,7 @@ def _busiest(data: Cells, server: str, even_is_zero: bool) -> Result | None:
 
 def doubles(data: Cells) -> Iterator[tuple[str, str]]:
     """Yields servers that the study names again, each with the first of that name."""
-    for server in data.levels["server"]:
+    for server in data.subjects:
         original = re.sub(r"~[0-9]+$", "", server)
         if original != server and has_level(data, "server", original):
             yield server, original

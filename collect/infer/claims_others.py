@@ -41,7 +41,7 @@ def i1(data: Cells) -> list[Finding]:
         return []
     findings = []
     top = highest(data, "idle")
-    for server in data.levels["server"]:
+    for server in data.subjects:
         result = _held_against_none(data, server, "rps")
         tested = f"{server}: requests/s with {said(data, 'idle', top)} / with none"
         findings += found(CLAIM, "no-slower", tested, result)
@@ -79,7 +79,7 @@ def _memory_each(data: Cells, server: str) -> Values:
 def _crashes(data: Cells, servers: str, least: int) -> list[tuple[str, pd.DataFrame]]:
     """Returns the valid runs of each server of these names, from this concurrency on."""
     valid = data.valid_runs[data.column("concurrency", data.valid_runs) >= least]
-    names = [server for server in data.levels["server"] if re.match(servers, server)]
+    names = [server for server in data.subjects if re.match(servers, server)]
     runs_of = [(name, valid[valid["server"] == name]) for name in names]
     return [(name, runs) for name, runs in runs_of if len(runs)]
 
@@ -106,7 +106,7 @@ def c3(data: Cells) -> list[Finding]:
     """Requests of others that were under way in an event loop that died."""
     top = highest(data, "concurrency")
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         if not server.startswith("epoll"):
             continue
         runs = data.runs[(data.runs["server"] == server) & (data.runs["concurrency"] == top)]

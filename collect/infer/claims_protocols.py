@@ -38,7 +38,7 @@ def speaking(data: Cells, model: str, protocol: str) -> Words | None:
 
 def speakers(data: Cells) -> list[str]:
     """Returns our models without their protocols; iterative alone, where it is there."""
-    models = [re.sub(r"\+protocol=[a-z]+$", "", s) for s in data.levels["server"]]
+    models = [re.sub(r"\+protocol=[a-z]+$", "", s) for s in data.subjects]
     ours = dict.fromkeys(m for m in models if not is_peer(m) and not is_floor(m))
     return ["iterative"] if "iterative" in ours else list(ours)
 
@@ -99,7 +99,7 @@ def r3_4(data: Cells) -> list[Finding]:
     findings = against_apache(data, "5", PROTOCOLS[1:], "far-behind")
     calls = highest(data, "calls")
     at = f", {said(data, 'calls', calls)}" if varies(data, "calls") else ""
-    for server in data.levels["server"]:
+    for server in data.subjects:
         if "+split" not in server:
             continue
         plain = without_mistake(data, server)
@@ -153,7 +153,7 @@ PLAIN = {"scheme": "http", "certificate": "-", "sessions": "-"}
 
 def r4_1(data: Cells) -> list[Finding]:
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         if is_peer(server) or server.startswith("epoll"):
             continue
         words = {
@@ -177,7 +177,7 @@ def r4_2(data: Cells) -> list[Finding]:
         return []
     counts = f"{thousands(float(last))} / {thousands(float(first))} connections"
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         for name, words in (
             ("HTTP", {"scheme": "http"}),
             ("HTTPS, P-256", {"scheme": "https", "certificate": "p256"}),
@@ -218,7 +218,7 @@ def tls_2(data: Cells) -> list[Finding]:
 
 def tls_3(data: Cells) -> list[Finding]:
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         what = f"{server}: server CPU per connection, "
         of_server = {"server": server, "load": "witness"}
         for certificate in _set_levels(data, "certificate"):
@@ -239,7 +239,7 @@ def tls_3(data: Cells) -> list[Finding]:
 
 def u1(data: Cells) -> list[Finding]:
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         cells = data.pick(server=server, scheme="udp")
         for rule, measure, name in (
             ("cheaper", "server_cpu_us", "server CPU per request"),
@@ -254,7 +254,7 @@ def u2(data: Cells) -> list[Finding]:
     """A request is lost that was not answered in time at its first try."""
     findings = []
     runs = data.valid_runs[data.valid_runs["scheme"] == "udp"]
-    for server in data.levels["server"]:
+    for server in data.subjects:
         lost = data.column("lost", runs[runs["server"] == server]).fillna(0)
         if len(lost):
             tested = f"{server}: runs by UDP in which a request was lost"

@@ -33,12 +33,12 @@ def collapse(data: Cells, server: str, load: str, **more: str) -> Result | None:
 
 def r2_1(data: Cells) -> list[Finding]:
     """Servers with a short queue test the cause; the claim is put to all others."""
-    short = [server for server in data.levels["server"] if "+backlog" in server]
+    short = [server for server in data.subjects if "+backlog" in server]
     if short:
         return [f for server in short for f in _short_queue(data, server)]
     findings = []
     for service in data.levels["service"]:
-        for server in data.levels["server"]:
+        for server in data.subjects:
             result = collapse(data, server, REPORTED_TOOL, service=service)
             tested = (
                 f"{_with_service(data, server, service)}: requests/s above concurrency 6 / up to 5"
@@ -68,9 +68,7 @@ def _with_service(data: Cells, server: str, service: str) -> str:
 def r2_2(data: Cells) -> list[Finding]:
     findings = []
     low, high = lowest(data, "requests"), highest(data, "requests")
-    of_all = [
-        (server, service) for server in data.levels["server"] for service in data.levels["service"]
-    ]
+    of_all = [(server, service) for server in data.subjects for service in data.levels["service"]]
     if len(data.levels["requests"]) > 2:
         counts = f"{thousands(float(high))} / {thousands(float(low))} requests"
         for server, service in of_all:
@@ -115,7 +113,7 @@ def r2_3(data: Cells) -> list[Finding]:
         (CLAIM, "lead", "sized", behind),
         (READING, "cached", "proxy-miss", fetching),
     ):
-        for server in data.levels["server"]:
+        for server in data.subjects:
             above = data.pick(server=server, service="proxy-hit", **at)
             below = data.pick(server=server, service=other, **at)
             findings += found(kind, rule, f"{server}: {tested}", against(data, above, below, "rps"))
@@ -125,7 +123,7 @@ def r2_3(data: Cells) -> list[Finding]:
 def r2_4(data: Cells) -> list[Finding]:
     """One server at one concurrency against another, without keep-alive."""
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         for high, low, measure, rule in (
             (5, 1, "seconds", "shorter"),
             (10, 5, "seconds", "little"),
@@ -142,7 +140,7 @@ def r2_4(data: Cells) -> list[Finding]:
 
 def r2_5(data: Cells) -> list[Finding]:
     findings = []
-    for server in data.levels["server"]:
+    for server in data.subjects:
         for concurrency in (1, 5):
             kept = data.pick(server=server, concurrency=concurrency, keepalive="on")
             closed = data.pick(server=server, concurrency=concurrency, keepalive="off")

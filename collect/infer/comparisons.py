@@ -15,6 +15,7 @@ from collect.infer.statistics import holm
 MEASURES = ("rps", "server_cpu_us")
 LATENCY = ("p50_ms", "p99_ms")
 SCOPES = ("cell", "x", "all")
+LEAST_UNITS = 4  # of a test of a single cell
 HELD_MEASURES = (*MEASURES, "p99_ms", "peak_kib")
 COLUMNS = [
     "cells",
@@ -65,6 +66,11 @@ class Comparison:
     def family(self) -> str:
         """The tests that are adjusted together."""
         return f"{self.scope} latency" if self.latency else self.scope
+
+    @property
+    def is_tested(self) -> bool:
+        """A single cell of so few units has an interval, but no test: it would have no power."""
+        return self.scope != "cell" or self.result.blocks >= LEAST_UNITS
 
 
 def compare(data: Cells) -> pd.DataFrame:
@@ -119,7 +125,7 @@ def _compare_scope(
         members.setdefault(slice_of(data, part, cell, scope), []).append(cell)
     found = []
     for measure in measures:
-        for server in part.levels["server"]:
+        for server in part.subjects:
             if server == part.baseline:
                 continue
             for key, cells in members.items():
@@ -189,29 +195,23 @@ def _spread(result: Result) -> list[str]:
 
 def _family(comparisons: list[Comparison]) -> list[list[str]]:
     """Returns the rows of one family of tests, with adjusted p-values and joint intervals."""
+    tested = [c for c in comparisons if c.is_tested]
+    adjusted = dict(zip(map(id, tested), holm([c.result.test.p for c in tested]), strict=True))
     rows = []
-    adjusted = holm([c.result.test.p for c in comparisons])
-    for c, p_holm in zip(comparisons, adjusted, strict=True):
-        test = c.result.test
-        joint = c.result.ratio_interval(1 - 0.05 / len(comparisons))
-        shown = "not shown" if p_holm >= 0.05 else "higher" if test.estimate > 0 else "lower"
-        figures = [
-            c.result.ratio,
-            *c.result.ratio_interval(),
-            test.t,
-            test.p,
-            float(p_holm),
-            *joint,
-        ]
-        head = [
-            c.scope,
-            c.measure,
-            c.server,
-            c.baseline,
-            *c.slice,
-            str(c.cells),
-            str(c.client_bound),
-            str(c.result.blocks),
-        ]
-        rows.append([*head, *map(number, figures), shown, c.unit, *_spread(c.result)])
+    for c in comparisons:
+        tests = ["-"] * 5 + ["not shown"]
+        if c.is_tested:
+            tests = _tests(c.result, float(adjusted[id(c)]), len(tested))
+        ratio = map(number, (c.result.ratio, *c.result.ratio_interval()))
+        counts = [str(c.cells), str(c.client_bound), str(c.result.blocks)]
+        head = [c.scope, c.measure, c.server, c.baseline, *c.slice, *counts]
+        rows.append([*head, *ratio, *tests, c.unit, *_spread(c.result)])
     return rows
+
+
+def _tests(result: Result, p_holm: float, of: int) -> list[str]:
+    """Returns t, p, p_holm, the joint interval of so many tests, and what is shown."""
+    test = result.test
+    joint = result.ratio_interval(1 - 0.05 / of)
+    shown = "not shown" if p_holm >= 0.05 else "higher" if test.estimate > 0 else "lower"
+    return [*map(number, (test.t, test.p, p_holm, *joint)), shown]

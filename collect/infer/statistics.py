@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,11 @@ class Description:
     max: float
 
 
+@cache
+def _t_quantile(p: float, df: float) -> float:
+    return float(stats.t.ppf(p, df))
+
+
 @dataclass(frozen=True)
 class Test:
     """An estimate with its standard error, and the two-sided t-test that it is 0."""
@@ -44,7 +50,7 @@ class Test:
         """Returns half the width of the confidence interval."""
         if math.isnan(self.t):
             return 0.0
-        return float(stats.t.ppf((1 + confidence) / 2, self.df)) * self.error
+        return _t_quantile((1 + confidence) / 2, self.df) * self.error
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         half = self.half_width(confidence)
@@ -68,6 +74,11 @@ class Line:
     slope_error: float
     intercept_error: float
     df: int
+
+
+def mean(values: Values) -> float:
+    """Returns the mean of a sample; NaN of none."""
+    return float(np.mean(np.sort(values))) if len(values) else NOTHING
 
 
 def describe(values: Sequence[float] | Values) -> Description:

@@ -8,7 +8,7 @@ import pandas as pd
 from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold
 from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.numbers import number
-from collect.infer.statistics import NOTHING, describe
+from collect.infer.statistics import NOTHING, describe, mean
 
 FULL = ("rps", "server_cpu_us")
 FULL_PARTS = ("mean", "sd", "median", "low", "high", "min", "max")
@@ -55,11 +55,11 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
     row["n"] = str(len(valid))
     row["n_invalid"] = str(len(runs) - len(valid) - int(cannot.sum()))
     for name in FULL:
-        described = describe(data.column(name, valid).dropna().to_numpy())
+        described = describe(data.sample(cell, name))
         row |= {f"{name}_{part}": number(getattr(described, part)) for part in FULL_PARTS}
     for name in _means(data):
-        row[name] = number(describe(data.column(name, valid).dropna().to_numpy()).mean)
-    row["peak_kib_max"] = number(describe(data.column("peak_kib", valid).dropna().to_numpy()).max)
+        row[name] = number(mean(data.sample(cell, name)))
+    row["peak_kib_max"] = number(max(data.sample(cell, "peak_kib"), default=NOTHING))
     for name in PERCENTILES:
         result = contrast_test(data, mean_of([cell]), name)
         low, high = result.ratio_interval() if result else (NOTHING, NOTHING)
@@ -67,7 +67,7 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
     row["client_bound"] = "yes" if data.client_bound(cell) else "no"
     row["ceiling"] = number(data.ceiling(cell))
     if data.kind != ORDINARY:
-        row |= _outcomes(data, runs, valid, cannot)
+        row |= _outcomes(data, cell, runs, cannot)
     return row
 
 
@@ -75,17 +75,19 @@ def _means(data: Cells) -> list[str]:
     lost = ["lost"] if "udp" in data.levels["scheme"] else []
     crew = ["workers", "busiest"] if "busiest" in data.runs else []
     idle = ["idle_kib"] if "idle_kib" in data.runs else []
-    return [*MEANS, *lost, *crew, *idle]
+    # Runs of the first edition have none of these.
+    newer = [name for name in ("client_cpu_us", "faults", "first_tenth") if name in data.runs]
+    return [*MEANS, *newer, *lost, *crew, *idle]
 
 
 def _outcomes(
-    data: Cells, runs: pd.DataFrame, valid: pd.DataFrame, cannot: pd.Series[bool]
+    data: Cells, cell: int, runs: pd.DataFrame, cannot: pd.Series[bool]
 ) -> dict[str, str]:
     """Returns least, middle and greatest of each outcome, and how often servers failed."""
     row: dict[str, str] = {}
     for name in OUTCOMES:
-        values = data.column(name, valid)
-        described = describe(values[values >= 0].to_numpy())
+        values = data.sample(cell, name)
+        described = describe(values[values >= 0])
         row |= {
             f"{name}_least": number(described.min),
             f"{name}_middle": number(described.median),

@@ -15,6 +15,7 @@ from collect.infer.numbers import number
 from collect.infer.statistics import Values, line_fit, mean_test, share_interval
 
 COLUMNS = ["name", "subject", "value", "low", "high", "of"]
+UNSTEADY = 0.1
 Row = list[str]
 
 
@@ -28,12 +29,13 @@ def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
         _row(
             "client_bound",
             sum(data.client_bound(c) for c in range(data.count)),
-            int(load_known.sum()),
+            sum(not data.is_ceiling(c) for c in np.flatnonzero(load_known)),
         ),
         *_invalid(data),
         _machine("others", machine),
         _machine("stolen", machine),
         *_calibration(data),
+        *_steadiness(data),
     ]
     residuals = _residuals(data)
     for server in data.levels["server"]:
@@ -77,6 +79,27 @@ def _calibration(data: Cells) -> list[Row]:
         for m in marked
     ]
     return [_row("moved", len(marked), len(found)), *each]
+
+
+def _steadiness(data: Cells) -> list[Row]:
+    """Returns of how many servers the first tenth of a run is faster or slower than the rest by
+    more than a tenth, for certain, and each of those."""
+    if "first_tenth" not in data.runs:
+        return []
+    logs = data.logarithms("first_tenth")
+    known, each = 0, []
+    for server in data.levels["server"]:
+        cells = [c for c in range(data.count) if data.value(c, "server") == server]
+        units = data.by_unit(logs[cells])
+        means = [float(np.nanmean(unit)) for unit in units.T if not np.isnan(unit).all()]
+        if len(means) < 2:
+            continue
+        known += 1
+        test = mean_test(means)
+        ratio, low, high = (math.exp(v) for v in (test.estimate, test.low, test.high))
+        if low > 1 + UNSTEADY or high < 1 / (1 + UNSTEADY):
+            each.append(["unsteady_server", server, number(ratio), number(low), number(high), "-"])
+    return [_row("unsteady", len(each), known), *each] if known else []
 
 
 def _residuals(data: Cells) -> Values:

@@ -46,12 +46,16 @@ class Origin:
 
 
 def _see(proxy: Server, origin: Origin) -> str:
-    """Asks the proxy once; returns the problem when its response is not what the service says."""
+    """Asks the proxy once; returns the problem when its response is not what the service says.
+    Only a hit does not come to the origin."""
     head = ask(proxy.url, origin.server.url + origin.file)
     fields = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
     status = next((x[14:] for x in head if x.lower().startswith("cache-status: ")), "")
     good = head[:1] and re.match(r"HTTP/1\.. 200 ", head[0])
-    if good and re.match(EXPECTED[origin.service], fields.get("cache-status", "")):
+    told = fields.get("cache-status", "")
+    if "; fwd=" in told:
+        origin.server.least_requests += 1
+    if good and re.match(EXPECTED[origin.service], told):
         return ""
     first = head[0] if head else ""
     return f"no {origin.kind}: the proxy says {first}, {status or 'no Cache-Status'}"
@@ -69,6 +73,8 @@ def begin(servers: Servers, proxy: Server, setting: Setting, service: str, file:
         try:
             wanted = replace(setting, label=MODEL, service="sized", max_age=max_age)
             server = servers.start(key, wanted)
+            # It answered once.
+            server.least_requests = 1
         except ServerProblem as error:
             raise ServerProblem(f"the origin: {error}") from error
     origin = Origin(server, service, file)
@@ -76,10 +82,10 @@ def begin(servers: Servers, proxy: Server, setting: Setting, service: str, file:
     words = _see(proxy, origin) and _see(proxy, origin)
     if words:
         raise ServerProblem(words)
-    asked = count_requests(server, 0)
+    asked = count_requests(server, server.least_requests)
     if asked is None:
         raise ServerProblem("the origin does not say how often it was asked")
-    origin.asked = asked
+    origin.asked = server.least_requests = asked
     return origin
 
 
@@ -92,4 +98,5 @@ def check(origin: Origin, proxy: Server, requests: int) -> str:
     if asked != expected:
         times = asked - origin.asked
         return f"no {origin.kind}: of {requests} requests the origin was asked for {times}"
+    origin.server.least_requests = asked
     return _see(proxy, origin)

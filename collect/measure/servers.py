@@ -40,6 +40,8 @@ class Server:
     group: Group
     folder: Path
     url: str = ""
+    # So many requests it has had for certain; some may not be counted yet.
+    least_requests: int = 0
     warm: int = 0
     runs_made: int = 0
     has_workers: bool = True

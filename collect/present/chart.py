@@ -330,7 +330,7 @@ def _end_labels(panel: Panel, y: Scale, x: Scale, pixels: float) -> str:
     ends = [max(s.points, key=lambda point: point.x) for s in named]
     wanted = [min(max(y.share(end.y), 0.0), 1.0) for end in ends]
     places = spread_out(wanted, 19 / pixels, 0.03, 0.97)
-    place = x.value(1.0)
+    place = x.value(0.9995)  # gnuplot leaves out what lies beyond the axis
     return "".join(
         f"{place:.10g} {y.value(where):.10g} {number_of(s.look.text_colour)} {data_text(s.name)} "
         f"{end.x:.10g} {min(max(end.y, y.low), y.high):.10g}\n"

@@ -17,7 +17,6 @@ from collect.present.report import ClaimPart, ClaimResult
 from collect.present.templating import render_html, render_markdown
 from collect.project import CLAIMS_FILE
 from collect.tables import read_frame
-from collect.text import percent_text
 
 NOT_MEASURED = "not measured yet"
 ANSWERED = "answered by tests"
@@ -160,7 +159,7 @@ def _entry(
 def _pooled_part(several: PooledClaim, tested: str) -> PooledPart:
     pooled = several.pooled[tested]
     found = [part.found() for part in several.judged.parts if part.finding.tested == tested]
-    share = percent_text(pooled.heterogeneity)
+    share = f"{pooled.heterogeneity:.0%}"
     return PooledPart(tested, pooled.studies, found[0] if found else "too wide to tell", share)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collect.infer.cells import ORDINARY, Part, is_floor, is_peer
+from collect.infer.cells import CEILING, ORDINARY, Part, is_floor, is_peer
 from collect.infer.contrast import contrast_test, mean_of
 from collect.present.groups import fits
 from collect.present.view import Row, Slice, View
@@ -98,11 +98,19 @@ def state_of(row: Row) -> str:
     return "open" if is_open(row) else "same"
 
 
+def ceiling_rate(view: View, part: Part) -> float | None:
+    """The requests per second of a server that does nothing, averaged like those of others."""
+    if len(part.subjects) == len(part.levels["server"]):
+        return None
+    average = average_of(view, part, RPS, CEILING, main_slice(view, part).first)
+    return average.mean if average else None
+
+
 def compared(view: View, part: Part, measure: str) -> list[Compared]:
     """Every server of a part beside the baseline: over all cells, or, where these are not
     alike, in each slice."""
     found = []
-    for server in part.levels["server"]:
+    for server in part.subjects:
         if server == part.baseline:
             continue
         row = view.comparison(part, "all", measure, server, part.cells[0])
@@ -151,7 +159,7 @@ def _compared(
 
 def is_many(part: Part) -> bool:
     """Returns true if a part has more servers than one panel shows."""
-    return not fits(part.levels["server"])
+    return not fits(part.subjects)
 
 
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
@@ -217,7 +225,7 @@ class CellByCell:
 
 def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
     found = []
-    for server in part.levels["server"]:
+    for server in part.subjects:
         rows = [
             row
             for cell in part.cells
@@ -285,7 +293,10 @@ def spreads(view: View, part: Part) -> list[Spread]:
 
 def _percent_spread(text: str) -> str:
     """A standard deviation of logarithms as a percentage."""
-    return DASH if text in ("-", "") else percent_text(math.expm1(float(text)))
+    if text in ("-", ""):
+        return DASH
+    spread = math.expm1(float(text))
+    return percent_text(spread) if spread > 0.0005 else "0%"
 
 
 def _drift_text(row: Row) -> str:
@@ -372,7 +383,7 @@ def alone(view: View, part: Part) -> Alone | None:
         return None
     (least, at_least), (most, at_most) = min(known), max(known)
     return Alone(
-        part.levels["server"][0],
+        part.subjects[0],
         least,
         view.where_text(part, view.cell_values(at_least)),
         most,

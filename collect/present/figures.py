@@ -17,13 +17,15 @@ from collect.present.groups import Group, group_servers
 from collect.present.palette import REPORT, look_of
 from collect.present.rows import average_rows, category_figures, outcome_figures
 from collect.present.runs_figures import runs_figures
-from collect.present.scales import Scale, level_scale, ratio_scale, value_scale, x_shift
+from collect.present.scales import Scale, level_scale, log_scale, ratio_scale, value_scale, x_shift
 from collect.present.view import Estimate, Slice, View
 from collect.text import estimate_text, human, plural
 
 LOG = " (logarithmic)"
 CEILING = "floor-one"
 
+# A line that is so much lower than another one would lie on an axis that begins at zero.
+FAR_LINES = 30.0
 # Where panels of a figure are so far apart, each gets its own scale.
 OWN_SCALES = 4.0
 
@@ -83,7 +85,7 @@ class _Maker:
     def __init__(self, view: View, part: Part, file: str, prefix: str) -> None:
         self.view, self.part, self.file, self.prefix = view, part, file, prefix
         self.slices = view.slices(part, file)
-        self.groups = group_servers(part.levels["server"])
+        self.groups = group_servers(part.subjects)
         self.bound = " Hollow: the client is the limit." if view.any_bound(part) else ""
         self.of = "" if file in ("-", "") else f", {view.say('file', file)}"
 
@@ -274,7 +276,7 @@ class _Maker:
 
     def alone_figure(self) -> LineFigure | None:
         """A panel for each server: every run lies in the shaded band."""
-        servers = self.part.levels["server"]
+        servers = self.part.subjects
         if not 1 < len(servers) * len(self.slices) <= 12 or len(servers) == 1:
             return None
         subtitle = (
@@ -334,6 +336,11 @@ def finished(figure: LineFigure, ratios: bool = False) -> LineFigure | None:
 
 
 def _scale_of(panels: Sequence[Panel], make: Callable[[list[Point]], Scale]) -> Scale:
+    """The scale of panels; logarithmic where one line would lie on the axis beside another."""
+    tops = sorted(max(p.y for p in series.points) for panel in panels for series in panel.series)
+    if make is _values and 0 < tops[0] * FAR_LINES < tops[-1]:
+        values = [p.y for panel in panels for p in panel.points() if p.y > 0]
+        return log_scale(min(values), max(values))
     points = [point for panel in panels for point in panel.points()]
     bands = [Point(x, high, low, high, False, "") for p in panels for x, low, high in p.band]
     return make(points + bands)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.design.study import Study, load_study, study_names, study_path
+from collect.infer.contrast import contrast_test, mean_of_pairs
+from collect.infer.load import read_cells
 from collect.present.claims_page import claims_page, html_body, markdown_page
 from collect.present.draw import require
 from collect.present.page import html_of_markdown, page_of_body
@@ -19,6 +21,8 @@ from collect.project import PROJECT, PUBLISHED, fail
 from collect.tables import read_table, write_text
 
 MAIN_STUDY = "designs"
+# The studies of many requests on a connection, the best one first.
+KEPT_OPEN = ("persistent", "protocols")
 
 
 def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.md") -> str:
@@ -35,8 +39,9 @@ def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.
     _write_overview(reports, runs, studies, kept)
     _write_claims(reports, runs, studies)
     designs = [run for run in runs if run.study == MAIN_STUDY]
+    kept_open = [run for study in KEPT_OPEN for run in runs if run.study == study]
     if readme and designs:
-        _write_readme(readme, reports, designs[-1])
+        _write_readme(readme, reports, designs[-1], kept_open[0] if kept_open else None)
     return str(reports / "index.html")
 
 
@@ -139,7 +144,33 @@ def ways_of(costs: dict[tuple[str, str], Cost], name: str) -> list[tuple[str, fl
     return [min(known, key=lambda way: way[1]), max(known, key=lambda way: way[1])]
 
 
-def _write_readme(readme: Path, reports: Path, run: Published) -> None:
+@dataclass(frozen=True)
+class KeptOpen:
+    """What a request costs on a connection that carries several, relative to one alone."""
+
+    calls: str
+    where: str
+    ratios: dict[str, Cost]
+
+
+def kept_open_costs(run: Published, where: str) -> KeptOpen:
+    """CPU per request with the most requests on a connection against one, in the same study."""
+    data = read_cells(run.folder)
+    calls = data.levels["calls"][-1]
+    found: dict[str, Cost] = {}
+    for server in data.levels["server"]:
+        name, _, option = server.partition("+")
+        if option not in ("", "protocol=persistent"):
+            continue
+        many = data.pick(server=server, calls=calls, requests=data.levels["requests"][0])
+        pairs = [(cell, one) for cell in many if (one := data.like(cell, calls="1")) is not None]
+        result = contrast_test(data, mean_of_pairs(pairs), "server_cpu_us")
+        if result:
+            found[name] = Cost(result.ratio, *result.ratio_interval())
+    return KeptOpen(calls, where, found)
+
+
+def _write_readme(readme: Path, reports: Path, run: Published, kept_open: Published | None) -> None:
     costs = costs_of(run)
     main = run.main_figure
     where = f"{reports.name}/{run.path}"
@@ -148,13 +179,16 @@ def _write_readme(readme: Path, reports: Path, run: Published) -> None:
         path = f"{reports.name}/{main[0].removesuffix('.svg')}.png"
         figure = f"![{main[1]}]({path})"
     answer = _whole_answer(run)
+    kept = None
+    if kept_open:
+        kept = kept_open_costs(kept_open, f"{reports.name}/{kept_open.path}")
     blocks = {
         "figure": render_markdown(
             "readme_figure.md.j2", figure=figure, answer=answer, where=where, reports=reports.name
         ),
         "models": render_markdown(
             "readme_models.md.j2", models=_by_cost(costs), costs=costs, ways_of=ways_of,
-            where=where, peers=[p for p in PEERS if ("server_cpu_us", p) in costs],
+            where=where, kept=kept, peers=[p for p in PEERS if ("server_cpu_us", p) in costs],
         ),
     }  # fmt: skip
     text = readme.read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ def _body_line(line: str) -> str:
     if line.startswith("<h2>"):
         return f'<h2 id="{slug(line)}">{line[4:]}'
     if line == "<table>":
-        return '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+        return '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
     if line == "</table>":
         return "</table></div>"
     for verdict in words():

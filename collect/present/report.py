@@ -13,7 +13,7 @@ from collect.present import facts, report_tables
 from collect.present.groups import group_servers
 from collect.present.templating import render_markdown
 from collect.present.view import Row, View
-from collect.project import command_name
+from collect.project import ROUNDS_FILE, command_name
 from collect.tables import read_table
 from collect.text import join_text, plural
 
@@ -64,6 +64,8 @@ def write_report(view: View) -> str:
         name=view.study.name,
         machine=defaultdict(str, view.machine),
         facts=facts,
+        unit=view.data.unit,
+        has_rounds=(view.folder / ROUNDS_FILE).exists(),
         tables=report_tables,
         parts=view.parts,
         kind=facts.kind_of(view),
@@ -79,7 +81,7 @@ def write_report(view: View) -> str:
         machine_rows=_machine_rows(view.machine, aside=False),
         aside_rows=_machine_rows(view.machine, aside=True),
         command=_command(view),
-        is_grouped=lambda part: len(group_servers(part.levels["server"])) > 1,
+        is_grouped=lambda part: len(group_servers(part.subjects)) > 1,
     )
 
 

@@ -162,7 +162,7 @@ def their_rows(view: View, part: Part) -> list[TheirRow]:
             if theirs is None:
                 continue
             ours = []
-            for server in part.levels["server"]:
+            for server in part.subjects:
                 estimate = view.estimate(view.at(part, one.first, server, x), "rps")
                 ours.append(relative(server, estimate.mean if estimate else None))
             rows.append(TheirRow(one.text, thousands(float(x)), relative("", theirs), tuple(ours)))

@@ -23,7 +23,7 @@ MANY_SERVERS = 5
 def average_rows(view: View, part: Part, file: str, prefix: str) -> list[Figure]:
     """CPU per request, a bar for each server: of each slice where servers are many or that is
     what the study shows first."""
-    servers = part.levels["server"]
+    servers = part.subjects
     slices = view.slices(part, file)
     if view.study.figure == "ways" and not part.x_name and len(slices) > 1:
         return _average_figure(view, part, file, prefix + "ways", "ways", slices)
@@ -60,7 +60,7 @@ def _average_figure(
         over = f" over {len(part.levels[part.x_name])} levels of {part.x_name}"
     subtitle = (
         f"Less is better. Geometric mean{over}, with its 95% interval from "
-        f"{plural(blocks, 'block', 'blocks')}."
+        f"{plural(blocks, view.data.unit, view.data.unit + 's')}."
     )
     part_text = view.part_text(part)
     if len(slices) == 1 and slices[0].text:

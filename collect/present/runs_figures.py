@@ -56,7 +56,7 @@ def _figure(view: View, name: str, title: str, subtitle: str, panels: int) -> Li
 
 
 def _groups(view: View) -> list[Group]:
-    return group_servers(view.data.levels["server"])
+    return group_servers(view.data.subjects)
 
 
 def _order_figure(view: View, residuals: Values, what: str) -> LineFigure | None:
@@ -88,7 +88,7 @@ def _order_figure(view: View, residuals: Values, what: str) -> LineFigure | None
 
 
 def _binned(order: Values, residuals: Values, last: float, server: str) -> list[Point]:
-    bins = max(2, min(BINS, len(order) // 12))
+    bins = max(min(6, len(order) // 2), min(BINS, len(order) // 12), 1)
     which = np.minimum((order / last * bins).astype(int), bins - 1)
     points = []
     for number in range(bins):
@@ -173,7 +173,7 @@ def latency_figure(view: View) -> LineFigure | None:
         chosen = sorted({values[len(values) // 2], values[-1]}, key=values.index)
         for one in view.slices(part):
             for value in chosen:
-                for group in group_servers(part.levels["server"]):
+                for group in group_servers(part.subjects):
                     panel = _latency_panel(view, part, one, value, group, histograms)
                     if panel and len(figure.panels) < MOST_PANELS:
                         figure.panels.append(panel)
@@ -244,16 +244,16 @@ def rounds_figure(view: View) -> LineFigure | None:
         return None
     title = "Server CPU per request relative to the baseline, round by round"
     subtitle = (
-        "Ratio of each round; shaded: the 95% interval over all rounds. A level line is a ratio "
-        "that does not drift."
+        "Ratio of each round relative to the mean of all rounds; shaded: the 95% interval of that "
+        "mean. A level line is a ratio that does not drift."
     )
     figure = _figure(view, "rounds", title, subtitle, 1)
     figure.x = _round_scale(view.rounds)
-    figure.x_title, figure.y_title = "round", "ratio"
+    figure.x_title, figure.y_title = "round", "ratio / its mean"
     figure.line_at = 1.0
     for part in view.parts:
         for one in view.slices(part):
-            for group in group_servers(part.levels["server"]):
+            for group in group_servers(part.subjects):
                 panel = _round_panel(view, part, one, group)
                 if panel and len(figure.panels) < MOST_PANELS:
                     figure.panels.append(panel)
@@ -279,13 +279,13 @@ def _round_panel(view: View, part: Part, one: Slice, group: Group) -> Panel | No
         result = contrast_test(view.data, mean_of_pairs(pairs), CPU)
         if result is None:
             continue
-        ratios = np.exp(result.test.estimate + result.effects)
         points = tuple(
-            Point(float(n), float(r), float(r), float(r), False, f"{server}, round {n}: {r:.3f}")
-            for n, r in enumerate(ratios, 1)
-        )
+            Point(float(n), float(r), float(r), float(r), False,
+                  f"{server}, round {n}: {r * result.ratio:.3f}, {r:.3f} of the mean")
+            for n, r in enumerate(np.exp(result.effects), 1)
+        )  # fmt: skip
         series.append(Series(label, look_of(server), points))
-        low, high = result.ratio_interval()
+        low, high = (end / result.ratio for end in result.ratio_interval())
         band = ((0.5, low, high), (view.rounds + 0.5, low, high))
     if not series:
         return None
@@ -300,7 +300,10 @@ def calibration_figure(view: View) -> LineFigure | None:
     if len({row["round"] for row in rows}) < 2:
         return None
     title = "The floors at the begin and the end of each round"
-    subtitle = "Relative to their own mean. A level line is a machine that stays the same."
+    subtitle = (
+        "Relative to their own mean, with the range of the runs. A level line is a machine that "
+        "stays the same."
+    )
     figure = _figure(view, "calibration", title, subtitle, 2)
     hours = [float(row["started"]) / 3600 for row in rows]
     figure.x = Scale(0, max(hours) * 1.03, False, tuple(linear_tics(0, max(hours), 5)))
@@ -317,12 +320,18 @@ FLOORS = ("floor-one", "floor-thread", "floor-fork")
 
 
 def _floor_series(rows: list[dict[str, str]], server: str, column: str) -> Series:
-    mine = [row for row in rows if row["server"] == server and row[column] not in ("-", "0")]
-    values = [float(row[column]) for row in mine]
+    """A floor at each begin and end of a round: the mean of its runs there."""
+    at: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in rows:
+        if row["server"] == server and row[column] not in ("-", "0"):
+            value = float(row["started"]) / 3600, float(row[column])
+            at.setdefault((row["round"], row["when"]), []).append(value)
+    values = [value for group in at.values() for _, value in group]
     mean = sum(values) / len(values) if values else 1.0
     points = []
-    for row, value in zip(mine, values, strict=True):
-        text = f"{server}, round {row['round']}, {row['when']}: {value / mean:.3f} of its mean"
-        ratio = value / mean
-        points.append(Point(float(row["started"]) / 3600, ratio, ratio, ratio, False, text))
+    for (number, when), group in at.items():
+        ratios = [value / mean for _, value in group]
+        middle, hour = sum(ratios) / len(ratios), group[0][0]
+        text = f"{server}, round {number}, {when}: {middle:.3f} of its mean"
+        points.append(Point(hour, middle, min(ratios), max(ratios), False, text))
     return Series(server, look_of(server), tuple(points))

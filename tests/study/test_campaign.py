@@ -11,6 +11,7 @@ import pytest
 from measuring import TOP, Bench, column, row_count, rows_of, runs
 
 from collect.campaign import read_campaign
+from collect.tables import read_table, write_table
 
 CAMPAIGN = """
 import sys
@@ -67,8 +68,14 @@ def test_rounds_go_through_all_studies(campaigns: CampaignBench) -> None:
     told = [line for line in done.stderr.splitlines() if line.startswith("Round ")]
     assert [line[:7] for line in told] == ["Round 1", "Round 1", "Round 2", "Round 2"]
 
+    rounds = folder / "one" / "rounds.tsv"
+    table = read_table(rounds)
+    table.rows[-1]["commit"] = "0123456789ab"
+    write_table(rounds, table.columns, table.rows)
     more = campaigns.measure("--resume", folder, "--rounds", 3)
     assert more.returncode == 0, more.stderr
+    assert "one: the last round had the commit 0123456789ab, this one has " in more.stderr
+    assert more.stderr.count("the last round had") == 1
     assert [row_count(folder / name) for name in ("one", "two")] == [24, 12]
     again = campaigns.measure("--resume", folder)
     assert again.returncode == 0 and row_count(folder / "one") == 24, "it has all its rounds"

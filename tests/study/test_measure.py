@@ -11,6 +11,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -605,6 +606,18 @@ def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "apache2-utils" in done.stderr
     assert not (bench.folder / "without").exists()
+
+
+def test_what_is_installed_later_is_not_needed_to_begin() -> None:
+    """A bare machine has neither numpy nor pandas before the first study."""
+    code = (
+        "import sys, collect.cli, collect.start, collect.campaign, collect.measure.run, "
+        "collect.pack; print({'numpy', 'scipy', 'pandas', 'jinja2'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True, cwd=TOP
+    )
+    assert done.stdout == "set()\n"
 
 
 def test_list_names_the_studies(bench: Bench) -> None:

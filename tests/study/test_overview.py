@@ -16,12 +16,13 @@ from collect.present.overview import (
     Cost,
     _with_block,
     first_sentences,
+    kept_open_costs,
     overview,
     ways_of,
 )  # fmt: skip
 from collect.present.published import abstract_of, check_published, find_published
 from collect.present.report import ClaimPart
-from collect.project import StudyError
+from collect.project import PUBLISHED, StudyError
 
 need_programs()
 
@@ -328,3 +329,11 @@ def test_ways_to_accept() -> None:
     }
     assert ways_of(costs, "pool") == [("", 3.0), ("queue", 4.0)]
     assert ways_of(costs, "prefork") == []
+
+
+def test_what_a_request_costs_on_a_connection_of_five() -> None:
+    run = next(run for run in find_published(PUBLISHED) if run.study == "protocols")
+    kept = kept_open_costs(run, "report/protocols")
+    assert (kept.calls, set(kept.ratios) >= {"fork", "thread", "iterative"}) == ("5", True)
+    assert kept.ratios["fork"].mean < kept.ratios["thread"].mean < 0.5
+    assert all(cost.low < cost.mean < cost.high for cost in kept.ratios.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from synthetic import invent
 
 from collect.present.overview import overview
 from collect.present.stage import present
-from collect.project import PUBLISHED
+from collect.project import PROJECT, PUBLISHED
 
 need_programs()
 
@@ -197,3 +198,30 @@ def test_the_claims(claims: Path, tmp_path: Path, width: int) -> None:
     assert int(found["wide"]) <= 0
     assert found["fetched"] == ""
     assert opened(claims, tmp_path)[1] == []
+
+
+# --- axe-core, where it is there: npm install --no-save axe-core, or AXE_CORE=FILE ---
+
+AXE = """
+axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'best-practice'] }).then(found => send({
+    passes: found.passes.length,
+    violations: found.violations.map(v => v.id + ': ' + v.nodes[0].target).join('; ') }));
+"""
+
+
+def axe_core() -> str:
+    file = Path(os.environ.get("AXE_CORE") or PROJECT / "node_modules/axe-core/axe.min.js")
+    if not file.is_file():
+        pytest.skip("axe-core is not installed: npm install --no-save axe-core")
+    return file.read_text(encoding="utf-8").replace("</script", "<\\/script")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["main", "claims"])
+def test_axe(request: pytest.FixtureRequest, tmp_path: Path, name: str, dark: bool) -> None:
+    axe = axe_core()
+    page: Path = request.getfixturevalue(name)
+    opened_all = "document.querySelectorAll('details').forEach(d => { d.open = true; });"
+    found = told(page, f"{axe};\n{opened_all}{AXE}", tmp_path, 1280, dark)
+    assert int(found["passes"]) > 10
+    assert found["violations"] == ""

@@ -233,3 +233,27 @@ def test_published_studies_of_other_kinds(tmp_path: Path, study: str) -> None:
         "udp": "requests by UDP",
     }
     assert sentences[study] in report
+
+
+def with_floor(folder: Path) -> Path:
+    """Adds runs of floor-one, three times as fast as fork, to the runs of a study."""
+    runs = read_table(folder / "runs.tsv")
+    rows = list(runs.rows)
+    for row in runs.rows:
+        if row["server"] == "fork":
+            faster = {"server": "floor-one", "rps": f"{3 * float(row['rps']):.2f}"}
+            rows.append({**row, **faster, "run": str(len(rows) + 1)})
+    write_table(folder / "runs.tsv", runs.columns, rows)
+    study = folder / "study.toml"
+    study.write_text(study.read_text().replace('["fork", ', '["floor-one", "fork", '))
+    return folder
+
+
+def test_the_ceiling_of_the_client_stands_beside_requests(tmp_path: Path) -> None:
+    folder = reported(with_floor(invent(tmp_path / "floor", blocks=4, concurrency=4)))
+    texts = {row["name"]: row["text"] for row in figures_of(folder)}
+    assert "floor-one, the most that this client can ask for" in texts["small-requests"]
+    assert "floor-one" not in texts["small-cpu"]
+    drawn = text_of(folder, "figures/small-requests.svg")
+    assert "<title>ceiling of the client, floor-one, concurrency 1: " in drawn
+    assert "from a server that does nothing (`floor-one`)" in text_of(folder)

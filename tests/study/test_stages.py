@@ -172,3 +172,13 @@ def test_the_invented_data_are_a_program_too(tmp_path: Path) -> None:
     subprocess.run([sys.executable, program, *options], check=True)
     again = invent(tmp_path / "again", kind="udp", blocks=2)
     assert (tmp_path / "udp" / "runs.tsv").read_text() == (again / "runs.tsv").read_text()
+
+
+def test_single_cells_of_three_blocks_have_intervals_and_no_tests(made) -> None:
+    comparisons = compare(made(blocks=3, concurrency=3))
+    cells = comparisons[(comparisons["scope"] == "cell") & (comparisons["measure"] == "rps")]
+    assert set(cells["p_holm"]) == {"-"}
+    assert set(cells["difference"]) == {"not shown"}
+    assert (numbers(cells, "low") < numbers(cells, "ratio")).all()
+    averages = comparisons[comparisons["scope"] == "all"]
+    assert set(averages["difference"]) == {"higher", "lower"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from collect.design.study import study_of
 from collect.histogram import bucket_of
@@ -131,6 +133,21 @@ def test_the_old_interval_of_blocks_did_not() -> None:
     print(f"95% intervals of blocks cover {of_blocks:.1%}, of rounds {of_rounds:.1%}")
     assert of_blocks < 0.70 < 0.93 <= of_rounds <= 0.97
     assert 0.93 <= coverage(estimates(World(between=0.0), one_sitting=True)) <= 0.97
+
+
+def test_two_campaigns_cover_each_other_as_often_as_they_should() -> None:
+    """The interval of one holds the estimate of the next in P(|T| < t / sqrt 2) of all cases."""
+
+    def covered(results: list[Result]) -> float:
+        pairs = list(itertools.pairwise(results))
+        inside = sum(a.test.low <= b.test.estimate <= a.test.high for a, b in pairs)
+        return inside / len(pairs)
+
+    world = World(between=0.1)
+    limit = float(stats.t.ppf(0.975, 7)) / math.sqrt(2)
+    expected = 1 - 2 * float(stats.t.sf(limit, 7))
+    assert covered(estimates(world)) == pytest.approx(expected, abs=0.03)
+    assert covered(estimates(world, one_sitting=True)) < expected - 0.25
 
 
 def test_spread_within_and_between_rounds() -> None:
@@ -273,6 +290,20 @@ def test_a_client_that_is_the_limit(ceiling: float, bound: bool) -> None:
     assert of_server["thread"] == {bound}
     assert of_server["fork"] == {False}  # less than half as fast
     assert data.ceiling(data.pick(server="thread")[0]) == pytest.approx(ceiling, rel=1e-4)
+
+
+def test_the_floors_of_a_round_tell_the_limit_where_the_study_has_no_floor() -> None:
+    """Of cells that are asked as the floors are, with ten connections or more."""
+    world = World(levels=("1", "10", "30"), between=0.0)
+    fork, thread = world.tables(np.random.default_rng(5))
+    data = put(cells_of(world), fork=fork, thread=thread)
+    rates = np.exp(np.log(thread).mean(axis=0).reshape(world.rounds, world.blocks).mean(axis=1))
+    data.calibration = calibration_of(data, rates * 1.05)
+    thread_cells = data.pick(server="thread")
+    assert [data.client_bound(cell) for cell in thread_cells] == [False, True, True]
+    assert data.ceiling(thread_cells[1]) == pytest.approx(1.05, abs=0.03)
+    assert np.isnan(data.ceiling(thread_cells[0]))
+    assert not any(data.client_bound(cell) for cell in data.pick(server="fork"))
 
 
 def test_a_limit_of_the_client_hides_a_difference() -> None:
