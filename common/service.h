@@ -1,5 +1,4 @@
-/* The interface between a connection and a service, which answers requests: with the files below a
- * root, with generated documents, or as a proxy. */
+/* The interface between a connection and a service, which answers its requests. */
 #ifndef COMMON_SERVICE_H
 #define COMMON_SERVICE_H
 

@@ -1,0 +1,1 @@
+"""What the runs tell: summaries, comparisons, averages, claims, with their intervals."""

@@ -31,7 +31,7 @@ static bool open_root(struct files *files, const char *root)
         warnx("this kernel has no openat2, which keeps clients below the root: "
               "Linux 5.6 or later is needed");
     else
-        warn("cannot open the root '%s'", root);
+        warn("cannot open the root '%s', which --root names", root);
     return false;
 }
 
