@@ -38,8 +38,10 @@ void server_ready(const struct server *server)
                  model_accept_name(server->options.accept));
     printf("%s: %s serves ", server->model->name, url);
     services_print(&server->options);
-    printf(", %s%s%s\n", server->model->summary, workers,
-           server->options.udp ? "; also by UDP" : "");
+    printf(", %s%s%s", server->model->summary, workers, server->options.udp ? "; also by UDP" : "");
+    if (server->identity.name != NULL)
+        printf("; as user %s", server->identity.name);
+    putchar('\n');
     fflush(stdout);
 }
 

@@ -20,6 +20,7 @@ struct server {
     struct options options;
     struct service_context context;
     struct services services;
+    struct identity identity; /* the user that it runs as */
     struct scoreboard *board;
     struct listener listener;
     struct listener

@@ -3,12 +3,16 @@
 
 #include "common/proxy/proxy_request.h"
 
+#include <err.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct services_row {
     const struct service *service;
-    bool (*open)(struct services *services, const struct options *options, bool lasting);
+    bool (*open)(struct services *services, const struct options *options,
+                 const struct identity *user, bool lasting);
     bool (*start)(struct services *services, const struct options *options,
                   const struct listener *listener);
     const void *(*state)(const struct services *services);
@@ -20,7 +24,8 @@ struct services_row {
 
 /* ---- files ---- */
 
-static bool open_files(struct services *services, const struct options *options, bool lasting)
+static bool open_files(struct services *services, const struct options *options,
+                       const struct identity *user, bool lasting)
 {
     const struct files_settings settings = {
         .root = options->root,
@@ -28,14 +33,22 @@ static bool open_files(struct services *services, const struct options *options,
         .cache = lasting && !options->no_file_cache,
     };
 
+    (void)user;
     return files_open(&services->files, &settings);
 }
 
+/* The root was opened with the rights that the server was started with. */
 static bool start_files(struct services *services, const struct options *options,
                         const struct listener *listener)
 {
-    (void)options;
+    int root = openat(services->files.root, ".", O_PATH | O_CLOEXEC);
+
     (void)listener;
+    if (root < 0)
+        warn("the user of the server may not enter the root '%s', and clients get 403 (see --user)",
+             options->root);
+    else
+        close(root);
     files_start(&services->files);
     return true;
 }
@@ -64,8 +77,10 @@ static void close_files(struct services *services)
 
 /* ---- generated documents ---- */
 
-static bool open_generated(struct services *services, const struct options *options, bool lasting)
+static bool open_generated(struct services *services, const struct options *options,
+                           const struct identity *user, bool lasting)
 {
+    (void)user;
     (void)lasting;
     services->generated.max_age = options->max_age;
     return true;
@@ -86,6 +101,16 @@ static void print_generated(const struct options *options)
 
 _Static_assert(OPTIONS_ALLOW_LIMIT == PROXY_ALLOW_LIMIT, "the proxy takes each --allow");
 
+/* The path may lead through folders that the user may not enter. */
+static bool open_proxy(struct services *services, const struct options *options,
+                       const struct identity *user, bool lasting)
+{
+    (void)lasting;
+    services->cache_directory =
+        options->no_cache ? -1 : cache_file_open_directory(options->cache, user->user, user->group);
+    return options->no_cache || services->cache_directory >= 0;
+}
+
 static bool start_proxy(struct services *services, const struct options *options,
                         const struct listener *listener)
 {
@@ -93,7 +118,8 @@ static bool start_proxy(struct services *services, const struct options *options
         .origin = options->origin,
         .allow = options->allow,
         .allow_count = options->allow_count,
-        .cache = options->no_cache ? NULL : options->cache,
+        .cache = options->cache,
+        .cache_directory = services->cache_directory,
         .cache_size = options->cache_size,
         .timeout = options->origin_timeout,
         .body_limit = options->max_body,
@@ -151,6 +177,7 @@ static const struct services_row rows[] = {
     },
     {
         .service = &service_proxy,
+        .open = open_proxy,
         .start = start_proxy,
         .state = proxy_state,
         .confine = confine_proxy,
@@ -183,10 +210,11 @@ static const struct services_row *row_of(const struct service *service)
     return row;
 }
 
-bool services_open(struct services *services, const struct options *options, bool lasting)
+bool services_open(struct services *services, const struct options *options,
+                   const struct identity *user, bool lasting)
 {
     services->row = row_of(options->service);
-    return services->row->open == NULL || services->row->open(services, options, lasting);
+    return services->row->open == NULL || services->row->open(services, options, user, lasting);
 }
 
 bool services_start(struct services *services, const struct options *options,

@@ -3,6 +3,7 @@
 #ifndef COMMON_SERVICES_H
 #define COMMON_SERVICES_H
 
+#include "common/base/identity.h"
 #include "common/base/sandbox.h"
 #include "common/files/files.h"
 #include "common/files/generated.h"
@@ -18,6 +19,7 @@ struct services {
         struct generated generated;
         struct proxy *proxy;
     };
+    int cache_directory; /* of the proxy; -1: none */
 };
 
 /* The service with this name; NULL: there is none. */
@@ -26,7 +28,8 @@ const struct service *services_find(const char *name);
 const char *services_name(int number);
 
 /* Opens what needs the rights that the server was started with. If it fails it says why. */
-bool services_open(struct services *services, const struct options *options, bool lasting);
+bool services_open(struct services *services, const struct options *options,
+                   const struct identity *user, bool lasting);
 /* Opens the rest, with the rights of the server's user. If it fails it says why. */
 bool services_start(struct services *services, const struct options *options,
                     const struct listener *listener);

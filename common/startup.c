@@ -180,8 +180,8 @@ static bool open_privileged(struct server *server)
 {
     const struct options *options = &server->options;
 
-    return services_open(&server->services, options, server->model->lasting) && open_tls(server) &&
-           open_internals(server) && open_log(server) && open_stats(server) &&
+    return services_open(&server->services, options, &server->identity, server->model->lasting) &&
+           open_tls(server) && open_internals(server) && open_log(server) && open_stats(server) &&
            open_listeners(server);
 }
 
@@ -197,9 +197,8 @@ bool startup_prepare(struct server *server)
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!open_privileged(server))
-        return false;
-    if (options->user != NULL && !sandbox_become(options->user))
+    if (!identity_find(&server->identity, options->user) || !open_privileged(server) ||
+        !identity_take(&server->identity))
         return false;
     if (!services_start(&server->services, options, &server->listener))
         return false;

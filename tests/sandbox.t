@@ -54,14 +54,48 @@ each_server(sub ($model) {
     $server = start_server(sandbox => 1, environment => no_leak_search(), root => $place, options => [qw(--user nobody)]);
     $client = $server->connect;
     is $client->ask(request(GET => '/file.txt'))->{status}, 200, '--user: files are served';
+    like $server->{ready}, qr/; as user nobody$/, '--user: the ready line tells it';
     for my $pid (each_process($server)) {
         is status_of($pid, 'Uid'), join("\t", ($uid) x 4), '--user: all four user ids';
         is status_of($pid, 'Gid'), join("\t", ($gid) x 4), '--user: all four group ids';
         like status_of($pid, 'Groups') // '', qr/^(?:$gid)?$/, '--user: no other group';
-        is hex status_of($pid, 'CapEff'), 0, '--user: no capability';
+        is hex status_of($pid, $_), 0, "--user: no capability in $_" for qw(CapInh CapPrm CapEff CapBnd CapAmb);
     }
     $client->close;
     $server->stop(warnings => qr/sandbox|landlock/i);
+
+    # Root's server becomes nobody by itself.
+    return if sanitized();
+    for my $option ([], ['--no-sandbox']) {
+        $server = start_server(root => $place, options => $option);
+        $client = $server->connect;
+        is $client->ask(request(GET => '/file.txt'))->{status}, 200, "started by root @$option: files are served";
+        like $server->{ready}, qr/; as user nobody$/, 'the ready line tells as whom';
+        for my $pid (each_process($server)) {
+            is status_of($pid, 'Uid'), join("\t", ($uid) x 4), 'started by root: all four user ids are those of nobody';
+            is hex status_of($pid, $_), 0, "started by root: no capability in $_" for qw(CapInh CapPrm CapEff CapBnd CapAmb);
+        }
+        $client->close;
+        $server->stop(warnings => qr/sandbox|landlock/i);
+    }
+    $server = start_server(root => $place, options => [qw(--user root)]);
+    is status_of($server->pid, 'Uid'), join("\t", (0) x 4), '--user root stays root';
+    $server->stop(warnings => qr/sandbox|landlock/i);
+
+    my $closed = tree('file.txt' => "one\n", 'inner/file.txt' => "two\n");
+    chmod 0700, "$closed";
+    $server = start_server(root => "$closed/inner");
+    is $server->get('/file.txt')->{status}, 200, 'the root may be in a folder that the user may not enter';
+    $server->stop(warnings => qr/sandbox|landlock/i);
+    $server = start_server(root => $closed);
+    like $server->errors, qr/may not enter the root '\Q$closed\E'/, 'a root that the user may not enter: it says so';
+    is $server->get('/file.txt')->{status}, 403, 'and clients get 403';
+    $server->stop(warnings => qr/sandbox|landlock|may not enter/i);
+
+    mkdir "$closed/inner/private", 0700 or die "mkdir: $!";
+    $server = start_server(options => ['--service', 'proxy', '--cache', "$closed/inner/private/cache"]);
+    is((stat "$closed/inner/private/cache")[4], $uid, 'the proxy makes its cache for nobody, wherever root may');
+    $server->stop(warnings => qr/sandbox|landlock|limit of \d+ descriptors/i);
     my $low = eval { start_server(root => $place, options => [qw(--user nobody)], port => 799) };
     if ($low) {
         is $low->get('/file.txt')->{status}, 200, '--user: a low port is taken before privileges are dropped';

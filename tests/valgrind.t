@@ -28,6 +28,9 @@ sub judge_reports ($logs, $name) {
     is $said, '', "$name: valgrind has found no error and no leak";
 }
 
+# Each process writes a report: as root, where it is root that runs this test.
+my @user = $> == 0 ? qw(--user root) : ();
+
 my $root = tree('file.txt' => 'f' x 5000, 'large.bin' => 'l' x 70_000, 'site/index.html' => 'index', 'odd & name/' => 1);
 
 each_server(sub ($model) {
@@ -35,7 +38,7 @@ each_server(sub ($model) {
     my $server = start_server(root => $root, path => $model->{path},
         through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
-        options => ['--no-sandbox', '--udp', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
+        options => [@user, '--no-sandbox', '--udp', '--list', '--log', "$logs/access.log", '--stats', "$logs/stats.json"]);
 
     like readlink('/proc/' . $server->pid . '/exe'), qr/valgrind|memcheck/, 'it is valgrind that runs';
     is $server->get('/file.txt')->{status}, 200, 'under valgrind a file is served';
@@ -67,7 +70,7 @@ each_server(sub ($model) {
     my $proxy = start_server(path => $model->{path},
         through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
-        options => ['--no-sandbox', '--udp', '--service', 'proxy', '--cache', "$logs/cache"]);
+        options => [@user, '--no-sandbox', '--udp', '--service', 'proxy', '--cache', "$logs/cache"]);
     @replies = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
         ['/kept', Range => 'bytes=0-1'], ['/stale'], ['/stale'], ['/stale'], ['/bad'], ['/none', 'Cache-Control' => 'only-if-cached'];
     is_deeply [map { $_->{status} } @replies], [200, 200, 200, 206, 200, 200, 200, 502, 504], 'under valgrind the proxy';
@@ -85,7 +88,7 @@ each_server(sub ($model) {
     $server = start_server(root => $root, path => $model->{path},
         through => valgrind($tls_logs, 'definite,indirect,possible'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
-        options => ['--no-sandbox', '--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
+        options => [@user, '--no-sandbox', '--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
     my @curl = (qw(curl --silent --insecure -o /dev/null -w %{http_code}));
     is run_command(@curl, $server->url . 'file.txt')->{out}, 200, 'under valgrind a file by HTTPS';
     is $server->get('/file.txt')->{status}, 400, 'under valgrind HTTP on the port of HTTPS';

@@ -1,14 +1,10 @@
-/* Gives up privileges: changes the user, and restricts the process by Landlock. */
+/* Restricts the process by Landlock. */
 #include "common/base/sandbox.h"
 
 #include <err.h>
 #include <errno.h>
-#include <grp.h>
 #include <linux/landlock.h>
-#include <pwd.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,40 +22,6 @@ struct ruleset {
     uint64_t net;
     uint64_t scope;
 };
-
-static bool find_user(const char *name, struct passwd *found)
-{
-    /* A static program cannot load the name services: this reads the file. */
-    FILE *users = fopen("/etc/passwd", "re");
-    struct passwd *user = NULL;
-
-    if (users == NULL)
-        return false;
-    while ((user = fgetpwent(users)) != NULL && strcmp(user->pw_name, name) != 0)
-        ;
-    if (user != NULL)
-        *found = *user;
-    fclose(users);
-    return user != NULL;
-}
-
-bool sandbox_become(const char *name)
-{
-    struct passwd user;
-
-    if (!find_user(name, &user)) {
-        warnx("there is no user '%s'", name);
-        return false;
-    }
-    if (geteuid() == user.pw_uid && getegid() == user.pw_gid)
-        return true;
-    if (setgroups(1, &user.pw_gid) < 0 || setresgid(user.pw_gid, user.pw_gid, user.pw_gid) < 0 ||
-        setresuid(user.pw_uid, user.pw_uid, user.pw_uid) < 0) {
-        warn("cannot become user '%s'", name);
-        return false;
-    }
-    return true;
-}
 
 /* The kernel's format of a rule for one port. */
 #define RULE_NET_PORT 2

@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Becomes the user for good. On failure it prints why and returns false. */
-bool sandbox_become(const char *user);
-
 /* The rights that a server needs. */
 struct sandbox {
     int root;      /* a directory to read files below; -1: none */

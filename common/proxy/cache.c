@@ -10,13 +10,11 @@
 
 /* ---- opening ---- */
 
-bool cache_open(struct cache *cache, const char *path, uint64_t limit)
+bool cache_open_directory(struct cache *cache, int directory, const char *path, uint64_t limit)
 {
     int locks;
 
-    *cache = (struct cache){.directory = -1, .limit = limit};
-    if (!cache_file_open_directory(cache, path))
-        return false;
+    *cache = (struct cache){.directory = directory, .owner = geteuid(), .limit = limit};
     locks = cache_file_open(cache, CACHE_LOCK_FILE, O_RDWR | O_CREAT);
     if (locks < 0 || !cache_shared_open(cache)) {
         warn("cannot write to the cache directory '%s'", path);
@@ -25,6 +23,14 @@ bool cache_open(struct cache *cache, const char *path, uint64_t limit)
     close(locks);
     cache_evict_trim(cache);
     return true;
+}
+
+bool cache_open(struct cache *cache, const char *path, uint64_t limit)
+{
+    int directory = cache_file_open_directory(path, geteuid(), getegid());
+
+    *cache = (struct cache){.directory = -1};
+    return directory >= 0 && cache_open_directory(cache, directory, path, limit);
 }
 
 void cache_close(struct cache *cache)

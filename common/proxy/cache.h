@@ -8,7 +8,11 @@
 #include "common/proxy/cache_shared.h"
 #include "common/proxy/cache_writer.h"
 
-/* Makes the directory if there is none. Says why it cannot, and returns false. */
+/* Opens the cache in that directory; `path` is for messages. Says why it cannot, and returns false.
+ */
+bool cache_open_directory(struct cache *cache, int directory, const char *path, uint64_t limit);
+/* As cache_open_directory(). Makes the directory if there is none. Says why it cannot, and returns
+ * false. */
 bool cache_open(struct cache *cache, const char *path, uint64_t limit);
 void cache_close(struct cache *cache);
 

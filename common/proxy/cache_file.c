@@ -1,6 +1,7 @@
 /* Opens, reads and writes the files of the cache directory. */
 #include "common/proxy/cache_file.h"
 
+#include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,25 +13,62 @@
 /* The disk gives space in blocks of this size. */
 #define BLOCK UINT64_C(4096)
 
-bool cache_file_open_directory(struct cache *cache, const char *path)
+/* Only its owner may write to the directory. */
+static bool belongs_to(int directory, uid_t owner, const char *path)
 {
     struct stat status;
 
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-        warn("cannot make the cache directory '%s'", path);
-        return false;
-    }
-    cache->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (cache->directory < 0 || fstat(cache->directory, &status) < 0) {
-        warn("cannot open the cache directory '%s'", path);
-        return false;
-    }
-    cache->owner = geteuid();
-    if (status.st_uid == cache->owner && !(status.st_mode & (S_IWGRP | S_IWOTH)))
+    if (fstat(directory, &status) == 0 && status.st_uid == owner &&
+        !(status.st_mode & (S_IWGRP | S_IWOTH)))
         return true;
-    warnx("the cache directory '%s' must belong to this user, and nobody else may write to it",
+    warnx("the cache directory '%s' must belong to the user of the server, and nobody else may "
+          "write to it (see --user)",
           path);
     return false;
+}
+
+static bool is_empty(int directory)
+{
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
+    int count = 0;
+
+    while (entries != NULL && count < 3 && readdir(entries) != NULL)
+        count++;
+    if (entries != NULL)
+        closedir(entries);
+    else if (copy >= 0)
+        close(copy);
+    return entries != NULL && count < 3; /* "." and ".." */
+}
+
+/* Gives a new or empty directory to the owner, before this process becomes that user. */
+static bool give_directory(int directory, uid_t owner, gid_t group)
+{
+    struct stat status;
+
+    if (owner == geteuid() || fstat(directory, &status) < 0 || status.st_uid != geteuid() ||
+        !is_empty(directory))
+        return true;
+    return fchown(directory, owner, group) == 0;
+}
+
+int cache_file_open_directory(const char *path, uid_t owner, gid_t group)
+{
+    int directory;
+
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        warn("cannot make the cache directory '%s'", path);
+        return -1;
+    }
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || !give_directory(directory, owner, group))
+        warn("cannot open the cache directory '%s'", path);
+    else if (belongs_to(directory, owner, path))
+        return directory;
+    if (directory >= 0)
+        close(directory);
+    return -1;
 }
 
 int cache_file_open(const struct cache *cache, const char *name, int flags)

@@ -19,8 +19,10 @@ struct cache {
     struct cache_shared *shared; /* by all processes that use the directory */
 };
 
-/* Opens the directory, and makes it if there is none. Says why it cannot, and returns false. */
-bool cache_file_open_directory(struct cache *cache, const char *path);
+/* Opens the directory, and makes it if there is none. One that is new or empty, and belongs to this
+ * process, then belongs to the owner. Returns -1 after it
+ * has printed why it cannot. */
+int cache_file_open_directory(const char *path, uid_t owner, gid_t group);
 
 /* Opens a file of the directory. Returns -1 with errno set if it cannot. */
 int cache_file_open(const struct cache *cache, const char *name, int flags);

@@ -95,8 +95,9 @@ static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
     for (int i = 0; i < settings->allow_count; i++)
         if (!allow(proxy, "--allow", settings->allow[i], 0))
             return false;
-    return settings->cache == NULL ||
-           cache_open(&proxy->cache, settings->cache, settings->cache_size);
+    return settings->cache_directory < 0 ||
+           cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
+                                settings->cache_size);
 }
 
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener)

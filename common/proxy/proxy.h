@@ -13,7 +13,8 @@ struct proxy_settings {
     const char *origin;       /* "host:port" of the only origin; NULL: the client names it */
     const char *const *allow; /* "host:port" of allowed destinations beside loopback */
     int allow_count;
-    const char *cache; /* the directory; NULL: nothing is stored */
+    const char *cache;   /* the path of its directory */
+    int cache_directory; /* -1: nothing is stored */
     uint64_t cache_size;
     int timeout; /* for the origin, in milliseconds */
     uint64_t body_limit;

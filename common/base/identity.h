@@ -1,0 +1,21 @@
+/* The user that a server runs as. */
+#ifndef COMMON_BASE_IDENTITY_H
+#define COMMON_BASE_IDENTITY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct identity {
+    const char *name; /* NULL: the user stays the one who started the server */
+    uid_t user;
+    gid_t group;
+};
+
+/* Finds the user with this name. With NULL, root becomes "nobody", and others stay who they are.
+ * False after it has printed why. */
+bool identity_find(struct identity *identity, const char *name);
+
+/* Becomes that user for good. False after it has printed why. */
+bool identity_take(const struct identity *identity);
+
+#endif
