@@ -24,6 +24,9 @@ bool listener_is_address(const char *text);
  * with `twins` can have twins. On failure it prints why and returns false. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
                    uint16_t port, int backlog, bool twins, bool datagrams);
+/* Takes so many sockets that listen already, the first of which is `first`. Addresses and port are
+ * theirs. On failure it prints why and returns false. */
+bool listener_adopt(struct listener *listener, int first, int count, bool twins, bool datagrams);
 /* Opens a second listener at the same addresses and port (SO_REUSEPORT): the kernel chooses between
  * the two. */
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog);
