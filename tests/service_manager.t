@@ -40,6 +40,16 @@ each_way_to_accept(sub ($model) {
     $server->stop;
     recv $hears, $state, 100, 0;
     is $state, 'STOPPING=1', 'NOTIFY_SOCKET: it says that it stops';
+
+    # The socket goes on: a client that comes between two servers is served by the second one.
+    my $between = IO::Socket::IP->new(PeerHost => '127.0.0.1', PeerPort => $listener->sockport);
+    ok $between, 'LISTEN_FDS: a client may connect when the server has stopped' or return;
+    print {$between} request(GET => '/small.txt', Connection => 'close');
+    $between->flush;
+    $server = start_server(through => through($listener));
+    $reply = do { local $/; <$between> };
+    like $reply // '', qr{\AHTTP/1\.1 200 }, 'LISTEN_FDS: and the next server serves it';
+    $server->stop;
 });
 
 each_server(sub ($model) {

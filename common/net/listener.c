@@ -247,7 +247,7 @@ bool listener_adopt(struct listener *listener, int first, int count, bool twins,
 {
     bool good = count <= LISTENER_LIMIT;
 
-    *listener = (struct listener){0};
+    *listener = (struct listener){.adopted = true};
     errno = E2BIG;
     for (int i = 0; good && i < count; i++)
         good = adopt(listener, first + i, twins);
@@ -365,6 +365,8 @@ bool listener_refuse(struct listener *listener)
     struct sock_fprog for_streams = {sizeof drop_syn / sizeof drop_syn[0], drop_syn};
     struct sock_fprog for_datagrams = {sizeof drop_all / sizeof drop_all[0], drop_all};
 
+    if (listener->adopted)
+        return false;
     /* Some kernels allow no filter without privileges: a late client may then be reset. */
     for (int i = 0; i < listener->count; i++)
         if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER,
@@ -386,7 +388,7 @@ bool listener_is_empty(const struct listener *listener)
 
 void listener_shut_down(const struct listener *listener)
 {
-    for (int i = 0; i < listener->streams; i++)
+    for (int i = 0; i < listener->streams && !listener->adopted; i++)
         shutdown(listener->sockets[i], SHUT_RD);
 }
 

@@ -14,6 +14,7 @@ struct listener {
     int streams; /* how many of them are TCP */
     int next;    /* the socket that listener_accept() takes from */
     uint16_t port;
+    bool adopted; /* others listen at the sockets, too, and go on when this server stops */
 };
 
 /* Returns true if the text is a numeric address of IPv4 or IPv6. */
@@ -47,7 +48,7 @@ int listener_watch(const struct listener *listener);
 int listener_await(struct listener *listener, int events, int milliseconds);
 
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
- * allow that. */
+ * allow that, or the clients shall wait for another server. */
 bool listener_refuse(struct listener *listener);
 /* Returns true if no client waits in the queue of a TCP socket. */
 bool listener_is_empty(const struct listener *listener);
