@@ -3,6 +3,7 @@
 
 #include "common/acceptor.h"
 #include "common/base/process_status.h"
+#include "common/base/service_manager.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
 #include "common/connection.h"
@@ -43,6 +44,7 @@ void server_ready(const struct server *server)
         printf("; as user %s", server->identity.name);
     putchar('\n');
     fflush(stdout);
+    service_manager_tell(server->service_manager, "READY=1");
 }
 
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)

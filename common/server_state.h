@@ -36,6 +36,7 @@ struct server {
     int events;                        /* epoll: all that the accepting process waits for */
     struct log log;                    /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
+    int service_manager;               /* see service_manager.h; or -1 */
     int status;                        /* see process_status.h */
     long threads;                      /* of this process, beside those that the model makes */
     uint64_t limit;                    /* of connections at once */

@@ -1,6 +1,7 @@
 /* Handles the signals of a server, which arrive at a descriptor. */
 #include "common/signals.h"
 
+#include "common/base/service_manager.h"
 #include "common/base/wakeup.h"
 #include "common/net/tls.h"
 #include "common/summary.h"
@@ -59,6 +60,7 @@ static void request_stop(struct server *server)
     if (!atomic_compare_exchange_strong(&board->stop_deadline, &none,
                                         now + server->options.stop_timeout))
         atomic_store(&board->stop_deadline, now - SIGNALS_GRACE_MARGIN);
+    service_manager_tell(server->service_manager, "STOPPING=1");
     wakeup_ring(server->stop);
     wakeup_ring(server->wakeup);
 }

@@ -4,6 +4,7 @@
 #include "common/acceptor.h"
 #include "common/base/process_status.h"
 #include "common/base/sandbox.h"
+#include "common/base/service_manager.h"
 #include "common/files/file_cache.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
@@ -169,10 +170,16 @@ static bool open_twins(struct server *server)
 static bool open_listeners(struct server *server)
 {
     const struct options *options = &server->options;
+    struct listener *listener = &server->listener;
+    bool twins = options->accept == ACCEPT_REUSEPORT;
+    int given = service_manager_sockets();
 
-    return listener_open(&server->listener, options->bind, options->bind_count, options->port,
-                         options->backlog, options->accept == ACCEPT_REUSEPORT, options->udp) &&
-           open_twins(server);
+    if (given > 0 ? !listener_adopt(listener, SERVICE_MANAGER_FIRST, given, twins, options->udp)
+                  : !listener_open(listener, options->bind, options->bind_count, options->port,
+                                   options->backlog, twins, options->udp))
+        return false;
+    server->service_manager = service_manager_open();
+    return open_twins(server);
 }
 
 /* Opens what needs the rights that the server was started with. */

@@ -21,6 +21,7 @@ sub can_hold_back () {
     return setsockopt $socket, SOL_SOCKET, 26, pack 'Sx![P]P', 1, $pass_all;    # SO_ATTACH_FILTER
 }
 my $resets_are_refusals = !can_hold_back();
+my @user = $> == 0 ? qw(--user root) : ();    # as the user who could, or not
 my $signalled;
 
 # --- A crowd of clients in one loop ---
@@ -140,7 +141,7 @@ sub run_until ($crowd, $condition) {
 
 # A server that waits for its clients longer than any test: what it cuts off it would cut off on any machine.
 sub patient_server (@options) {
-    return start_server(root => $root, options => ['--stop-timeout', 3600, @options]);
+    return start_server(root => $root, options => ['--stop-timeout', 3600, @user, @options]);
 }
 
 # Sends SIGTERM, and waits until the server has seen it.

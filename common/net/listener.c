@@ -65,18 +65,24 @@ static bool share_port(int socket)
     return setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
 }
 
-static int listen_at(const union address *address, int backlog, enum sharing sharing)
+/* Each accepted connection inherits these options. */
+static bool set_options(int socket)
 {
     const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
+    int on = 1;
+
+    return setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+           setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
+}
+
+static int listen_at(const union address *address, int backlog, enum sharing sharing)
+{
     int on = 1;
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
-    /* Each accepted connection inherits these options. */
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 || !set_options(fd) ||
         (address->any.sa_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0) ||
         (sharing == SHARING_TWIN && !share_port(fd)) ||
@@ -218,6 +224,41 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
     return true;
 }
 
+/* A socket of another kind fails here or at the first accept. */
+static bool adopt(struct listener *listener, int socket, bool twins)
+{
+    int flags = fcntl(socket, F_GETFL), listens = 0;
+    socklen_t length = sizeof listens;
+
+    if (flags < 0 || getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) < 0)
+        return false;
+    if (listens == 0) {
+        errno = EINVAL;
+        return false;
+    }
+    listener->sockets[listener->count++] = socket;
+    listener->streams = listener->count;
+    return fcntl(socket, F_SETFL, flags | O_NONBLOCK) == 0 &&
+           fcntl(socket, F_SETFD, FD_CLOEXEC) == 0 && set_options(socket) &&
+           (!twins || share_port(socket));
+}
+
+bool listener_adopt(struct listener *listener, int first, int count, bool twins, bool datagrams)
+{
+    bool good = count <= LISTENER_LIMIT;
+
+    *listener = (struct listener){.adopted = true};
+    errno = E2BIG;
+    for (int i = 0; good && i < count; i++)
+        good = adopt(listener, first + i, twins);
+    if (good)
+        listener->port = bound_port(first);
+    if (good && (!datagrams || open_datagrams(listener, twins ? SHARING_FIRST : SHARING_NOT)))
+        return true;
+    warn("cannot listen at the %d sockets of the service manager", count);
+    return false;
+}
+
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog)
 {
     *twin = (struct listener){.port = first->port};
@@ -324,6 +365,8 @@ bool listener_refuse(struct listener *listener)
     struct sock_fprog for_streams = {sizeof drop_syn / sizeof drop_syn[0], drop_syn};
     struct sock_fprog for_datagrams = {sizeof drop_all / sizeof drop_all[0], drop_all};
 
+    if (listener->adopted)
+        return false;
     /* Some kernels allow no filter without privileges: a late client may then be reset. */
     for (int i = 0; i < listener->count; i++)
         if (setsockopt(listener->sockets[i], SOL_SOCKET, SO_ATTACH_FILTER,
@@ -345,7 +388,7 @@ bool listener_is_empty(const struct listener *listener)
 
 void listener_shut_down(const struct listener *listener)
 {
-    for (int i = 0; i < listener->streams; i++)
+    for (int i = 0; i < listener->streams && !listener->adopted; i++)
         shutdown(listener->sockets[i], SHUT_RD);
 }
 

@@ -14,6 +14,7 @@ struct listener {
     int streams; /* how many of them are TCP */
     int next;    /* the socket that listener_accept() takes from */
     uint16_t port;
+    bool adopted; /* others listen at the sockets, too, and go on when this server stops */
 };
 
 /* Returns true if the text is a numeric address of IPv4 or IPv6. */
@@ -24,6 +25,9 @@ bool listener_is_address(const char *text);
  * with `twins` can have twins. On failure it prints why and returns false. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
                    uint16_t port, int backlog, bool twins, bool datagrams);
+/* Takes so many sockets that listen already, the first of which is `first`. Addresses and port are
+ * theirs. On failure it prints why and returns false. */
+bool listener_adopt(struct listener *listener, int first, int count, bool twins, bool datagrams);
 /* Opens a second listener at the same addresses and port (SO_REUSEPORT): the kernel chooses between
  * the two. */
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog);
@@ -44,7 +48,7 @@ int listener_watch(const struct listener *listener);
 int listener_await(struct listener *listener, int events, int milliseconds);
 
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
- * allow that. */
+ * allow that, or the clients shall wait for another server. */
 bool listener_refuse(struct listener *listener);
 /* Returns true if no client waits in the queue of a TCP socket. */
 bool listener_is_empty(const struct listener *listener);
