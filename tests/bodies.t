@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Request bodies are read and thrown away, within a limit, and the connection goes on right behind them.
+# Request bodies are read and discarded, up to a limit, and the connection continues right behind them.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Error pages: HTML that says what was wrong, with nothing of the client's that is not escaped.
+# Error pages: HTML that says what was wrong; all that came from the client is escaped.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Framing is strict: whatever two readers could read in two ways is refused with the right status, and the connection is
-# closed without losing that reply.
+# Framing is strict: a request that two readers could read in two ways is refused with the right status, and the connection
+# closes without losing that response.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -173,7 +173,7 @@ each_server(sub ($model) {
         is_deeply [map { $_->{status} } @replies], [$status, 200], "$name: $status, and the next request is read";
     }
 
-    # The reply must arrive although the client goes on sending for a while before it looks.
+    # The response must arrive although the client goes on sending for a while before it looks.
     for my $size (100_000, 1_000_000, 4_000_000) {
         my $connection = $server->connect;
         my $whole = $connection->send("GET /small.txt HTTP/1.1\r\nHost : x\r\n\r\n" . 'x' x $size);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Real clients and much work: ab, httperf, curl, wget; no failed request, no zombie, no growth.
+# Real clients under load: ab, httperf, curl, wget; no failed request, no zombie, no growth.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Nothing outside of the root, nothing hidden, nothing but regular files; percent-decoding once.
+# Paths: nothing outside of the root is served, nothing hidden, nothing but regular files; percent-escapes are decoded once.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -62,7 +62,7 @@ each_server(sub ($model) {
         is scalar(grep { $_ == 200 } @answered), 119, "$protocol: a moving window of 20 requests";
         $connection->close;
 
-        # The client does not read until it has sent all: the server must neither hang nor lose a reply.
+        # The client does not read until it has sent all: the server must neither hang nor lose a response.
         $connection = $server->connect;
         my $count = 3_000;
         my $answer = $connection->converse($request x $count . request(GET => '/1.txt', Connection => 'close'));

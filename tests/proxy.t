@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The proxy as a messenger: what it passes on and what it does not, to whom, and what it says when an origin fails.
+# The proxy as a forwarder: which requests and fields it forwards, to whom, and what it responds when an origin fails.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The proxy as a cache: each rule of RFC 9111 that can be seen from outside. No clock is waited for: the origin gives its
-# replies the age that a case wants.
+# The proxy as a cache: each rule of RFC 9111 that can be seen from outside. No case waits for the clock: the origin gives its
+# responses the age that a case needs.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -207,7 +207,7 @@ each_server(sub ($model) {
     @replies = $proxy->exchange(request(HEAD => $origin->url('/head')) . request(GET => $origin->url('/next'), Connection => 'close'), 'HEAD', 'GET');
     is join(',', map { "$_->{status} $_->{body}" } @replies), '200 ,200 next', 'one that would be in chunks';
 
-    # --- what comes before the reply ---
+    # --- what comes before the response ---
     $origin->play('/before', ["HTTP/1.1 100 Continue\r\nContent-Length: 9\r\nConnection: x\r\nX: y\r\n\r\n", "HTTP/1.1 103 Hints\r\nLink: </a>\r\nTransfer-Encoding: chunked\r\n\r\n", reply(200, 'abc')->[0]]);
     @replies = $proxy->exchange(request(GET => $origin->url('/before')) . request(GET => $origin->url('/next'), Connection => 'close'));
     is join(',', map { "$_->{status} $_->{body}" } @replies), '100 ,103 ,200 abc,200 next', 'replies before the reply, in order';
@@ -227,7 +227,7 @@ each_server(sub ($model) {
     is $client->reply->{body}, 'abc', 'and that';
     $client->close;
 
-    # A client that waits for 100 gets it from the origin, or the final reply instead.
+    # A client that waits for 100 gets it from the origin, or the final response instead.
     $origin->play('/early/100', ["HTTP/1.1 100 Continue\r\n\r\n", \'body', reply(200, 'abc')->[0]]);
     $client = $proxy->connect;
     $client->send(request(POST => $origin->url('/early/100'), Expect => '100-continue', 'Content-Length' => 3));
@@ -285,7 +285,7 @@ each_server(sub ($model) {
     is head_of(($origin->requests('*'))[0] // "\r\n")->{line}, 'OPTIONS * HTTP/1.1', 'OPTIONS of a whole server, of either scheme';
     $proxy->stop(%few);
 
-    # --- behind a reply that was stale ---
+    # --- behind a response that was stale ---
     my $cache = scratch();
     $proxy = start_server(options => ['--service', 'proxy', '--cache', "$cache"]);
     smuggles_no_body($proxy, 504, 'what can only be had from the store', $_ => $origin->url('/x'), 'Cache-Control' => 'only-if-cached') for qw(GET POST);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # RFC 9111 sentence by sentence, with what it refers to (RFC 9110, 9211, 5861, 6585): the cases that proxy_cache.t does not
-# have. No clock is waited for: the origin gives its replies the age that a case wants.
+# have. No case waits for the clock: the origin gives its responses the age that a case needs.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -198,7 +198,7 @@ sub confirming () {
     is status_of(get($path, 'Cache-Control' => 'no-cache')), 'fwd=stale; fwd-status=304', 'whoever asks';
 
     for my $case (
-        # stored validators, those of the 304, whether it is about the stored reply
+        # stored validators, those of the 304, whether it is about the stored response
         [[ETag => '"1"'], [ETag => '"1"'], 1], [[ETag => '"1"'], [ETag => 'W/"1"'], 1], [[ETag => 'W/"1"'], [ETag => '"1"'], 0], [[ETag => 'W/"1"'], [ETag => 'W/"1"'], 1],
         [[ETag => '"1"'], ['Last-Modified' => $modified], 0], [[ETag => '"1"', 'Last-Modified' => $modified], ['Last-Modified' => $modified], 1],
         [['Last-Modified' => $modified], ['Last-Modified' => $modified], 1], [['Last-Modified' => $modified], [ETag => '"1"'], 0],
@@ -327,7 +327,7 @@ sub conditions () {
 }
 
 # stale-while-revalidate, for who asks for less than the whole: there is nothing to be seen behind that, so that it is asked
-# about before, and whatever the origin says, the stale reply will do.
+# about before, and whatever the origin says, the stale response will do.
 sub meanwhile () {
     my @while = ('Cache-Control' => 'max-age=3600, stale-while-revalidate=100000', Age => 4000, ETag => '"1"');
     for my $case ([304, 'If-None-Match' => '"1"'], [206, Range => 'bytes=0-0']) {

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Byte ranges, single and multiple: exact bytes, exact multipart, no reply longer than the file and its part heads.
+# Byte ranges, single and multiple: exact bytes, exact multipart, no response longer than the file and its part heads.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -27,7 +27,7 @@ each_server(sub ($model) {
     $server->stop;
     $server = start_server(root => $root);
 
-    # A reply is not lost to what comes behind a request that says close
+    # A response is not lost to what comes behind a request that says close
     my $head = request(GET => '/small.txt', Connection => 'close', 'X-Fill' => '');
     $head =~ s/X-Fill: /'X-Fill: ' . 'f' x (1024 - length $head)/e;
     is length $head, 1024, 'a head that fills the input';
@@ -50,7 +50,7 @@ each_server(sub ($model) {
     my $future = $server->get('/future.txt');
     is $future->field('Last-Modified'), $future->field('Date'), 'a file of tomorrow was modified now';
 
-    # 100 Continue behind a reply that nearly fills the output
+    # 100 Continue behind a response that nearly fills the output
     for my $size (map { 1150 + 8 * $_ } 0 .. 24) {
         spit("$root/filler.txt", 'f' x $size);
         my $connection = $server->connect;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Too few descriptors, too few processes: clients wait or get 503, nothing spins, and all is well again afterwards.
+# Too few descriptors, too few processes: clients wait or get 503, no server spins, and all works again afterwards.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Files that have stood still for a while may be kept in memory; whatever happens to them then must show at once.
+# Files that have not changed for a while may be kept in memory; each later change must show at once.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A stop loses nothing: every request that was sent whole on a connection gets a whole reply. Connections that are
+# A stop loses nothing: every request that was sent whole gets a whole response. Connections that are
 # refused after the stop are no loss.
 use v5.36;
 use FindBin;
@@ -25,7 +25,7 @@ my @user = $> == 0 ? qw(--user root) : ();    # as the user who could, or not
 my $signalled;
 
 # --- A crowd of clients in one loop ---
-# kind: busy      keep-alive, a request as soon as a reply is there, until a reply says close
+# kind: busy      keep-alive, a request as soon as a response is there, until a response says close
 #       download  one big file, which is read only as long as `hold` is not set and no byte has come, or after `resume`
 #       hasty     a connection a request, until connections are refused
 #       once      one request

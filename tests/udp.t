@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# --udp: HTTP in datagrams, one request in each, and one datagram for its reply.
+# --udp: HTTP in datagrams, one request in each, and one datagram for its response.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

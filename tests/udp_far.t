@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# --udp for clients that are not on this machine, as far as their addresses tell: a reply is never longer than three
-# times its request, and comes from the address that was asked.
+# --udp for clients with addresses of other machines: a response is never longer than three times its request, and comes from
+# the address that was asked.
 #
 # The whole test runs in a network namespace of its own, whose loopback interface has addresses that are none of loopback.
 use v5.36;

@@ -386,7 +386,7 @@ sub request ($method, $target, @fields) {
 
 my $token = qr/[!#\$%&'*+\-.^_`|~0-9A-Za-z]+/;
 
-# Takes one reply off the front of the text. Nothing when it is not complete yet; with $ended the end of the
+# Takes one response off the front of the text. Nothing when it is not complete yet; with $ended the end of the
 # connection completes it or makes it a flaw. The hash holds version, status, reason, fields (lower-case name => list),
 # body, size and flaws (what is wrong with its form).
 sub parse_reply ($text, $method = 'GET', $ended = 0) {
@@ -457,7 +457,7 @@ sub parse_reply ($text, $method = 'GET', $ended = 0) {
     return bless \%reply, 'Harness::Reply';
 }
 
-# All replies of a connection that has ended; bytes that are no reply are a flaw of the last one.
+# All responses of a connection that has ended; bytes that are no response are a flaw of the last one.
 sub parse_replies ($text, @methods) {
     my @replies;
     while (length $text) {
@@ -500,7 +500,7 @@ sub parse_parts ($reply) {
     return @parts;
 }
 
-# --- A reply -------------------------------------------------------------------------------------------------------
+# --- A response -------------------------------------------------------------------------------------------------------
 
 package Harness::Reply;
 
@@ -556,7 +556,7 @@ sub connect ($self, %options) {
     return Harness::Connection->new(PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
 }
 
-# Sends the bytes on a connection of their own, reads until the server ends it, and returns the replies.
+# Sends the bytes on a connection of their own, reads until the server ends it, and returns the responses.
 sub exchange ($self, $bytes, @methods) {
     my $connection = $self->connect;
     my $answer     = $connection->converse($bytes);
@@ -575,7 +575,7 @@ sub datagram ($self, $bytes, %options) {
     return Harness::Datagram->new($bytes, PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
 }
 
-# Asks by UDP, and takes the reply.
+# Asks by UDP, and takes the response.
 sub ask_udp ($self, $bytes, $method = 'GET', %options) { return $self->datagram($bytes, %options)->reply($method) }
 
 sub get ($self, $target, @fields) {
@@ -684,7 +684,7 @@ sub fill ($self, $seconds) {
     return 1;
 }
 
-# The next reply, or an empty one with status 0 when the connection ends or patience does.
+# The next response, or an empty one with status 0 when the connection ends or patience does.
 sub reply ($self, $method = 'GET') {
     my $end    = Harness::now() + $Harness::PATIENCE;
     my $needed = 0;
@@ -705,7 +705,7 @@ sub reply ($self, $method = 'GET') {
     return $Harness::nothing;
 }
 
-# Sends a request and takes its reply.
+# Sends a request and takes its response.
 sub ask ($self, $bytes, $method = 'GET') {
     $self->send($bytes);
     return $self->reply($method);
@@ -778,7 +778,7 @@ sub receive ($self, $seconds = $Harness::PATIENCE) {
     return $bytes;
 }
 
-# One whole reply, and nothing behind it; or an empty one with status 0 when none comes.
+# One whole response, and nothing behind it; or an empty one with status 0 when none comes.
 sub reply ($self, $method = 'GET') {
     my $bytes = $self->receive // return $Harness::nothing;
     my ($reply, @more) = Harness::parse_replies($bytes, $method);

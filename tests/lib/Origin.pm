@@ -1,17 +1,17 @@
 package Origin;
 
-# An origin that plays what a test has written for it, so that a proxy can be asked about every kind of reply. It
+# An origin that plays what a test has written for it, so that a proxy can be asked about every kind of response. It
 # answers each connection in a process of its own, and keeps each request as it came.
 #
 # Playing a path again forgets its requests and closes its gates.
 #
 #   my $origin = Origin->new;
-#   $origin->play('/a', reply(200, "one\n", 'Cache-Control' => 'max-age=60'), reply(304, undef, ETag => '"x"'));
-#   ... $origin->url('/a') is asked twice: each reply is sent once, the last one again and again ...
+#   $origin->play('/a', response(200, "one\n", 'Cache-Control' => 'max-age=60'), response(304, undef, ETag => '"x"'));
+#   ... $origin->url('/a') is asked twice: each response is sent once, the last one again and again ...
 #   $origin->count('/a');               how often
 #   ($origin->requests('/a'))[0];       the first request, as it came
 #
-# A reply is a list of steps: bytes to be sent, or a reference: \'name' waits until open_gate('name'), \'' resets the
+# A response is a list of steps: bytes to be sent, or a reference: \'name' waits until open_gate('name'), \'' resets the
 # connection. At the end the connection is closed.
 
 use v5.36;
@@ -166,7 +166,7 @@ sub answer ($self, $client) {
     1 while sysread $client, $bytes, 65536;
 }
 
-# Notes the request, and returns the reply whose turn it is.
+# Notes the request, and returns the response whose turn it is.
 sub next_reply ($self, $path, $bytes) {
     open my $log, '+>>', $self->file(log => $path) or die "log: $!\n";
     flock $log, LOCK_EX;

@@ -70,7 +70,7 @@ static int set_up(void **state)
     uint16_t port;
 
     (void)state;
-    strcpy(path, "/tmp/unit_crowd.XXXXXX");
+    strcpy(path, "/tmp/unit_collapse.XXXXXX");
     assert_non_null(mkdtemp(path));
     open_origin();
     proxy =

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Many at the same time, who want what the proxy keeps, or change it: nobody gets what was there before a change, nobody
-# takes away what is good for all, and nobody waits for what is of no use to him.
+# Many clients of the proxy at the same time: no client gets a response older than a change, no client can evict what others
+# may use, and no client waits for a response that it cannot use.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -41,7 +41,7 @@ each_server(sub ($model) {
     my $body;
     $proxy = start_proxy($cache);
 
-    # --- a change while a reply is on its way ---
+    # --- a change while a response is on its way ---
     if ($model->{single}) {
         skip_case('clients at the same time: the model serves one');
     } else {
@@ -223,7 +223,7 @@ each_server(sub ($model) {
         $_->close for @clients;
     }
 
-    # --- earlier replies go before anything is waited for ---
+    # --- earlier responses go before anything is waited for ---
     if ($model->{single}) {
         skip_case('clients at the same time: the model serves one');
     } else {

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Crews: a worker that dies is replaced and takes only its own connection with it, whatever it held; nothing is left of
-# worker processes whose first process dies; workers share the work.
+# Workers: one that dies is replaced, and takes only its own connections with it, whatever it held; none outlives the first
+# process; they share the work.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
