@@ -6,7 +6,7 @@ package Origin;
 # Playing a path again forgets its requests and closes its gates.
 #
 #   my $origin = Origin->new;
-#   $origin->play('/a', response(200, "one\n", 'Cache-Control' => 'max-age=60'), response(304, undef, ETag => '"x"'));
+#   $origin->play('/a', reply(200, "one\n", 'Cache-Control' => 'max-age=60'), reply(304, undef, ETag => '"x"'));
 #   ... $origin->url('/a') is asked twice: each response is sent once, the last one again and again ...
 #   $origin->count('/a');               how often
 #   ($origin->requests('/a'))[0];       the first request, as it came
