@@ -23,14 +23,16 @@ def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
     """Returns the threats to a study; `planned` is the number of planned runs, 0 if unknown."""
     count = len(data.runs)
     load_known = np.count_nonzero(~np.isnan(data.measured("load_cpu")), axis=1) > 0
+    bound = [data.client_bound(c) for c in range(data.count)]
+    judged = [
+        c
+        for c in range(data.count)
+        if (load_known[c] or bound[c]) and not data.is_ceiling(c)
+    ]
     rows = [
         _row("planned", count, planned or count),
         _row("disbelieved", data.disbelieved, count + data.disbelieved),
-        _row(
-            "client_bound",
-            sum(data.client_bound(c) for c in range(data.count)),
-            sum(not data.is_ceiling(c) for c in np.flatnonzero(load_known)),
-        ),
+        _row("client_bound", sum(bound[c] for c in judged), len(judged)),
         *_invalid(data),
         _machine("others", machine),
         _machine("stolen", machine),

@@ -326,7 +326,8 @@ sub start_server (%how) {
         push @options, $timeout, 600 if !grep { $_ eq $timeout } @options;
     }
     push @options, '--root', "$how{root}" if defined $how{root};
-    push @options, qw(--user root) if sanitized() && $> == 0 && !grep { $_ eq '--user' } @options;    # to look for leaks
+    my $is_root = $> == 0 && !grep { /^setpriv$/ } @{ $how{through} // [] };
+    push @options, qw(--user root) if sanitized() && $is_root && !grep { $_ eq '--user' } @options;    # to look for leaks
     push @options, '--no-sandbox' if sanitized() && !$how{sandbox} && !grep { $_ eq '--no-sandbox' } @options;
     my @command = (@{ $how{through} // [] }, wrapper(), $how{path} // $model->{path}, @options, $how{port} // 0);
     pipe my $out, my $out_end or die "pipe: $!\n";

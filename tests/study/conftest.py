@@ -51,6 +51,8 @@ class Tap:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--tap"):
         config.pluginmanager.register(Tap(), "tap")
+        # Without the terminal plugin pytest lacks this option, which it reads to explain a failure.
+        config.option.verbose = getattr(config.option, "verbose", 0)
 
 
 @pytest.fixture(scope="module")
