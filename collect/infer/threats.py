@@ -25,9 +25,7 @@ def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
     load_known = np.count_nonzero(~np.isnan(data.measured("load_cpu")), axis=1) > 0
     bound = [data.client_bound(c) for c in range(data.count)]
     judged = [
-        c
-        for c in range(data.count)
-        if (load_known[c] or bound[c]) and not data.is_ceiling(c)
+        c for c in range(data.count) if (load_known[c] or bound[c]) and not data.is_ceiling(c)
     ]
     rows = [
         _row("planned", count, planned or count),
