@@ -378,7 +378,7 @@ bool listener_refuse(struct listener *listener)
 
 bool listener_is_empty(const struct listener *listener)
 {
-    for (int i = 0; i < listener->streams; i++) {
+    for (int i = 0; i < listener->count; i++) {
         struct pollfd wait = {.fd = listener->sockets[i], .events = POLLIN};
         if (poll(&wait, 1, 0) > 0)
             return false;

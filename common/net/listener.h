@@ -50,7 +50,7 @@ int listener_await(struct listener *listener, int events, int milliseconds);
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
  * allow that, or the clients shall wait for another server. */
 bool listener_refuse(struct listener *listener);
-/* Returns true if no client waits in the queue of a TCP socket. */
+/* Returns true if no client and no datagram waits at any socket. */
 bool listener_is_empty(const struct listener *listener);
 /* Ends listening at the TCP sockets, in all processes that share them: the port is free, and an
  * accept fails with ESHUTDOWN. */
