@@ -257,8 +257,8 @@ each_server(sub ($model) {
     is $direct->{out}, '200 ' . length $big, 'curl through a tunnel';
     ($direct) = run_command('curl', '-s', '-x', $proxy->url, '-d', 'a=b', '-o', '/dev/null', '-w', '%{http_code}', $origin->url('/method'));
     is $direct->{out}, '200', 'curl through the proxy';
-    if (sanitized() || $model->{single} || !command_exists('chromium')) {
-        skip_case('a browser: none here, or too slow, or it wants several connections');
+    if ($model->{single} || !has_browser()) {
+        skip_case('a browser: not in this pass, not installed, or it needs several connections');
     } else {
         $origin->play('/page.html', reply(200, '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>', 'Content-Type' => 'text/html'));
         $origin->play('/page.js', reply(200, 'document.getElementById("p").textContent = "by " + "proxy"', 'Content-Type' => 'text/javascript'));

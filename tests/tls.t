@@ -145,8 +145,8 @@ each_server(sub ($model) {
     is curl($server, 'first', '--tlsv1.2', '--tls-max', '1.2', "${url}small.txt")->{out}, $small, 'TLS 1.2';
     is curl($server, 'first', '-o', '/dev/null', '-o', '/dev/null', '-w', '%{num_connects} ', "${url}small.txt", "${url}none")->{out},
         '1 0 ', 'a connection is used for two requests';
-    if (sanitized() || $model->{single} || !command_exists('chromium')) {
-        skip_case('a browser: none here, or too slow, or it wants several connections');
+    if ($model->{single} || !has_browser()) {
+        skip_case('a browser: not in this pass, not installed, or it needs several connections');
     } else {
         like browse("${url}page.html", '--ignore-certificate-errors'), qr{<p id="p">by https:</p>}, 'a browser shows a page with its script';
     }

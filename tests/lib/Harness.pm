@@ -42,7 +42,7 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search browse scratch tree slurp spit http_date request
+    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search has_browser browse scratch tree slurp spit http_date request
     parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -87,6 +87,9 @@ sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()
 
 # The environment of a server in which leaks cannot be looked for: in the sandbox, without /proc, or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
+
+# Can these cases use a browser? tests/run without --all runs without one.
+sub has_browser { return ($ENV{TEST_BROWSER} // '') ne 'no' && !sanitized() && command_exists('chromium') }
 
 # Returns the document that a browser makes of a page.
 sub browse ($url, @options) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -60,6 +61,8 @@ QUIET = (
 
 
 def browser() -> str:
+    if os.environ.get("TEST_BROWSER") == "no":
+        pytest.skip("tests/run uses a browser with --all only")
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if not found:
         pytest.skip("chromium is not installed")
