@@ -102,24 +102,21 @@ units: $(UNITS)
 $(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
 	$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka
 
-# make fuzz TIME=60: libFuzzer for that many seconds on each fuzzer, with clang of Debian (clang, libclang-rt-14-dev).
-# It starts from tests/corpora/NAME; new inputs go to $(BUILD)/corpora/NAME, and an input that breaks a property is written to
-# $(BUILD)/fuzz/NAME-crash-HASH. FUZZERS=request names one of them.
-TIME    = 60
-CLANG   = clang-14
-FUZZERS = $(patsubst tests/fuzz_%.c,%,$(sort $(wildcard tests/fuzz_*.c)))
-FUZZED  = $(COMMON:%.c=$(BUILD)/fuzz/%.o)
-FUZZING = -std=c17 -g -O1 -fno-omit-frame-pointer -DFUZZER
-fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%)
-	@for name in $(FUZZERS); do \
-	    mkdir -p $(BUILD)/corpora/$$name tests/corpora/$$name; \
-	    echo "== $$name: $(TIME) seconds"; \
-	    $(BUILD)/fuzz/$$name -max_total_time=$(TIME) -max_len=4096 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-	        -artifact_prefix=$(BUILD)/fuzz/$$name- $(BUILD)/corpora/$$name tests/corpora/$$name || exit 1; \
-	done
-$(BUILD)/fuzz/%: tests/fuzz_%.c tests/fuzz.h $(FUZZED)
+# make fuzz TIME=60: runs each fuzzer so many seconds by libFuzzer (clang-14, libclang-rt-14-dev), or with ENGINE=afl by AFL++
+# (afl++). It starts from its seeds and from tests/corpora/NAME. FUZZERS=request names one of them; tests/fuzz has the rest.
+TIME      = 60
+ENGINE    = libfuzzer
+CLANG     = $(if $(filter afl,$(ENGINE)),AFL_QUIET=1 afl-clang-fast,clang-14)
+FUZZERS   = $(patsubst tests/fuzz_%.c,%,$(sort $(wildcard tests/fuzz_*.c)))
+FUZZBUILD = $(BUILD)/$(if $(filter afl,$(ENGINE)),afl,fuzz)
+FUZZED    = $(COMMON:%.c=$(FUZZBUILD)/%.o)
+FUZZING   = -std=c17 -g -O1 -fno-omit-frame-pointer -DFUZZER
+.SECONDARY: $(FUZZED)
+fuzz: $(FUZZERS:%=$(FUZZBUILD)/%) $(FUZZERS:%=$(BUILD)/fuzz_%)
+	tests/fuzz --build $(BUILD) --engine $(ENGINE) --time $(TIME) $(FUZZERS)
+$(FUZZBUILD)/%: tests/fuzz_%.c $(wildcard tests/*.h) $(FUZZED)
 	$(CLANG) $(CPPFLAGS) $(FUZZING) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZED) -lssl -lcrypto -pthread
-$(BUILD)/fuzz/common/%.o: common/%.c
+$(FUZZBUILD)/common/%.o: common/%.c
 	@mkdir -p $(@D)
 	$(CLANG) $(CPPFLAGS) $(FUZZING) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
 
@@ -185,7 +182,7 @@ help:
 	@echo 'make               build each model (./NAME_server) and the programs of the study'
 	@echo 'make check         run the tests, as tests/run does'
 	@echo 'make certificate   make a key and a certificate for --tls (P-256; RSA=2048 for an RSA key)'
-	@echo 'make fuzz TIME=60  run libFuzzer on all that reads bytes of clients and origins, TIME seconds each'
+	@echo 'make fuzz TIME=60  run libFuzzer (ENGINE=afl: AFL++) on all that reads bytes of others, TIME seconds each'
 	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers'
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
 	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck, mypy, and ruff where it is'
@@ -211,4 +208,4 @@ export MODEL_HELP
 
 .PHONY: all units fuzz check certificate bench man map install uninstall lint clean help collect crash
 .DELETE_ON_ERROR:
--include $(wildcard $(BUILD)/fuzz/common/*.d $(BUILD)/fuzz/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)
+-include $(wildcard $(FUZZBUILD)/common/*.d $(FUZZBUILD)/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)

@@ -1,11 +1,14 @@
 /* What the fuzzers share: checks, and a driver that makes mutations of seeds.
  *
- * A fuzzer defines LLVMFuzzerTestOneInput() and its seeds. With -DFUZZER it is for libFuzzer (make
- * fuzz). Otherwise it has a main() that tries mutations from a fixed start, as many as its first
- * argument says, and prints the result as TAP. */
+ * A fuzzer defines LLVMFuzzerTestOneInput() and its seeds. With -DFUZZER it is for libFuzzer and
+ * AFL++ (tests/fuzz). Otherwise it has a main() that tries mutations from a fixed start, as many as
+ * its first argument says, then tries the inputs in tests/corpora, and prints the result as TAP.
+ * `--seeds DIRECTORY` writes the seeds to files, and a dictionary for fuzzers to standard output.
+ */
 #ifndef TESTS_FUZZ_H
 #define TESTS_FUZZ_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -146,11 +149,65 @@ static size_t mutate(char *input, size_t size)
     }
 }
 
+/* Tries the inputs that earlier runs of fuzzers left in tests/corpora. Returns how many. */
+static long try_corpus(const char *program, char *input)
+{
+    const char *name = strrchr(program, '/');
+    char path[4096];
+    DIR *directory;
+    long count = 0;
+
+    name = strstr(name != NULL ? name : program, "fuzz_");
+    snprintf(path, sizeof path, "tests/corpora/%s", name != NULL ? name + strlen("fuzz_") : "");
+    directory = opendir(path);
+    if (directory == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        char file_path[sizeof path + sizeof entry->d_name];
+        FILE *file;
+
+        snprintf(file_path, sizeof file_path, "%s/%s", path, entry->d_name);
+        if (entry->d_type != DT_REG || (file = fopen(file_path, "r")) == NULL)
+            continue;
+        LLVMFuzzerTestOneInput((const uint8_t *)input, fread(input, 1, FUZZ_INPUT_LIMIT, file));
+        fclose(file);
+        count++;
+    }
+    closedir(directory);
+    return count;
+}
+
+static void write_seeds(const char *directory)
+{
+    for (size_t i = 0; i < fuzz_seed_count; i++) {
+        char path[4096];
+        FILE *file;
+
+        snprintf(path, sizeof path, "%s/seed-%zu", directory, i);
+        file = fopen(path, "w");
+        require(file != NULL &&
+                    fwrite(fuzz_seeds[i], 1, strlen(fuzz_seeds[i]), file) == strlen(fuzz_seeds[i]),
+                "a seed can be written");
+        fclose(file);
+    }
+    for (size_t i = 0; i < COUNT_OF(fuzz_words); i++) {
+        putchar('"');
+        for (const char *byte = fuzz_words[i]; *byte != '\0'; byte++)
+            printf("\\x%02x", (unsigned char)*byte);
+        puts(fuzz_words[i][0] == '\0' ? "\\x00\"" : "\"");
+    }
+}
+
 int main(int argc, char **argv)
 {
-    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : fuzz_rounds;
-    char *input = malloc(FUZZ_INPUT_LIMIT);
+    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : fuzz_rounds, inputs;
+    char *input;
 
+    if (argc > 2 && strcmp(argv[1], "--seeds") == 0) {
+        write_seeds(argv[2]);
+        return 0;
+    }
+    input = malloc(FUZZ_INPUT_LIMIT);
     require(input != NULL, "there is memory");
     for (long round = 0; round < rounds; round++) {
         const char *seed = fuzz_seeds[(size_t)round % fuzz_seed_count];
@@ -162,8 +219,10 @@ int main(int argc, char **argv)
             size = mutate(input, size);
         LLVMFuzzerTestOneInput((const uint8_t *)input, size);
     }
+    inputs = try_corpus(argv[0], input);
     free(input);
-    printf("1..1\nok 1 - %ld mutations of %s\n", rounds, fuzz_subject);
+    printf("1..1\nok 1 - %ld mutations and %ld inputs of earlier runs: %s\n", rounds, inputs,
+           fuzz_subject);
     return 0;
 }
 

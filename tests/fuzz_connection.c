@@ -1,45 +1,13 @@
 /* Fuzzes a whole connection over a scripted transport: however the bytes of the client are cut, it
  * gets the same responses. */
-#include "common/connection.h"
 #include "tests/fuzz.h"
+#include "tests/fuzz_service.h"
 #include "tests/script.h"
-
-static const char document[] = "A document whose ranges and conditions are asked for.\n";
-
-static void answer(const struct service_context *context, const struct request *request,
-                   struct moment now, struct response *response)
-{
-    (void)context;
-    (void)now;
-    if (request->method > METHOD_HEAD) {
-        response_refuse(response, 405, "Only GET and HEAD.");
-        return;
-    }
-    response->status = 200;
-    response->type = TEXT("text/plain");
-    response->has_validators = true;
-    response->modified = 784111777;
-    buffer_string(&response->etag, "\"a\"");
-    response->body = (struct body){
-        .kind = BODY_MEMORY, .length = sizeof document - 1, .memory = document, .file = -1};
-}
-
-static const struct service service = {.name = "fuzz", .answer = answer};
 
 /* Serves the bytes in pieces. Returns what the client received. */
 static struct text serve(const char *bytes, size_t size, size_t piece, enum protocol protocol)
 {
-    static struct scoreboard board;
-    const struct service_context context = {
-        .service = &service,
-        .protocol = protocol,
-        .transport = &scripted,
-        .scheme = SCHEME_HTTP,
-        .request_timeout = 1000,
-        .idle_timeout = 1000,
-        .write_timeout = 1000,
-        .board = &board,
-    };
+    const struct service_context context = fuzz_context(&scripted, protocol);
     size_t room = 16384 + 256 * size;
     struct connection connection;
     struct exchange exchange;
@@ -47,7 +15,7 @@ static struct text serve(const char *bytes, size_t size, size_t piece, enum prot
     script_start(bytes, size, piece);
     script.received = (struct buffer){.data = malloc(room), .capacity = room};
     require(script.received.data != NULL, "there is memory");
-    connection_open(&connection, &context, -1, (struct moment){1700000000, 1000});
+    connection_open(&connection, &context, -1, fuzz_now);
     connection_lend(&connection, &exchange);
     for (size_t steps = 0; connection_step(&connection) != NEED_NOTHING; steps++)
         require(steps < 16 + 2 * size, "a connection goes on with each byte, and ends");

@@ -10,13 +10,20 @@
 struct script {
     const char *bytes;
     size_t size, at;
-    size_t piece;    /* the longest piece; each one is of another length */
-    size_t left;     /* of the piece that is being read */
-    unsigned pieces; /* read so far */
+    size_t piece;  /* the longest piece */
+    size_t left;   /* of the piece that is being read */
+    uint64_t cuts; /* state of the pseudo-random lengths of pieces; other bytes, other cuts */
     struct buffer received;
 };
 
 static struct script script;
+
+/* Returns the length of the next piece. */
+static inline size_t script_cut(void)
+{
+    script.cuts = script.cuts * 6364136223846793005U + 1442695040888963407U;
+    return 1 + (size_t)(script.cuts >> 33) % script.piece;
+}
 
 static inline enum transfer script_read(struct transport *transport, char *data, size_t size,
                                         size_t *count)
@@ -26,7 +33,7 @@ static inline enum transfer script_read(struct transport *transport, char *data,
     if (script.at == script.size)
         return TRANSFER_END;
     if (script.left == 0) {
-        script.left = 1 + script.pieces++ * 7919 % script.piece;
+        script.left = script_cut();
         return TRANSFER_READ;
     }
     if (script.left > script.size - script.at)
@@ -85,7 +92,9 @@ static const struct transport_kind scripted = {
 /* Begins a script whose pieces are at most so long. */
 static inline void script_start(const char *bytes, size_t size, size_t piece)
 {
-    script = (struct script){.bytes = bytes, .size = size, .piece = piece};
+    script = (struct script){.bytes = bytes, .size = size, .piece = piece, .cuts = piece};
+    for (size_t i = 0; i < size; i++)
+        script.cuts = (script.cuts ^ (uint8_t)bytes[i]) * 1099511628211U;
 }
 
 #endif

@@ -54,7 +54,7 @@ def comment_of(path: Path) -> str:
         found = re.search(r"\A# (.*)", text)
     elif path.suffix in (".c", ".h"):
         found = re.match(r"/\*(.*?)\*/", text, re.DOTALL)
-    elif path.suffix == ".py":
+    elif path.suffix == ".py" or text.startswith("#!/usr/bin/python3"):
         found = re.match(r'(?:#![^\n]*\n)?r?"""(.*?)"""', text, re.DOTALL)
     elif path.suffix == ".j2":
         found = re.match(r"\{#-?(.*?)-?#\}", text, re.DOTALL)
