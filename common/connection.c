@@ -139,18 +139,16 @@ static enum outcome begin_call(struct connection *connection)
     return go_to(connection, CONNECTION_IN_SERVICE);
 }
 
-/* Adapts the request to a transport that carries one. False if that cannot be done. */
-static bool adapt_request(struct connection *connection)
+/* Adapts the request to a transport that carries one. */
+static void adapt_request(struct connection *connection)
 {
-    struct request *request = &connection->exchange->request;
-
     connection->client_closes = false; /* the transport must be finished: that sends the response */
-    request->expects_continue = false; /* the body is here already */
-    return request->method != METHOD_CONNECT;
+    connection->exchange->request.expects_continue = false; /* the body is here already */
 }
 
 static enum outcome begin_request(struct connection *connection, size_t head)
 {
+    const struct transport_kind *kind = connection->transport.kind;
     struct exchange *exchange = connection->exchange;
     struct request *request = &exchange->request;
 
@@ -166,8 +164,10 @@ static enum outcome begin_request(struct connection *connection, size_t head)
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
     connection->has_response = false;
-    if (connection->transport.kind->one_request && !adapt_request(connection))
-        return refuse(connection, 501, "No tunnel can be made of datagrams.");
+    if (kind->one_request)
+        adapt_request(connection);
+    if (kind->no_tunnel != NULL && request->method == METHOD_CONNECT)
+        return refuse(connection, 501, kind->no_tunnel);
     if (connection->context->service->step != NULL)
         return begin_call(connection);
     if (request->framing != FRAMING_NONE)
@@ -263,9 +263,9 @@ static enum outcome replace_response(struct connection *connection)
     response_start(response);
     response->status = status;
     if (too_long)
-        response_too_long(response, transport->response_limit);
+        transport->kind->refuse_long(transport, response);
     else
-        response_refuse(response, 502, "The origin has broken off its reply.");
+        response_refuse(response, 502, connection->context->service->broken_off);
     connection->has_response = true;
     return go_to(connection, CONNECTION_RESPONDING);
 }
@@ -375,8 +375,8 @@ static bool response_fits(const struct connection *connection)
     return exchange->output.length + body <= connection->transport.response_limit;
 }
 
-/* Replaces a response that does not fit by an error page, that by a bare status, and that by
- * nothing. */
+/* Replaces a response that does not fit by an error page, an error page by a bare status, and a
+ * bare status by nothing. */
 static enum outcome shorten_response(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -389,7 +389,7 @@ static enum outcome shorten_response(struct connection *connection)
         return go_to(connection, CONNECTION_ENDED);
     }
     if (response->status < 400)
-        response_too_long(response, connection->transport.response_limit);
+        connection->transport.kind->refuse_long(&connection->transport, response);
     else
         response->bare = true;
     return go_to(connection, CONNECTION_RESPONDING);
@@ -521,7 +521,8 @@ static enum transfer send_portion(struct connection *connection)
     return transfer;
 }
 
-/* If the next state reads and the input was drained, it is no use to read before polling. */
+/* If the next state reads and the input was drained, a read before the next poll would find
+ * nothing. */
 static enum outcome after_sending(struct connection *connection)
 {
     connection->state = connection->next;

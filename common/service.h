@@ -55,7 +55,7 @@ enum service_progress {
 
 struct service {
     const char *name;
-    int descriptors; /* that a connection needs beside those of its model */
+    int descriptors; /* needed by a connection, beside those of its model */
     /* Fills in the response at once. NULL if the service works in steps: */
     void (*answer)(const struct service_context *context, const struct request *request,
                    struct moment now, struct response *response);
@@ -63,6 +63,7 @@ struct service {
     enum service_progress (*step)(struct service_call *call);
     /* Goes on after the deadline has passed. */
     enum service_progress (*expire)(struct service_call *call);
+    const char *broken_off; /* the problem that a client is told after SERVICE_FAILED */
     /* Frees `work`. */
     void (*end)(struct service_call *call);
 };

@@ -1,7 +1,6 @@
 /* Applies preconditions and ranges to a response, and writes its head. */
 #include "common/http/response.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -114,31 +113,6 @@ void response_refuse(struct response *response, int status, const char *problem)
         return; /* the response has its status, and no page */
     write_page(response, problem, &page);
     response->body = response_page(&page);
-}
-
-/* The status is 403: the server understands the request and refuses it. 413 concerns the content of
- * a request, and a 5xx would mean that the server is at fault. */
-void response_too_long(struct response *response, uint64_t room)
-{
-    uint64_t whole = response->range_count > 0 ? response->whole : response->body.length;
-    bool wrong = response->status >= 400, in_parts = response->has_validators;
-    char problem[240];
-    int length = snprintf(problem, sizeof problem,
-                          "The reply does not fit into one datagram, which may have %llu bytes "
-                          "here. Ask by TCP",
-                          (unsigned long long)room);
-
-    if (in_parts && !wrong)
-        snprintf(problem + length, sizeof problem - (size_t)length,
-                 ", or with Range for less: the document has %llu bytes.",
-                 (unsigned long long)whole);
-    else
-        snprintf(problem + length, sizeof problem - (size_t)length,
-                 ", or with Range for less, where there are ranges.");
-    response_refuse(response, wrong ? response->status : 403, problem);
-    response->in_parts = in_parts && !wrong;
-    if (!wrong) /* short enough for the datagram that the shortest request is allowed */
-        response->reason = TEXT("Too Long For A Datagram");
 }
 
 static void settle_ranges(struct response *response, const struct request *request,

@@ -67,10 +67,6 @@ struct body response_page(const struct buffer *page);
 /* Turns it into an error page that states the problem. */
 void response_refuse(struct response *response, int status, const char *problem);
 
-/* Turns a response that does not fit into `room` bytes into an error that says so; an error keeps
- * its status. */
-void response_too_long(struct response *response, uint64_t room);
-
 /* Applies the preconditions and the ranges of the request to a 200 response. */
 void response_apply_conditions(struct response *response, const struct request *request,
                                struct moment now);

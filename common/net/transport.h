@@ -2,6 +2,7 @@
 #ifndef COMMON_NET_TRANSPORT_H
 #define COMMON_NET_TRANSPORT_H
 
+#include "common/http/response.h"
 #include "common/net/address.h"
 
 enum transfer {
@@ -10,19 +11,20 @@ enum transfer {
     TRANSFER_READ,  /* nothing was moved: try again when the socket is readable */
     TRANSFER_WRITE, /* nothing was moved: try again when the socket is writable */
     TRANSFER_FAILED,
-    TRANSFER_PLAIN,   /* reading: the peer does not encrypt; the transport is plain from now on */
-    TRANSFER_REFUSED, /* reading: the peer breaks the protocol and was told; the same holds */
+    TRANSFER_PLAIN,   /* reading: the peer did not encrypt; the transport is plain from now on */
+    TRANSFER_REFUSED, /* reading: the peer broke TLS and was told; the transport is plain from now
+                         on */
 };
 
 struct transport {
     const struct transport_kind *kind;
     int socket;
-    bool patient;            /* the next read may wait briefly: one call instead of three */
-    bool timed_out;          /* it did, and nothing came */
-    bool pending;            /* the last read left input that polling the socket does not report */
-    bool nonblocking;        /* the socket is, for calls that take no flag */
-    bool session_over;       /* the encrypted session has ended: further bytes are no data */
-    bool overflowed;         /* more was written than `response_limit` */
+    bool patient;      /* the next read may block briefly, which saves a poll and a second read */
+    bool timed_out;    /* that read blocked, and nothing came */
+    bool pending;      /* the last read left input that polling the socket does not report */
+    bool nonblocking;  /* the socket has O_NONBLOCK, for calls that take no flag */
+    bool session_over; /* the encrypted session has ended: further bytes are no data */
+    bool overflowed;   /* more was written than `response_limit` */
     uint64_t response_limit; /* the most bytes that a response may have */
     void *shared;            /* state that all transports of this kind share; or NULL */
     void *own;               /* state of this one; or NULL */
@@ -31,6 +33,8 @@ struct transport {
 struct transport_kind {
     /* The transport carries one request and its response, not a stream of them. */
     bool one_request;
+    /* Says why a CONNECT is refused; NULL if the transport can carry a tunnel. */
+    const char *no_tunnel;
     /* Prepares a transport whose `kind`, `socket` and `shared` are set; it may change the kind.
      * With `one_request`, *request is then all that was received. False if there is nothing to
      * serve; the transport must be closed all the same. */
@@ -42,18 +46,21 @@ struct transport_kind {
                                size_t *count);
     /* Drops all `*count` bytes written so far. False if some of them may have left. */
     bool (*recall)(struct transport *, uint64_t *count);
+    /* Turns a response longer than `response_limit` into an error that says so; an error keeps its
+     * status. NULL if there is no limit. */
+    void (*refuse_long)(const struct transport *, struct response *);
     /* Announces that nothing more will be written. */
     void (*finish)(struct transport *);
     /* Returns how many bytes the peer has not acknowledged. */
     uint64_t (*unacknowledged)(struct transport *);
-    /* Makes the close that follows drop those. */
+    /* Makes the close that follows drop the bytes that are not acknowledged. */
     void (*abandon)(struct transport *);
     void (*close)(struct transport *);
     /* Finds the address of the peer; false if it has none any more. */
     bool (*peer)(const struct transport *, union address *peer);
 };
 
-/* For a connection that is a stream: open, recall and peer of its kind. */
+/* The functions open, recall and peer of every kind that carries a stream. */
 bool transport_open_stream(struct transport *transport, struct text *request);
 bool transport_recall_stream(struct transport *transport, uint64_t *count);
 bool transport_peer_of_stream(const struct transport *transport, union address *peer);

@@ -5,6 +5,7 @@
 #include "common/net/datagram.h"
 #include "common/net/transport_plain.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -94,13 +95,40 @@ static bool datagram_peer(const struct transport *transport, union address *peer
     return true;
 }
 
+/* The status is 403: the server understands the request and refuses it. 413 concerns the content of
+ * a request, and a 5xx would mean that the server is at fault. */
+static void datagram_refuse_long(const struct transport *transport, struct response *response)
+{
+    uint64_t whole = response->range_count > 0 ? response->whole : response->body.length;
+    bool wrong = response->status >= 400, in_parts = response->has_validators;
+    char problem[240];
+    int length = snprintf(problem, sizeof problem,
+                          "The reply does not fit into one datagram, which may have %llu bytes "
+                          "here. Ask by TCP",
+                          (unsigned long long)transport->response_limit);
+
+    if (in_parts && !wrong)
+        snprintf(problem + length, sizeof problem - (size_t)length,
+                 ", or with Range for less: the document has %llu bytes.",
+                 (unsigned long long)whole);
+    else
+        snprintf(problem + length, sizeof problem - (size_t)length,
+                 ", or with Range for less, where there are ranges.");
+    response_refuse(response, wrong ? response->status : 403, problem);
+    response->in_parts = in_parts && !wrong;
+    if (!wrong) /* short enough for the datagram that the shortest request is allowed */
+        response->reason = TEXT("Too Long For A Datagram");
+}
+
 const struct transport_kind transport_datagram = {
     .one_request = true,
+    .no_tunnel = "No tunnel can be made of datagrams.",
     .open = datagram_open,
     .read = datagram_read,
     .write = datagram_write,
     .send_file = transport_copy_file,
     .recall = datagram_recall,
+    .refuse_long = datagram_refuse_long,
     .finish = datagram_finish,
     .unacknowledged = datagram_unacknowledged,
     .abandon = datagram_abandon,

@@ -53,7 +53,7 @@ static bool may_go_no_further(const struct request *request)
     return rewrite_left(request, &left) && left == 0;
 }
 
-/* Checks what needs no origin. Returns 0, or the status of an error and its `problem`. */
+/* Makes the checks that need no origin. Returns 0, or the status of an error and its `problem`. */
 static int check(const struct proxy *proxy, const struct request *request, const char **problem)
 {
     if (rewrite_has_looped(request, text_of(proxy->name))) {
@@ -359,6 +359,7 @@ static void end(struct service_call *call)
 
 const struct service service_proxy = {
     .name = "proxy",
+    .broken_off = "The origin has broken off its reply.",
     .descriptors = 2, /* the origin, and an epoll for the client and the origin */
     .step = step,
     .expire = expire,
