@@ -9,7 +9,6 @@ static const struct model model = {
     .take = "for many mostly idle connections: each costs less than a kilobyte",
     .avoid = "where serving may block or compute for long: all other connections of the loop wait",
     .max_connections = 16384,
-    .kibibytes = 12,
     .descriptors = 1, /* few connections send a file at the same time */
     .makes = "processes",
     .lasting = true,

@@ -41,7 +41,6 @@ static const struct model model = {
     .take = "where a crash or a leak of one connection must not affect others",
     .avoid = "for many short connections: a fork costs more than the request",
     .max_connections = 1024,
-    .kibibytes = 112,
     .descriptors = 0,
     .makes = "processes",
     .children = &(const struct model_children){.collect = collect},

@@ -37,7 +37,6 @@ static const struct model model = {
             "worth more than the last microsecond",
     .avoid = "where one bad connection must not end the others: a crash ends all threads",
     .max_connections = 4096,
-    .kibibytes = 40,
     .descriptors = 2,
     .lasting = true,
     .makes = "threads",

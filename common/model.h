@@ -36,7 +36,6 @@ struct model {
     const char *take;    /* completes "Take it ..." */
     const char *avoid;   /* completes "Do not take it ..." */
     int max_connections; /* by default; 0: one for each worker */
-    int kibibytes;       /* of memory that a connection takes, with that of the kernel */
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;
