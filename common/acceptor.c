@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
-/* If a child dies without reporting the end of its connection, this is noticed after so long. */
+/* A child that dies without reporting the end of its connection is noticed within this time. */
 #define PLACE_MILLISECONDS 100
 
 /* Events are numbered: the listener's sockets come first. */
@@ -63,8 +63,8 @@ void acceptor_sleep(struct server *server, int milliseconds)
         wakeup_clear(server->wakeup);
 }
 
-/* As acceptor_sleep(), or until a client comes: the next one is accepted from the socket that it
- * came to. Returns true if one came. */
+/* As acceptor_sleep(), but a client ends the sleep, too: the next accept takes from the socket that
+ * it came to. Returns true if one came. */
 static bool sleep_for_client(struct server *server, int milliseconds)
 {
     struct epoll_event events[4];
@@ -107,7 +107,7 @@ void acceptor_wait_for_resources(struct server *server)
     signals_collect(server);
 }
 
-/* Where the kernel cannot hold new clients back, there is no last one to wait for. */
+/* Where the kernel cannot refuse new clients, there is no last one to wait for. */
 void acceptor_refuse(struct server *server)
 {
     bool refused = listener_refuse(&server->listener);

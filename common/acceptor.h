@@ -1,10 +1,10 @@
-/* What the accepting process waits for: clients, a free place, scarce resources, and signals. */
+/* The waits of the accepting process: for clients, a free place, scarce resources, and signals. */
 #ifndef COMMON_ACCEPTOR_H
 #define COMMON_ACCEPTOR_H
 
 #include "common/server_state.h"
 
-/* Opens the set of all that it waits for. False, with errno set, on failure. */
+/* Opens the epoll descriptor for all of them. False, with errno set, on failure. */
 bool acceptor_open(struct server *server);
 
 /* Handles signals, and notes clients that have come, without waiting. */
@@ -23,7 +23,7 @@ void acceptor_wait_for_resources(struct server *server);
 /* Lets no new client connect: a stop was requested. */
 void acceptor_refuse(struct server *server);
 
-/* After this long without a client, no client is on its way to a listener that refuses new ones. */
+/* If no client comes for this long, none is on its way to a listener that refuses new ones. */
 #define ACCEPTOR_QUIET_MILLISECONDS 100
 /* When descriptors, memory or processes are scarce, the next attempt follows after this long, or
  * when a connection ends. */
@@ -38,7 +38,7 @@ static inline bool acceptor_is_full(const struct server *server)
     return atomic_load(&server->board->active) >= (int64_t)server->limit;
 }
 
-/* Returns true if the time for connections has been over for so many milliseconds. */
+/* Returns true if the deadline of a stop passed at least `margin` milliseconds ago. */
 static inline bool acceptor_is_over(const struct server *server, int64_t margin)
 {
     int64_t deadline = atomic_load(&server->board->stop_deadline);

@@ -6,11 +6,11 @@
 
 enum command_line {
     COMMAND_LINE_GOOD,
-    COMMAND_LINE_DONE, /* it asked for help, say, and that was printed */
+    COMMAND_LINE_DONE, /* it asked for help, for example, which was printed */
     COMMAND_LINE_BAD,  /* an error message was printed */
 };
 
-/* Fills in the options: what the command line says, and defaults for the rest. */
+/* Fills in the options from the command line, and defaults for the rest. */
 enum command_line command_line_read(struct options *options, const struct model *model, int argc,
                                     char **argv);
 

@@ -96,7 +96,7 @@ static void put_default(const struct option_row *row, const struct model *model)
     }
 }
 
-/* Under the names of the options, as identifiers. */
+/* The keys are the names of the options, as identifiers. */
 static void put_defaults(const struct model *model)
 {
     const char *separator = "";

@@ -45,14 +45,14 @@ struct text exchange_received(const struct exchange *exchange);
 /* Moves it to the front of the input, and enlarges the input if needed, so that `room` bytes are
  * free behind it. False if that is impossible. */
 bool exchange_move_input(struct exchange *exchange, size_t room);
-/* Drops it. */
+/* Drops the input. */
 void exchange_free_input(struct exchange *exchange);
 
 /* Returns true if some of the output is not sent yet. */
 bool exchange_has_output(const struct exchange *exchange);
 /* Enlarges the output. False if it is large already, or there is no memory. */
 bool exchange_grow_output(struct exchange *exchange);
-/* Drops its content. */
+/* Drops the output. */
 void exchange_free_output(struct exchange *exchange);
 /* Appends "100 Continue" to the output. False if there is no memory. */
 bool exchange_put_continue(struct exchange *exchange);

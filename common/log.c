@@ -38,8 +38,8 @@ int log_open_file(const char *name, int flags)
     return file;
 }
 
-/* The helper process opens the log again, or passes on what it opened last: so all processes write
- * to the same file. */
+/* The helper process opens the log again, or passes the file that it opened last: all processes
+ * write to the same one. */
 enum question { QUESTION_REOPEN = 'o', QUESTION_CURRENT = 'c' };
 
 static void open_logs(int socket, const void *name)

@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-/* What the processes of a server share. */
+/* The state that all processes of a server share. */
 struct log_shared {
     struct lock lock;
     _Atomic unsigned version; /* how often the log was opened again */
@@ -26,8 +26,8 @@ struct log {
     struct fd_passing opener; /* to the process that opens the log again; -1: none */
 };
 
-/* Opens a file for writing, with these flags beside; "-" is standard output. A named pipe needs no
- * reader. Returns -1 after it has printed why not. */
+/* Opens a file for writing, with these additional flags; "-" is standard output. A named pipe needs
+ * no reader. Returns -1 after it has printed why not. */
 int log_open_file(const char *name, int flags);
 
 /* Opens the log, and starts the process that opens it again. False after it has printed why. */

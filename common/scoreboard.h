@@ -15,30 +15,30 @@ struct scoreboard_slot {
     _Atomic uint64_t errors;    /* responses of 400 and above, and responses cut short */
     _Atomic uint64_t bytes;     /* sent */
     _Atomic uint64_t dropped;   /* datagrams without a response */
-    _Atomic int64_t active;     /* connections now, of a worker */
-    _Atomic int64_t persistent; /* of these, kept open after a request; of an event loop */
+    _Atomic int64_t active;     /* open connections of the worker */
+    _Atomic int64_t persistent; /* those that an event loop keeps open after a request */
     _Atomic bool listening;     /* an event loop has a permit to listen; see listen_balance.h */
     _Atomic bool assigned;      /* a connection was passed to the worker and has not ended */
 };
 
 struct scoreboard {
-    _Atomic int64_t active;  /* connections now */
+    _Atomic int64_t active;  /* open connections */
     _Atomic uint64_t peak;   /* the most connections at once */
-    _Atomic uint64_t made;   /* processes or threads */
-    _Atomic int64_t workers; /* that have not ended */
+    _Atomic uint64_t made;   /* processes or threads made so far */
+    _Atomic int64_t workers; /* worker processes or threads that have not ended */
     /* When all connections must have ended, in monotonic milliseconds; 0: no stop was requested. */
     _Atomic int64_t stop_deadline;
-    _Atomic bool acceptor_waits;    /* for a connection to end */
+    _Atomic bool acceptor_waits;    /* the accepting process waits for a connection to end */
     _Atomic bool no_late_clients;   /* at a stop, do not wait for clients that still connect */
     _Atomic bool drained;           /* at a stop, no client has come for long enough */
-    _Atomic int64_t scarce_seconds; /* in which warnings are counted */
+    _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */
     _Atomic int scarce_warnings;
-    _Atomic int permits; /* to listen, of event loops */
+    _Atomic int permits; /* to listen, given to event loops: see listen_balance.h */
     int slot_count;
     struct scoreboard_slot slots[];
 };
 
-/* What a connection has counted and not yet added to the scoreboard. */
+/* Counts of a connection that are not yet added to the scoreboard. */
 struct tally {
     uint64_t requests;
     uint64_t errors;
@@ -46,7 +46,7 @@ struct tally {
     uint64_t dropped;
 };
 
-/* NULL, with errno set, if there is no memory. */
+/* Makes the counters. NULL, with errno set, if there is no memory. */
 struct scoreboard *scoreboard_make(int slots);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);

@@ -1,13 +1,13 @@
-/* The life of a server: it opens, accepts connections, serves them, and closes. A model is what
- * stands between accepting and serving: between server_accept() and server_serve() for a new
- * process or thread for each connection, between worker_accept() and worker_serve() for workers. */
+/* The life of a server: it opens, accepts connections, serves them, and closes. A model connects
+ * accepting and serving: it calls server_accept() and server_serve() where each connection gets a
+ * process or thread, worker_accept() and worker_serve() where it has workers. */
 #ifndef COMMON_SERVER_H
 #define COMMON_SERVER_H
 
 #include "common/server_state.h"
 
-/* Reads the command line and prepares all. If it returns false, all messages have been printed, and
- * main returns exit_status. */
+/* Reads the command line and prepares the server. If it returns false, it has printed why, and main
+ * returns exit_status. */
 bool server_open(struct server *server, const struct model *model, int argc, char **argv);
 
 /* Announces that the server listens. A model with workers calls this once they exist; the others
@@ -30,23 +30,23 @@ void server_left(struct server *server);
 /* Closes a connection that cannot be served, and reports its end. */
 void server_drop(struct server *server, int socket);
 
-/* A process or thread could not be made for a connection (errno says why): waits until it may
- * succeed. False if the server stops: then the connection is closed, and its end reported. */
+/* Called after a process or thread for the connection could not be made (errno says why): waits
+ * until that may succeed. If the server stops, it closes the connection, reports its end, and
+ * returns false. */
 bool server_hold(struct server *server, int socket, const char *what);
 
 /* Counts a process or thread that was made. */
 void server_made(struct server *server);
 
-/* What the collect() of a model returns while there are children: look again in so many
- * milliseconds. */
+/* The result of a model's collect() while it has children: the milliseconds until the next call. */
 #define SERVER_COLLECT_SOON 100
 
-/* A child process calls this first: it shall end with its parent. */
+/* A child process calls this first: it then ends with its parent. */
 void server_child(void);
 /* A child process that has served many connections calls this last: it frees its memory. */
 void server_child_ends(struct server *server);
 
-/* A worker has begun; a worker has ended. */
+/* Count a worker that has begun, and one that has ended. */
 void server_worker_began(struct server *server);
 void server_worker_ended(struct server *server);
 

@@ -13,8 +13,8 @@
 
 #include <sys/types.h>
 
-/* Only the accepting process uses it whole. Each child has a copy; what they share is the
- * scoreboard. It stands on the stack of main, on a page that each fork copies anyway. */
+/* The accepting process uses all of it. Each child has a copy; they share the scoreboard. It lies
+ * on the stack of main, in a page that each fork copies anyway. */
 struct server {
     const struct model *model;
     struct options options;
@@ -28,7 +28,7 @@ struct server {
     int twin_count;
     struct process_crew *process_crew; /* the worker processes; or NULL */
     struct moment now;                 /* when the last connection was accepted */
-    pid_t process;                     /* that accepts */
+    pid_t process;                     /* the one that accepts */
     int signals;                       /* signalfd */
     int stop;                          /* eventfd: readable once a stop was requested */
     int wakeup;                        /* eventfd: wakes the accepting process */

@@ -22,9 +22,9 @@ struct services {
     int cache_directory; /* of the proxy; -1: none */
 };
 
-/* The service with this name; NULL: there is none. */
+/* Returns the service with this name; NULL if there is none. */
 const struct service *services_find(const char *name);
-/* The name of a service by its number, from 0; NULL behind the last one. */
+/* Returns the name of a service by its number, from 0; NULL behind the last one. */
 const char *services_name(int number);
 
 /* Opens what needs the rights that the server was started with. If it fails it says why. */
@@ -33,11 +33,11 @@ bool services_open(struct services *services, const struct options *options,
 /* Opens the rest, with the rights of the server's user. If it fails it says why. */
 bool services_start(struct services *services, const struct options *options,
                     const struct listener *listener);
-/* What connections use. */
+/* Returns the state that the service's functions get. */
 const void *services_state(const struct services *services);
-/* Says what the sandbox must allow. */
+/* Returns the rights that the service needs in the sandbox. */
 struct sandbox services_sandbox(const struct services *services);
-/* Prints what is served. */
+/* Prints what the server serves. */
 void services_print(const struct options *options);
 
 void services_close(struct services *services);

@@ -65,8 +65,8 @@ static void request_stop(struct server *server)
     wakeup_ring(server->wakeup);
 }
 
-/* A child for each connection sends no signal at its end: to be woken for each one would cost more
- * than a look now and then. */
+/* A child that serves one connection sends no signal when it ends: waking up for each would cost
+ * more than checking now and then. */
 int signals_collect(struct server *server)
 {
     const struct model_children *children = server->model->children;

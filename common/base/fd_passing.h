@@ -9,7 +9,7 @@ struct fd_passing {
     int taker; /* the other end */
 };
 
-/* False, with errno set, on failure. */
+/* Makes the pair. False, with errno set, on failure. */
 bool fd_passing_open(struct fd_passing *fd_passing);
 /* Passes a descriptor, and closes it in this process. */
 void fd_passing_give(struct fd_passing *fd_passing, int descriptor);
@@ -17,7 +17,7 @@ void fd_passing_give(struct fd_passing *fd_passing, int descriptor);
 int fd_passing_take(struct fd_passing *fd_passing);
 /* Returns true if a descriptor was given and not taken yet. */
 bool fd_passing_pending(const struct fd_passing *fd_passing);
-/* No further descriptor will be given: by any process that has the giver's end. */
+/* Announces that no process will pass a further descriptor. */
 void fd_passing_end(struct fd_passing *fd_passing);
 
 #endif

@@ -1,8 +1,8 @@
-/* What the kernel counts of this process. */
+/* Numbers that the kernel keeps of this process. */
 #ifndef COMMON_BASE_PROCESS_STATUS_H
 #define COMMON_BASE_PROCESS_STATUS_H
 
-/* Opens the counters of this process, for use behind the sandbox, too; -1 on failure. */
+/* Opens the numbers of this process, before the sandbox is entered; -1 on failure. */
 int process_status_open(void);
 
 /* Reads one number of /proc/PID/status, such as "Threads:"; -1 if it is not there. */

@@ -1,4 +1,4 @@
-/* What a service manager such as systemd gives to a server, and wants to hear from it. */
+/* The sockets that a service manager such as systemd passes to a server, and the messages to it. */
 #ifndef COMMON_BASE_SERVICE_MANAGER_H
 #define COMMON_BASE_SERVICE_MANAGER_H
 
@@ -7,7 +7,7 @@
 /* Returns how many such sockets it has passed to this process (LISTEN_FDS); 0: none. */
 int service_manager_sockets(void);
 
-/* Opens the way to the service manager (NOTIFY_SOCKET); -1: nobody wants to hear. */
+/* Connects to the service manager (NOTIFY_SOCKET); -1 if it expects no messages. */
 int service_manager_open(void);
 /* Sends it a state, such as "READY=1". Does nothing for -1. */
 void service_manager_tell(int socket, const char *state);

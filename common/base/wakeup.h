@@ -1,4 +1,4 @@
-/* An eventfd that wakes who polls it. */
+/* An eventfd: wakes the processes and threads that poll it. */
 #ifndef COMMON_BASE_WAKEUP_H
 #define COMMON_BASE_WAKEUP_H
 

@@ -16,7 +16,7 @@
 #define SETTLED_SECONDS 3
 
 struct file_cache {
-    pthread_mutex_t lock; /* of the places */
+    pthread_mutex_t lock; /* protects `places` */
     struct cached_file *places[PLACES];
 };
 

@@ -1,6 +1,6 @@
 /* The file cache: small documents in memory, for models whose connections share one process. Before
- * each use, the file must be the same and unchanged to the nanosecond. That takes one call for each
- * step of its path, where open, fstat, read and close are four. */
+ * each use, it checks that the file is the same and unchanged to the nanosecond: one system call
+ * for each component of the path, instead of open, fstat, read and close. */
 #ifndef COMMON_FILES_FILE_CACHE_H
 #define COMMON_FILES_FILE_CACHE_H
 

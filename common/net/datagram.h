@@ -12,8 +12,8 @@
 #define DATAGRAM_REQUEST_LIMIT 65000
 /* The most bytes of a response: UDP over IPv4 carries no more. */
 #define DATAGRAM_RESPONSE_LIMIT 65507
-/* A source address may be forged: a response to another machine is at most so many times as long as
- * the request. */
+/* A source address may be forged: a response to another machine is at most this many times as long
+ * as the request. */
 #define DATAGRAM_AMPLIFICATION 3
 
 /* The addresses of a datagram. */

@@ -50,8 +50,8 @@ static uint16_t bound_port(int socket)
     return address_port(&address);
 }
 
-/* How listeners of this server share a port. The first one enables sharing after it has bound the
- * port: otherwise two servers could share it by mistake. */
+/* The ways in which listeners of this server share a port. The first one permits it after it has
+ * bound the port: otherwise two servers could share it by mistake. */
 enum sharing {
     SHARING_NOT,
     SHARING_FIRST,

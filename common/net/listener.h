@@ -9,24 +9,24 @@
 #define LISTENER_SOCKETS (2 * LISTENER_LIMIT) /* TCP and UDP */
 
 struct listener {
-    int sockets[LISTENER_SOCKETS]; /* nonblocking; the UDP sockets stand behind those of TCP */
+    int sockets[LISTENER_SOCKETS]; /* nonblocking; first those of TCP, then those of UDP */
     int count;
     int streams; /* how many of them are TCP */
     int next;    /* the socket that listener_accept() takes from */
     uint16_t port;
-    bool adopted; /* others listen at the sockets, too, and go on when this server stops */
+    bool adopted; /* other processes may listen at the sockets, too, and go on after a stop */
 };
 
 /* Returns true if the text is a numeric address of IPv4 or IPv6. */
 bool listener_is_address(const char *text);
 
-/* Listens at the addresses; without any, at 127.0.0.1 and, if there is IPv6, at ::1. Port 0 takes a
- * free one, the same for all. With `datagrams` it opens UDP sockets too. Only a listener opened
- * with `twins` can have twins. On failure it prints why and returns false. */
+/* Listens at the addresses; by default at 127.0.0.1 and, where there is IPv6, at ::1. Port 0 takes
+ * a free port, the same for all addresses. `datagrams` opens UDP sockets, too; `twins` permits
+ * listener_twin(). On failure it prints the reason and returns false. */
 bool listener_open(struct listener *listener, const char *const *addresses, int count,
                    uint16_t port, int backlog, bool twins, bool datagrams);
-/* Takes so many sockets that listen already, the first of which is `first`. Addresses and port are
- * theirs. On failure it prints why and returns false. */
+/* Takes over `count` listening sockets, whose descriptors begin at `first`, with their addresses
+ * and port. On failure it prints the reason and returns false. */
 bool listener_adopt(struct listener *listener, int first, int count, bool twins, bool datagrams);
 /* Opens a second listener at the same addresses and port (SO_REUSEPORT): the kernel chooses between
  * the two. */
@@ -38,17 +38,18 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
 #define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener);
 
-/* For several workers at one listener. Prepares the listener; */
+/* Prepares the listener for several workers. */
 bool listener_share(struct listener *listener);
-/* makes an epoll descriptor for one worker: a connection wakes one of them (-1 with errno); */
+/* Makes an epoll descriptor for one worker to wait at; -1 with errno. A connection wakes one of the
+ * workers. */
 int listener_watch(const struct listener *listener);
-/* and accepts the next connection; -1 with errno, EAGAIN if none came in that time. At a single
- * socket, workers block in accept() itself, which serves them in order of arrival and returns after
- * LISTENER_PATIENCE at the latest. */
+/* Waits at that descriptor and accepts the next connection; -1 with errno, EAGAIN if none came in
+ * time. At a single socket it waits in accept() itself, which serves the workers in the order of
+ * their arrival and returns after LISTENER_PATIENCE at the latest. */
 int listener_await(struct listener *listener, int events, int milliseconds);
 
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
- * allow that, or the clients shall wait for another server. */
+ * allow that, or another process shall accept the new clients. */
 bool listener_refuse(struct listener *listener);
 /* Returns true if no client and no datagram waits at any socket. */
 bool listener_is_empty(const struct listener *listener);

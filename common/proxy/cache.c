@@ -42,7 +42,7 @@ void cache_close(struct cache *cache)
 
 /* ---- finding ---- */
 
-/* Finds the response whose request had the same fields. The entry is the index of the URI. */
+/* Finds, by the index entry of the URI, the entry whose request had the same fields. */
 static enum cache_found find_selected(const struct cache *cache, struct text uri,
                                       struct text request_fields, struct cache_entry *entry,
                                       char name[CACHE_NAME_SIZE])

@@ -1,4 +1,4 @@
-/* Removes stored responses after a request that may have changed something at the origin. */
+/* Removes entries after a request that may have changed something at the origin. */
 #include "common/proxy/cache_invalidate.h"
 
 #include "common/http/fields.h"

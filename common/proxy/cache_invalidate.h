@@ -1,11 +1,11 @@
-/* Removes stored responses that a request has made invalid (RFC 9111, section 4.4). */
+/* Removes entries that a request has made invalid (RFC 9111, section 4.4). */
 #ifndef COMMON_PROXY_CACHE_INVALIDATE_H
 #define COMMON_PROXY_CACHE_INVALIDATE_H
 
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/fetch.h"
 
-/* Does so if the request had an unsafe method and the response is no error. */
+/* Removes them if the request had an unsafe method and the response is no error. */
 void cache_invalidate(const struct cache_lookup *lookup, const struct fetch *fetch,
                       enum method method);
 

@@ -1,4 +1,4 @@
-/* Looks for a stored response that a request may use, and decides whether to ask the origin. */
+/* Looks for an entry that a request may use, and decides whether to ask the origin. */
 #include "common/proxy/cache_lookup.h"
 
 #include "common/http/fields.h"

@@ -1,4 +1,4 @@
-/* What a request may use of the cache, and the stage that looks for an entry. */
+/* The lookup of a request in the cache, and its stage. */
 #ifndef COMMON_PROXY_CACHE_LOOKUP_H
 #define COMMON_PROXY_CACHE_LOOKUP_H
 
@@ -13,16 +13,16 @@ struct cache_lookup {
     struct text uri;               /* from malloc; empty: the request does not concern the cache */
     char name[CACHE_NAME_SIZE];    /* of the entry that the request has, or would have */
     struct cache_control control;  /* of the request */
-    bool may_use;                  /* a stored response */
-    bool may_store;                /* the origin's response */
-    struct cache_entry entry;      /* that was found */
-    struct cached_response cached; /* its head */
-    const char *reason;            /* to ask the origin, in the words of Cache-Status */
+    bool may_use;                  /* the request permits an entry as the response */
+    bool may_store;                /* the origin's response may become an entry */
+    struct cache_entry entry;      /* the one found */
+    struct cached_response cached; /* the head of its response */
+    const char *reason;            /* for asking the origin, in the words of Cache-Status */
     bool validates;                /* the request to the origin is conditional on the entry */
     bool bridges;                  /* the entry may be served if the origin fails */
     struct collapse collapse;
     int64_t requested; /* when the origin was asked, in seconds since 1970; */
-    uint64_t removals; /* of responses to the URI until then */
+    uint64_t removals; /* and how often entries of the URI had been removed by then */
 };
 
 /* Starts a lookup whose bytes are zero. */

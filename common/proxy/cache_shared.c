@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The cache whose file this process has mapped. */
+/* The cache whose file this process has mapped. It is static, since a signal handler gets no
+ * argument. */
 static struct cache mapped;
 
 /* Gives the file its full length again. Returns false if it had that, or cannot have it. */

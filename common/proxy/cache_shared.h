@@ -27,10 +27,10 @@ struct cache_shared {
 bool cache_shared_open(struct cache *cache);
 void cache_shared_close(struct cache *cache);
 
-/* The slot of a name. */
+/* Returns the slot of a name. */
 size_t cache_shared_slot(const char *name);
 
-/* Bytes of all entries, as far as is known. */
+/* Returns the bytes of all entries, as far as is known. */
 uint64_t cache_shared_size(const struct cache *cache);
 void cache_shared_add_size(const struct cache *cache, int64_t bytes);
 

@@ -71,7 +71,7 @@ static bool begin(struct cache_store *store, const struct parsed_response *head,
     return begun;
 }
 
-/* The response is not stored. */
+/* Does what remains to be done for a response that is not stored. */
 static void pass(struct cache_lookup *lookup, int status, const struct service_call *call)
 {
     if (cache_lookup_has_entry(lookup) && lookup->may_store &&

@@ -1,4 +1,4 @@
-/* Brings stored responses up to date after a 304 or a response to HEAD. */
+/* Updates entries after a 304 or a response to HEAD. */
 #include "common/proxy/cache_update.h"
 
 #include "common/proxy/stored_fields.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The record that the entry has with the fields of the origin's response. */
+/* Makes a record of that of the entry and the fields of the origin's response. */
 static bool merge(const struct cache_lookup *lookup, const struct parsed_response *head,
                   struct moment now, struct cache_record *record, struct buffer *merged)
 {
@@ -62,14 +62,14 @@ bool cache_update_entry(struct cache_lookup *lookup, const struct fetch *fetch,
     return true;
 }
 
-/* An error says nothing of what is stored if it blames the request or the method. */
+/* An error that blames the request or its method says nothing about the entry. */
 bool cache_update_supersedes(const struct request *request, int status)
 {
     return !freshness_has_credentials(request->fields) && !freshness_is_for_one(status) &&
            (status < 400 || status == 404 || status == 410);
 }
 
-/* Returns true if the response to HEAD is about the stored response. */
+/* Returns true if the response to HEAD describes the entry. */
 static bool is_same_response(const struct cache_record *record, const struct parsed_response *head)
 {
     return head->status == record->status &&

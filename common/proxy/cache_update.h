@@ -1,4 +1,4 @@
-/* Updates stored responses with the head of a newer response. */
+/* Updates entries with the head of a newer response. */
 #ifndef COMMON_PROXY_CACHE_UPDATE_H
 #define COMMON_PROXY_CACHE_UPDATE_H
 
@@ -16,8 +16,7 @@ bool cache_update_entry(struct cache_lookup *lookup, const struct fetch *fetch,
 void cache_update_by_head(struct cache_lookup *lookup, const struct fetch *fetch,
                           const struct service_call *call);
 
-/* Returns true if a response of that status can mean that the origin has something else now than
- * what is stored. */
+/* Returns true if a response of that status may mean that the entry is out of date. */
 bool cache_update_supersedes(const struct request *request, int status);
 
 #endif

@@ -204,7 +204,7 @@ static bool commit(const struct cache *cache, struct cache_writer *writer, uint6
     writer->committed = !is_outdated(cache, writer) && finish_file(cache, writer);
     if (!writer->committed)
         return false;
-    /* A removal counts before it removes: so either it removes this entry, or it is seen here. */
+    /* A removal is counted before it removes: it removes this entry, or is noticed here. */
     if (is_outdated(cache, writer)) {
         cache_evict_entry(cache, writer->name);
         return false;

@@ -9,17 +9,17 @@
 #include "common/proxy/stage.h"
 #include "common/proxy/upstream.h"
 
-/* A request that the cache can answer needs none of this. */
+/* The state of a request to an origin. A request that the cache answers has none. */
 struct fetch {
     struct origin *origin;
     struct upstream upstream;
     struct poll_pair poll_pair;    /* the client and the origin */
     int64_t deadline;              /* of the origin, in monotonic milliseconds */
     struct response_writer writer; /* to the client */
-    int served;             /* the status of the response that the client has already; 0: none */
+    int served;             /* the status of the stale response that the client has got; 0: none */
     int interims;           /* interim responses so far */
-    enum stage interrupted; /* by the last of them */
-    size_t sent;            /* bytes of the lines */
+    enum stage interrupted; /* the stage that the last of them interrupted */
+    size_t sent;            /* bytes of `lines` sent so far */
     struct buffer lines;    /* for the origin: the head, or what frames a chunk */
     char space[RESPONSE_WRITER_HEAD_LIMIT];
 };
@@ -28,7 +28,7 @@ struct fetch {
 struct fetch *fetch_make(struct origin *origin);
 void fetch_free(struct fetch *fetch);
 
-/* The stages. */
+/* These run the stages of the same name (stage.h). */
 enum service_progress fetch_open(struct fetch *fetch, struct cache_lookup *lookup,
                                  struct service_call *call);
 enum service_progress fetch_connect(struct fetch *fetch, const struct cache_lookup *lookup,
@@ -38,12 +38,12 @@ enum service_progress fetch_await_head(struct fetch *fetch, struct service_call 
 enum service_progress fetch_send_interim(struct fetch *fetch, struct cache_lookup *lookup,
                                          struct service_call *call);
 
-/* An address did not accept the connection in time: tries the next one. */
+/* Tries the next address, after one did not accept the connection in time. */
 enum service_progress fetch_connect_late(struct fetch *fetch, const struct cache_lookup *lookup,
                                          struct service_call *call);
-/* Asks once more. Without an entry, that is without the proxy's own conditions. */
+/* Sends the request again; if the entry was dropped, without the proxy's own conditions. */
 enum service_progress fetch_again(struct fetch *fetch, struct service_call *call);
-/* Goes on after upstream_head(). */
+/* Takes the result of upstream_head() and goes to the next stage. */
 enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
                                       enum transfer transfer);
 

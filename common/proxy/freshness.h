@@ -28,9 +28,9 @@ void freshness_read(struct cached_response *response, int status, struct text fi
                     int64_t requested, int64_t received);
 
 /* Returns true if a response of that status is about one request alone: it is never stored, and
- * says nothing of what is stored. */
+ * says nothing about an entry. */
 bool freshness_is_for_one(int status);
-/* Returns true if the request has credentials: the response says nothing of what others get. */
+/* Returns true if the request has credentials: the response says nothing about what others get. */
 bool freshness_has_credentials(struct text request_fields);
 /* Returns true if the response to a GET may be stored (RFC 9111, section 3). */
 bool freshness_may_store(const struct cached_response *response, struct text request_fields,
@@ -49,7 +49,7 @@ enum freshness_use {
     FRESHNESS_VALIDATE,           /* once the origin has validated it */
 };
 
-/* How a stored response may be used for a request with these directives. */
+/* Returns how an entry may be used for a request with these directives. */
 enum freshness_use freshness_judge(const struct cached_response *response,
                                    const struct cache_control *request, int64_t now);
 

@@ -4,7 +4,7 @@
 
 #include "common/proxy/send_response.h"
 
-/* In place of the status of the origin's response. */
+/* Values of `origin_status` if the origin has sent no response. */
 #define SERVE_CACHED_NOT_ASKED   (-1)
 #define SERVE_CACHED_NO_RESPONSE 0
 

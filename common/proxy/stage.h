@@ -1,5 +1,5 @@
-/* The stages of a proxied request, and how one hands over to the next. proxy_request.c says which
- * function runs in each of them. */
+/* The stages of a proxied request, and how one goes to the next. The table in proxy_request.c says
+ * which function runs in each. */
 #ifndef COMMON_PROXY_STAGE_H
 #define COMMON_PROXY_STAGE_H
 
@@ -22,19 +22,19 @@ enum stage {
     STAGE_FAIL,         /* responds with the entry after a failure, or with an error */
 };
 
-/* `work` of a call points to a struct that begins with this. */
+/* The first member of the struct that `work` of a call points to. */
 struct stage_state {
     enum stage stage;
-    int status; /* in STAGE_FAIL: of the error, */
+    int status; /* of the error, for STAGE_FAIL */
     const char *problem;
 };
 
 /* Goes to a stage, which runs at once. */
 enum service_progress stage_go_to(struct service_call *call, enum stage stage);
-/* Responds with an error. */
+/* Makes an error the response. */
 enum service_progress stage_refuse(struct service_call *call, int status, const char *problem);
-/* The same for a failure of the origin, before any of its response went to the client: goes to
- * STAGE_FAIL. */
+/* Goes to STAGE_FAIL with an error: the origin has failed before any of its response went to the
+ * client. */
 enum service_progress stage_fail(struct service_call *call, int status, const char *problem);
 
 #endif

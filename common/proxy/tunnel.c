@@ -37,7 +37,7 @@ static enum transfer fill(struct flow *flow)
     *flow->start = *flow->end = 0;
     transfer = flow->from->kind->read(flow->from, flow->space, flow->size, flow->end);
     flow->wants_from |= fetch_events(transfer);
-    /* Bytes that are not encrypted, or badly, are no data. */
+    /* Bytes that should be encrypted and are not, or are damaged, end the tunnel. */
     flow->broken |=
         transfer == TRANSFER_FAILED || transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED;
     if (transfer == TRANSFER_END) {

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define EVENTS_LIMIT 64
-/* Without a free place or descriptor, the loop does not listen for so long. */
+/* Without a free place or descriptor, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
-/* A loop that passes its permit on does not take one for so long: being awake, it would be faster
+/* A loop that has passed its permit on takes none for this long: it is awake, and would be faster
  * than the loop that is woken. */
 #define PASSED_MILLISECONDS 10
 
