@@ -334,7 +334,7 @@ static void watch_begin(struct watch *watch, const struct options *options)
     tree_add(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
     watch->pace.interval = PACE_SECONDS;
-    pace_look(&watch->pace, tool_now());
+    pace_sample(&watch->pace, tool_now());
     watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
     watch->peak_file = peak_open(options->peak);
@@ -371,7 +371,7 @@ static void print_events(struct watch *watch, FILE *out)
     struct tree tree = {.count = 0};
     tree_add(&tree, watch->options->server);
     struct switches after = tree_switches(&tree);
-    /* The number is right only if hardly any process was made meanwhile. */
+    /* The number is right only if hardly any process was made during the sample. */
     int born = youngest() - watch->created;
     if (born >= 0 && born < BORN_FEW)
         fprintf(out, " %lld %lld", after.voluntary - watch->before.voluntary,
@@ -385,7 +385,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
                       const char *exit_text)
 {
     watch->pace.interval = 0;
-    pace_look(&watch->pace, tool_now());
+    pace_sample(&watch->pace, tool_now());
     watch_settle(watch);
     FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
     if (!out)
@@ -485,7 +485,7 @@ static pid_t load_start(const struct options *options, char *command[])
     return load;
 }
 
-/* How the load ended. */
+/* The ways in which the load ended. */
 struct ending {
     int status;
     struct rusage usage;
@@ -508,7 +508,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         if (ending.stopped || ending.late)
             kill(load, SIGKILL);
         watch_sample(watch);
-        pace_look(&watch->pace, tool_now());
+        pace_sample(&watch->pace, tool_now());
     }
     return ending;
 }

@@ -1,4 +1,4 @@
-/* pace: how fast connections were accepted at the beginning of a run, beside the rest of it. */
+/* pace: the rate of accepted connections at the beginning of a run, beside that of the rest. */
 #ifndef COLLECT_PACE_H
 #define COLLECT_PACE_H
 
@@ -9,25 +9,25 @@
 #include <unistd.h>
 
 enum {
-    PACE_LOOKS = 1024,
+    PACE_SAMPLES = 1024,
     PACE_BYTES = 8192,
-    /* Of fewer connections, or fewer looks at the first tenth of them, nothing is said. */
+    /* With fewer connections, or fewer samples in their first tenth, the result is unknown. */
     PACE_CONNECTIONS_LEAST = 100,
-    PACE_LOOKS_LEAST = 3
+    PACE_SAMPLES_LEAST = 3
 };
 
-/* The time between two looks, as long as there is room for all. */
+/* The time between two samples, as long as there is room for all. */
 static const double PACE_SECONDS = 0.01;
 
-struct pace_look {
+struct pace_sample {
     double time;
     long long accepted;
 };
 
 struct pace {
-    struct pace_look looks[PACE_LOOKS];
+    struct pace_sample samples[PACE_SAMPLES];
     int count;
-    /* The time between two looks, in seconds. */
+    /* The time between two samples, in seconds. */
     double interval;
 };
 
@@ -50,25 +50,25 @@ static inline long long pace_accepted(void)
     return passive;
 }
 
-/* Looks at the counter, if it is time. When there is no room every second look is forgotten. */
-static inline void pace_look(struct pace *pace, double now)
+/* Samples the counter, if it is time. When there is no room, every second sample is dropped. */
+static inline void pace_sample(struct pace *pace, double now)
 {
-    if (pace->count > 0 && now - pace->looks[pace->count - 1].time < pace->interval)
+    if (pace->count > 0 && now - pace->samples[pace->count - 1].time < pace->interval)
         return;
-    if (pace->count == PACE_LOOKS) {
-        for (int i = 0; i < PACE_LOOKS / 2; i++)
-            pace->looks[i] = pace->looks[2 * i];
-        pace->count = PACE_LOOKS / 2;
+    if (pace->count == PACE_SAMPLES) {
+        for (int i = 0; i < PACE_SAMPLES / 2; i++)
+            pace->samples[i] = pace->samples[2 * i];
+        pace->count = PACE_SAMPLES / 2;
         pace->interval *= 2;
     }
-    pace->looks[pace->count++] = (struct pace_look){now, pace_accepted()};
+    pace->samples[pace->count++] = (struct pace_sample){now, pace_accepted()};
 }
 
-/* Returns the first look with at least so many connections. */
+/* Returns the first sample with at least this many connections. */
 static inline int pace_reached(const struct pace *pace, double accepted)
 {
     int i = 0;
-    while (i < pace->count - 1 && (double)pace->looks[i].accepted < accepted)
+    while (i < pace->count - 1 && (double)pace->samples[i].accepted < accepted)
         i++;
     return i;
 }
@@ -77,21 +77,21 @@ static inline int pace_reached(const struct pace *pace, double accepted)
  */
 static inline double pace_first_tenth(const struct pace *pace)
 {
-    if (pace->count < 2 * PACE_LOOKS_LEAST || pace->looks[0].accepted < 0)
+    if (pace->count < 2 * PACE_SAMPLES_LEAST || pace->samples[0].accepted < 0)
         return 0;
-    double none = (double)pace->looks[0].accepted;
-    double all = (double)pace->looks[pace->count - 1].accepted;
+    double none = (double)pace->samples[0].accepted;
+    double all = (double)pace->samples[pace->count - 1].accepted;
     double tenth = none + (all - none) / 10;
     int first = pace_reached(pace, none + 1), last = pace_reached(pace, all);
     int at = pace_reached(pace, tenth);
-    if (all - none < PACE_CONNECTIONS_LEAST || at - first < PACE_LOOKS_LEAST || last <= at)
+    if (all - none < PACE_CONNECTIONS_LEAST || at - first < PACE_SAMPLES_LEAST || last <= at)
         return 0;
-    const struct pace_look *before = &pace->looks[at - 1], *after = &pace->looks[at];
+    const struct pace_sample *before = &pace->samples[at - 1], *after = &pace->samples[at];
     double share =
         (tenth - (double)before->accepted) / (double)(after->accepted - before->accepted);
     double when = before->time + share * (after->time - before->time);
-    double begin = (tenth - (double)pace->looks[first].accepted) / (when - pace->looks[first].time);
-    double rest = (all - tenth) / (pace->looks[last].time - when);
+    double begin = (tenth - (double)pace->samples[first].accepted) / (when - pace->samples[first].time);
+    double rest = (all - tenth) / (pace->samples[last].time - when);
     return begin / rest;
 }
 

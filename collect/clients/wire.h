@@ -21,7 +21,7 @@
 enum wire_kind { WIRE_TCP, WIRE_TLS, WIRE_UDP };
 enum wire_state { WIRE_READY, WIRE_WANTS_READ, WIRE_WANTS_WRITE, WIRE_FAILED };
 
-/* What all wires of a program share. */
+/* The state that all wires of a program share. */
 struct wires {
     enum wire_kind kind;
     bool resume; /* TLS: resume the session with a ticket */
