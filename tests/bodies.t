@@ -40,8 +40,8 @@ each_server(sub ($model) {
     for my $row (@taken) {
         my ($name, @fields) = @$row;
         for my $method (qw(POST GET)) {
-            my @replies = $server->exchange(request($method => '/big.txt', @fields) . $next);
-            is_deeply [map { $_->{status} } @replies], [$method eq 'GET' ? 200 : 405, 200],
+            my @responses = $server->exchange(request($method => '/big.txt', @fields) . $next);
+            is_deeply [map { $_->{status} } @responses], [$method eq 'GET' ? 200 : 405, 200],
                 "$method with $name: answered, and the next request too";
         }
     }
@@ -58,11 +58,11 @@ each_server(sub ($model) {
     );
     for my $row (@refused) {
         my ($name, @fields) = @$row;
-        my @replies = $server->exchange(request(POST => '/small.txt', @fields) . $next);
-        is_deeply [map { $_->{status} } @replies], [$name =~ /trailers|extension/ ? $replies[0]{status} : 413],
+        my @responses = $server->exchange(request(POST => '/small.txt', @fields) . $next);
+        is_deeply [map { $_->{status} } @responses], [$name =~ /trailers|extension/ ? $responses[0]{status} : 413],
             "$name: 413, and nothing behind it is read";
-        like $replies[0]{status}, qr/^(?:413|431|400)$/, "$name: the right kind";
-        ok !$replies[0]->persistent, "$name: the connection ends";
+        like $responses[0]{status}, qr/^(?:413|431|400)$/, "$name: the right kind";
+        ok !$responses[0]->persistent, "$name: the connection ends";
     }
 
     for my $version ('HTTP/1.1', 'HTTP/1.0') {
@@ -70,47 +70,47 @@ each_server(sub ($model) {
         $connection->send(request(POST => '/small.txt', version => $version, Expect => '100-continue', 'Content-Length' => 5,
                 Connection => 'keep-alive'));
         if ($version eq 'HTTP/1.1') {
-            my $interim = $connection->reply;
+            my $interim = $connection->response;
             if ($interim->{status} == 100) {
                 pass('Expect: 100-continue: 100 comes before the body');
                 $connection->send('hello');
-                is $connection->reply->{status}, 405, 'Expect: 100-continue: then the reply';
+                is $connection->response->{status}, 405, 'Expect: 100-continue: then the response';
             } else {    # a final status instead of 100 is right too, if the connection then stays usable or closes
-                is $interim->{status}, 405, 'Expect: 100-continue: a final reply instead of the interim one';
+                is $interim->{status}, 405, 'Expect: 100-continue: a final response instead of the interim one';
                 ok !$interim->persistent, 'Expect: 100-continue: the body is not awaited, so the connection ends';
             }
         } else {
             $connection->send('hello');
-            is $connection->reply->{status}, 405, 'Expect in HTTP/1.0 is ignored: no interim reply';
+            is $connection->response->{status}, 405, 'Expect in HTTP/1.0 is ignored: no interim response';
         }
     }
     my $asked = $server->connect;
     $asked->send(request(GET => '/small.txt', Expect => '100-Continue', 'Content-Length' => 5));
-    is $asked->reply->{status}, 100, 'Expect: 100-Continue of a GET: 100';
+    is $asked->response->{status}, 100, 'Expect: 100-Continue of a GET: 100';
     $asked->send('hello');
-    is $asked->reply->{status}, 200, 'Expect: 100-Continue of a GET: then 200';
+    is $asked->response->{status}, 200, 'Expect: 100-Continue of a GET: then 200';
     $asked->send(request(GET => '/big.txt', Expect => '100-continue', Connection => 'close'));
-    is $asked->reply->{status}, 200, 'Expect without a body: no interim reply is needed';
+    is $asked->response->{status}, 200, 'Expect without a body: no interim response is needed';
     ok $asked->ends, 'Expect without a body: the connection goes on as asked';
 
     $asked = $server->connect;
     $asked->send(request(GET => '/small.txt', Expect => '100-continue', 'Transfer-Encoding' => 'chunked'));
-    is $asked->reply->{status}, 100, 'Expect before chunks: 100';
+    is $asked->response->{status}, 100, 'Expect before chunks: 100';
     $asked->send(chunked(5, 6));
-    is $asked->reply->{status}, 200, 'Expect before chunks: then 200';
+    is $asked->response->{status}, 200, 'Expect before chunks: then 200';
     $asked->close;
 
     my @at_once = $server->exchange(request(GET => '/small.txt', Expect => '100-continue', 'Content-Length' => 5,
             body => 'hello') . $next);
     is_deeply [grep { $_ != 100 } map { $_->{status} } @at_once], [200, 200],
-        'a body that does not wait for the 100: the interim reply may be left out';
+        'a body that does not wait for the 100: the interim response may be left out';
 
     my $over = $server->exchange(request(GET => '/small.txt', Expect => '100-continue', 'Content-Length' => $limit + 1));
     is $over->{status}, 413, 'Expect with a body over the limit: 413 and no 100';
 
     for my $expectation ('200-ok', '100-continue, other', 'nonsense', '100-continue=x') {
-        my $reply = $server->exchange(request(GET => '/small.txt', Expect => $expectation, Connection => 'close'));
-        is $reply->{status}, 417, "Expect: $expectation: 417";
+        my $response = $server->exchange(request(GET => '/small.txt', Expect => $expectation, Connection => 'close'));
+        is $response->{status}, 417, "Expect: $expectation: 417";
     }
 
     my $cut = $server->connect;

@@ -80,14 +80,14 @@ each_server(sub ($model) {
         my $connection = $server->connect;
         $connection->send(request(GET => '/file.txt', Connection => 'close'));
         rename "$root/.next", "$root/file.txt" or die "rename: $!";
-        my $reply = $connection->reply;
-        my $letter = substr $reply->{body}, 0, 1;
+        my $response = $connection->response;
+        my $letter = substr $response->{body}, 0, 1;
         $seen{ $letter eq $letters[$version] ? 'new' : 'old' }++;
         my ($index) = grep { $letters[$_] eq $letter } 0 .. 25;
-        my $right = $reply->{body} eq $letter x (20_000 + 137 * $index) || ($round <= 2 && $reply->{body} eq 'a' x 20_000);
-        push @torn, $round if $reply->{status} != 200 || !$right;
+        my $right = $response->{body} eq $letter x (20_000 + 137 * $index) || ($round <= 2 && $response->{body} eq 'a' x 20_000);
+        push @torn, $round if $response->{status} != 200 || !$right;
     }
-    is "@torn", '', '400 replacements under load: each reply is whole, old or new';
+    is "@torn", '', '400 replacements under load: each response is whole, old or new';
     is $server->get('/file.txt')->{body}, $letters[$version] x (20_000 + 137 * $version), 'and then the new one is served';
 
     # One that shrinks while it is sent
@@ -100,7 +100,7 @@ each_server(sub ($model) {
     $connection->drain;
     ok $connection->{ended}, 'it shrinks: the connection ends';
     cmp_ok length($connection->pending), '<', $big, 'it shrinks: fewer bytes came than announced';
-    unlike substr($connection->pending, -20_000), qr{HTTP/1\.1}, 'it shrinks: no other reply hides in the missing rest';
+    unlike substr($connection->pending, -20_000), qr{HTTP/1\.1}, 'it shrinks: no other response hides in the missing rest';
     is $server->get('/sparse.bin')->field('Content-Length'), 1000, 'afterwards it is served as it is now';
     is $server->get('/file.txt')->{status}, 200, 'and the server is well';
 
@@ -110,9 +110,9 @@ each_server(sub ($model) {
     $connection->send(request(GET => '/sparse.bin') . request(GET => '/grows.bin', Connection => 'close'));
     until_true(sub { $connection->fill(1); $connection->pending =~ /\r\n\r\n/ });
     truncate "$root/sparse.bin", 2 * $big or die "truncate: $!";
-    my $reply = $connection->reply;
-    is length $reply->{body}, $big, 'it grows: the length that was announced is sent';
-    is $connection->reply->{body}, 'g' x 1000, 'it grows: and the next reply follows right behind';
+    my $response = $connection->response;
+    is length $response->{body}, $big, 'it grows: the length that was announced is sent';
+    is $connection->response->{body}, 'g' x 1000, 'it grows: and the next response follows right behind';
     $connection->close;
 
     # One that goes while it is sent
@@ -120,7 +120,7 @@ each_server(sub ($model) {
     $connection->send(request(GET => '/sparse.bin', Connection => 'close'));
     until_true(sub { $connection->fill(1); $connection->pending =~ /\r\n\r\n/ });
     unlink "$root/sparse.bin" or die "unlink: $!";
-    is length $connection->reply->{body}, 2 * $big, 'it is removed: it is still sent whole';
+    is length $connection->response->{body}, 2 * $big, 'it is removed: it is still sent whole';
     is $server->get('/sparse.bin')->{status}, 404, 'and missing afterwards';
     $connection->close;
 

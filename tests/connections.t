@@ -39,15 +39,15 @@ each_server(sub ($model) {
         my $name = "$version, " . (defined $option ? "Connection: $option" : 'no Connection');
         my @fields = (version => $version, defined $option ? (Connection => $option) : ());
         my $connection = $server->connect;
-        my $reply = $connection->ask(request(GET => '/small.txt', @fields));
-        is $reply->{status}, 200, "$name: 200";
-        is $reply->{version}, 'HTTP/1.1', "$name: the reply is HTTP/1.1";
-        is !!$reply->persistent, !!$open, "$name: the reply says that it " . ($open ? 'stays' : 'closes');
+        my $response = $connection->ask(request(GET => '/small.txt', @fields));
+        is $response->{status}, 200, "$name: 200";
+        is $response->{version}, 'HTTP/1.1', "$name: the response is HTTP/1.1";
+        is !!$response->persistent, !!$open, "$name: the response says that it " . ($open ? 'stays' : 'closes');
         if ($open) {
-            like $reply->field('Connection'), qr/^keep-alive$/i, "$name: keep-alive is echoed" if $version eq 'HTTP/1.0';
+            like $response->field('Connection'), qr/^keep-alive$/i, "$name: keep-alive is echoed" if $version eq 'HTTP/1.0';
             is $connection->ask(request(GET => '/big.txt', Connection => 'close'))->{status}, 200, "$name: and it does";
         } else {
-            like $reply->field('Connection'), qr/^close$/i, "$name: Connection: close is said";
+            like $response->field('Connection'), qr/^close$/i, "$name: Connection: close is said";
         }
         ok $connection->ends, "$name: then it ends";
     }
@@ -57,15 +57,15 @@ each_server(sub ($model) {
     my $no_host = $server->exchange(request(GET => '/small.txt', version => 'HTTP/1.0', Host => undef));
     is $no_host->{status}, 200, 'HTTP/1.0 needs no Host';
 
-    my @replies = $server->exchange(request(GET => '/none') . request(GET => '/') . request(POST => '/small.txt')
+    my @responses = $server->exchange(request(GET => '/none') . request(GET => '/') . request(POST => '/small.txt')
             . request(BREW => '/small.txt') . request(OPTIONS => '*') . request(GET => '/small.txt', Connection => 'close'));
-    is_deeply [map { $_->{status} } @replies], [404, 403, 405, 501, 204, 200],
-        'a reply that says no to a good request does not end the connection';
+    is_deeply [map { $_->{status} } @responses], [404, 403, 405, 501, 204, 200],
+        'a response that says no to a good request does not end the connection';
 
     my $half = $server->connect;
     $half->send(request(GET => '/small.txt') . request(GET => '/big.txt'));
     $half->finish;
-    my @half = map { $half->reply } 1 .. 2;
+    my @half = map { $half->response } 1 .. 2;
     is_deeply [map { $_->{status} } @half], [200, 200], 'a client that sends no more is answered in full';
     ok $half->ends, 'and then the connection ends';
 
@@ -98,12 +98,12 @@ each_server(sub ($model) {
     $server = start_server(options => [qw(--protocol simple)]);
     for my $version ('HTTP/1.0', 'HTTP/1.1') {
         my $simple = $server->connect;
-        my $reply = $simple->ask(request(GET => '/small.txt', version => $version, Connection => 'keep-alive')
+        my $response = $simple->ask(request(GET => '/small.txt', version => $version, Connection => 'keep-alive')
                 . request(GET => '/big.txt', version => $version));
-        is $reply->{status}, 200, "--protocol simple, a request of $version: 200";
-        is $reply->{version}, 'HTTP/1.0', "--protocol simple, a request of $version: the reply is HTTP/1.0";
-        ok !$reply->persistent, "--protocol simple, a request of $version: it does not stay";
-        ok $simple->ends, "--protocol simple, a request of $version: one reply, and the connection ends";
+        is $response->{status}, 200, "--protocol simple, a request of $version: 200";
+        is $response->{version}, 'HTTP/1.0', "--protocol simple, a request of $version: the response is HTTP/1.0";
+        ok !$response->persistent, "--protocol simple, a request of $version: it does not stay";
+        ok $simple->ends, "--protocol simple, a request of $version: one response, and the connection ends";
     }
     is $server->get('/none')->{version}, 'HTTP/1.0', '--protocol simple: an error is HTTP/1.0 too';
     $server->stop;

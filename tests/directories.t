@@ -51,18 +51,18 @@ each_server(sub ($model) {
         ['/links/folder',   '/links/folder/'],
     ) {
         my ($target, $location) = @$case;
-        my $reply = $server->get($target);
-        is $reply->{status}, 301, "$target: 301";
-        like $reply->field('Location'), qr{\A(?:http://localhost)?\Q$location\E\z}, "$target: Location $location";
+        my $response = $server->get($target);
+        is $response->{status}, 301, "$target: 301";
+        like $response->field('Location'), qr{\A(?:http://localhost)?\Q$location\E\z}, "$target: Location $location";
     }
     # Nobody is sent to another host by a path of ours.
     for my $target ('//site', '//site/../site', '///site', '/%2fsite', '//evil.example/../site', '/\\evil.example', '//evil.example/%2e%2e/site',
         '//evil.example/..', '/.//site', '//links/folder') {
-        my $reply = $server->get($target);
-        if ($reply->{status} == 301) {
-            like $reply->field('Location'), qr{\A(?:http://localhost)?/(?![/\\])}, "$target: no redirect to another host";
+        my $response = $server->get($target);
+        if ($response->{status} == 301) {
+            like $response->field('Location'), qr{\A(?:http://localhost)?/(?![/\\])}, "$target: no redirect to another host";
         } else {
-            like $reply->{status}, qr/^[24]/, "$target: no redirect";
+            like $response->{status}, qr/^[24]/, "$target: no redirect";
         }
     }
     my $split = $server->exchange("GET /site?%0d%0aX-Evil:%20yes HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -95,8 +95,8 @@ each_server(sub ($model) {
         next if $target =~ m{/\z};
         my $url = $target =~ m{^/} ? $target : "/odd/$target";
         like $url, qr{\A[A-Za-z0-9\-._~!\$&'()*+,;=:\@%/]+\z}, "--list: the link $link is a legal URL";
-        my $reply = $server->get($url);
-        $found{ $reply->{body} } = 1;
+        my $response = $server->get($url);
+        $found{ $response->{body} } = 1;
     }
     ok $found{"content of $_"}, '--list: the link works of ' . s/\n/\\n/r for @odd;
     is scalar(keys %found), scalar(@odd), '--list: and there is no other file';
@@ -115,8 +115,8 @@ each_server(sub ($model) {
     is $head->{status}, 200, '--list: HEAD: 200';
     is $head->field('Content-Length'), length $list->{body}, '--list: HEAD: the length of the listing';
 
-    my @replies = $server->exchange(request(GET => '/odd/') . request(GET => '/file.txt', Connection => 'close'));
-    is_deeply [map { $_->{status} } @replies], [200, 200], '--list: a listing leaves the connection open';
+    my @responses = $server->exchange(request(GET => '/odd/') . request(GET => '/file.txt', Connection => 'close'));
+    is_deeply [map { $_->{status} } @responses], [200, 200], '--list: a listing leaves the connection open';
 
     mkdir "$root/many" or $! =~ /exist/ or die "mkdir: $!";
     spit(sprintf("$root/many/%04d-%s", $_, 'n' x 200), '') for 1 .. 2000;

@@ -28,28 +28,28 @@ each_server(sub ($model) {
     my $server = start_server();
     for my $case (@cases) {
         my ($status, $reason, $request, $about) = @$case;
-        my $reply = $server->exchange($request);
-        is $reply->{status}, $status, "$status: the status";
-        like $reply->{reason}, qr/\A(?:$reason)\z/, "$status: the reason";
-        like $reply->field('Content-Type'), qr{^text/html}, "$status: HTML";
-        like $reply->{body}, qr/\A<!DOCTYPE html>/i, "$status: a document type";
-        like $reply->{body}, qr/\b$status\b/, "$status: the page names the status";
-        my ($text) = $reply->{body} =~ m{</h1>(.*)}s;
+        my $response = $server->exchange($request);
+        is $response->{status}, $status, "$status: the status";
+        like $response->{reason}, qr/\A(?:$reason)\z/, "$status: the reason";
+        like $response->field('Content-Type'), qr{^text/html}, "$status: HTML";
+        like $response->{body}, qr/\A<!DOCTYPE html>/i, "$status: a document type";
+        like $response->{body}, qr/\b$status\b/, "$status: the page names the status";
+        my ($text) = $response->{body} =~ m{</h1>(.*)}s;
         like $text // '', $about, "$status: the page says what was wrong";
-        unlike $reply->{body}, qr/fork|thread|errno|\.c:\d/i, "$status: and nothing of the inside";
+        unlike $response->{body}, qr/fork|thread|errno|\.c:\d/i, "$status: and nothing of the inside";
     }
 
     for my $target ('/<script>alert(1)</script>', '/%3Cscript%3Ealert(1)%3C/script%3E', '/x?<script>alert(1)</script>',
         '/"onload="x', "/'x") {
-        my $reply = $server->exchange("GET $target HTTP/1.1\r\nHost: <script>alert(1)</script>\r\nConnection: close\r\n\r\n");
-        like $reply->{status}, qr/^40[04]$/, "$target: refused";
-        unlike $reply->{body}, qr/<script>|"onload/, "$target: nothing comes back unescaped";
-        $reply = $server->get($target, 'User-Agent' => '<script>alert(1)</script>', Referer => '<script>alert(1)</script>');
-        unlike $reply->{body}, qr/<script>|"onload/, "$target: nor with a good Host";
+        my $response = $server->exchange("GET $target HTTP/1.1\r\nHost: <script>alert(1)</script>\r\nConnection: close\r\n\r\n");
+        like $response->{status}, qr/^40[04]$/, "$target: refused";
+        unlike $response->{body}, qr/<script>|"onload/, "$target: nothing comes back unescaped";
+        $response = $server->get($target, 'User-Agent' => '<script>alert(1)</script>', Referer => '<script>alert(1)</script>');
+        unlike $response->{body}, qr/<script>|"onload/, "$target: nor with a good Host";
     }
-    my $reply = $server->get('/none', 'If-None-Match' => '*', Range => 'bytes=0-1');
-    is $reply->{status}, 404, 'conditions and ranges do not touch an error';
-    cmp_ok length($reply->{body}), '>', 20, 'and its page is whole';
+    my $response = $server->get('/none', 'If-None-Match' => '*', Range => 'bytes=0-1');
+    is $response->{status}, 404, 'conditions and ranges do not touch an error';
+    cmp_ok length($response->{body}), '>', 20, 'and its page is whole';
     $server->stop;
 });
 

@@ -158,36 +158,36 @@ each_server(sub ($model) {
         my @statuses = ref $statuses ? @$statuses : $statuses;
         my $connection = $server->connect;
         my $answer = $connection->converse($bytes . $behind);
-        my @replies = parse_replies($answer);
-        my @flaws = map { @{ $_->{flaws} } } @replies;
-        my $got = join ' ', map { $_->{status} } @replies;
+        my @responses = parse_responses($answer);
+        my @flaws = map { @{ $_->{flaws} } } @responses;
+        my $got = join ' ', map { $_->{status} } @responses;
         push @flaws, "got $got" if !grep { $got eq $_ } @statuses;
-        push @flaws, 'the reply does not say close' if @replies && $got ne '405' && $replies[0]->persistent;
+        push @flaws, 'the response does not say close' if @responses && $got ne '405' && $responses[0]->persistent;
         push @flaws, "the connection ends by $connection->{failure}" if $connection->{failure};
         ok !@flaws, "$name: @statuses and the end" or diag(join "\n", @flaws);
     }
 
     for my $row (@accepted) {
         my ($name, $bytes, $status) = @$row;
-        my @replies = $server->exchange("$bytes\r\n" . request(GET => '/big.txt', Connection => 'close'));
-        is_deeply [map { $_->{status} } @replies], [$status, 200], "$name: $status, and the next request is read";
+        my @responses = $server->exchange("$bytes\r\n" . request(GET => '/big.txt', Connection => 'close'));
+        is_deeply [map { $_->{status} } @responses], [$status, 200], "$name: $status, and the next request is read";
     }
 
     # The response must arrive although the client goes on sending for a while before it looks.
     for my $size (100_000, 1_000_000, 4_000_000) {
         my $connection = $server->connect;
         my $whole = $connection->send("GET /small.txt HTTP/1.1\r\nHost : x\r\n\r\n" . 'x' x $size);
-        my $reply = $connection->reply;
+        my $response = $connection->response;
         ok $whole, "$size bytes behind a refused request: they are all taken";
-        is $reply->{status}, 400, "$size bytes behind a refused request: the refusal arrives";
-        like $reply->{body}, qr{</html>\s*\z}i, "$size bytes behind a refused request: and it is whole";
+        is $response->{status}, 400, "$size bytes behind a refused request: the refusal arrives";
+        like $response->{body}, qr{</html>\s*\z}i, "$size bytes behind a refused request: and it is whole";
         $connection->close;
     }
     my $connection = $server->connect;
     $connection->send("POST /small.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n");
     my $sent = $connection->send('x' x 5_000_000);
     ok $sent, 'a body over the limit is taken in full';
-    is $connection->reply->{status}, 413, 'and the refusal arrives';
+    is $connection->response->{status}, 413, 'and the refusal arrives';
     $connection->close;
     is $server->get('/small.txt')->{status}, 200, 'after all that the server is well';
     $server->stop;

@@ -101,7 +101,7 @@ static void try_forward(const struct request *request)
         address_find(&destination, TEXT("127.0.0.1 a\n"), host, port);
 }
 
-/* All that a cache makes of the fields of a reply. */
+/* All that a cache makes of the fields of a response. */
 static void try_policy(const struct parsed_response *response)
 {
     size_t room = 4 * response->fields.length + 16;
@@ -131,9 +131,9 @@ static void try_policy(const struct parsed_response *response)
     free(merged.data);
 }
 
-/* Reads the head of a reply in steps; each step from memory of its own. Returns how much of the
+/* Reads the head of a response in steps; each step from memory of its own. Returns how much of the
  * bytes it is; 0 if it is none. */
-static size_t read_reply(const char *bytes, size_t size, size_t step)
+static size_t read_response(const char *bytes, size_t size, size_t step)
 {
     static char space[RESPONSE_HEAD_LIMIT + 1024];
     struct buffer fields = {.data = space, .capacity = sizeof space};
@@ -149,7 +149,7 @@ static size_t read_reply(const char *bytes, size_t size, size_t step)
         progress = response_parser_read(&response, METHOD_GET, (struct text){copy, known}, &fields,
                                         &taken);
         require(progress != RESPONSE_PARSER_WHOLE || (taken > 0 && taken <= known),
-                "the head of a reply ends within its bytes");
+                "the head of a response ends within its bytes");
         require(progress != RESPONSE_PARSER_REFUSED || response.problem != NULL,
                 "a refusal says why");
         free(copy);
@@ -262,8 +262,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct body_result body = read_body(bytes, size, size), parts = read_body(bytes, size, 3);
     int64_t seconds;
 
-    require(read_reply(bytes, size, size) == read_reply(bytes, size, 1 + size / 3),
-            "the head of a reply is the same however it is cut");
+    require(read_response(bytes, size, size) == read_response(bytes, size, 1 + size / 3),
+            "the head of a response is the same however it is cut");
     require(whole.progress == cut.progress && whole.taken == cut.taken &&
                 whole.fields == cut.fields,
             "a head is the same however it is cut");

@@ -26,11 +26,11 @@ sub inventory ($folder) {
 sub try_server ($path, @options) {
     my $process = open(my $out, '-|', 'sh', '-c', 'exec "$@" 2>/dev/null', 'sh', $path, @options, '0') or return "$path: $!";
     my ($url) = (readline($out) // '') =~ m{(http://\S+)} or return "$path says no address";
-    my $reply = HTTP::Tiny->new->get("${url}small.txt");
+    my $response = HTTP::Tiny->new->get("${url}small.txt");
     kill TERM => $process;
     my @rest = readline $out;
     close $out;
-    return "$reply->{status}, " . ($reply->{content} eq slurp("$top/data/small.txt") ? 'the document' : 'something else') . ", exit status $?";
+    return "$response->{status}, " . ($response->{content} eq slurp("$top/data/small.txt") ? 'the document' : 'something else') . ", exit status $?";
 }
 
 # ---- install ----

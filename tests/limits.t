@@ -48,13 +48,13 @@ each_server(sub ($model) {
         [431, 'a field name of 33,000 bytes',   "GET /small.txt HTTP/1.1\r\n$fields" . 'X' x 33_000 . ": v\r\n\r\n"],
     ) {
         my ($status, $name, $bytes, @others) = @$case;
-        my $reply = $server->exchange($bytes);
-        ok scalar(grep { $reply->{status} == $_ } $status, @others), "$name: $status" or diag("got $reply->{status}");
+        my $response = $server->exchange($bytes);
+        ok scalar(grep { $response->{status} == $_ } $status, @others), "$name: $status" or diag("got $response->{status}");
     }
     # The limit is a request's, not a connection's.
     my $long = line_of(8000) . "Host: x\r\n" . ('X: ' . 'v' x 995 . "\r\n") x 20 . "\r\n";
-    my @replies = $server->exchange($long x 20 . request(GET => '/small.txt', Connection => 'close'));
-    is scalar(grep { $_->{status} == 200 } @replies), 21, '20 requests of 28 KiB each, one behind the other';
+    my @responses = $server->exchange($long x 20 . request(GET => '/small.txt', Connection => 'close'));
+    is scalar(grep { $_->{status} == 200 } @responses), 21, '20 requests of 28 KiB each, one behind the other';
 
     $server->connect for 1 .. 300;
     is $server->get('/small.txt')->{status}, 200, '300 connections that come and go without a byte: the server goes on';
@@ -98,10 +98,10 @@ each_server(sub ($model) {
         talk($server, @$together);
         for my $client (@$together) {
             my $connection = $client->{connection};
-            my @replies = map { $connection->reply } @{ $client->{statuses} };
+            my @responses = map { $connection->response } @{ $client->{statuses} };
             my $name = $client->{name};
-            is join(' ', map { $_->{status} } @replies), join(' ', @{ $client->{statuses} }), "$name: " . (join(' ', @{ $client->{statuses} }) || 'no response');
-            ok !$replies[-1]->persistent, "$name: Connection: close" if @replies && $replies[-1]{status} == 408;
+            is join(' ', map { $_->{status} } @responses), join(' ', @{ $client->{statuses} }), "$name: " . (join(' ', @{ $client->{statuses} }) || 'no response');
+            ok !$responses[-1]->persistent, "$name: Connection: close" if @responses && $responses[-1]{status} == 408;
             ok $connection->ends, "$name: then the connection ends";
             cmp_ok now() - $client->{from}, '>=', 1, "$name: not before the deadline";
             ok scalar(@{ $client->{drip} }), "$name: the bytes do not move the deadline" if $client->{drip};
@@ -154,7 +154,7 @@ each_way_to_accept(sub ($model) {
     is scalar(grep { $_->pending ne '' } @waiting), 0, 'none of them is served yet';
     is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, 'those at once still are';
     (shift @held)->close;
-    is scalar(grep { $_->reply->{status} == 200 } @waiting), 5, 'when one goes, those that wait are served';
+    is scalar(grep { $_->response->{status} == 200 } @waiting), 5, 'when one goes, those that wait are served';
     $_->close for @held, @waiting;
     my $summary = $server->stop;
     like $summary, qr/(?<!\d)$limit at once/, 'the summary tells how many there were at once';

@@ -135,7 +135,7 @@ each_server(sub ($model) {
     my $round = sub {
         for (1 .. 500 / $share) {
             $connection->send($mix);
-            my $got = join ' ', map { $connection->reply($_)->{status} } @methods;
+            my $got = join ' ', map { $connection->response($_)->{status} } @methods;
             $wrong++ if $got ne '200 404 200 301 206 416 405 200 204 200 304';
         }
     };

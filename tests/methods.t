@@ -29,31 +29,31 @@ each_server(sub ($model) {
         request(HEAD => '/none') . request(GET => '/small.txt', Connection => 'close'), 'HEAD', 'GET');
     is $none->{status}, 404, 'HEAD of a missing file: 404';
     cmp_ok $none->field('Content-Length'), '>', 0, 'HEAD of a missing file: the length of the error page';
-    is $found->{status}, 200, 'HEAD of a missing file: no body, so the next reply follows at once';
+    is $found->{status}, 200, 'HEAD of a missing file: no body, so the next response follows at once';
 
     for my $method (qw(POST PUT DELETE PATCH TRACE)) {
-        my $reply = $server->exchange(request($method => '/small.txt', 'Content-Length' => 0, Connection => 'close'));
-        is $reply->{status}, 405, "$method: 405";
-        is_deeply [sort split /[ ,]+/, $reply->field('Allow')], [qw(GET HEAD OPTIONS)], "$method: Allow";
+        my $response = $server->exchange(request($method => '/small.txt', 'Content-Length' => 0, Connection => 'close'));
+        is $response->{status}, 405, "$method: 405";
+        is_deeply [sort split /[ ,]+/, $response->field('Allow')], [qw(GET HEAD OPTIONS)], "$method: Allow";
     }
     my $connect = $server->exchange(request(CONNECT => 'localhost:80', Host => 'localhost:80', Connection => 'close'));
     is $connect->{status}, 405, 'CONNECT: 405';
     ok $connect->has('Allow'), 'CONNECT: Allow';
 
     for my $method (qw(FOO get Get HEADS GE PROPFIND X-1), q(!#$%&'*+-.^_`|~)) {
-        my $reply = $server->exchange(request($method => '/small.txt', Connection => 'close'));
-        is $reply->{status}, 501, "$method: 501";
+        my $response = $server->exchange(request($method => '/small.txt', Connection => 'close'));
+        is $response->{status}, 501, "$method: 501";
     }
 
     for my $target ('*', '/', '/small.txt', '/none') {
-        my $reply = $server->exchange(request(OPTIONS => $target, Connection => 'close'));
-        is $reply->{status}, 204, "OPTIONS $target: 204";
-        is_deeply [sort split /[ ,]+/, $reply->field('Allow')], [qw(GET HEAD OPTIONS)], "OPTIONS $target: Allow";
-        is $reply->{body}, '', "OPTIONS $target: no body";
+        my $response = $server->exchange(request(OPTIONS => $target, Connection => 'close'));
+        is $response->{status}, 204, "OPTIONS $target: 204";
+        is_deeply [sort split /[ ,]+/, $response->field('Allow')], [qw(GET HEAD OPTIONS)], "OPTIONS $target: Allow";
+        is $response->{body}, '', "OPTIONS $target: no body";
     }
     for my $method (qw(GET HEAD)) {
-        my $reply = $server->exchange(request($method => '*', Connection => 'close'), $method);
-        is $reply->{status}, 400, "$method *: 400";
+        my $response = $server->exchange(request($method => '*', Connection => 'close'), $method);
+        is $response->{status}, 400, "$method *: 400";
     }
 
     $server->stop;

@@ -167,14 +167,14 @@ each_server(sub ($model) {
     my $server = start_server(root => $root);
     for my $case (@cases) {
         my ($target, $expected) = @$case;
-        my $reply = $server->get($target);
+        my $response = $server->get($target);
         my $name = length $target > 60 ? substr($target, 0, 40) . '... (' . length($target) . ' bytes)' : $target;
         if (ref $expected) {
-            like $reply->{status}, $expected, "$name: refused in the right way";
-            unlike $reply->{body}, qr/^(?:secret|hidden|locked|three dots|decoded twice|root:)/m, "$name: nothing gets out";
+            like $response->{status}, $expected, "$name: refused in the right way";
+            unlike $response->{body}, qr/^(?:secret|hidden|locked|three dots|decoded twice|root:)/m, "$name: nothing gets out";
         } else {
-            is $reply->{status}, 200, "$name: 200";
-            is $reply->{body}, $expected, "$name: its content";
+            is $response->{status}, 200, "$name: 200";
+            is $response->{body}, $expected, "$name: its content";
         }
     }
     like $server->get('/to-hidden')->{status}, qr/^(?:200|403|404)$/, 'a link to a hidden file is its owner\'s word';

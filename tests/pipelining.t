@@ -13,11 +13,11 @@ each_server(sub ($model) {
 
         my @order = map { $_ * 37 % 100 } 1 .. 500;
         my $text  = join '', map { request(GET => "/$_.txt") } @order;
-        my @replies = $server->exchange($text . request(GET => '/none', Connection => 'close'));
-        is scalar @replies, 501, "$protocol: 501 requests in one write give 501 replies";
-        my @wrong = grep { ($replies[$_]{body} // '') ne "file $order[$_]\n" x ($order[$_] + 1) } 0 .. $#order;
+        my @responses = $server->exchange($text . request(GET => '/none', Connection => 'close'));
+        is scalar @responses, 501, "$protocol: 501 requests in one write give 501 responses";
+        my @wrong = grep { ($responses[$_]{body} // '') ne "file $order[$_]\n" x ($order[$_] + 1) } 0 .. $#order;
         is scalar @wrong, 0, "$protocol: each is the right one, in order";
-        is $replies[-1]{status}, 404, "$protocol: the last is the 404 that was asked for";
+        is $responses[-1]{status}, 404, "$protocol: the last is the 404 that was asked for";
 
         my $mixed = request(HEAD => '/7.txt') . request(POST => '/8.txt', 'Content-Length' => 5, body => 'hello')
             . request(GET => '/9.txt', 'If-None-Match' => '*') . request(GET => '/10.txt', Range => 'bytes=0-3')
@@ -36,7 +36,7 @@ each_server(sub ($model) {
             $connection->send(substr $pair, 0, $cut);
             $connection->fill(0.0005);    # lets the server see the first half alone
             $connection->send(substr $pair, $cut);
-            my @got = map { $connection->reply } 1 .. 3;
+            my @got = map { $connection->response } 1 .. 3;
             push @bad, $cut
                 if join(' ', map { $_->{status} } @got) ne '200 405 200' || $got[2]{body} ne "file 5\n" x 6
                 || !$connection->ends;
@@ -48,7 +48,7 @@ each_server(sub ($model) {
             $connection->send($byte);
             $connection->fill(0);
         }
-        is_deeply [map { $connection->reply->{status} } 1 .. 3], [200, 405, 200], "$protocol: sent byte by byte";
+        is_deeply [map { $connection->response->{status} } 1 .. 3], [200, 405, 200], "$protocol: sent byte by byte";
         ok $connection->ends, "$protocol: sent byte by byte, then the end";
 
         $connection = $server->connect;
@@ -56,9 +56,9 @@ each_server(sub ($model) {
         my @answered;
         for my $round (1 .. 100) {    # a window of requests under way that moves on
             $connection->send($request x ($round == 1 ? 20 : 1));
-            push @answered, $connection->reply->{status};
+            push @answered, $connection->response->{status};
         }
-        push @answered, $connection->reply->{status} for 1 .. 19;
+        push @answered, $connection->response->{status} for 1 .. 19;
         is scalar(grep { $_ == 200 } @answered), 119, "$protocol: a moving window of 20 requests";
         $connection->close;
 
@@ -66,7 +66,7 @@ each_server(sub ($model) {
         $connection = $server->connect;
         my $count = 3_000;
         my $answer = $connection->converse($request x $count . request(GET => '/1.txt', Connection => 'close'));
-        is scalar(parse_replies($answer)), $count + 1, "$protocol: " . ($count + 1) . ' requests at once, all answered';
+        is scalar(parse_responses($answer)), $count + 1, "$protocol: " . ($count + 1) . ' requests at once, all answered';
         $server->stop;
     }
 });

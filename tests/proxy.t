@@ -22,16 +22,16 @@ each_server(sub ($model) {
     my $big   = join '', map { chr($_ * 7 % 251) } 1 .. 300_000;
 
     # --- heads ---
-    $origin->play('/plain?x=1', reply(200, "hello\n", 'X-Thing' => 'y', Connection => 'X-Hop, close', 'X-Hop' => '1',
+    $origin->play('/plain?x=1', response(200, "hello\n", 'X-Thing' => 'y', Connection => 'X-Hop, close', 'X-Hop' => '1',
         'Keep-Alive' => 'timeout=5', 'Proxy-Connection' => 'close', Trailer => 'X'));
-    my $reply = get($proxy, '/plain?x=1', 'X-Mine' => 'a', 'Connection' => 'X-Drop', 'X-Drop' => '1', TE => 'trailers',
+    my $response = get($proxy, '/plain?x=1', 'X-Mine' => 'a', 'Connection' => 'X-Drop', 'X-Drop' => '1', TE => 'trailers',
         'Proxy-Connection' => 'keep-alive', 'Keep-Alive' => '1', 'Proxy-Authorization' => 'Basic eA==', Upgrade => 'h2c',
         Cookie => 'c=d');
-    is $reply->{status}, 200, 'a reply is passed on';
-    is $reply->{body}, "hello\n", 'its body';
-    is $reply->field('X-Thing'), 'y', 'its fields';
-    ok !$reply->has($_), "its $_ is not: it is about one connection" for qw(X-Hop Keep-Alive Proxy-Connection Trailer);
-    like $reply->field('Via'), qr/^1\.1 fork-vs-thread-[0-9a-f]{8}\z/, 'a reply has Via';
+    is $response->{status}, 200, 'a response is passed on';
+    is $response->{body}, "hello\n", 'its body';
+    is $response->field('X-Thing'), 'y', 'its fields';
+    ok !$response->has($_), "its $_ is not: it is about one connection" for qw(X-Hop Keep-Alive Proxy-Connection Trailer);
+    like $response->field('Via'), qr/^1\.1 fork-vs-thread-[0-9a-f]{8}\z/, 'a response has Via';
     my $head = head_of(($origin->requests('/plain?x=1'))[0]);
     is $head->{line}, 'GET /plain?x=1 HTTP/1.1', 'the origin gets the path alone';
     is $head->{host}, $here, 'and the Host that the target names';
@@ -41,62 +41,62 @@ each_server(sub ($model) {
         for qw(x-drop te proxy-connection keep-alive proxy-authorization upgrade);
     like $head->{via}, qr/^1\.1 fork-vs-thread-[0-9a-f]{8}\z/, 'a request has Via';
 
-    $origin->play('/host', reply(200, ''));
+    $origin->play('/host', response(200, ''));
     $proxy->get("http://localhost:" . $origin->port . '/host', Host => 'other.example');
     is head_of(($origin->requests('/host'))[0])->{host}, 'localhost:' . $origin->port, 'Host is that of the target, not the given one';
-    $origin->play('/via', [@{ reply(200, '', Via => '1.0 before') }]);
+    $origin->play('/via', [@{ response(200, '', Via => '1.0 before') }]);
     is join(', ', @{ get($proxy, '/via', Via => '1.0 first')->{fields}{via} }) =~ s/-[0-9a-f]{8}\z//r, '1.0 before, 1.1 fork-vs-thread',
         'Via grows at its end';
     like head_of(($origin->requests('/via'))[0])->{via}, qr/^1\.0 first, 1\.1 fork-vs-thread-/, 'in requests, too';
-    $origin->play('/nodate', reply(200, 'x', Date => undef));
-    ok get($proxy, '/nodate')->has('Date'), 'a reply without Date gets one';
+    $origin->play('/nodate', response(200, 'x', Date => undef));
+    ok get($proxy, '/nodate')->has('Date'), 'a response without Date gets one';
     $origin->play('/old', ["HTTP/1.0 200 OK\r\nServer: s\r\n\r\nold"]);
-    $reply = get($proxy, '/old');
-    is $reply->{body}, 'old', 'a body that ends with the connection';
-    is $reply->{version}, 'HTTP/1.1', 'the version is that of the proxy';
-    like $reply->field('Via'), qr/^1\.0 /, 'Via says what the origin spoke';
+    $response = get($proxy, '/old');
+    is $response->{body}, 'old', 'a body that ends with the connection';
+    is $response->{version}, 'HTTP/1.1', 'the version is that of the proxy';
+    like $response->field('Via'), qr/^1\.0 /, 'Via says what the origin spoke';
 
     # --- bodies from the origin ---
-    $origin->play('/big', reply(200, $big));
+    $origin->play('/big', response(200, $big));
     is get($proxy, '/big')->{body}, $big, 'a large body';
-    $origin->play('/chunked', reply(200, chunked('a', 'bc', $big, 'd'), 'Transfer-Encoding' => 'chunked'));
-    $reply = get($proxy, '/chunked');
-    is $reply->{body}, "abc${big}d", 'a chunked body';
-    is $reply->field('Transfer-Encoding'), 'chunked', 'is chunked for the client';
-    $origin->play('/trailer', reply(200, "1\r\na\r\n0\r\nX-Trailer: y\r\n\r\n", 'Transfer-Encoding' => 'chunked'));
+    $origin->play('/chunked', response(200, chunked('a', 'bc', $big, 'd'), 'Transfer-Encoding' => 'chunked'));
+    $response = get($proxy, '/chunked');
+    is $response->{body}, "abc${big}d", 'a chunked body';
+    is $response->field('Transfer-Encoding'), 'chunked', 'is chunked for the client';
+    $origin->play('/trailer', response(200, "1\r\na\r\n0\r\nX-Trailer: y\r\n\r\n", 'Transfer-Encoding' => 'chunked'));
     is get($proxy, '/trailer')->{body}, 'a', 'trailers are dropped';
     my $old = $proxy->exchange(request(GET => $origin->url('/chunked'), version => 'HTTP/1.0'));
     is $old->{body}, "abc${big}d", 'a chunked body for a client of HTTP/1.0';
     ok !$old->has('Transfer-Encoding'), 'is not chunked for it';
     for my $status (204, 304) {
-        $origin->play("/$status", reply($status, undef, ETag => '"e"'));
-        $reply = get($proxy, "/$status", 'If-None-Match' => '"e"');
-        is "$reply->{status} $reply->{body}", "$status ", "$status has no body";
+        $origin->play("/$status", response($status, undef, ETag => '"e"'));
+        $response = get($proxy, "/$status", 'If-None-Match' => '"e"');
+        is "$response->{status} $response->{body}", "$status ", "$status has no body";
     }
-    $origin->play('/head', reply(200, undef, 'Content-Length' => 12345));
-    $reply = $proxy->head($origin->url('/head'));
-    is $reply->field('Content-Length'), 12345, 'HEAD: the length is passed on';
+    $origin->play('/head', response(200, undef, 'Content-Length' => 12345));
+    $response = $proxy->head($origin->url('/head'));
+    is $response->field('Content-Length'), 12345, 'HEAD: the length is passed on';
     $origin->play('/reason', ["HTTP/1.1 299 Strange things\r\nServer: s\r\nContent-Length: 0\r\n\r\n"]);
     is get($proxy, '/reason')->{reason}, 'Strange things', 'a status that is not known is passed on';
 
     # --- persistence and pipelines ---
-    $origin->play("/p$_", reply(200, "page $_")) for 1 .. 3;
+    $origin->play("/p$_", response(200, "page $_")) for 1 .. 3;
     my $client = $proxy->connect;
     for (1 .. 3) {
-        $reply = $client->ask(request(GET => $origin->url("/p$_")));
-        is $reply->{body}, "page $_", "request $_ of a connection";
+        $response = $client->ask(request(GET => $origin->url("/p$_")));
+        is $response->{body}, "page $_", "request $_ of a connection";
     }
     ok $client->open, 'the connection stays';
     $client->close;
-    my @replies = $proxy->exchange(join '', map { request(GET => $origin->url("/p$_"), $_ == 3 ? (Connection => 'close') : ()) } 1 .. 3);
-    is join(',', map { $_->{body} } @replies), 'page 1,page 2,page 3', 'a pipeline is answered in order';
-    @replies = $proxy->exchange(request(POST => $origin->url('/p1'), 'Content-Length' => 3, body => 'abc')
+    my @responses = $proxy->exchange(join '', map { request(GET => $origin->url("/p$_"), $_ == 3 ? (Connection => 'close') : ()) } 1 .. 3);
+    is join(',', map { $_->{body} } @responses), 'page 1,page 2,page 3', 'a pipeline is answered in order';
+    @responses = $proxy->exchange(request(POST => $origin->url('/p1'), 'Content-Length' => 3, body => 'abc')
         . request(POST => $origin->url('/p2'), 'Transfer-Encoding' => 'chunked', body => chunked('abc', 'd'))
         . request(GET => $origin->url('/p3'), Connection => 'close'));
-    is join(',', map { $_->{body} } @replies), 'page 1,page 2,page 3', 'a pipeline with bodies, too';
+    is join(',', map { $_->{body} } @responses), 'page 1,page 2,page 3', 'a pipeline with bodies, too';
 
     # --- bodies to the origin ---
-    $origin->play('/upload', reply(201, "made\n"));
+    $origin->play('/upload', response(201, "made\n"));
     is scalar($proxy->exchange(request(POST => $origin->url('/upload'), 'Content-Length' => length $big, Connection => 'close', body => $big)))->{status},
         201, 'a large body goes to the origin';
     like +($origin->requests('/upload'))[-1], qr/\r\n\r\n\Q$big\E\z/, 'as it is';
@@ -107,30 +107,30 @@ each_server(sub ($model) {
     my $whole = '';
     while ($body =~ s/^([0-9a-f]+)\r\n//) { $whole .= substr $body, 0, hex $1, ''; $body =~ s/^\r\n// or last }
     ok $whole eq "abc$big", 'and whole';
-    $origin->play('/early', reply(403, "no\n"));
+    $origin->play('/early', response(403, "no\n"));
     $client = $proxy->connect;
     $client->send(request(POST => $origin->url('/early'), 'Content-Length' => 100_000_000, body => 'x' x 1000));
-    is $client->reply->{status}, 403, 'an origin that answers early is heard';
+    is $client->response->{status}, 403, 'an origin that answers early is heard';
     $client->close;
-    $origin->play('/expect', ["HTTP/1.1 100 Continue\r\n\r\n", reply(200, "thanks\n")->[0]]);
+    $origin->play('/expect', ["HTTP/1.1 100 Continue\r\n\r\n", response(200, "thanks\n")->[0]]);
     $client = $proxy->connect;
     $client->send(request(POST => $origin->url('/expect'), 'Content-Length' => 4, Expect => '100-continue', body => 'data'));
-    is $client->reply->{status}, 100, 'what an origin says in between is passed on';
-    is $client->reply->{body}, "thanks\n", 'and then the reply';
+    is $client->response->{status}, 100, 'what an origin says in between is passed on';
+    is $client->response->{body}, "thanks\n", 'and then the response';
     is head_of(($origin->requests('/expect'))[0])->{expect}, '100-continue', 'Expect goes to the origin';
     $client->close;
-    $origin->play('/hints', ["HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n", reply(200, 'x')->[0]]);
-    @replies = $proxy->exchange(request(GET => $origin->url('/hints'), Connection => 'close'));
-    is join(',', map { $_->{status} } @replies), '103,200', '103, too';
-    @replies = $proxy->exchange(request(GET => $origin->url('/hints'), version => 'HTTP/1.0'));
-    is join(',', map { $_->{status} } @replies), '200', 'but not to a client of HTTP/1.0';
+    $origin->play('/hints', ["HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n", response(200, 'x')->[0]]);
+    @responses = $proxy->exchange(request(GET => $origin->url('/hints'), Connection => 'close'));
+    is join(',', map { $_->{status} } @responses), '103,200', '103, too';
+    @responses = $proxy->exchange(request(GET => $origin->url('/hints'), version => 'HTTP/1.0'));
+    is join(',', map { $_->{status} } @responses), '200', 'but not to a client of HTTP/1.0';
 
     # --- methods ---
-    $origin->play('/method', reply(200, 'ok'));
+    $origin->play('/method', response(200, 'ok'));
     is scalar($proxy->exchange(request($_ => $origin->url('/method'), Connection => 'close')))->{status}, 200, "$_ is passed on"
         for qw(PUT DELETE PATCH OPTIONS PROPFIND);
     like +($origin->requests('/method'))[-1], qr/^PROPFIND /, 'a method that is not known keeps its name';
-    $origin->play('*', reply(200, ''));
+    $origin->play('*', response(200, ''));
     $proxy->exchange(request(OPTIONS => $origin->url(''), Connection => 'close', 'Max-Forwards' => 3));
     is head_of(($origin->requests('*'))[0])->{line}, 'OPTIONS * HTTP/1.1', 'OPTIONS of a whole server';
     is head_of(($origin->requests('*'))[0])->{'max-forwards'}, 2, 'Max-Forwards counts down';
@@ -177,10 +177,10 @@ each_server(sub ($model) {
         is get($proxy, '/hostile')->{status}, 502, "the origin sends $name: 502";
     }
     my %broken = (
-        'less than its length' => reply(200, 'abc', 'Content-Length' => 10),
-        'half a chunk'         => reply(200, "5\r\nab", 'Transfer-Encoding' => 'chunked'),
-        'no last chunk'        => reply(200, "2\r\nab\r\n", 'Transfer-Encoding' => 'chunked'),
-        'a bad chunk'          => reply(200, "2\r\nab\r\nxyz\r\n", 'Transfer-Encoding' => 'chunked'),
+        'less than its length' => response(200, 'abc', 'Content-Length' => 10),
+        'half a chunk'         => response(200, "5\r\nab", 'Transfer-Encoding' => 'chunked'),
+        'no last chunk'        => response(200, "2\r\nab\r\n", 'Transfer-Encoding' => 'chunked'),
+        'a bad chunk'          => response(200, "2\r\nab\r\nxyz\r\n", 'Transfer-Encoding' => 'chunked'),
     );
     for my $name (sort keys %broken) {
         $origin->play('/kept', [$broken{$name}[0] =~ s/\r\n/\r\nCache-Control: max-age=60\r\n/r]);
@@ -192,11 +192,11 @@ each_server(sub ($model) {
         $origin->play('/broken', $broken{$name});
         $client = $proxy->connect;
         my $bytes = $client->converse(request(GET => $origin->url('/broken')));
-        like $bytes, qr{^HTTP/1\.1 200 }, "the origin sends $name: the reply begins";
+        like $bytes, qr{^HTTP/1\.1 200 }, "the origin sends $name: the response begins";
         unlike $bytes, qr/\r\n0\r\n\r\n\z/, "and does not end as a whole one ($name)";
         $client->close;
     }
-    $origin->play('/unended', [@{ reply(200, undef) }, 'abc', \'']);
+    $origin->play('/unended', [@{ response(200, undef) }, 'abc', \'']);
     $client = $proxy->connect;
     $client->converse(request(GET => $origin->url('/unended'), version => 'HTTP/1.0'));
     ok $client->{failure}, 'a body without length that is reset: the client sees that, too';
@@ -208,7 +208,7 @@ each_server(sub ($model) {
     $proxy = start_proxy('--origin-timeout', 1);
     $origin->play('/never', [\'never']);
     is get($proxy, '/never')->{status}, 504, 'an origin that does not answer: 504';
-    $origin->play('/stuck', [@{ reply(200, 'abc', 'Content-Length' => 10) }, \'never']);
+    $origin->play('/stuck', [@{ response(200, 'abc', 'Content-Length' => 10) }, \'never']);
     $client = $proxy->connect;
     like $client->converse(request(GET => $origin->url('/stuck'))), qr/\r\n\r\nabc\z/, 'one that does not go on is left';
     $client->close;
@@ -217,7 +217,7 @@ each_server(sub ($model) {
         $proxy = start_proxy('--origin-timeout', $of_origin, '--request-timeout', 0.5);
         $client = $proxy->connect;
         $client->send(request(POST => $origin->url('/upload'), 'Content-Length' => 100, body => 'abc'));
-        is $client->reply->{status}, 408, "a client that does not send its body: 408, where the origin has $of_origin s";
+        is $client->response->{status}, 408, "a client that does not send its body: 408, where the origin has $of_origin s";
         $client->close;
         $proxy->stop(%few);
     }
@@ -226,22 +226,22 @@ each_server(sub ($model) {
     is $limited->('Content-Length' => 1000, body => 'x' x 1000), 201, 'a body of just the allowed length';
     is $limited->('Content-Length' => 1001, body => 'x' x 1001), 413, 'one byte more: 413';
     is $limited->('Transfer-Encoding' => 'chunked', body => chunked('x' x 600, 'x' x 600)), 413, 'in chunks, too';
-    $origin->play('/talks', [("HTTP/1.1 103 Hints\r\n\r\n") x 1000, reply(200, 'x')->[0]]);
+    $origin->play('/talks', [("HTTP/1.1 103 Hints\r\n\r\n") x 1000, response(200, 'x')->[0]]);
     my @said = $proxy->exchange(request(GET => $origin->url('/talks'), Connection => 'close'));
     is $said[-1]{status}, 502, 'an origin that talks without end: 502';
     $proxy->stop(%few);
 
     # --- tunnels ---
     $proxy = start_proxy();
-    $origin->play('/tunnel', reply(200, $big));
+    $origin->play('/tunnel', response(200, $big));
     $client = $proxy->connect;
     $client->send("CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\n");
     ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n\z/ }), 'CONNECT is answered';
     like $client->pending, qr{^HTTP/1\.1 200 }, 'with 200';
     $client->{buffer} = '';
-    $reply = $client->ask("GET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");
-    is $reply->{body}, $big, 'bytes go both ways';
-    ok !$reply->has('Via'), 'untouched';
+    $response = $client->ask("GET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");
+    is $response->{body}, $big, 'bytes go both ways';
+    ok !$response->has('Via'), 'untouched';
     ok $client->ends, 'and the end of the origin is the end of the tunnel';
     $client->close;
     $client = $proxy->connect;
@@ -260,8 +260,8 @@ each_server(sub ($model) {
     if ($model->{single} || !has_browser()) {
         skip_case('a browser: not in this pass, not installed, or it needs several connections');
     } else {
-        $origin->play('/page.html', reply(200, '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>', 'Content-Type' => 'text/html'));
-        $origin->play('/page.js', reply(200, 'document.getElementById("p").textContent = "by " + "proxy"', 'Content-Type' => 'text/javascript'));
+        $origin->play('/page.html', response(200, '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>', 'Content-Type' => 'text/html'));
+        $origin->play('/page.js', response(200, 'document.getElementById("p").textContent = "by " + "proxy"', 'Content-Type' => 'text/javascript'));
         like browse($origin->url('/page.html'), '--proxy-server=' . ($proxy->url =~ s{/\z}{}r), '--proxy-bypass-list=<-loopback>'), qr{<p id="p">by proxy</p>}, 'a browser that is set to use it shows a page with its script';
         like +($origin->requests('/page.js'))[0] // '', qr/^Via: 1\.1 fork-vs-thread/m, 'which came through the proxy';
     }
@@ -278,7 +278,7 @@ each_server(sub ($model) {
 
     # --- the classroom's rules ---
     $proxy = start_proxy('--classroom');
-    $origin->play($_, reply(200, $_)) for qw(/9999 /10000 /x10000);
+    $origin->play($_, response(200, $_)) for qw(/9999 /10000 /x10000);
     is get($proxy, '/9999')->{status}, 200, '--classroom: /9999';
     is get($proxy, '/10000')->{status}, 414, '--classroom: /10000 is 414';
     is get($proxy, '/99999999999999999999999999')->{status}, 414, '--classroom: so is a number that no computer word holds';

@@ -12,7 +12,7 @@ my $proxy;
 
 sub get ($path, @fields) { return $proxy->get($origin->url($path), @fields) }
 sub send_it ($method, $path, @fields) { return scalar $proxy->exchange(request($method => $origin->url($path), Connection => 'close', @fields), $method) }
-sub status_of ($reply) { return $reply->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
+sub status_of ($response) { return $response->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
 
 my @cc = ('Cache-Control');
 my %fresh = ('Cache-Control' => 'max-age=60');
@@ -20,9 +20,9 @@ my %stale = ('Cache-Control' => 'max-age=60', Age => 100);
 
 # Returns true if a second request is answered from the cache.
 my $number = 0;
-sub is_kept ($name, $kept, $reply, $request = []) {
+sub is_kept ($name, $kept, $response, $request = []) {
     my $path = '/kept' . ++$number;
-    $origin->play($path, $reply);
+    $origin->play($path, $response);
     for (1 .. 2) { # it may not be whole
         my $client = $proxy->connect;
         $client->converse(request(GET => $origin->url($path), @$request, Connection => 'close'));
@@ -33,9 +33,9 @@ sub is_kept ($name, $kept, $reply, $request = []) {
 }
 
 # Returns true if a stored response is used for a request although the origin has another one by now.
-sub is_used ($name, $used, $reply, @request) {
+sub is_used ($name, $used, $response, @request) {
     my $path = '/used' . ++$number;
-    $origin->play($path, $reply, reply(200, 'second', %fresh));
+    $origin->play($path, $response, response(200, 'second', %fresh));
     get($path);
     is get($path, @request)->{body}, $used ? 'first' : 'second', "$name: " . ($used ? 'used' : 'not used');
 }
@@ -45,105 +45,105 @@ each_server(sub ($model) {
     $proxy = start_server(options => ['--service', 'proxy', '--cache', "$directory/cache"]);
 
     # --- 3: what is stored ---
-    is_kept('max-age', 1, reply(200, 'x', %fresh));
-    is_kept('s-maxage', 1, reply(200, 'x', 'Cache-Control' => 's-maxage=60'));
-    is_kept('Expires', 1, reply(200, 'x', Expires => http_date(time + 60)));
-    is_kept('Last-Modified long ago', 1, reply(200, 'x', 'Last-Modified' => http_date(time - 10_000)));
-    is_kept('nothing said', 0, reply(200, 'x'));
-    is_kept('no-store', 0, reply(200, 'x', 'Cache-Control' => 'max-age=60, no-store'));
-    is_kept('private', 0, reply(200, 'x', 'Cache-Control' => 'max-age=60, private'));
-    is_kept('no-cache', 0, reply(200, 'x', 'Cache-Control' => 'max-age=60, no-cache'));
-    is_kept('Expires: 0', 0, reply(200, 'x', Expires => '0'));
-    is_kept('max-age=0', 0, reply(200, 'x', 'Cache-Control' => 'max-age=0'));
-    is_kept('a malformed max-age', 0, reply(200, 'x', 'Cache-Control' => 'max-age=6o', Expires => http_date(time + 60)));
-    is_kept('s-maxage=0 before max-age', 0, reply(200, 'x', 'Cache-Control' => 'max-age=60, s-maxage=0'));
-    is_kept('Vary: *', 0, reply(200, 'x', %fresh, Vary => '*'));
-    is_kept("status $_ with max-age", 1, reply($_, 'x', %fresh)) for 203, 301, 302, 307, 308, 404, 410, 500, 503;
-    is_kept("status 204 with max-age", 1, reply(204, undef, %fresh));
-    is_kept('status 404 with Last-Modified alone', 1, reply(404, 'x', 'Last-Modified' => http_date(time - 10_000)));
-    is_kept('status 500 with Last-Modified alone', 0, reply(500, 'x', 'Last-Modified' => http_date(time - 10_000)));
-    is_kept('status 206', 0, reply(206, 'x', %fresh, 'Content-Range' => 'bytes 0-0/1'), [Range => 'bytes=0-0']);
-    is_kept('Authorization', 0, reply(200, 'x', %fresh), [Authorization => 'Basic eA==']);
-    is_kept("Authorization with $_", 1, reply(200, 'x', 'Cache-Control' => "max-age=60, $_"), [Authorization => 'Basic eA=='])
+    is_kept('max-age', 1, response(200, 'x', %fresh));
+    is_kept('s-maxage', 1, response(200, 'x', 'Cache-Control' => 's-maxage=60'));
+    is_kept('Expires', 1, response(200, 'x', Expires => http_date(time + 60)));
+    is_kept('Last-Modified long ago', 1, response(200, 'x', 'Last-Modified' => http_date(time - 10_000)));
+    is_kept('nothing said', 0, response(200, 'x'));
+    is_kept('no-store', 0, response(200, 'x', 'Cache-Control' => 'max-age=60, no-store'));
+    is_kept('private', 0, response(200, 'x', 'Cache-Control' => 'max-age=60, private'));
+    is_kept('no-cache', 0, response(200, 'x', 'Cache-Control' => 'max-age=60, no-cache'));
+    is_kept('Expires: 0', 0, response(200, 'x', Expires => '0'));
+    is_kept('max-age=0', 0, response(200, 'x', 'Cache-Control' => 'max-age=0'));
+    is_kept('a malformed max-age', 0, response(200, 'x', 'Cache-Control' => 'max-age=6o', Expires => http_date(time + 60)));
+    is_kept('s-maxage=0 before max-age', 0, response(200, 'x', 'Cache-Control' => 'max-age=60, s-maxage=0'));
+    is_kept('Vary: *', 0, response(200, 'x', %fresh, Vary => '*'));
+    is_kept("status $_ with max-age", 1, response($_, 'x', %fresh)) for 203, 301, 302, 307, 308, 404, 410, 500, 503;
+    is_kept("status 204 with max-age", 1, response(204, undef, %fresh));
+    is_kept('status 404 with Last-Modified alone', 1, response(404, 'x', 'Last-Modified' => http_date(time - 10_000)));
+    is_kept('status 500 with Last-Modified alone', 0, response(500, 'x', 'Last-Modified' => http_date(time - 10_000)));
+    is_kept('status 206', 0, response(206, 'x', %fresh, 'Content-Range' => 'bytes 0-0/1'), [Range => 'bytes=0-0']);
+    is_kept('Authorization', 0, response(200, 'x', %fresh), [Authorization => 'Basic eA==']);
+    is_kept("Authorization with $_", 1, response(200, 'x', 'Cache-Control' => "max-age=60, $_"), [Authorization => 'Basic eA=='])
         for qw(public must-revalidate s-maxage=60);
-    is_kept('a request with no-store', 0, reply(200, 'x', %fresh), ['Cache-Control' => 'no-store']);
+    is_kept('a request with no-store', 0, response(200, 'x', %fresh), ['Cache-Control' => 'no-store']);
     is_kept('a body of its own length', 1, ["HTTP/1.1 200 OK\r\nServer: s\r\nCache-Control: max-age=60\r\n\r\nuntil the end"]);
-    is_kept('a chunked body', 1, reply(200, "3\r\nabc\r\n0\r\n\r\n", %fresh, 'Transfer-Encoding' => 'chunked'));
-    is_kept('a body cut short', 0, reply(200, 'abc', %fresh, 'Content-Length' => 10));
-    is_kept('a chunked body cut short', 0, reply(200, "3\r\nabc\r\n", %fresh, 'Transfer-Encoding' => 'chunked'));
-    is_kept('an empty body', 1, reply(200, '', %fresh));
-    is_kept('a cookie, with max-age', 1, reply(200, 'x', %fresh, 'Set-Cookie' => 'a=b'));
-    is_kept('a cookie, without', 0, reply(200, 'x', 'Last-Modified' => http_date(time - 10_000), 'Set-Cookie' => 'a=b'));
-    is_kept('no-store with must-understand', 1, reply(200, 'x', 'Cache-Control' => 'max-age=60, no-store, must-understand'));
-    is_kept('must-understand of a status that is not', 0, reply(299, 'x', 'Cache-Control' => 'max-age=60, must-understand'));
+    is_kept('a chunked body', 1, response(200, "3\r\nabc\r\n0\r\n\r\n", %fresh, 'Transfer-Encoding' => 'chunked'));
+    is_kept('a body cut short', 0, response(200, 'abc', %fresh, 'Content-Length' => 10));
+    is_kept('a chunked body cut short', 0, response(200, "3\r\nabc\r\n", %fresh, 'Transfer-Encoding' => 'chunked'));
+    is_kept('an empty body', 1, response(200, '', %fresh));
+    is_kept('a cookie, with max-age', 1, response(200, 'x', %fresh, 'Set-Cookie' => 'a=b'));
+    is_kept('a cookie, without', 0, response(200, 'x', 'Last-Modified' => http_date(time - 10_000), 'Set-Cookie' => 'a=b'));
+    is_kept('no-store with must-understand', 1, response(200, 'x', 'Cache-Control' => 'max-age=60, no-store, must-understand'));
+    is_kept('must-understand of a status that is not', 0, response(299, 'x', 'Cache-Control' => 'max-age=60, must-understand'));
 
-    $origin->play('/fields', reply(200, 'x', 'Cache-Control' => 'max-age=60, private="x-mine, set-cookie", no-cache="x-check"',
+    $origin->play('/fields', response(200, 'x', 'Cache-Control' => 'max-age=60, private="x-mine, set-cookie", no-cache="x-check"',
         'X-Mine' => '1', 'X-Check' => '2', 'X-Other' => '3', Connection => 'x-hop', 'X-Hop' => '4', 'Set-Cookie' => 'c=d'));
-    my $reply = get('/fields');
-    is $reply->field($_), $reply->field($_), "the first reply has $_" for qw(X-Mine X-Check X-Other);
-    $reply = get('/fields');
-    ok !$reply->has($_), "a stored reply has no $_" for qw(X-Mine X-Check X-Hop Set-Cookie);
-    is $reply->field('X-Other'), 3, 'and all other fields';
+    my $response = get('/fields');
+    is $response->field($_), $response->field($_), "the first response has $_" for qw(X-Mine X-Check X-Other);
+    $response = get('/fields');
+    ok !$response->has($_), "a stored response has no $_" for qw(X-Mine X-Check X-Hop Set-Cookie);
+    is $response->field('X-Other'), 3, 'and all other fields';
 
     # --- 4: how it is used ---
-    $origin->play('/hit', reply(200, "stored\n", %fresh, 'X-Thing' => 'y', ETag => '"e"', 'Content-Type' => 'text/odd', Date => http_date(time - 5)));
-    $reply = get('/hit');
-    is status_of($reply), 'fwd=uri-miss; fwd-status=200; stored', 'Cache-Status of a miss';
-    ok !$reply->has('Age'), 'a new reply has no Age';
-    $reply = get('/hit');
-    is status_of($reply), 'hit', 'Cache-Status of a hit';
-    is $reply->{body}, "stored\n", 'the body';
-    is $reply->field('X-Thing'), 'y', 'the fields';
-    is $reply->field('Content-Type'), 'text/odd', 'the type';
-    is $reply->{reason}, 'Whatever', 'even the reason';
-    cmp_ok $reply->field('Age'), '>=', 5, 'Age counts from Date';
-    cmp_ok $reply->field('Age'), '<', 50, 'in seconds';
-    like $reply->field('Cache-Status'), qr/; ttl=5\d\z/, 'Cache-Status says how long it stays fresh';
-    like $reply->field('Via'), qr/^1\.1 fork-vs-thread-/, 'Via';
-    $origin->play('/aged', reply(200, 'x', %fresh, Age => 30));
+    $origin->play('/hit', response(200, "stored\n", %fresh, 'X-Thing' => 'y', ETag => '"e"', 'Content-Type' => 'text/odd', Date => http_date(time - 5)));
+    $response = get('/hit');
+    is status_of($response), 'fwd=uri-miss; fwd-status=200; stored', 'Cache-Status of a miss';
+    ok !$response->has('Age'), 'a new response has no Age';
+    $response = get('/hit');
+    is status_of($response), 'hit', 'Cache-Status of a hit';
+    is $response->{body}, "stored\n", 'the body';
+    is $response->field('X-Thing'), 'y', 'the fields';
+    is $response->field('Content-Type'), 'text/odd', 'the type';
+    is $response->{reason}, 'Whatever', 'even the reason';
+    cmp_ok $response->field('Age'), '>=', 5, 'Age counts from Date';
+    cmp_ok $response->field('Age'), '<', 50, 'in seconds';
+    like $response->field('Cache-Status'), qr/; ttl=5\d\z/, 'Cache-Status says how long it stays fresh';
+    like $response->field('Via'), qr/^1\.1 fork-vs-thread-/, 'Via';
+    $origin->play('/aged', response(200, 'x', %fresh, Age => 30));
     get('/aged');
-    cmp_ok get('/aged')->field('Age'), '>=', 30, 'Age begins with that of the reply';
-    $reply = send_it(HEAD => '/hit');
-    is $reply->field('Content-Length'), 7, 'HEAD is answered from a stored reply to GET';
+    cmp_ok get('/aged')->field('Age'), '>=', 30, 'Age begins with that of the response';
+    $response = send_it(HEAD => '/hit');
+    is $response->field('Content-Length'), 7, 'HEAD is answered from a stored response to GET';
     is $origin->count('/hit'), 1, 'without the origin';
-    $origin->play('/hit?', reply(200, 'x', %fresh));
+    $origin->play('/hit?', response(200, 'x', %fresh));
     get('/hit?');
     is $origin->count('/hit?'), 1, 'a query that is empty is another address';
     is $proxy->get('http://127.0.0.1:' . $origin->port . '/hit')->{body}, "stored\n", 'the same address';
     my $client = $proxy->connect;
     $client->send(join '', map { request(GET => $origin->url('/hit')) } 1 .. 3);
-    is $client->reply->{body}, "stored\n", "hit $_ of a pipeline" for 1 .. 3;
+    is $client->response->{body}, "stored\n", "hit $_ of a pipeline" for 1 .. 3;
     $client->close;
 
-    is_used('fresh', 1, reply(200, 'first', %fresh));
-    is_used('stale', 0, reply(200, 'first', %stale));
-    is_used('its Date is long ago', 0, reply(200, 'first', %fresh, Date => http_date(time - 100)));
-    is_used('its Age is not a number', 1, reply(200, 'first', %fresh, Age => 'old'));
-    is_used('with must-revalidate, fresh', 1, reply(200, 'first', 'Cache-Control' => 'max-age=60, must-revalidate'));
-    is_used("request: $_", 0, reply(200, 'first', %fresh, Age => 20), 'Cache-Control' => $_)
+    is_used('fresh', 1, response(200, 'first', %fresh));
+    is_used('stale', 0, response(200, 'first', %stale));
+    is_used('its Date is long ago', 0, response(200, 'first', %fresh, Date => http_date(time - 100)));
+    is_used('its Age is not a number', 1, response(200, 'first', %fresh, Age => 'old'));
+    is_used('with must-revalidate, fresh', 1, response(200, 'first', 'Cache-Control' => 'max-age=60, must-revalidate'));
+    is_used("request: $_", 0, response(200, 'first', %fresh, Age => 20), 'Cache-Control' => $_)
         for qw(no-cache max-age=0 max-age=10 min-fresh=50);
-    is_used("request: $_", 1, reply(200, 'first', %fresh, Age => 20), 'Cache-Control' => $_) for qw(max-age=50 min-fresh=20 max-stale);
-    is_used('request: Pragma: no-cache', 0, reply(200, 'first', %fresh), Pragma => 'no-cache');
-    is_used('stale, request: max-stale', 1, reply(200, 'first', %stale), 'Cache-Control' => 'max-stale');
-    is_used('stale, request: max-stale=100', 1, reply(200, 'first', %stale), 'Cache-Control' => 'max-stale=100');
-    is_used('stale, request: max-stale=10', 0, reply(200, 'first', %stale), 'Cache-Control' => 'max-stale=10');
-    is_used("stale, $_, request: max-stale", 0, reply(200, 'first', 'Cache-Control' => "max-age=60, $_", Age => 100), 'Cache-Control' => 'max-stale')
+    is_used("request: $_", 1, response(200, 'first', %fresh, Age => 20), 'Cache-Control' => $_) for qw(max-age=50 min-fresh=20 max-stale);
+    is_used('request: Pragma: no-cache', 0, response(200, 'first', %fresh), Pragma => 'no-cache');
+    is_used('stale, request: max-stale', 1, response(200, 'first', %stale), 'Cache-Control' => 'max-stale');
+    is_used('stale, request: max-stale=100', 1, response(200, 'first', %stale), 'Cache-Control' => 'max-stale=100');
+    is_used('stale, request: max-stale=10', 0, response(200, 'first', %stale), 'Cache-Control' => 'max-stale=10');
+    is_used("stale, $_, request: max-stale", 0, response(200, 'first', 'Cache-Control' => "max-age=60, $_", Age => 100), 'Cache-Control' => 'max-stale')
         for qw(must-revalidate proxy-revalidate s-maxage=60);
-    is_used('request: If-Match', 0, reply(200, 'first', %fresh, ETag => '"e"'), 'If-Match' => '"e"');
-    $origin->play('/only', reply(200, 'x', %fresh));
+    is_used('request: If-Match', 0, response(200, 'first', %fresh, ETag => '"e"'), 'If-Match' => '"e"');
+    $origin->play('/only', response(200, 'x', %fresh));
     is get('/only', 'Cache-Control' => 'only-if-cached')->{status}, 504, 'only-if-cached, and it is not: 504';
     get('/only');
     is get('/only', 'Cache-Control' => 'only-if-cached')->{status}, 200, 'only-if-cached, and it is';
-    $origin->play('/onlystale', reply(200, 'x', %stale));
+    $origin->play('/onlystale', response(200, 'x', %stale));
     get('/onlystale');
     is get('/onlystale', 'Cache-Control' => 'only-if-cached')->{status}, 504, 'only-if-cached, and it is stale: 504';
 
     # --- 4.1: Vary ---
-    $origin->play('/vary', reply(200, 'a', %fresh, Vary => 'Accept-Language, X-Kind'), reply(200, 'b', %fresh, Vary => 'Accept-Language, X-Kind'));
+    $origin->play('/vary', response(200, 'a', %fresh, Vary => 'Accept-Language, X-Kind'), response(200, 'b', %fresh, Vary => 'Accept-Language, X-Kind'));
     is get('/vary', 'Accept-Language' => 'en')->{body}, 'a', 'Vary: the first';
-    $reply = get('/vary', 'Accept-Language' => 'de');
-    is $reply->{body}, 'b', 'another request gets another reply';
-    is status_of($reply), 'fwd=vary-miss; fwd-status=200; stored', 'Cache-Status says why';
+    $response = get('/vary', 'Accept-Language' => 'de');
+    is $response->{body}, 'b', 'another request gets another response';
+    is status_of($response), 'fwd=vary-miss; fwd-status=200; stored', 'Cache-Status says why';
     is get('/vary', 'Accept-Language' => 'en')->{body}, 'a', 'both are kept';
     is get('/vary', 'Accept-Language' => ' en ', Accept => 'x')->{body}, 'a', 'fields that are not named do not matter';
     is get('/vary', 'Accept-Language' => 'de')->{body}, 'b', 'nor blanks';
@@ -152,43 +152,43 @@ each_server(sub ($model) {
 
     # --- 4.3: validation ---
     my $modified = http_date(time - 86_400);
-    $origin->play('/valid', reply(200, 'body', %stale, ETag => '"v1"', 'Last-Modified' => $modified, 'X-A' => '1', 'X-B' => '1'),
-        reply(304, undef, 'Cache-Control' => 'max-age=60', ETag => '"v1"', 'X-B' => '2', 'Content-Length' => 999));
+    $origin->play('/valid', response(200, 'body', %stale, ETag => '"v1"', 'Last-Modified' => $modified, 'X-A' => '1', 'X-B' => '1'),
+        response(304, undef, 'Cache-Control' => 'max-age=60', ETag => '"v1"', 'X-B' => '2', 'Content-Length' => 999));
     get('/valid', 'X-Any' => 1);
-    $reply = get('/valid', 'X-Any' => 2);
-    is "$reply->{status} $reply->{body}", '200 body', 'a stale reply is confirmed, and used';
-    is status_of($reply), 'fwd=stale; fwd-status=304', 'Cache-Status says so';
+    $response = get('/valid', 'X-Any' => 2);
+    is "$response->{status} $response->{body}", '200 body', 'a stale response is confirmed, and used';
+    is status_of($response), 'fwd=stale; fwd-status=304', 'Cache-Status says so';
     my $head = head_of(($origin->requests('/valid'))[1]);
     is $head->{'if-none-match'}, '"v1"', 'the origin was asked with the ETag';
     is $head->{'if-modified-since'}, $modified, 'and with Last-Modified';
     is $head->{'x-any'}, 2, 'and the other fields of the request';
-    is join(',', map { $reply->field($_) } qw(X-A X-B Content-Length)), '1,2,4', 'the fields are updated, but for the length';
+    is join(',', map { $response->field($_) } qw(X-A X-B Content-Length)), '1,2,4', 'the fields are updated, but for the length';
     is status_of(get('/valid')), 'hit', 'it is fresh again';
     is $origin->count('/valid'), 2, 'and the origin has rest';
-    $origin->play('/changed', reply(200, 'old', %stale, ETag => '"1"'), reply(200, 'new', %fresh, ETag => '"2"'));
+    $origin->play('/changed', response(200, 'old', %stale, ETag => '"1"'), response(200, 'new', %fresh, ETag => '"2"'));
     get('/changed');
-    is get('/changed')->{body}, 'new', 'a reply that has changed';
+    is get('/changed')->{body}, 'new', 'a response that has changed';
     is get('/changed')->{body}, 'new', 'replaces the stored one';
     is $origin->count('/changed'), 2, 'for good';
-    $origin->play('/other', reply(200, 'old', %stale, ETag => '"1"'), reply(304, undef, ETag => '"2"'), reply(200, 'new', %fresh));
+    $origin->play('/other', response(200, 'old', %stale, ETag => '"1"'), response(304, undef, ETag => '"2"'), response(200, 'new', %fresh));
     get('/other');
     is get('/other')->{body}, 'new', 'a 304 about something else confirms nothing: the origin is asked again';
     ok !exists head_of(($origin->requests('/other'))[2])->{'if-none-match'}, 'without conditions';
-    $origin->play('/nocache', reply(200, 'a', 'Cache-Control' => 'no-cache, max-age=60', ETag => '"1"'), reply(304, undef, ETag => '"1"'));
+    $origin->play('/nocache', response(200, 'a', 'Cache-Control' => 'no-cache, max-age=60', ETag => '"1"'), response(304, undef, ETag => '"1"'));
     get('/nocache');
     is get('/nocache')->{body}, 'a', "no-cache: it is asked for each time ($_)" for 1, 2;
     is $origin->count('/nocache'), 3, 'and confirmed each time';
-    $origin->play('/weak', reply(200, 'a', %stale, ETag => 'W/"1"'), reply(304, undef, ETag => 'W/"1"', %fresh));
+    $origin->play('/weak', response(200, 'a', %stale, ETag => 'W/"1"'), response(304, undef, ETag => 'W/"1"', %fresh));
     get('/weak');
     is get('/weak')->{body}, 'a', 'a weak ETag';
     is head_of(($origin->requests('/weak'))[1])->{'if-none-match'}, 'W/"1"', 'is asked with';
-    $origin->play('/gone', reply(200, 'a', %stale, ETag => '"1"'), reply(404, 'no', 'Cache-Control' => 'no-store'), reply(200, 'b', %fresh));
+    $origin->play('/gone', response(200, 'a', %stale, ETag => '"1"'), response(404, 'no', 'Cache-Control' => 'no-store'), response(200, 'b', %fresh));
     get('/gone');
     is get('/gone')->{status}, 404, 'what is gone is gone';
     is get('/gone')->{body}, 'b', 'also from the store';
 
     # --- conditions and ranges of the client ---
-    $origin->play('/cond', reply(200, 'abcdefghij', %fresh, ETag => '"e"', 'Last-Modified' => $modified, 'Content-Type' => 'text/odd'));
+    $origin->play('/cond', response(200, 'abcdefghij', %fresh, ETag => '"e"', 'Last-Modified' => $modified, 'Content-Type' => 'text/odd'));
     get('/cond');
     for my $case ([304, 'If-None-Match' => '"e"'], [304, 'If-None-Match' => 'W/"e"'], [304, 'If-None-Match' => '*'], [200, 'If-None-Match' => '"f"'],
         [304, 'If-Modified-Since' => $modified], [200, 'If-Modified-Since' => http_date(time - 100_000)],
@@ -197,36 +197,36 @@ each_server(sub ($model) {
         [206, Range => 'bytes=2-4', 'If-Range' => '"e"'], [200, Range => 'bytes=2-4', 'If-Range' => '"f"'],
         [206, Range => 'bytes=2-4', 'If-Range' => $modified], [304, Range => 'bytes=2-4', 'If-None-Match' => '"e"']) {
         my ($status, @fields) = @$case;
-        $reply = get('/cond', @fields);
-        is $reply->{status}, $status, "from the store: @fields: $status";
-        is $reply->field('ETag'), '"e"', 'with its ETag' if $status != 416;
+        $response = get('/cond', @fields);
+        is $response->{status}, $status, "from the store: @fields: $status";
+        is $response->field('ETag'), '"e"', 'with its ETag' if $status != 416;
     }
     is get('/cond', Range => 'bytes=2-4')->{body}, 'cde', 'a range';
     is $origin->count('/cond'), 1, 'all that without the origin';
-    $origin->play('/parts', reply(200, join('', 1000 .. 2000), %fresh, 'Content-Type' => 'text/odd'));
+    $origin->play('/parts', response(200, join('', 1000 .. 2000), %fresh, 'Content-Type' => 'text/odd'));
     get('/parts');
     my @parts = parse_parts(get('/parts', Range => 'bytes=0-3,2000-2003'));
     is join(' ', map { "$_->[0]{'content-type'} $_->[1]" } @parts), 'text/odd 1000 text/odd 1500', 'several ranges';
     is $origin->count('/parts'), 1, 'from the store';
-    $origin->play('/cond2', reply(200, 'abcdefghij', %stale, ETag => '"e"'), reply(304, undef, %stale, ETag => '"e"'));
+    $origin->play('/cond2', response(200, 'abcdefghij', %stale, ETag => '"e"'), response(304, undef, %stale, ETag => '"e"'));
     get('/cond2');
     is get('/cond2', Range => 'bytes=2-4')->{body}, 'cde', 'a range of what is stale: it is validated as a whole';
     ok !exists head_of(($origin->requests('/cond2'))[1])->{range}, 'without the range';
     is get('/cond2', 'If-None-Match' => '"e"')->{status}, 304, 'a condition on what is stale';
-    $origin->play('/weakrange', reply(200, 'abcdefghij', %fresh, ETag => 'W/"e"'));
+    $origin->play('/weakrange', response(200, 'abcdefghij', %fresh, ETag => 'W/"e"'));
     get('/weakrange');
     is get('/weakrange', Range => 'bytes=2-4', 'If-Range' => 'W/"e"')->{status}, 200, 'a weak ETag is no ground for a range';
-    $origin->play('/miss304', reply(304, undef, ETag => '"e"'));
+    $origin->play('/miss304', response(304, undef, ETag => '"e"'));
     is get('/miss304', 'If-None-Match' => '"e"')->{status}, 304, 'a condition on what is not stored is for the origin';
     is head_of(($origin->requests('/miss304'))[0])->{'if-none-match'}, '"e"', 'as it is';
 
     # --- 4.3.5: HEAD ---
-    $origin->play('/headsame', reply(200, 'body', %stale, ETag => '"1"'), reply(200, undef, %fresh, ETag => '"1"', 'Content-Length' => 4));
+    $origin->play('/headsame', response(200, 'body', %stale, ETag => '"1"'), response(200, undef, %fresh, ETag => '"1"', 'Content-Length' => 4));
     get('/headsame');
     send_it(HEAD => '/headsame', 'Cache-Control' => 'no-cache');
-    is get('/headsame')->{body}, 'body', 'HEAD makes a stored reply fresh';
+    is get('/headsame')->{body}, 'body', 'HEAD makes a stored response fresh';
     is $origin->count('/headsame'), 2, 'without another GET';
-    $origin->play('/headother', reply(200, 'body', %fresh, ETag => '"1"'), reply(200, undef, %fresh, ETag => '"2"', 'Content-Length' => 4), reply(200, 'new', %fresh));
+    $origin->play('/headother', response(200, 'body', %fresh, ETag => '"1"'), response(200, undef, %fresh, ETag => '"2"', 'Content-Length' => 4), response(200, 'new', %fresh));
     get('/headother');
     send_it(HEAD => '/headother', 'Cache-Control' => 'no-cache');
     is get('/headother')->{body}, 'new', 'or shows that it is not what the origin has';
@@ -235,7 +235,7 @@ each_server(sub ($model) {
     for my $case ([POST => 200, 0], [PUT => 204, 0], [DELETE => 303, 0], [PROPFIND => 200, 0], [POST => 404, 1], [POST => 500, 1], [OPTIONS => 200, 1]) {
         my ($method, $status, $kept) = @$case;
         my $path = "/inv-$method-$status";
-        $origin->play($path, reply(200, 'x', %fresh), reply($status, $status == 204 ? undef : 'done'), reply(200, 'y', %fresh));
+        $origin->play($path, response(200, 'x', %fresh), response($status, $status == 204 ? undef : 'done'), response(200, 'y', %fresh));
         get($path);
         send_it($method => $path, 'Content-Length' => 0);
         is get($path)->{body}, $kept ? 'x' : 'y', "$method with $status: what is stored " . ($kept ? 'stays' : 'goes');
@@ -243,49 +243,49 @@ each_server(sub ($model) {
     for my $case (['Location', '/inv-target', 0], ['Content-Location', $origin->url('/inv-target'), 0],
         ['Location', 'http://127.0.0.1:1/inv-target', 1], ['Location', '//127.0.0.1/inv-target', 1], ['Location', $origin->url('/inv-target') =~ s/127/u\@127/r, 1]) {
         my ($field, $value, $kept) = @$case;
-        $origin->play('/inv-target', reply(200, 'x', %fresh), reply(200, 'y', %fresh));
+        $origin->play('/inv-target', response(200, 'x', %fresh), response(200, 'y', %fresh));
         get('/inv-target', 'Cache-Control' => 'no-cache');
-        $origin->play('/inv-source', reply(201, 'made', $field => $value));
+        $origin->play('/inv-source', response(201, 'made', $field => $value));
         send_it(POST => '/inv-source', 'Content-Length' => 0);
         is get('/inv-target')->{body}, $kept ? 'x' : 'y', "$field: $value: what is stored " . ($kept ? 'stays' : 'goes');
     }
 
     # --- RFC 5861 ---
-    $origin->play('/error', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=100', Age => 100, ETag => '"1"'), reply(503, 'down'));
+    $origin->play('/error', response(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=100', Age => 100, ETag => '"1"'), response(503, 'down'));
     get('/error');
-    $reply = get('/error');
-    is "$reply->{status} $reply->{body}", '200 a', 'stale-if-error: 503 is not shown';
-    like $reply->field('Cache-Status'), qr/fwd=stale; fwd-status=503; ttl=-/, 'Cache-Status shows it';
-    $origin->play('/error3', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=100, no-cache="x-check"', Age => 100, 'X-Check' => 'secret'), reply(503, 'down'));
+    $response = get('/error');
+    is "$response->{status} $response->{body}", '200 a', 'stale-if-error: 503 is not shown';
+    like $response->field('Cache-Status'), qr/fwd=stale; fwd-status=503; ttl=-/, 'Cache-Status shows it';
+    $origin->play('/error3', response(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=100, no-cache="x-check"', Age => 100, 'X-Check' => 'secret'), response(503, 'down'));
     get('/error3');
-    $reply = get('/error3');
-    ok $reply->{status} == 200 && !$reply->has('X-Check'), 'stale-if-error: without a field that must be validated first';
-    $origin->play('/error2', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=10', Age => 100), reply(503, 'down'));
+    $response = get('/error3');
+    ok $response->{status} == 200 && !$response->has('X-Check'), 'stale-if-error: without a field that must be validated first';
+    $origin->play('/error2', response(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=10', Age => 100), response(503, 'down'));
     get('/error2');
     is get('/error2')->{status}, 503, 'stale-if-error for a shorter time';
     is get('/error2', 'Cache-Control' => 'stale-if-error=1000')->{status}, 200, 'the client may allow it, too';
-    $origin->play('/error3', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=1000, must-revalidate', Age => 100, ETag => '"1"'), reply(503, 'down'));
+    $origin->play('/error3', response(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=1000, must-revalidate', Age => 100, ETag => '"1"'), response(503, 'down'));
     get('/error3');
     is get('/error3')->{status}, 503, 'must-revalidate forbids it';
-    $origin->play('/error4', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=1000', Age => 100, ETag => '"1"'), [\'']);
+    $origin->play('/error4', response(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=1000', Age => 100, ETag => '"1"'), [\'']);
     get('/error4');
     is get('/error4')->{body}, 'a', 'stale-if-error: an origin that breaks off';
-    $origin->play('/error5', reply(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=1000', Age => 100, ETag => '"1"'), reply(404, 'gone'));
+    $origin->play('/error5', response(200, 'a', 'Cache-Control' => 'max-age=60, stale-if-error=1000', Age => 100, ETag => '"1"'), response(404, 'gone'));
     get('/error5');
     is get('/error5')->{status}, 404, '404 is no error of that kind';
-    $origin->play('/while', reply(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'), reply(200, 'new', %fresh, ETag => '"2"'));
+    $origin->play('/while', response(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'), response(200, 'new', %fresh, ETag => '"2"'));
     get('/while');
-    $reply = get('/while');
-    is $reply->{body}, 'old', 'stale-while-revalidate: the stale reply comes at once';
-    like $reply->field('Cache-Status'), qr/^fork-vs-thread; hit; ttl=-/, 'Cache-Status says that it is stale';
+    $response = get('/while');
+    is $response->{body}, 'old', 'stale-while-revalidate: the stale response comes at once';
+    like $response->field('Cache-Status'), qr/^fork-vs-thread; hit; ttl=-/, 'Cache-Status says that it is stale';
     ok scalar until_true(sub { get('/while')->{body} eq 'new' }), 'and the new one is fetched behind it';
     is $origin->count('/while'), 2, 'once';
-    $origin->play('/while304', reply(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'),
-        reply(304, undef, %fresh, ETag => '"1"'));
+    $origin->play('/while304', response(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'),
+        response(304, undef, %fresh, ETag => '"1"'));
     get('/while304');
     is get('/while304')->{body}, 'old', 'stale-while-revalidate, and nothing has changed';
     ok scalar until_true(sub { get('/while304')->field('Cache-Status') =~ /hit; ttl=\d/ }), 'it is fresh then';
-    $origin->play('/while2', reply(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'), reply(500, 'no'));
+    $origin->play('/while2', response(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=100', Age => 100, ETag => '"1"'), response(500, 'no'));
     get('/while2');
     my $stays = $proxy->connect;
     is $stays->ask(request(GET => $origin->url('/while2')))->{body}, 'old', "a connection that stays ($_)" for 1 .. 3;
@@ -293,9 +293,9 @@ each_server(sub ($model) {
 
     # --- what ends ---
     my $closing = Origin->new;
-    $closing->play('/x', reply(200, 'x', %stale, ETag => '"1"'));
-    $closing->play('/y', reply(200, 'y', 'Cache-Control' => 'max-age=60, stale-if-error=1000', Age => 100));
-    $closing->play('/z', reply(200, 'z', %fresh));
+    $closing->play('/x', response(200, 'x', %stale, ETag => '"1"'));
+    $closing->play('/y', response(200, 'y', 'Cache-Control' => 'max-age=60, stale-if-error=1000', Age => 100));
+    $closing->play('/z', response(200, 'z', %fresh));
     $proxy->get($closing->url($_)) for qw(/x /y /z);
     $closing->stop;
     is $proxy->get($closing->url('/x'))->{status}, 504, 'what is stale cannot be validated: 504';

@@ -22,9 +22,9 @@ my $hidden = request(GET => $origin->url('/hidden'));
 # Sends a request whose body, or what follows it, is a request: it has one answer, which ends the connection.
 sub smuggles_not ($proxy, $status, $what, $bytes) {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my @replies = $proxy->exchange($bytes);
-    is join(',', map { $_->{status} } @replies), $status, "$what: $status alone, and what it brings along is no request";
-    ok !($replies[-1] // $Harness::nothing)->persistent, "$what: the reply says that the connection ends";
+    my @responses = $proxy->exchange($bytes);
+    is join(',', map { $_->{status} } @responses), $status, "$what: $status alone, and what it brings along is no request";
+    ok !($responses[-1] // $Harness::nothing)->persistent, "$what: the response says that the connection ends";
 }
 
 # Both framings of a request that has another one for its body.
@@ -41,7 +41,7 @@ each_server(sub ($model) {
     my $closed = Origin->new;
     my $nobody = '127.0.0.1:' . $closed->port;
     $closed->stop;
-    $origin->play('/hidden', reply(200, 'hidden'));
+    $origin->play('/hidden', response(200, 'hidden'));
 
     # --- what the proxy answers itself, before the body is taken ---
     smuggles_no_body($proxy, 204, 'OPTIONS that may go no further', OPTIONS => $origin->url('/x'), 'Max-Forwards' => 0);
@@ -101,7 +101,7 @@ each_server(sub ($model) {
         'an endless extension'     => [431, '3;' . 'a' x 20_000 . "\r\nabc\r\n0\r\n\r\n$hidden"],
         'endless trailers'         => [431, "0\r\n" . "a: b\r\n" x 4000 . "\r\n$hidden"],
     );
-    $origin->play('/chunks', reply(200, 'x'));
+    $origin->play('/chunks', response(200, 'x'));
     for my $name (sort keys %chunks) {
         my ($status, $body) = @{ $chunks{$name} };
         smuggles_not($proxy, $status, "chunks with $name", request(POST => $origin->url('/chunks'), 'Transfer-Encoding' => 'chunked', body => $body));
@@ -110,7 +110,7 @@ each_server(sub ($model) {
     is $origin->count('/hidden'), 0, 'nor what is behind them';
 
     # --- what the origin gets ---
-    $origin->play('/framed', reply(200, 'x'));
+    $origin->play('/framed', response(200, 'x'));
     my $framed = sub (@fields) {
         $proxy->exchange(request(POST => $origin->url('/framed'), @fields, Connection => 'close'));
         return ($origin->requests('/framed'))[-1] // '';
@@ -122,9 +122,9 @@ each_server(sub ($model) {
         qr/\r\nHost: \Q$here\E\r\nContent-Length: 3\r\n.*\r\n\r\nabc\z/s, 'Connection cannot take the framing or the host away';
     unlike $framed->(Connection => 'close'), qr/^(?:Content-Length|Transfer-Encoding):/mi, 'no framing where there was none';
     my @odd = ('/a%2e%2E/%2f%00%zz?%23=%0d%0a%20', '//two/../x', '/;a=b,c:@&=+$!*\'()', '/[]?[]', '/..');
-    $origin->play($_, reply(200, 'x')) for @odd;
+    $origin->play($_, response(200, 'x')) for @odd;
     is $proxy->get($origin->url($_))->{status}, 200, "$_ is asked for as it is" for @odd;
-    $origin->play('/?q', reply(200, 'root'));
+    $origin->play('/?q', response(200, 'root'));
     is $proxy->get("http://$here?q")->{body}, 'root', 'an empty path is /';
     is scalar($proxy->exchange(request(GET => $_, Connection => 'close')))->{status}, 400, "$_: 400"
         for $origin->url('/x#f'), "http://user:word\@$here/x", "http://127.0.0.1:65536/", "http://127.0.0.1:-1/", 'http://[::1/', "http://[127.0.0.1]/", 'http://::1/',
@@ -135,7 +135,7 @@ each_server(sub ($model) {
         for 'a b', 'a/b', 'u@a', 'a:b', '[::1';
     is scalar($proxy->exchange(request(GET => $origin->url('/framed'), Host => 'a', host => 'a', Connection => 'close')))->{status}, 400, 'Host twice: 400';
     is scalar($proxy->exchange(request(GET => $origin->url('/framed'), Host => undef, Connection => 'close')))->{status}, 400, 'no Host: 400';
-    $origin->play('/many', reply(200, 'x'));
+    $origin->play('/many', response(200, 'x'));
     is $proxy->get($origin->url('/many'), map { ("X-$_" => 'y') } 1 .. 98)->{status}, 200, 'a hundred fields';
     is $proxy->get($origin->url('/many'), map { ("X-$_" => 'y') } 1 .. 99)->{status}, 431, 'one more: 431';
     is $proxy->get($origin->url('/many'), X => 'y' x 32_000)->{status}, 200, 'a long head';
@@ -145,9 +145,9 @@ each_server(sub ($model) {
     is $proxy->get($origin->url('/' . 'y' x 8200))->{status}, 414, 'a target that is too long: 414';
 
     # --- HTTP/1.0 clients ---
-    $origin->play('/old', reply(200, 'old'));
-    my @replies = $proxy->exchange(request(GET => $origin->url('/old'), version => 'HTTP/1.0', Connection => 'keep-alive'));
-    ok !$replies[0]->persistent, 'a proxy keeps no connection to a client of HTTP/1.0 (RFC 9112, section 9.3)';
+    $origin->play('/old', response(200, 'old'));
+    my @responses = $proxy->exchange(request(GET => $origin->url('/old'), version => 'HTTP/1.0', Connection => 'keep-alive'));
+    ok !$responses[0]->persistent, 'a proxy keeps no connection to a client of HTTP/1.0 (RFC 9112, section 9.3)';
     unlike +($origin->requests('/old'))[0], qr/keep-alive/i, 'and says nothing of it to the origin';
     is $proxy->get($origin->url('/old'), 'Proxy-Connection' => 'close')->{body}, 'old', 'Proxy-Connection means nothing';
     my $client = $proxy->connect;
@@ -190,57 +190,57 @@ each_server(sub ($model) {
         'HTTP/2'                       => [502, undef, "HTTP/2.0 200 OK\r\nServer: s\r\nContent-Length: 3\r\n\r\nabc"],
         'a status of four digits'      => [502, undef, "HTTP/1.1 2000 OK\r\nServer: s\r\nContent-Length: 3\r\n\r\nabc"],
     );
-    $origin->play('/next', reply(200, 'next'));
+    $origin->play('/next', response(200, 'next'));
     for my $name (sort keys %said) {
         my ($status, $body, @bytes) = @{ $said{$name} };
         $origin->play('/said', [@bytes]);
-        @replies = $proxy->exchange(request(GET => $origin->url('/said'), 'If-None-Match' => '"x"') . request(GET => $origin->url('/next'), Connection => 'close'));
-        is join(',', map { $_->{status} } @replies), "$status,200", "the origin sends $name: $status, and the next request has its own reply";
-        is $replies[0]{body}, $body, "its body ($name)" if defined $body;
-        is $replies[-1]{body}, 'next', "and the next one, too ($name)";
+        @responses = $proxy->exchange(request(GET => $origin->url('/said'), 'If-None-Match' => '"x"') . request(GET => $origin->url('/next'), Connection => 'close'));
+        is join(',', map { $_->{status} } @responses), "$status,200", "the origin sends $name: $status, and the next request has its own response";
+        is $responses[0]{body}, $body, "its body ($name)" if defined $body;
+        is $responses[-1]{body}, 'next', "and the next one, too ($name)";
     }
-    $origin->play('/head', [@{ reply(200, 'abc') }, $second]);
-    @replies = $proxy->exchange(request(HEAD => $origin->url('/head')) . request(GET => $origin->url('/next'), Connection => 'close'), 'HEAD', 'GET');
-    is join(',', map { "$_->{status} $_->{body}" } @replies), '200 ,200 next', 'a HEAD that is answered with a body';
-    is $replies[0]->field('Content-Length'), 3, 'keeps its length';
+    $origin->play('/head', [@{ response(200, 'abc') }, $second]);
+    @responses = $proxy->exchange(request(HEAD => $origin->url('/head')) . request(GET => $origin->url('/next'), Connection => 'close'), 'HEAD', 'GET');
+    is join(',', map { "$_->{status} $_->{body}" } @responses), '200 ,200 next', 'a HEAD that is answered with a body';
+    is $responses[0]->field('Content-Length'), 3, 'keeps its length';
     $origin->play('/head', ["HTTP/1.1 200 OK\r\nServer: s\r\nTransfer-Encoding: chunked\r\n\r\n"]);
-    @replies = $proxy->exchange(request(HEAD => $origin->url('/head')) . request(GET => $origin->url('/next'), Connection => 'close'), 'HEAD', 'GET');
-    is join(',', map { "$_->{status} $_->{body}" } @replies), '200 ,200 next', 'one that would be in chunks';
+    @responses = $proxy->exchange(request(HEAD => $origin->url('/head')) . request(GET => $origin->url('/next'), Connection => 'close'), 'HEAD', 'GET');
+    is join(',', map { "$_->{status} $_->{body}" } @responses), '200 ,200 next', 'one that would be in chunks';
 
     # --- what comes before the response ---
-    $origin->play('/before', ["HTTP/1.1 100 Continue\r\nContent-Length: 9\r\nConnection: x\r\nX: y\r\n\r\n", "HTTP/1.1 103 Hints\r\nLink: </a>\r\nTransfer-Encoding: chunked\r\n\r\n", reply(200, 'abc')->[0]]);
-    @replies = $proxy->exchange(request(GET => $origin->url('/before')) . request(GET => $origin->url('/next'), Connection => 'close'));
-    is join(',', map { "$_->{status} $_->{body}" } @replies), '100 ,103 ,200 abc,200 next', 'replies before the reply, in order';
-    ok !(grep { $_->has('Content-Length') || $_->has('Transfer-Encoding') || $_->has('X') } @replies[0, 1]), 'without framing and hops';
-    is $replies[1]->field('Link'), '</a>', 'with their fields';
-    like $_->field('Via'), qr/^1\.1 fork-vs-thread-/, "$_->{status} has Via" for @replies[0, 1];
+    $origin->play('/before', ["HTTP/1.1 100 Continue\r\nContent-Length: 9\r\nConnection: x\r\nX: y\r\n\r\n", "HTTP/1.1 103 Hints\r\nLink: </a>\r\nTransfer-Encoding: chunked\r\n\r\n", response(200, 'abc')->[0]]);
+    @responses = $proxy->exchange(request(GET => $origin->url('/before')) . request(GET => $origin->url('/next'), Connection => 'close'));
+    is join(',', map { "$_->{status} $_->{body}" } @responses), '100 ,103 ,200 abc,200 next', 'responses before the response, in order';
+    ok !(grep { $_->has('Content-Length') || $_->has('Transfer-Encoding') || $_->has('X') } @responses[0, 1]), 'without framing and hops';
+    is $responses[1]->field('Link'), '</a>', 'with their fields';
+    like $_->field('Via'), qr/^1\.1 fork-vs-thread-/, "$_->{status} has Via" for @responses[0, 1];
 
     # A client that has not read yet what came long before is waited for: all buffers are full when the second request has its turn.
     my ($big, $hint) = ('x' x 8_000_000, "HTTP/1.1 103 Hints\r\nLink: " . 'y' x 30_000 . "\r\n\r\n");
-    $origin->play('/big', reply(200, $big));
-    $origin->play('/hints', [($hint) x 100, reply(200, 'abc')->[0]]);
+    $origin->play('/big', response(200, $big));
+    $origin->play('/hints', [($hint) x 100, response(200, 'abc')->[0]]);
     $client = $proxy->connect(Sockopts => [[SOL_SOCKET, SO_RCVBUF, 65536]]);
     $client->send(request(GET => $origin->url('/big')) . request(GET => $origin->url('/hints')));
     until_true(sub { $client->fill(0.01); $client->{ended} || $origin->count('/hints') });
-    is length $client->reply->{body}, length $big, 'a reply that is read late';
-    is scalar(grep { $client->reply->{status} == 103 } 1 .. 100), 100, 'and what is said before the next one';
-    is $client->reply->{body}, 'abc', 'and that';
+    is length $client->response->{body}, length $big, 'a response that is read late';
+    is scalar(grep { $client->response->{status} == 103 } 1 .. 100), 100, 'and what is said before the next one';
+    is $client->response->{body}, 'abc', 'and that';
     $client->close;
 
     # A client that waits for 100 gets it from the origin, or the final response instead.
-    $origin->play('/early/100', ["HTTP/1.1 100 Continue\r\n\r\n", \'body', reply(200, 'abc')->[0]]);
+    $origin->play('/early/100', ["HTTP/1.1 100 Continue\r\n\r\n", \'body', response(200, 'abc')->[0]]);
     $client = $proxy->connect;
     $client->send(request(POST => $origin->url('/early/100'), Expect => '100-continue', 'Content-Length' => 3));
-    is $client->reply->{status}, 100, '100 comes before the body';
+    is $client->response->{status}, 100, '100 comes before the body';
     $client->send('abc');
     $origin->open_gate('body');
-    is $client->reply->{body}, 'abc', 'and the reply after it';
+    is $client->response->{body}, 'abc', 'and the response after it';
     $client->close;
-    $origin->play('/early/417', reply(417, 'no'));
+    $origin->play('/early/417', response(417, 'no'));
     $client = $proxy->connect;
-    my $reply = $client->ask(request(POST => $origin->url('/early/417'), Expect => '100-continue', 'Content-Length' => length $hidden));
-    is $reply->{status}, 417, 'the origin expects nothing: 417';
-    ok !$reply->persistent, 'and the reply says that the connection ends';
+    my $response = $client->ask(request(POST => $origin->url('/early/417'), Expect => '100-continue', 'Content-Length' => length $hidden));
+    is $response->{status}, 417, 'the origin expects nothing: 417';
+    ok !$response->persistent, 'and the response says that the connection ends';
     $client->send($hidden);
     ok $client->ends, 'so that the body, if it comes nevertheless, is no request';
     $client->close;
@@ -248,7 +248,7 @@ each_server(sub ($model) {
 
     # --- Max-Forwards ---
     my $max = sub (@fields) {
-        $origin->play('/max', reply(200, 'x'));
+        $origin->play('/max', response(200, 'x'));
         $proxy->exchange(request(OPTIONS => $origin->url('/max'), @fields, Connection => 'close'));
         return head_of(($origin->requests('/max'))[0])->{'max-forwards'};
     };
@@ -280,7 +280,7 @@ each_server(sub ($model) {
     is $client->ask(request(GET => '/old', version => 'HTTP/1.0', Connection => 'keep-alive'))->{body}, 'old', 'a gateway is a server to its clients';
     is $client->ask(request(GET => '/old', version => 'HTTP/1.0', Connection => 'keep-alive'))->{body}, 'old', 'and keeps the connection of one of HTTP/1.0';
     $client->close;
-    $origin->play('*', reply(200, ''));
+    $origin->play('*', response(200, ''));
     $proxy->exchange(request(OPTIONS => "https://$here", Connection => 'close'));
     is head_of(($origin->requests('*'))[0] // "\r\n")->{line}, 'OPTIONS * HTTP/1.1', 'OPTIONS of a whole server, of either scheme';
     $proxy->stop(%few);
@@ -291,18 +291,18 @@ each_server(sub ($model) {
     smuggles_no_body($proxy, 504, 'what can only be had from the store', $_ => $origin->url('/x'), 'Cache-Control' => 'only-if-cached') for qw(GET POST);
     is $origin->count('/hidden'), 0, 'the origin is not asked for anything';
     my %stale = ('Cache-Control' => 'max-age=60, stale-while-revalidate=1000', Age => 100);
-    $origin->play('/stale', reply(200, 'old', %stale), ["HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n", reply(200, 'new', %stale)->[0]]);
+    $origin->play('/stale', response(200, 'old', %stale), ["HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n", response(200, 'new', %stale)->[0]]);
     $proxy->get($origin->url('/stale'));
     $client = $proxy->connect;
     is $client->ask(request(GET => $origin->url('/stale')))->{body}, 'old', 'what is stale comes at once';
-    $reply = $client->ask(request(GET => $origin->url('/next')));
-    is "$reply->{status} $reply->{body}", '200 next', 'what the origin says before its next reply is not said to the client, who has its own';
+    $response = $client->ask(request(GET => $origin->url('/next')));
+    is "$response->{status} $response->{body}", '200 next', 'what the origin says before its next response is not said to the client, who has its own';
     $client->close;
     is $origin->count('/stale'), 2, 'though it was asked';
     my $long = 'x' x 10_000_000;
-    $origin->play('/stale/long', reply(200, $long, %stale));
+    $origin->play('/stale/long', response(200, $long, %stale));
     is length $proxy->get($origin->url('/stale/long'))->{body}, length $long, 'a long one is stored';
-    $origin->play('/stale/silent', reply(200, $long, %stale), [\'never']);
+    $origin->play('/stale/silent', response(200, $long, %stale), [\'never']);
     $proxy->get($origin->url('/stale/silent'));
     $proxy->stop(%few);
     $proxy = start_server(options => ['--service', 'proxy', '--cache', "$cache", '--write-timeout', 0.1]);
@@ -310,9 +310,9 @@ each_server(sub ($model) {
     $client->send(request(GET => $origin->url('/stale/long')) . request(GET => $origin->url('/next')));
     until_true(sub { $origin->count('/stale/long') == 2 });
     my $got = $client->drain;
-    ok $client->{ended}, 'a client that did not take a stale reply is left';
+    ok $client->{ended}, 'a client that did not take a stale response is left';
     cmp_ok length $got, '<', length $long, 'before it is whole';
-    ok $got !~ /next\z/, 'and with no other reply behind that';
+    ok $got !~ /next\z/, 'and with no other response behind that';
     $client->close;
     $proxy->stop(%few);
 
@@ -321,7 +321,7 @@ each_server(sub ($model) {
     $client = $proxy->connect;
     $client->send(request(GET => $origin->url('/stale/silent')));
     # (it reads nothing, not even to learn of the end: the kernel knows)
-    ok scalar until_true(sub { unpack('C', getsockopt $client->{socket}, IPPROTO_TCP, TCP_INFO) == TCP_CLOSE }), 'behind a client that did not take a stale reply, an origin that says nothing is not waited for';
+    ok scalar until_true(sub { unpack('C', getsockopt $client->{socket}, IPPROTO_TCP, TCP_INFO) == TCP_CLOSE }), 'behind a client that did not take a stale response, an origin that says nothing is not waited for';
     is $origin->count('/stale/silent'), 2, 'it was asked';
     is scalar($proxy->exchange(request(OPTIONS => '*', 'Max-Forwards' => 0, Connection => 'close')))->{status}, 204, 'and others are served';
     $client->close;

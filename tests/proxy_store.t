@@ -17,7 +17,7 @@ sub start_proxy ($cache, %how) {
 
 sub ask_for ($path) { return request(GET => $origin->url($path), Connection => 'close') }
 
-sub status_of ($reply) { return $reply->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
+sub status_of ($response) { return $response->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
 
 sub entries ($cache) { return scalar(() = glob "$cache/e*") }
 sub unfinished ($cache) { return scalar(() = glob "$cache/t*") }
@@ -34,31 +34,31 @@ each_server(sub ($model) {
         skip_case('clients at the same time: the model serves one');
     } else {
         my $many = 4;
-        $origin->play('/many', [\'many', @{ reply(200, 'for all', %fresh) }], reply(200, 'again', %fresh));
+        $origin->play('/many', [\'many', @{ response(200, 'for all', %fresh) }], response(200, 'again', %fresh));
         my @clients = map { my $client = $proxy->connect; $client->send(ask_for('/many')); $client } 1 .. $many;
         ok scalar until_true(sub { $origin->count('/many') == 1 }), 'many ask for what is not stored: one of them asks the origin';
         ok !(grep { !$_->open } @clients), 'and all wait';
         $origin->open_gate('many');
-        my @replies = map { $_->reply } @clients;
-        is scalar(grep { $_->{body} eq 'for all' } @replies), $many, 'and get what it gets';
+        my @responses = map { $_->response } @clients;
+        is scalar(grep { $_->{body} eq 'for all' } @responses), $many, 'and get what it gets';
         is $origin->count('/many'), 1, 'with one fetch';
-        is scalar(grep { status_of($_) =~ /^fwd=uri-miss; collapsed|^hit/ } @replies), $many - 1, 'Cache-Status says so';
+        is scalar(grep { status_of($_) =~ /^fwd=uri-miss; collapsed|^hit/ } @responses), $many - 1, 'Cache-Status says so';
         $_->close for @clients;
 
-        $origin->play('/stale', reply(200, 'old', %fresh, Age => 100, ETag => '"1"'), [\'stale', @{ reply(304, undef, %fresh, ETag => '"1"') }]);
+        $origin->play('/stale', response(200, 'old', %fresh, Age => 100, ETag => '"1"'), [\'stale', @{ response(304, undef, %fresh, ETag => '"1"') }]);
         $proxy->get($origin->url('/stale'));
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/stale')); $client } 1 .. $many;
         ok scalar until_true(sub { $origin->count('/stale') == 2 }), 'many ask for what is stale: one asks the origin';
         $origin->open_gate('stale');
-        is scalar(grep { $_->reply->{body} eq 'old' } @clients), $many, 'all get it';
+        is scalar(grep { $_->response->{body} eq 'old' } @clients), $many, 'all get it';
         is $origin->count('/stale'), 2, 'with one validation';
         $_->close for @clients;
 
-        $origin->play('/private', [\'private', @{ reply(200, 'mine', 'Cache-Control' => 'private') }]);
+        $origin->play('/private', [\'private', @{ response(200, 'mine', 'Cache-Control' => 'private') }]);
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/private')); $client } 1 .. $many;
         ok scalar until_true(sub { $origin->count('/private') == 1 }), 'many ask for what cannot be stored: one asks first';
         $origin->open_gate('private');
-        is scalar(grep { $_->reply->{body} eq 'mine' } @clients), $many, 'each gets a reply';
+        is scalar(grep { $_->response->{body} eq 'mine' } @clients), $many, 'each gets a response';
         is $origin->count('/private'), $many, 'of its own';
         $_->close for @clients;
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/private')); $client } 1 .. $many;
@@ -67,32 +67,32 @@ each_server(sub ($model) {
         $_->close for @clients;
 
         # A leader that dies leaves its place to others.
-        $origin->play('/dead', [\''], reply(200, 'second', %fresh));
+        $origin->play('/dead', [\''], response(200, 'second', %fresh));
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/dead')); $client } 1 .. 2;
-        my @got = sort map { $_->reply->{status} } @clients;
+        my @got = sort map { $_->response->{status} } @clients;
         is "@got", '200 502', 'an origin that breaks off fails one client, and the next asks again';
         $_->close for @clients;
     }
 
     # --- clients that leave, and slow ones ---
-    $origin->play('/left', [@{ reply(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'left', substr $big, 1000]);
+    $origin->play('/left', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'left', substr $big, 1000]);
     my $client = $proxy->connect;
     $client->send(ask_for('/left'));
     ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'a client that has begun to read';
     $client->close;
     $origin->open_gate('left');
     ok scalar until_true(sub { !unfinished($cache) && entries($cache) }), 'leaves: the entry becomes whole nevertheless';
-    my $reply = $proxy->get($origin->url('/left'));
-    ok $reply->{body} eq $big, 'and the next client gets it';
+    my $response = $proxy->get($origin->url('/left'));
+    ok $response->{body} eq $big, 'and the next client gets it';
     is $origin->count('/left'), 1, 'from the store';
-    $origin->play('/both', [@{ reply(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \''], reply(200, 'whole', %fresh));
+    $origin->play('/both', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \''], response(200, 'whole', %fresh));
     $client = $proxy->connect;
     $client->converse(ask_for('/both'));
     $client->close;
     is $proxy->get($origin->url('/both'))->{body}, 'whole', 'what broke off is not stored';
     is unfinished($cache), 0, 'nor left behind';
     my $huge = $big x 20;
-    $origin->play('/slow', reply(200, $huge, %fresh));
+    $origin->play('/slow', response(200, $huge, %fresh));
     $client = $proxy->connect;
     $client->send(ask_for('/slow'));
     if ($model->{single}) {
@@ -101,7 +101,7 @@ each_server(sub ($model) {
         ok scalar until_true(sub { !unfinished($cache) && $proxy->get($origin->url('/slow'), 'Cache-Control' => 'only-if-cached')->{status} == 200 }),
             'a client that does not read holds up nobody: the entry becomes whole';
     }
-    ok $client->reply->{body} eq $huge, 'a slow client gets all of it';
+    ok $client->response->{body} eq $huge, 'a slow client gets all of it';
     $client->close;
     $proxy->stop(%few);
 
@@ -111,11 +111,11 @@ each_server(sub ($model) {
     is status_of($proxy->get($origin->url('/left'))), 'hit', 'entries survive a restart';
     my $second = start_proxy($cache);
     is status_of($second->get($origin->url('/left'))), 'hit', 'two servers share a directory';
-    $origin->play('/shared', reply(200, 'x', %fresh));
+    $origin->play('/shared', response(200, 'x', %fresh));
     $second->get($origin->url('/shared'));
     is status_of($proxy->get($origin->url('/shared'))), 'hit', 'what one stores, the other finds';
     $second->stop(%few);
-    $origin->play('/crash', [@{ reply(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'never'], reply(200, 'whole', %fresh));
+    $origin->play('/crash', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'never'], response(200, 'whole', %fresh));
     $client = $proxy->connect;
     $client->send(ask_for('/crash'));
     ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'an entry is being written';
@@ -131,7 +131,7 @@ each_server(sub ($model) {
     is status_of($proxy->get($origin->url('/left'))), 'hit', 'all others are there';
 
     # --- damage ---
-    $origin->play('/damage', reply(200, 'first body', %fresh), reply(200, 'second body', %fresh));
+    $origin->play('/damage', response(200, 'first body', %fresh), response(200, 'second body', %fresh));
     $proxy->get($origin->url('/damage'));
     for my $file (glob "$cache/e*") {
         my $content = slurp($file);
@@ -139,7 +139,7 @@ each_server(sub ($model) {
     }
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'an entry that was damaged is not used';
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'but replaced';
-    $origin->play('/cut', reply(200, 'cut', %fresh));
+    $origin->play('/cut', response(200, 'cut', %fresh));
     truncate("$cache/account", $_) or die "truncate: $!\n" for 5000, 0;
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'what is shared about all entries is cut off: they are there';
     $proxy->get($origin->url('/cut'));
@@ -149,7 +149,7 @@ each_server(sub ($model) {
     # --- a directory that is emptied, or goes ---
     my $gone = "$scratch/gone";
     $proxy = start_proxy($gone);
-    $origin->play('/gone', reply(200, 'x', %fresh));
+    $origin->play('/gone', response(200, 'x', %fresh));
     $proxy->get($origin->url('/gone'));
     unlink glob "$gone/*";
     like status_of($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory';
@@ -163,7 +163,7 @@ each_server(sub ($model) {
     my $small = "$scratch/small";
     $proxy = start_proxy($small, options => ['--cache-size', '1M']);
     for my $number (1 .. 20) {
-        $origin->play("/fill$number", reply(200, 'x' x 100_000, %fresh));
+        $origin->play("/fill$number", response(200, 'x' x 100_000, %fresh));
         $proxy->get($origin->url("/fill$number"));
         $proxy->get($origin->url('/fill1'));
     }
@@ -173,9 +173,9 @@ each_server(sub ($model) {
     cmp_ok $size, '>=', 512 * 1024, 'and used';
     is status_of($proxy->get($origin->url('/fill1'))), 'hit', 'what is used stays';
     like status_of($proxy->get($origin->url('/fill2'))), qr/^fwd=uri-miss/, 'what was not used for longest is gone';
-    $origin->play('/toolarge', reply(200, $huge, %fresh));
-    ok $proxy->get($origin->url('/toolarge'))->{body} eq $huge, 'a reply that is too large is passed on';
-    $origin->play('/toolong', [@{ reply(200, undef, %fresh, 'Content-Length' => undef) }, $huge]);
+    $origin->play('/toolarge', response(200, $huge, %fresh));
+    ok $proxy->get($origin->url('/toolarge'))->{body} eq $huge, 'a response that is too large is passed on';
+    $origin->play('/toolong', [@{ response(200, undef, %fresh, 'Content-Length' => undef) }, $huge]);
     ok $proxy->get($origin->url('/toolong'))->{body} eq $huge, 'also if its length was not known';
     is unfinished($small), 0, 'nothing of it is left';
     $proxy->stop(%few);
@@ -184,10 +184,10 @@ each_server(sub ($model) {
     my $full = "$scratch/full";
     if (command_exists('prlimit') && !sanitized()) {
         $proxy = start_proxy($full, through => ['prlimit', '--fsize=100000']);
-        $origin->play('/fits', reply(200, 'x' x 50_000, %fresh));
+        $origin->play('/fits', response(200, 'x' x 50_000, %fresh));
         $proxy->get($origin->url('/fits'));
         is status_of($proxy->get($origin->url('/fits'))), 'hit', 'a full disk: what fits is stored';
-        $origin->play('/full', reply(200, $big, %fresh));
+        $origin->play('/full', response(200, $big, %fresh));
         ok $proxy->get($origin->url('/full'))->{body} eq $big, "what does not is passed on whole ($_)" for 1, 2;
         is $origin->count('/full'), 2, 'and fetched each time';
         is unfinished($full), 0, 'nothing is left behind';
@@ -198,7 +198,7 @@ each_server(sub ($model) {
 
     # --- memory ---
     my $gigantic = 'y' x 8_000_000;
-    $origin->play('/gigantic', [@{ reply(200, undef, 'Content-Length' => 64_000_000) }, ($gigantic) x 8]);
+    $origin->play('/gigantic', [@{ response(200, undef, 'Content-Length' => 64_000_000) }, ($gigantic) x 8]);
     $proxy = start_proxy("$scratch/memory", options => ['--stats', "$scratch/stats"]);
     my $curl = run_command('curl', '-s', '-x', $proxy->url, '-o', '/dev/null', '-w', '%{size_download}', $origin->url('/gigantic'));
     is $curl->{out}, 64_000_000, 'a body larger than any buffer passes';
@@ -209,7 +209,7 @@ each_server(sub ($model) {
 
     # --- the sandbox ---
     my $sandboxed = start_proxy("$scratch/sandboxed", sandbox => 1, environment => no_leak_search());
-    $origin->play('/box', reply(200, 'x', %fresh));
+    $origin->play('/box', response(200, 'x', %fresh));
     $sandboxed->get($origin->url('/box'));
     is status_of($sandboxed->get($origin->url('/box'))), 'hit', 'in the sandbox the store works';
     $sandboxed->stop(warnings => qr/limit of \d+ descriptors|sandbox|landlock/i);

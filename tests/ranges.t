@@ -65,30 +65,30 @@ each_server(sub ($model) {
 
     for my $range (sort keys %table) {
         my $expected = $table{$range};
-        my $reply = $server->get('/ten.txt', Range => $range);
+        my $response = $server->get('/ten.txt', Range => $range);
         if (!defined $expected) {
-            is $reply->{status}, 200, "Range: $range is ignored: 200";
-            is $reply->{body}, $ten, "Range: $range: the whole file";
+            is $response->{status}, 200, "Range: $range is ignored: 200";
+            is $response->{body}, $ten, "Range: $range: the whole file";
         } elsif (!@$expected) {
-            is $reply->{status}, 416, "Range: $range: 416";
-            is $reply->field('Content-Range'), 'bytes */10', "Range: $range: Content-Range says the size";
+            is $response->{status}, 416, "Range: $range: 416";
+            is $response->field('Content-Range'), 'bytes */10', "Range: $range: Content-Range says the size";
         } elsif (@$expected == 1) {
             my ($first, $last) = @{ $expected->[0] };
-            is $reply->{status}, 206, "Range: $range: 206";
-            is $reply->field('Content-Range'), "bytes $first-$last/10", "Range: $range: Content-Range";
-            is $reply->{body}, substr($ten, $first, $last - $first + 1), "Range: $range: these bytes";
-            like $reply->field('Content-Type'), qr{^text/plain}, "Range: $range: the type of the file";
+            is $response->{status}, 206, "Range: $range: 206";
+            is $response->field('Content-Range'), "bytes $first-$last/10", "Range: $range: Content-Range";
+            is $response->{body}, substr($ten, $first, $last - $first + 1), "Range: $range: these bytes";
+            like $response->field('Content-Type'), qr{^text/plain}, "Range: $range: the type of the file";
         }
-        is $reply->field('ETag'), $server->head('/ten.txt')->field('ETag'), "Range: $range: the ETag of the file"
-            if $reply->{status} == 206;
+        is $response->field('ETag'), $server->head('/ten.txt')->field('ETag'), "Range: $range: the ETag of the file"
+            if $response->{status} == 206;
     }
 
     for my $range (sort keys %parts) {
         my $expected = $parts{$range};
-        my $reply = $server->get('/file.bin', Range => $range);
-        is $reply->{status}, 206, "Range: $range: 206";
-        ok !$reply->has('Content-Range'), "Range: $range: no Content-Range outside of the parts";
-        my @parts = eval { parse_parts($reply) };
+        my $response = $server->get('/file.bin', Range => $range);
+        is $response->{status}, 206, "Range: $range: 206";
+        ok !$response->has('Content-Range'), "Range: $range: no Content-Range outside of the parts";
+        my @parts = eval { parse_parts($response) };
         is $@, '', "Range: $range: well-formed parts";
         is_deeply [map { $_->[0]{'content-range'} } @parts], [map { "bytes $_->[0]-$_->[1]/100000" } @$expected],
             "Range: $range: Content-Range of each part";
@@ -127,15 +127,15 @@ each_server(sub ($model) {
         ['ranges of everything, with gaps',    join ',', map { $_ * 3300 . '-' . ($_ * 3300 + 3298) } 0 .. 29],
     ) {
         my ($name, $ranges) = @$case;
-        my $reply = $server->get('/file.bin', Range => "bytes=$ranges");
-        my @got = $reply->{status} == 206 && $reply->field('Content-Type') =~ /multipart/ ? parse_parts($reply) : ();
-        ok $reply->{status} == 200 || $reply->{status} == 206, "$name: served in one way or another";
-        cmp_ok length($reply->{body}), '<=', $limit + 300 * (@got + 1), "$name: no longer than the file and its part heads";
-        if ($reply->{status} == 200) {
-            ok $reply->{body} eq $content, "$name: the whole file";
+        my $response = $server->get('/file.bin', Range => "bytes=$ranges");
+        my @got = $response->{status} == 206 && $response->field('Content-Type') =~ /multipart/ ? parse_parts($response) : ();
+        ok $response->{status} == 200 || $response->{status} == 206, "$name: served in one way or another";
+        cmp_ok length($response->{body}), '<=', $limit + 300 * (@got + 1), "$name: no longer than the file and its part heads";
+        if ($response->{status} == 200) {
+            ok $response->{body} eq $content, "$name: the whole file";
         } elsif (!@got) {
-            my ($first, $last) = $reply->field('Content-Range') =~ /^bytes (\d+)-(\d+)/;
-            ok $reply->{body} eq substr($content, $first, $last - $first + 1), "$name: the right bytes";
+            my ($first, $last) = $response->field('Content-Range') =~ /^bytes (\d+)-(\d+)/;
+            ok $response->{body} eq substr($content, $first, $last - $first + 1), "$name: the right bytes";
         } else {
             my @wrong = grep {
                 my ($first, $last) = $_->[0]{'content-range'} =~ /^bytes (\d+)-(\d+)/;
@@ -145,17 +145,17 @@ each_server(sub ($model) {
         }
     }
 
-    my @replies = $server->exchange(request(GET => '/ten.txt', Range => 'bytes=0-0,5-5')
+    my @responses = $server->exchange(request(GET => '/ten.txt', Range => 'bytes=0-0,5-5')
             . request(GET => '/file.bin', Range => 'bytes=0-0,5000-5000')
             . request(GET => '/ten.txt', Range => 'bytes=10-') . request(GET => '/file.bin', Range => 'bytes=99990-')
             . request(GET => '/ten.txt', Connection => 'close'));
-    is_deeply [map { $_->{status} } @replies], [206, 206, 416, 206, 200], 'ranges keep the connection in step';
-    ok $replies[3]{body} eq substr($content, 99_990), 'the tail of a file';
+    is_deeply [map { $_->{status} } @responses], [206, 206, 416, 206, 200], 'ranges keep the connection in step';
+    ok $responses[3]{body} eq substr($content, 99_990), 'the tail of a file';
 
     my @boundaries = map {
         $server->get('/file.bin', Range => 'bytes=0-0,5000-5000')->field('Content-Type') =~ /boundary=(.+)/ ? $1 : ()
     } 1 .. 5;
-    is scalar(@boundaries), 5, 'each multipart reply has a boundary';
+    is scalar(@boundaries), 5, 'each multipart response has a boundary';
     ok !grep({ $content =~ /\Q$_\E/ } @boundaries), 'and it does not occur in the file';
     $server->stop;
 });

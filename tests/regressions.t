@@ -32,8 +32,8 @@ each_server(sub ($model) {
     $head =~ s/X-Fill: /'X-Fill: ' . 'f' x (1024 - length $head)/e;
     is length $head, 1024, 'a head that fills the input';
     for (1 .. 5) {
-        my $reply = $server->connect->ask($head . 'z' x 5000);
-        is $reply->{body}, 'small', 'a full input with more behind it: the reply comes';
+        my $response = $server->connect->ask($head . 'z' x 5000);
+        is $response->{body}, 'small', 'a full input with more behind it: the response comes';
     }
 
     # An address without a host, and the longest request line

@@ -30,7 +30,7 @@ each_way_to_accept(sub ($model) {
     like $log, qr/\n\z/, 'log: it ends in a line end';
     my @lines = split /\n/, $log;
     my $time = qr{\[\d\d/(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]};
-    is scalar(@lines), 15, 'log: a line for each reply';
+    is scalar(@lines), 15, 'log: a line for each response';
     unlike $_, qr/[^\x20-\x7e]/, 'log: printable ASCII alone' for @lines;
     like $_, qr{\A127\.0\.0\.1 - - $time "(?:[^"\\]|\\.)*" \d{3} (?:\d+|-) "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*"\z}, 'log: the combined format'
         for @lines;

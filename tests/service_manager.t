@@ -31,8 +31,8 @@ each_way_to_accept(sub ($model) {
     $early->flush;
     my $server = start_server(through => through($listener), environment => { NOTIFY_SOCKET => "$scratch/notify" });
     is $server->port, $listener->sockport, 'LISTEN_FDS: it listens at the socket that it was given';
-    my $reply = do { local $/; <$early> };
-    like $reply // '', qr{\AHTTP/1\.1 200 }, 'LISTEN_FDS: a client that came before the server is served';
+    my $response = do { local $/; <$early> };
+    like $response // '', qr{\AHTTP/1\.1 200 }, 'LISTEN_FDS: a client that came before the server is served';
     is $server->get('/small.txt')->{status}, 200, 'LISTEN_FDS: so are others';
     my $state = '';
     recv $hears, $state, 100, 0;
@@ -47,8 +47,8 @@ each_way_to_accept(sub ($model) {
     print {$between} request(GET => '/small.txt', Connection => 'close');
     $between->flush;
     $server = start_server(through => through($listener));
-    $reply = do { local $/; <$between> };
-    like $reply // '', qr{\AHTTP/1\.1 200 }, 'LISTEN_FDS: and the next server serves it';
+    $response = do { local $/; <$between> };
+    like $response // '', qr{\AHTTP/1\.1 200 }, 'LISTEN_FDS: and the next server serves it';
     $server->stop;
 });
 

@@ -64,23 +64,23 @@ each_server(sub ($model) {
     for my $index (0 .. $#changes) {
         my ($what, $change, $status, $body) = $changes[$index]->@*;
         my $name = $names[$index];
-        my @etags = map { my $reply = $server->get("/$name"); is $reply->{body}, 'A' x 1000, "$name as it was"; $reply->field('ETag') } 1 .. 3;
+        my @etags = map { my $response = $server->get("/$name"); is $response->{body}, 'A' x 1000, "$name as it was"; $response->field('ETag') } 1 .. 3;
         is $etags[2], $etags[0], 'with the same ETag each time';
         $change->($root, $name);
         for my $time (1 .. 2) {
-            my $reply = $server->get("/$name");
-            like $reply->{status}, qr/^(?:@{[ $status =~ s{ or }{|}r ]})$/, "$what: $status";
+            my $response = $server->get("/$name");
+            like $response->{status}, qr/^(?:@{[ $status =~ s{ or }{|}r ]})$/, "$what: $status";
             next unless defined $body;
-            ok $reply->{body} eq $body, "$what: its content";
-            is $reply->field('Content-Length'), length $body, "$what: its length";
-            isnt $reply->field('ETag'), $etags[0], "$what: another ETag";
+            ok $response->{body} eq $body, "$what: its content";
+            is $response->field('Content-Length'), length $body, "$what: its length";
+            isnt $response->field('ETag'), $etags[0], "$what: another ETag";
         }
     }
 
     # Ranges, conditions and HEAD of what is in memory
     is $server->get('/other.txt', Range => 'bytes=1-2')->{body}, 'th', 'a range' for 1 .. 2;
-    my $reply = $server->get('/other.txt');
-    is $server->get('/other.txt', 'If-None-Match' => $reply->field('ETag'))->{status}, 304, 'a condition';
+    my $response = $server->get('/other.txt');
+    is $server->get('/other.txt', 'If-None-Match' => $response->field('ETag'))->{status}, 304, 'a condition';
     is $server->head('/other.txt')->field('Content-Length'), 5, 'HEAD';
     is $server->get('/folder/')->{body}, 'index', 'an index' for 1 .. 2;
     is $server->get('/folder/index.html')->{body}, 'index', 'and by its own name';

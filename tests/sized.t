@@ -29,28 +29,28 @@ each_server(sub ($model) {
     unlike $server->{ready}, qr{ data/}, 'the ready line names no root';
 
     my @sizes = (100 .. 120, 999 .. 1001, 1151 .. 1153, 1535 .. 1537, 4095 .. 4097, 9999 .. 10001, 16383 .. 16385, 19998 .. 20000);
-    my @replies = $server->exchange(join '', map { request(GET => "/$sizes[$_]", $_ == $#sizes ? (Connection => 'close') : ()) } 0 .. $#sizes);
-    is scalar @replies, scalar @sizes, 'all pipelined requests are answered';
-    for my $i (0 .. $#replies) {
-        my ($size, $reply) = ($sizes[$i], $replies[$i]);
-        my @flaws = flaws_of($reply->{body});
-        push @flaws, "status $reply->{status}" if $reply->{status} != 200;
-        push @flaws, length($reply->{body}) . ' bytes' if length $reply->{body} != $size;
-        push @flaws, 'Content-Type ' . $reply->field('Content-Type') if $reply->field('Content-Type') !~ m{^text/html(?:;|\z)};
-        push @flaws, 'Cache-Control ' . $reply->field('Cache-Control')
-            if $reply->field('Cache-Control') ne ($size % 2 ? 'max-age=60' : 'no-cache');
+    my @responses = $server->exchange(join '', map { request(GET => "/$sizes[$_]", $_ == $#sizes ? (Connection => 'close') : ()) } 0 .. $#sizes);
+    is scalar @responses, scalar @sizes, 'all pipelined requests are answered';
+    for my $i (0 .. $#responses) {
+        my ($size, $response) = ($sizes[$i], $responses[$i]);
+        my @flaws = flaws_of($response->{body});
+        push @flaws, "status $response->{status}" if $response->{status} != 200;
+        push @flaws, length($response->{body}) . ' bytes' if length $response->{body} != $size;
+        push @flaws, 'Content-Type ' . $response->field('Content-Type') if $response->field('Content-Type') !~ m{^text/html(?:;|\z)};
+        push @flaws, 'Cache-Control ' . $response->field('Cache-Control')
+            if $response->field('Cache-Control') ne ($size % 2 ? 'max-age=60' : 'no-cache');
         ok !@flaws, "/$size is a well-formed document of $size bytes" or diag(join "\n", @flaws);
     }
     is $server->get('/150?x=1')->{status}, 200, 'a query does not matter';
 
     for my $path (qw(/ /99 /20001 /0 /0150 /150/ //150 /x /150x /-150 /1e3 /small.txt /%31%35%30 /18446744073709551766)) {
-        my $reply = $server->get($path);
-        is $reply->{status}, 400, "$path: 400";
-        ok !$reply->has('ETag') && !$reply->has('Cache-Control'), "$path: nothing to compare it by or to keep it for";
+        my $response = $server->get($path);
+        is $response->{status}, 400, "$path: 400";
+        ok !$response->has('ETag') && !$response->has('Cache-Control'), "$path: nothing to compare it by or to keep it for";
     }
     for my $method (qw(OPTIONS POST PUT DELETE TRACE PATCH BREW get)) {
-        my $reply = $server->exchange(request($method => '/151', Connection => 'close', 'Content-Length' => 0));
-        is $reply->{status}, 501, "$method: 501";
+        my $response = $server->exchange(request($method => '/151', Connection => 'close', 'Content-Length' => 0));
+        is $response->{status}, 501, "$method: 501";
     }
     is $server->exchange(request(POST => '/151', Connection => 'close', 'Content-Length' => 5, body => 'abcde'))->{status}, 501,
         'POST with a body: 501';
@@ -85,11 +85,11 @@ each_server(sub ($model) {
     );
     for my $case (@conditions) {
         my ($status, @fields) = @$case;
-        my $reply = $server->get('/151', @fields);
+        my $response = $server->get('/151', @fields);
         my $name = join ' ', @fields;
-        is $reply->{status}, $status, "odd, $name: $status";
-        is $reply->field('Cache-Control'), 'max-age=60', "odd, $name: how long it may be kept" if $status == 304;
-        is $reply->field('ETag'), $etag, "odd, $name: the ETag" if $status == 304;
+        is $response->{status}, $status, "odd, $name: $status";
+        is $response->field('Cache-Control'), 'max-age=60', "odd, $name: how long it may be kept" if $status == 304;
+        is $response->field('ETag'), $etag, "odd, $name: the ETag" if $status == 304;
     }
 
     # The even ones are modified all the time: whatever a client remembers, they are newer.
@@ -103,7 +103,7 @@ each_server(sub ($model) {
     }
     my $connection = $server->connect;
     $connection->send(request(GET => '/150') x 30);
-    $seen{ $connection->reply->field('ETag') }++ for 1 .. 30;
+    $seen{ $connection->response->field('ETag') }++ for 1 .. 30;
     $connection->close;
     is scalar keys %seen, 60, 'even: 60 requests, 60 ETags';
     my $last = $even->field('Last-Modified');
@@ -121,7 +121,7 @@ each_server(sub ($model) {
     for my $case (@conditions) {
         my ($status, @fields) = @$case;
         my ($name) = $fields[0] eq 'Range' ? $fields[2] : $fields[0];
-        is $server->get('/150', @fields)->{status}, $status, "even, $name with what the reply before said: $status";
+        is $server->get('/150', @fields)->{status}, $status, "even, $name with what the response before said: $status";
     }
     is $server->head('/150')->field('Cache-Control'), 'no-cache', 'even: it may not be used without asking again';
 

@@ -31,7 +31,7 @@ my $signalled;
 #       once      one request
 
 sub client ($port, $kind) {
-    my $client = { port => $port, kind => $kind, replies => 0, lost => 0 };
+    my $client = { port => $port, kind => $kind, responses => 0, lost => 0 };
     begin($client);
     return $client;
 }
@@ -103,7 +103,7 @@ sub readable ($client) {
     $client->{needed} = length($head) + $length;
     return if length $client->{in} < $client->{needed};
     $client->{bad}++ if $head !~ m{\AHTTP/1\.1 200 } || length $client->{in} > length($head) + $length;
-    $client->{replies}++;
+    $client->{responses}++;
     $client->{asked} = 0;
     if ($client->{kind} eq 'hasty') {
         close $client->{socket};
@@ -157,8 +157,8 @@ sub stop_among_clients ($server, %count) {
     $_->{hold} = 1 for @{ $clients{download} };
     my @crowd = map { @{ $clients{$_} } } qw(busy download hasty);
     run_until(\@crowd, sub {
-        return $clients{busy}[0]{replies} >= 200 if model()->{single};
-        return !grep({ $_->{replies} < 3 } map { @{ $clients{$_} } } qw(busy hasty)) && !grep { !length $_->{in} } @{ $clients{download} };
+        return $clients{busy}[0]{responses} >= 200 if model()->{single};
+        return !grep({ $_->{responses} < 3 } map { @{ $clients{$_} } } qw(busy hasty)) && !grep { !length $_->{in} } @{ $clients{download} };
     });
     # These may still stand in the listen queue when the signal comes.
     my @late = map { client($server->port, 'once') } 1 .. $count{late};
@@ -177,7 +177,7 @@ sub stop_among_clients ($server, %count) {
     my @flaws = map { "a client of kind $_->{kind}: $_->{over}" } grep { $_->{lost} } @crowd;
     push @flaws, "a client of kind $_->{kind} does not come to an end" for grep { !$_->{over} } @crowd;
     push @flaws, "a client of kind $_->{kind} gets a wrong response" for grep { $_->{bad} } @crowd;
-    push @flaws, "a client of kind $_->{kind} gets $_->{replies} responses" for grep { $_->{replies} != 1 } @{ $clients{download} }, @late;
+    push @flaws, "a client of kind $_->{kind} gets $_->{responses} responses" for grep { $_->{responses} != 1 } @{ $clients{download} }, @late;
     push @flaws, "$told of $count{busy} busy clients are told Connection: close" if $told != $count{busy};
     push @flaws, "$refused of $count{hasty} hasty clients are refused in the end" if $refused != $count{hasty};
     return @flaws;
@@ -209,7 +209,7 @@ each_way_to_accept(sub ($model) {
     terminate($server);
     ok !$queued[0]->fill(0.2), 'also when the signal has come';
     is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'the one is served to its end';
-    is scalar(grep { $_->reply->{status} == 200 } @queued), 3, 'and then those three';
+    is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'and then those three';
     $server->ended;
 });
 
@@ -219,9 +219,9 @@ each_server(sub ($model) {
     my $idle = $server->connect;
     $idle->ask(request(GET => '/small.txt'));
     terminate($server);
-    my $reply = $idle->ask(request(GET => '/small.txt'));
-    is $reply->{status}, 200, 'an idle connection still gets a response after SIGTERM';
-    ok !$reply->persistent, 'which says that it closes';
+    my $response = $idle->ask(request(GET => '/small.txt'));
+    is $response->{status}, 200, 'an idle connection still gets a response after SIGTERM';
+    ok !$response->persistent, 'which says that it closes';
     ok $idle->ends, 'and it closes';
     $server->ended;
 
@@ -232,7 +232,7 @@ each_server(sub ($model) {
     $half->fill(0.05);
     terminate($server);
     $half->send("st: localhost\r\n\r\n");
-    is $half->reply->{status}, 200, 'a request that is half sent when the signal comes gets a response';
+    is $half->response->{status}, 200, 'a request that is half sent when the signal comes gets a response';
     $half->close;
     $server->ended;
 
@@ -260,7 +260,7 @@ each_server(sub ($model) {
         terminate($server);
         ok until_true(sub { can_listen($server->port) }), 'the port is free while a download goes on';
         ok $server->alive, 'which the stop waits for';
-        is length $slow->reply->{body}, $big, 'until it is whole';
+        is length $slow->response->{body}, $big, 'until it is whole';
         $slow->close;
         $server->ended(name => 'and then it ends, long before --stop-timeout');
     }

@@ -193,8 +193,8 @@ each_server(sub ($model) {
     # A proxy
     my $proxy = start_server(options => [tls_options('first'), @workers, qw(--service proxy --no-cache)]);
     my $target = '127.0.0.1:' . $origin->port;
-    $origin->play('/through', reply(200, $large));
-    $origin->play('/secret', [\'secret', reply(200, 'secret')->[0]]);
+    $origin->play('/through', response(200, $large));
+    $origin->play('/secret', [\'secret', response(200, 'secret')->[0]]);
     for my $way ([], ['--proxytunnel']) {
         my $run = run_command(qw(curl --silent --show-error --proxy), $proxy->url, '--proxy-cacert', "$place/first.pem", @$way, $origin->url('/through'));
         ok $run->{out} eq $large, "through a proxy by TLS (@$way)" or diag($run->{err});

@@ -45,7 +45,7 @@ my @malformed = (
     ['no Host',                            "GET /small.txt HTTP/1.1\r\n\r\n"],
     ['line feeds alone',                   "GET /small.txt HTTP/1.1\nHost: x\n\n"],
     ['HTTP/0.9',                           "GET /small.txt\r\n"],
-    ['a reply',                            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"],
+    ['a response',                            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"],
     ['a body that is too short',           request(POST => '/small.txt', 'Content-Length' => 10, body => 'x' x 9)],
     ['a body that is too long',            request(POST => '/small.txt', 'Content-Length' => 10, body => 'x' x 11)],
     ['a body that is far away',            request(POST => '/small.txt', 'Content-Length' => 10, Expect => '100-continue')],
@@ -56,8 +56,8 @@ my @malformed = (
     ['a head that is cut in 32 KiB',       "GET /small.txt HTTP/1.1\r\nHost: x\r\nX: " . 'y' x 20_000],
     ['letters, more than a request line',  'x' x 9000],
     ['words, more than a request line',    'hello there ' x 1000],
-    ['a reply with a head of 33 KiB',      "HTTP/1.1 200 OK\r\nX: " . 'y' x 33_000],
-    ['a reply with many fields',           "HTTP/1.1 200 OK\r\n" . ('X: ' . 'y' x 900 . "\r\n") x 40 . "\r\n"],
+    ['a response with a head of 33 KiB',      "HTTP/1.1 200 OK\r\nX: " . 'y' x 33_000],
+    ['a response with many fields',           "HTTP/1.1 200 OK\r\n" . ('X: ' . 'y' x 900 . "\r\n") x 40 . "\r\n"],
     ['one byte more than is received',     request(POST => '/small.txt', 'Content-Length' => 64_930, body => 'x' x 64_930)],
     ['the largest that there can be',      request(POST => '/small.txt', 'Content-Length' => 65_400, body => 'x' x 65_400)],
 );
@@ -68,11 +68,11 @@ my @malformed = (
 }
 
 sub test_requests ($server) {
-    my $reply = $server->ask_udp($get);
+    my $response = $server->ask_udp($get);
     my $other = $server->get('/small.txt');
-    is $reply->{status}, 200, 'a request in a datagram: 200';
-    is $reply->{body}, $other->{body}, 'its body is that of TCP';
-    is $reply->field($_), $other->field($_), "its $_ is that of TCP" for qw(ETag Last-Modified Content-Type Content-Length Accept-Ranges);
+    is $response->{status}, 200, 'a request in a datagram: 200';
+    is $response->{body}, $other->{body}, 'its body is that of TCP';
+    is $response->field($_), $other->field($_), "its $_ is that of TCP" for qw(ETag Last-Modified Content-Type Content-Length Accept-Ranges);
     is $server->ask_udp($get, 'GET', PeerHost => '::1')->{status}, 200, 'at ::1, too' if $server->errors eq '' && -e '/proc/net/if_inet6';
 
     my $big = $server->get('/big.txt')->{body};
@@ -83,7 +83,7 @@ sub test_requests ($server) {
     is $server->ask_udp(request(GET => '/../../etc/passwd'))->{status}, 400, 'nothing outside of the root';
     my $head = $server->ask_udp(request(HEAD => '/large.bin'), 'HEAD');
     is $head->{status} . $head->field('Content-Length'), '200' . length $large, 'HEAD tells the length of what does not fit';
-    is $server->ask_udp(request(GET => '/small.txt', 'If-None-Match' => $reply->field('ETag')))->{status}, 304, 'a condition: 304';
+    is $server->ask_udp(request(GET => '/small.txt', 'If-None-Match' => $response->field('ETag')))->{status}, 304, 'a condition: 304';
     is $server->ask_udp(request(GET => '/small.txt', 'If-Match' => '"x"'))->{status}, 412, 'a condition: 412';
     is $server->ask_udp(request(OPTIONS => '*'))->{status}, 204, 'OPTIONS';
     is $server->ask_udp(request(BREW => '/'))->{status}, $server->exchange(request(BREW => '/', Connection => 'close'))->{status}, 'a method that nobody knows: as by TCP';
@@ -92,7 +92,7 @@ sub test_requests ($server) {
     my $post = request(POST => '/small.txt', 'Content-Length' => 64_000, body => 'x' x 64_000);
     is $server->ask_udp($post)->{status}, 405, 'a body of 64,000 bytes';
     is $server->ask_udp(request(POST => '/small.txt', Expect => '100-continue', 'Content-Length' => 3, body => 'abc'))->{status}, 405,
-        'Expect: no reply comes before the last';
+        'Expect: no response comes before the last';
     is $server->ask_udp(request(GET => '/small.txt', Expect => 'miracles'))->{status}, 417, 'another expectation: 417';
     is $server->ask_udp(request(CONNECT => 'localhost:80'))->{status}, 501, 'no tunnel is made of datagrams';
     is $server->ask_udp("GET /small.txt HTTP/2.0\r\nHost: x\r\n\r\n")->{status}, 505, 'another version: 505';
@@ -104,12 +104,12 @@ sub test_requests ($server) {
 }
 
 sub test_size ($server) {
-    my $reply = $server->ask_udp(request(GET => '/large.bin'));
-    is $reply->{status}, 403, 'what does not fit into a datagram: 403';
-    is $reply->{reason}, 'Too Long For A Datagram', 'which says so';
-    is $reply->field('Accept-Ranges'), 'bytes', 'and points to ranges';
-    like $reply->{body}, qr/\b$limit bytes\b.*\bRange\b.*\b200000 bytes\b/s, 'and its page tells the limit and the length';
-    ok !$reply->has('ETag'), 'and nothing is said of the document that is not of the page';
+    my $response = $server->ask_udp(request(GET => '/large.bin'));
+    is $response->{status}, 403, 'what does not fit into a datagram: 403';
+    is $response->{reason}, 'Too Long For A Datagram', 'which says so';
+    is $response->field('Accept-Ranges'), 'bytes', 'and points to ranges';
+    like $response->{body}, qr/\b$limit bytes\b.*\bRange\b.*\b200000 bytes\b/s, 'and its page tells the limit and the length';
+    ok !$response->has('ETag'), 'and nothing is said of the document that is not of the page';
 
     my $whole = '';
     while (length $whole < length $large) {
@@ -125,7 +125,7 @@ sub test_size ($server) {
 
     my $some = $server->ask_udp(request(GET => '/large.bin', Range => 'bytes=0-64999'));
     my $most = 65_000 + $limit - $some->{whole};
-    is $server->ask_udp(request(GET => '/large.bin', Range => 'bytes=0-' . ($most - 1)))->{whole}, $limit, "a reply of $limit bytes";
+    is $server->ask_udp(request(GET => '/large.bin', Range => 'bytes=0-' . ($most - 1)))->{whole}, $limit, "a response of $limit bytes";
     is $server->ask_udp(request(GET => '/large.bin', Range => "bytes=0-$most"))->{status}, 403, 'one more is too many';
     is $server->ask_udp(request(GET => '/large.bin', Range => 'bytes=0-39999,100000-139999'))->{status}, 403, 'several ranges that are too long';
     is $server->ask_udp(request(HEAD => '/large.bin', Range => 'bytes=0-'), 'HEAD')->{status}, 200, 'a head alone is not';
@@ -137,7 +137,7 @@ sub test_malformed ($server, $stats, $before) {
     for (@sent) {
         my ($name, $datagram) = @$_;
         my $answer = $datagram->receive(0);
-        is $answer, undef, "$name: no reply";
+        is $answer, undef, "$name: no response";
     }
     is $server->ask_udp($get)->{status}, 200, 'after that the server is well';
 }
@@ -169,34 +169,34 @@ sub test_hostile ($server, $stats) {
 sub test_proxy ($server) {
     my $ask = sub ($path, @fields) { return $server->ask_udp(request(GET => $origin->url($path), @fields)) };
 
-    $origin->play('/kept', reply(200, 'kept', 'Cache-Control' => 'max-age=60', ETag => '"1"'));
+    $origin->play('/kept', response(200, 'kept', 'Cache-Control' => 'max-age=60', ETag => '"1"'));
     is $ask->('/kept')->{body}, 'kept', 'through the proxy: a miss';
     like $ask->('/kept')->field('Cache-Status'), qr/\bhit\b/, 'and a hit';
     is $ask->('/kept', Range => 'bytes=1-2')->{body}, 'ep', 'and a range of what is stored';
     is $ask->('/kept', 'If-None-Match' => '"1"')->{status}, 304, 'and a condition';
-    $origin->play('/early', ["HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", @{ reply(200, 'late') }]);
-    is $ask->('/early')->{body}, 'late', 'what an origin says before its reply does not come';
+    $origin->play('/early', ["HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", @{ response(200, 'late') }]);
+    is $ask->('/early')->{body}, 'late', 'what an origin says before its response does not come';
     $origin->play('/chunks', ["HTTP/1.1 200 OK\r\nServer: s\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"]);
-    is $ask->('/chunks')->{body}, 'abcdef', 'a reply in chunks';
-    is $server->ask_udp('GET ' . $origin->url('/chunks') . " HTTP/1.0\r\n\r\n")->{body}, 'abcdef', 'a reply without a length';
-    $origin->play('/long', reply(200, 'x' x 70_000, 'Cache-Control' => 'no-store'));
-    my $reply = $ask->('/long');
-    is "$reply->{status} $reply->{reason}", '403 Too Long For A Datagram', 'a reply of 70,000 bytes does not fit';
+    is $ask->('/chunks')->{body}, 'abcdef', 'a response in chunks';
+    is $server->ask_udp('GET ' . $origin->url('/chunks') . " HTTP/1.0\r\n\r\n")->{body}, 'abcdef', 'a response without a length';
+    $origin->play('/long', response(200, 'x' x 70_000, 'Cache-Control' => 'no-store'));
+    my $response = $ask->('/long');
+    is "$response->{status} $response->{reason}", '403 Too Long For A Datagram', 'a response of 70,000 bytes does not fit';
     $origin->play('/endless', ["HTTP/1.1 200 OK\r\n\r\n", ('y' x 65_536) x 40]);
     is $ask->('/endless')->{status}, 403, 'nor does one whose length nobody knew';
-    $origin->play('/keep-long', reply(200, 'x' x 70_000, 'Cache-Control' => 'max-age=60'));
+    $origin->play('/keep-long', response(200, 'x' x 70_000, 'Cache-Control' => 'max-age=60'));
     is $ask->('/keep-long')->{status}, 403, 'nor one that could be stored';
-    $origin->play('/wrong', reply(404, 'x' x 70_000));
+    $origin->play('/wrong', response(404, 'x' x 70_000));
     is $ask->('/wrong')->{status}, 404, 'what is wrong stays so, however long it is said';
     $origin->play('/cut', ["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"]);
-    is $ask->('/cut')->{status}, 502, 'a reply that breaks off: 502, since none of it is gone';
-    $origin->play('/stale', reply(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=900', Age => 100, ETag => '"1"'),
-        [\'stale', @{ reply(304, undef, ETag => '"1"') }]);
-    is $ask->('/stale')->{body}, 'old', 'a reply that is stale at once';
+    is $ask->('/cut')->{status}, 502, 'a response that breaks off: 502, since none of it is gone';
+    $origin->play('/stale', response(200, 'old', 'Cache-Control' => 'max-age=60, stale-while-revalidate=900', Age => 100, ETag => '"1"'),
+        [\'stale', @{ response(304, undef, ETag => '"1"') }]);
+    is $ask->('/stale')->{body}, 'old', 'a response that is stale at once';
     is $ask->('/stale')->{body}, 'old', 'goes before the origin has said that it is good';
     $origin->open_gate('stale');
     ok until_true(sub { $origin->count('/stale') == 2 }), 'which it is asked meanwhile';
-    $origin->play('/post', reply(200, 'thanks'));
+    $origin->play('/post', response(200, 'thanks'));
     is $server->ask_udp(request(POST => $origin->url('/post'), 'Content-Length' => 60_000, Expect => '100-continue', body => 'b' x 60_000))->{body}, 'thanks',
         'a body of 60,000 bytes for the origin';
     my ($posted) = $origin->requests('/post');
@@ -230,7 +230,7 @@ each_server(sub ($model) {
     test_hostile($server, "$place/stats");
 
     my @crowd = map { $server->datagram(request(GET => '/big.txt')) } 1 .. 40;
-    is scalar(grep { $_->reply->{status} == 200 } @crowd), 40, '40 at once are answered';
+    is scalar(grep { $_->response->{status} == 200 } @crowd), 40, '40 at once are answered';
     if (command_exists('socat')) {
         my $length = length $server->datagram($get)->receive;
         spit("$place/request", $get);
@@ -282,31 +282,31 @@ each_way_to_accept(sub ($model) {
     is scalar(grep { $server->get('/small.txt')->{status} == 200 && $server->ask_udp($get)->{status} == 200 } 1 .. 20), 20, 'TCP and UDP in turn';
     my @waiting = map { $server->datagram($get) } 1 .. 20;
     $server->signal('TERM');
-    is scalar(grep { $_->reply->{status} == 200 } @waiting), 20, 'what waits at a stop is still answered';
+    is scalar(grep { $_->response->{status} == 200 } @waiting), 20, 'what waits at a stop is still answered';
     $server->ended;
 
     # No more at once than connections
     my $most = $model->{single} ? 1 : 2;
     $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache', '--max-connections', $most]);
-    $origin->play("/held$_", [\'held', @{ reply(200, 'held') }]) for 1 .. 5;
+    $origin->play("/held$_", [\'held', @{ response(200, 'held') }]) for 1 .. 5;
     my @held = map { $server->datagram(request(GET => $origin->url("/held$_"))) } 1 .. 5;
     my $asked = sub { scalar grep { $origin->count("/held$_") } 1 .. 5 };
     ok until_true(sub { $asked->() >= $most }), "$most datagrams are worked on";
     is $held[0]->receive(0.2), undef, 'and wait for their origin';
     cmp_ok $asked->(), '<=', $model->{single} && $model->{limited} ? $model->{workers} : $most, '--max-connections: and no more than that';
     $origin->open_gate('held');
-    is scalar(grep { $_->reply->{body} eq 'held' } @held), 5, 'those that wait are answered when there is a place';
+    is scalar(grep { $_->response->{body} eq 'held' } @held), 5, 'those that wait are answered when there is a place';
     $server->stop(warnings => qr/limit of \d+ descriptors/);
 
     # At a stop, too, what is under way comes to its end
     $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache', '--stop-timeout', 3600]);
-    $origin->play('/late', [\'late', @{ reply(200, 'late') }]);
+    $origin->play('/late', [\'late', @{ response(200, 'late') }]);
     my $late = $server->datagram(request(GET => $origin->url('/late')));
     ok until_true(sub { $origin->count('/late') }), 'a datagram whose origin takes its time';
     $server->signal('TERM');
     until_true(sub { !$server->pending_signals });
     $origin->open_gate('late');
-    is $late->reply->{body}, 'late', 'is answered after SIGTERM';
+    is $late->response->{body}, 'late', 'is answered after SIGTERM';
     $server->ended(warnings => qr/limit of \d+ descriptors/);
 });
 

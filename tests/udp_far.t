@@ -36,9 +36,9 @@ each_server(sub ($model) {
     my $server = start_server(root => $root, options => ['--udp', '--bind', '0.0.0.0', '--log', "$place/log", $six ? ('--bind', '::') : ()]);
     my @far    = (PeerHost => '192.0.2.1');
     my $ask    = sub ($bytes, $method = 'GET') {
-        my $reply = $server->ask_udp($bytes, $method, @far);
-        cmp_ok $reply->{whole}, '<=', 3 * length $bytes, length($bytes) . " bytes get no more than three times that: $reply->{whole}" if $reply->{status};
-        return $reply;
+        my $response = $server->ask_udp($bytes, $method, @far);
+        cmp_ok $response->{whole}, '<=', 3 * length $bytes, length($bytes) . " bytes get no more than three times that: $response->{whole}" if $response->{status};
+        return $response;
     };
 
     unlink "$root/index.html";
@@ -56,7 +56,7 @@ each_server(sub ($model) {
 
     my $exact = $server->ask_udp(request(GET => '/small.txt'), 'GET', PeerHost => '127.0.0.1')->{whole};
     my $least = int(($exact + 2) / 3);
-    is $ask->(padded($least, GET => '/small.txt'))->{status}, 200, "the reply of $exact bytes to $least bytes";
+    is $ask->(padded($least, GET => '/small.txt'))->{status}, 200, "the response of $exact bytes to $least bytes";
     is $ask->(padded($least - 1, GET => '/small.txt'))->{status}, 403, 'and none to one byte less';
     is $ask->(padded(23_000, GET => '/large.bin', Range => 'bytes=0-64999'))->{status}, 206, 'a request of 23,000 bytes: as much as UDP can carry';
     is $ask->(padded(30_000, GET => '/large.bin'))->{status}, 403, 'but no more';
@@ -65,7 +65,7 @@ each_server(sub ($model) {
     is $ask->(request(GET => '/none'))->{body}, '', 'without its page';
     is $ask->("GET / HTTP/1.0\r\n\r\n")->{status}, 403, 'to the shortest request of all, in 45 bytes';
     spit("$root/index.html", 'i' x 1000);
-    is $ask->("GET / HTTP/1.1\r\nHost: x\r\n\r\n")->field('Accept-Ranges'), 'bytes', 'a reply that is too long, to the shortest one of HTTP/1.1';
+    is $ask->("GET / HTTP/1.1\r\nHost: x\r\n\r\n")->field('Accept-Ranges'), 'bytes', 'a response that is too long, to the shortest one of HTTP/1.1';
     is $ask->(request(CONNECT => 'x:1'))->{status}, 501, 'no tunnel';
 
     # 54 bytes have no room for that.
@@ -75,12 +75,12 @@ each_server(sub ($model) {
 
     # From the address that was asked, though the way back would begin at another one.
     my $other = $server->datagram(padded(400, GET => '/tiny.txt'), LocalHost => '192.0.2.1', PeerHost => '192.0.2.2');
-    is $other->reply->{body}, 'tiny', 'a reply comes from the address that was asked';
+    is $other->response->{body}, 'tiny', 'a response comes from the address that was asked';
     if ($six) {
-        my $reply = $server->ask_udp(padded(400, GET => '/tiny.txt'), 'GET', PeerHost => '2001:db8::1');
-        is $reply->{body}, 'tiny', 'by IPv6';
-        $reply = $server->ask_udp(request(GET => '/small.txt'), 'GET', PeerHost => '2001:db8::1');
-        cmp_ok $reply->{whole}, '<=', 3 * length request(GET => '/small.txt'), 'by IPv6, too, no more than three times';
+        my $response = $server->ask_udp(padded(400, GET => '/tiny.txt'), 'GET', PeerHost => '2001:db8::1');
+        is $response->{body}, 'tiny', 'by IPv6';
+        $response = $server->ask_udp(request(GET => '/small.txt'), 'GET', PeerHost => '2001:db8::1');
+        cmp_ok $response->{whole}, '<=', 3 * length request(GET => '/small.txt'), 'by IPv6, too, no more than three times';
         is $server->ask_udp(request(GET => '/small.txt'), 'GET', PeerHost => '::1')->{status}, 200, 'and ::1 is this machine';
     } else {
         skip_case('there is no IPv6');
@@ -88,7 +88,7 @@ each_server(sub ($model) {
     like slurp("$place/log"), qr{^192\.0\.2\.1 - - .* "GET /small\.txt HTTP/1\.1" 403 0 }m, 'the log tells what was said in the end';
 
     my $summary = $server->stop;
-    like $summary, qr/, 3 datagrams dropped$/, 'what no reply is short enough for is dropped, and counted';
+    like $summary, qr/, 3 datagrams dropped$/, 'what no response is short enough for is dropped, and counted';
     is $silent->receive(0), undef, 'it had none';
     is $all->receive(0), undef, 'nor had what was sent to all';
     is $wrong->receive(0), undef, 'nor what is malformed';

@@ -186,5 +186,5 @@ int main(void)
     UNIT_TABLE(heads, check_head);
     UNIT_TABLE(refused, check_refused);
     unit_add("limits of a head", check_limits, NULL);
-    return unit_run("reply");
+    return unit_run("response");
 }

@@ -42,20 +42,20 @@ each_server(sub ($model) {
 
     like readlink('/proc/' . $server->pid . '/exe'), qr/valgrind|memcheck/, 'it is valgrind that runs';
     is $server->get('/file.txt')->{status}, 200, 'under valgrind a file is served';
-    my @replies = $server->exchange(request(GET => '/file.txt', Range => 'bytes=0-0,4000-4000') . request(GET => '/none')
+    my @responses = $server->exchange(request(GET => '/file.txt', Range => 'bytes=0-0,4000-4000') . request(GET => '/none')
             . request(GET => '/') . request(GET => '/site') . request(HEAD => '/site/')
             . request(POST => '/file.txt', 'Transfer-Encoding' => 'chunked', body => "5\r\nhello\r\n0\r\n\r\n")
             . request(GET => '/file.txt', 'X-Large' => 'x' x 20_000) . request(OPTIONS => '*')
             . request(GET => '/file.txt', 'If-None-Match' => '*', Connection => 'close'),
         qw(GET GET GET GET HEAD POST GET OPTIONS GET));
-    is_deeply [map { $_->{status} } @replies], [206, 404, 200, 301, 200, 405, 200, 204, 304], 'under valgrind all kinds of replies';
+    is_deeply [map { $_->{status} } @responses], [206, 404, 200, 301, 200, 405, 200, 204, 304], 'under valgrind all kinds of responses';
     my $large = $server->exchange(request(GET => '/file.txt') x 200 . request(GET => '/', Connection => 'close'));
     is $large->{status}, 200, 'under valgrind pipelined requests';
     is $server->exchange("GET / HTTP/1.1\nHost: x\n\n")->{status}, 400, 'under valgrind a refusal';
     { my $gone = $server->connect; $gone->send("GET /file.txt HTTP/1.1\r\nX: " . 'x' x 9000); }
-    @replies = map { $server->ask_udp($_) } request(GET => '/file.txt'), request(GET => '/large.bin'), request(GET => '/none'),
+    @responses = map { $server->ask_udp($_) } request(GET => '/file.txt'), request(GET => '/large.bin'), request(GET => '/none'),
         request(GET => '/large.bin', Range => 'bytes=0-59999'), request(POST => '/', 'Content-Length' => 50_000, body => 'b' x 50_000);
-    is_deeply [map { $_->{status} } @replies], [200, 403, 404, 206, 405], 'under valgrind datagrams';
+    is_deeply [map { $_->{status} } @responses], [200, 403, 404, 206, 405], 'under valgrind datagrams';
     $server->datagram($_) for '', 'no request', request(GET => '/file.txt') . 'x';
     is run_command('ab', '-q', '-n', 50, '-c', $model->{single} ? 1 : 3, $server->url . 'file.txt')->{status}, 0, 'under valgrind some load';
     $server->signal('USR1');
@@ -63,22 +63,22 @@ each_server(sub ($model) {
     $server->stop;
 
     my $origin = Origin->new;
-    $origin->play('/kept', reply(200, 'kept', 'Cache-Control' => 'max-age=60', Age => 50, ETag => '"1"', Vary => 'Accept'));
-    $origin->play('/stale', reply(200, 'stale', 'Cache-Control' => 'max-age=60, stale-while-revalidate=900', Age => 100, ETag => '"1"'),
-        reply(304, undef, ETag => '"1"'));
+    $origin->play('/kept', response(200, 'kept', 'Cache-Control' => 'max-age=60', Age => 50, ETag => '"1"', Vary => 'Accept'));
+    $origin->play('/stale', response(200, 'stale', 'Cache-Control' => 'max-age=60, stale-while-revalidate=900', Age => 100, ETag => '"1"'),
+        response(304, undef, ETag => '"1"'));
     $origin->play('/bad', ["HTTP/1.1 200 OK\r\nA\r\n\r\n"]);
     my $proxy = start_server(path => $model->{path},
         through => valgrind($logs, 'all'),
         environment => { LD_PRELOAD => "$place/openat2.so" },
         options => [@user, '--no-sandbox', '--udp', '--service', 'proxy', '--cache', "$logs/cache"]);
-    @replies = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
+    @responses = map { $proxy->get($origin->url($_->[0]), @{$_}[1 .. $#$_]) } ['/kept'], ['/kept'], ['/kept', 'Cache-Control' => 'no-cache'],
         ['/kept', Range => 'bytes=0-1'], ['/stale'], ['/stale'], ['/stale'], ['/bad'], ['/none', 'Cache-Control' => 'only-if-cached'];
-    is_deeply [map { $_->{status} } @replies], [200, 200, 200, 206, 200, 200, 200, 502, 504], 'under valgrind the proxy';
+    is_deeply [map { $_->{status} } @responses], [200, 200, 200, 206, 200, 200, 200, 502, 504], 'under valgrind the proxy';
     is $proxy->exchange(request(POST => $origin->url('/kept'), 'Content-Length' => 3, body => 'abc', Connection => 'close'))->{status}, 200,
         'under valgrind a body for the origin';
-    $origin->play('/large', reply(200, 'l' x 70_000));
-    @replies = map { $proxy->ask_udp(request(GET => $origin->url($_))) } '/kept', '/bad', '/large';
-    is_deeply [map { $_->{status} } @replies], [200, 502, 403], 'under valgrind the proxy by datagrams';
+    $origin->play('/large', response(200, 'l' x 70_000));
+    @responses = map { $proxy->ask_udp(request(GET => $origin->url($_))) } '/kept', '/bad', '/large';
+    is_deeply [map { $_->{status} } @responses], [200, 502, 403], 'under valgrind the proxy by datagrams';
     $proxy->stop(warnings => qr/limit of \d+ descriptors/);
 
     judge_reports($logs, 'HTTP');

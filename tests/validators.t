@@ -129,15 +129,15 @@ each_server(sub ($model) {
         $name =~ s/\Q$etag\E/ETAG/g;
         for my $method (qw(GET HEAD)) {
             next if $method eq 'HEAD' && grep { $_ eq 'Range' } @fields;
-            my $reply = $server->exchange(request($method => '/note.txt', @fields, Connection => 'close'), $method);
+            my $response = $server->exchange(request($method => '/note.txt', @fields, Connection => 'close'), $method);
             my @flaws;
-            push @flaws, "status $reply->{status}" if $reply->{status} != $status;
-            push @flaws, "body '$reply->{body}'"
-                if $reply->{body} ne ($method eq 'HEAD' || $status == 304 ? '' : $status == 200 ? "note\n" : $status == 206
-                    ? 'no' : $reply->{body});
-            push @flaws, 'ETag ' . $reply->field('ETag') if $status != 412 && $reply->field('ETag') ne $etag;
+            push @flaws, "status $response->{status}" if $response->{status} != $status;
+            push @flaws, "body '$response->{body}'"
+                if $response->{body} ne ($method eq 'HEAD' || $status == 304 ? '' : $status == 200 ? "note\n" : $status == 206
+                    ? 'no' : $response->{body});
+            push @flaws, 'ETag ' . $response->field('ETag') if $status != 412 && $response->field('ETag') ne $etag;
             push @flaws, 'it has a Content-Length other than the file\'s'
-                if $status == 304 && $reply->has('Content-Length') && $reply->field('Content-Length') != 5;
+                if $status == 304 && $response->has('Content-Length') && $response->field('Content-Length') != 5;
             ok !@flaws, "$method with $name: $status" or diag(join "\n", @flaws);
         }
     }
@@ -162,9 +162,9 @@ each_server(sub ($model) {
     spit("$root/copy.txt", "note\n");
     utime $time, $time, "$root/copy.txt";
 
-    my @replies = $server->exchange(request(GET => '/note.txt', 'If-None-Match' => $etag)
+    my @responses = $server->exchange(request(GET => '/note.txt', 'If-None-Match' => $etag)
             . request(GET => '/note.txt', 'If-Match' => $other) . request(GET => '/note.txt', Connection => 'close'));
-    is_deeply [map { $_->{status} } @replies], [304, 412, 200], '304 and 412 leave the connection open';
+    is_deeply [map { $_->{status} } @responses], [304, 412, 200], '304 and 412 leave the connection open';
     $server->stop;
 });
 

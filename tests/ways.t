@@ -27,7 +27,7 @@ sub started (@command) {
 }
 END { if (@started) { local $?; kill KILL => @started; waitpid $_, 0 for @started } }
 
-# Answers small.txt by TCP and by UDP, by UDP in the way that the path names: of every tenth request the reply is left out, comes
+# Answers small.txt by TCP and by UDP, by UDP in the way that the path names: of every tenth request the response is left out, comes
 # too late, is short, is cut, is none or of another protocol, or is an error page.
 my $fake = "$scratch/fake/thread_server";
 make_path("$scratch/fake");
@@ -43,14 +43,14 @@ my $listener = IO::Socket::INET->new(Listen => 100, LocalAddr => '127.0.0.1') or
 my $datagrams = IO::Socket::INET->new(Proto => 'udp', LocalAddr => '127.0.0.1', LocalPort => $listener->sockport) or die $!;
 $| = 1;
 print 'listening on http://127.0.0.1:', $listener->sockport, "/\n";
-sub reply { my ($status, $bytes) = @_; return "HTTP/1.1 $status\r\nContent-Length: $bytes\r\n\r\n" . 'x' x $bytes }
+sub response { my ($status, $bytes) = @_; return "HTTP/1.1 $status\r\nContent-Length: $bytes\r\n\r\n" . 'x' x $bytes }
 my ($select, $asked) = (IO::Select->new($listener, $datagrams), 0);
 while (1) {
     for my $ready ($select->can_read) {
         if ($ready == $listener) {
             my $client = $listener->accept or next;
             sysread $client, my $head, 4096;
-            syswrite $client, reply('200 OK', 1000);
+            syswrite $client, response('200 OK', 1000);
             close $client;
             next;
         }
@@ -59,9 +59,9 @@ while (1) {
         my $tenth = ++$asked % 10 == 0 ? $way : '';
         next if $tenth eq 'lost';
         sleep 0.1 if $tenth eq 'late';
-        my $reply = $tenth eq 'error' ? reply('404 Not Found', 1000) : reply('200 OK', $tenth eq 'short' ? 999 : 1000);
-        send $datagrams, $tenth eq 'cut' ? substr($reply, 0, -1) : $tenth eq 'none' ? 'x' :
-            $tenth eq 'foreign' ? $reply =~ s/HTTP/ICAP/r : $reply, 0, $peer;
+        my $response = $tenth eq 'error' ? response('404 Not Found', 1000) : response('200 OK', $tenth eq 'short' ? 999 : 1000);
+        send $datagrams, $tenth eq 'cut' ? substr($response, 0, -1) : $tenth eq 'none' ? 'x' :
+            $tenth eq 'foreign' ? $response =~ s/HTTP/ICAP/r : $response, 0, $peer;
     }
 }
 END
@@ -96,10 +96,10 @@ cmp_ok $seen->{lost}, '<=', 20, 'udp: and no others, but what a busy machine kee
 cmp_ok $seen->{max}, '>=', 249, 'udp: its time counts from the first try on';
 cmp_ok $seen->{p50}, '<', 249, 'udp: the others do not wait for it';
 $seen = witness('--udp', '--requests', 12, '--timeout', 40, $port, '/late');
-ok $seen->{complete} == 12 && $seen->{lost} >= 1 && $seen->{wrong} == 0, 'udp: a reply that is late is not taken for that to the next try' or diag($seen->{out});
+ok $seen->{complete} == 12 && $seen->{lost} >= 1 && $seen->{wrong} == 0, 'udp: a response that is late is not taken for that to the next try' or diag($seen->{out});
 is witness('--udp', '--timeout', 5000, '--requests', 50, $port, '/error')->{non2xx}, 5, 'udp: error pages are told';
 $seen = witness('--udp', '--timeout', 5000, '--requests', 50, $port, '/short');
-is $seen->{complete}, 50, 'udp: replies of two lengths';
+is $seen->{complete}, 50, 'udp: responses of two lengths';
 cmp_ok abs($seen->{wrong} - 9.5), '<', 1, 'udp: one of another length than the one before is wrong: each tenth, and the next';    # the last has no next
 for my $way (qw(cut none foreign)) {
     $seen = witness('--udp', '--timeout', 5000, '--requests', 45, $port, "/$way");

@@ -172,7 +172,7 @@ each_way_to_accept(sub ($model) {
         $client->send(request(GET => '/small.txt'));
         until_true(sub { 0 }, 0.3);
         kill KILL => $stopped;
-        is $client->reply->{status}, 200, 'a connection that was on its way to a worker that died is served by the next one';
+        is $client->response->{status}, 200, 'a connection that was on its way to a worker that died is served by the next one';
         $client->close;
         $server->stop(%killed);
 

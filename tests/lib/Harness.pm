@@ -43,7 +43,7 @@ our $LINGER   = 2;
 
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search has_browser browse scratch tree slurp spit http_date request
-    parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
+    parse_responses parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
 
@@ -393,28 +393,28 @@ my $token = qr/[!#\$%&'*+\-.^_`|~0-9A-Za-z]+/;
 # Takes one response off the front of the text. Nothing when it is not complete yet; with $ended the end of the
 # connection completes it or makes it a flaw. The hash holds version, status, reason, fields (lower-case name => list),
 # body, size and flaws (what is wrong with its form).
-sub parse_reply ($text, $method = 'GET', $ended = 0) {
+sub parse_response ($text, $method = 'GET', $ended = 0) {
     my $head_end = index $text, "\r\n\r\n";
     return if $head_end < 0;
     my @flaws;
     my ($status_line, @lines) = split /\r\n/, substr($text, 0, $head_end), -1;
-    my %reply = (method => $method, fields => {}, flaws => \@flaws, body => '');
+    my %response = (method => $method, fields => {}, flaws => \@flaws, body => '');
     if ($status_line =~ m{^(HTTP/1\.[01]) ([1-5]\d\d) ([\t\x20-\x7e]*)\z}) {
-        @reply{qw(version status reason)} = ($1, $2, $3);
+        @response{qw(version status reason)} = ($1, $2, $3);
     } else {
         push @flaws, "status line '$status_line'";
-        $reply{status} = 0;
+        $response{status} = 0;
     }
     for my $line (@lines) {
-        if ($line =~ /^($token):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*\z/) { push @{ $reply{fields}{ lc $1 } }, $2 }
+        if ($line =~ /^($token):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*\z/) { push @{ $response{fields}{ lc $1 } }, $2 }
         else                                                                { push @flaws, "field line '$line'" }
     }
-    my $fields = $reply{fields};
-    $reply{names} = [map { /^($token):/ ? $1 : () } @lines];
+    my $fields = $response{fields};
+    $response{names} = [map { /^($token):/ ? $1 : () } @lines];
     for my $single (qw(content-length content-type date server etag last-modified location content-range)) {
         push @flaws, "more than one $single" if @{ $fields->{$single} // [] } > 1;
     }
-    if ($reply{status} >= 200) {
+    if ($response{status} >= 200) {
         push @flaws, 'no or wrong Date'
             if ($fields->{date} ? $fields->{date}[0] : '') !~ /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\z/;
         push @flaws, 'no Server' if !$fields->{server};
@@ -426,9 +426,9 @@ sub parse_reply ($text, $method = 'GET', $ended = 0) {
 
     my $coding = $fields->{'transfer-encoding'} ? $fields->{'transfer-encoding'}[0] : '';
     my $from = $head_end + 4;
-    if ($method eq 'HEAD' || $reply{status} < 200 || $reply{status} == 204 || $reply{status} == 304) {
-        push @flaws, "Content-Length in a $reply{status}" if defined $length && $reply{status} =~ /^(?:1\d\d|204)\z/;
-        $reply{size} = $from;
+    if ($method eq 'HEAD' || $response{status} < 200 || $response{status} == 204 || $response{status} == 304) {
+        push @flaws, "Content-Length in a $response{status}" if defined $length && $response{status} =~ /^(?:1\d\d|204)\z/;
+        $response{size} = $from;
     } elsif (lc($coding) eq 'chunked') {
         my $position = $from;
         while (1) {
@@ -438,11 +438,11 @@ sub parse_reply ($text, $method = 'GET', $ended = 0) {
             $position = pos $text;
             if ($size == 0) {
                 $text =~ /\G(?:[^\r\n]+\r\n)*\r\n/gc or return;
-                $reply{size} = pos $text;
+                $response{size} = pos $text;
                 last;
             }
             return if length $text < $position + $size + 2;
-            $reply{body} .= substr $text, $position, $size;
+            $response{body} .= substr $text, $position, $size;
             $position += $size + 2;
         }
     } elsif (defined $length) {
@@ -451,42 +451,46 @@ sub parse_reply ($text, $method = 'GET', $ended = 0) {
             push @flaws, sprintf 'body ends after %d of %d bytes', length($text) - $from, $length;
             $length = length($text) - $from;
         }
-        $reply{body} = substr $text, $from, $length;
-        $reply{size} = $from + $length;
+        $response{body} = substr $text, $from, $length;
+        $response{size} = $from + $length;
     } else {
         return if !$ended;
-        $reply{body} = substr $text, $from;
-        $reply{size} = length $text;
+        $response{body} = substr $text, $from;
+        $response{size} = length $text;
     }
-    return bless \%reply, 'Harness::Reply';
+    return bless \%response, 'Harness::Response';
 }
 
 # All responses of a connection that has ended; bytes that are no response are a flaw of the last one.
-sub parse_replies ($text, @methods) {
-    my @replies;
+sub parse_responses ($text, @methods) {
+    my @responses;
     while (length $text) {
         my $method = $methods[0] // 'GET';
-        my $reply = parse_reply($text, $method, 1);
-        if (!$reply) {
+        my $response = parse_response($text, $method, 1);
+        if (!$response) {
             my $start = substr $text, 0, 60;
-            push @replies, bless { status => 0, fields => {}, flaws => [], body => $text, size => length $text, names => [] },
-                'Harness::Reply'
-                if !@replies;
-            push @{ $replies[-1]{flaws} }, "bytes that are no reply: '$start'";
+            push @responses, bless { status => 0, fields => {}, flaws => [], body => $text, size => length $text, names => [] },
+                'Harness::Response'
+                if !@responses;
+            push @{ $responses[-1]{flaws} }, "bytes that are no response: '$start'";
             last;
         }
-        shift @methods if $reply->{status} >= 200;
-        push @replies, $reply;
-        substr $text, 0, $reply->{size}, '';
+        shift @methods if $response->{status} >= 200;
+        push @responses, $response;
+        substr $text, 0, $response->{size}, '';
     }
-    return @replies;
+    return @responses;
 }
 
+*parse_replies              = \&parse_responses;               # the old names, while tests still use them
+*Harness::Connection::reply = \&Harness::Connection::response;
+*Harness::Datagram::reply   = \&Harness::Datagram::response;
+
 # The parts of a multipart/byteranges body as [fields, content]; dies where the form is wrong.
-sub parse_parts ($reply) {
-    my ($boundary) = $reply->field('Content-Type') =~ m{^multipart/byteranges; ?boundary="?([^"; ]{1,70})"?\z}
-        or die 'Content-Type ' . $reply->field('Content-Type') . "\n";
-    my $text = "\r\n" . $reply->{body} =~ s/^\r\n//r;
+sub parse_parts ($response) {
+    my ($boundary) = $response->field('Content-Type') =~ m{^multipart/byteranges; ?boundary="?([^"; ]{1,70})"?\z}
+        or die 'Content-Type ' . $response->field('Content-Type') . "\n";
+    my $text = "\r\n" . $response->{body} =~ s/^\r\n//r;
     my @parts;
     while ($text =~ s/^\r\n--\Q$boundary\E\r\n//) {
         $text =~ s/^((?:[^\r\n]+\r\n)+)\r\n// or die "a part has no head\n";
@@ -506,7 +510,7 @@ sub parse_parts ($reply) {
 
 # --- A response -------------------------------------------------------------------------------------------------------
 
-package Harness::Reply;
+package Harness::Response;
 
 sub field ($self, $name) { return ($self->{fields}{ lc $name } // [''])->[0] }
 sub has   ($self, $name) { return exists $self->{fields}{ lc $name } }
@@ -564,14 +568,14 @@ sub connect ($self, %options) {
 sub exchange ($self, $bytes, @methods) {
     my $connection = $self->connect;
     my $answer     = $connection->converse($bytes);
-    my @replies    = Harness::parse_replies($answer, @methods);
-    for my $reply (@replies) {
-        Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
+    my @responses    = Harness::parse_responses($answer, @methods);
+    for my $response (@responses) {
+        Harness::fail('response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
     }
     # A server that has said its last reads on for $LINGER seconds; a client that is still sending then gets a reset.
     Harness::fail("the server ends the connection cleanly: $connection->{failure}")
         if $connection->{failure} && $connection->{since_silence} < $Harness::LINGER;
-    return wantarray ? @replies : $replies[0] // $Harness::nothing;
+    return wantarray ? @responses : $responses[0] // $Harness::nothing;
 }
 
 # Sends a datagram to it, from a port of its own; options of IO::Socket::IP may be given.
@@ -580,7 +584,7 @@ sub datagram ($self, $bytes, %options) {
 }
 
 # Asks by UDP, and takes the response.
-sub ask_udp ($self, $bytes, $method = 'GET', %options) { return $self->datagram($bytes, %options)->reply($method) }
+sub ask_udp ($self, $bytes, $method = 'GET', %options) { return $self->datagram($bytes, %options)->response($method) }
 
 sub get ($self, $target, @fields) {
     return scalar $self->exchange(Harness::request('GET', $target, @fields, Connection => 'close'));
@@ -689,16 +693,16 @@ sub fill ($self, $seconds) {
 }
 
 # The next response, or an empty one with status 0 when the connection ends or patience does.
-sub reply ($self, $method = 'GET') {
+sub response ($self, $method = 'GET') {
     my $end    = Harness::now() + $Harness::PATIENCE;
     my $needed = 0;
     while (1) {
         my $enough = length $self->{buffer} >= $needed || $self->{ended};
-        my $reply = $enough ? Harness::parse_reply($self->{buffer}, $method, $self->{ended}) : undef;
-        if ($reply) {
-            substr $self->{buffer}, 0, $reply->{size}, '';
-            Harness::fail('reply is well-formed: ' . join '; ', @{ $reply->{flaws} }) if @{ $reply->{flaws} };
-            return $reply;
+        my $response = $enough ? Harness::parse_response($self->{buffer}, $method, $self->{ended}) : undef;
+        if ($response) {
+            substr $self->{buffer}, 0, $response->{size}, '';
+            Harness::fail('response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
+            return $response;
         }
         my $left = $end - Harness::now();
         last if $self->{ended} || $left <= 0;
@@ -712,7 +716,7 @@ sub reply ($self, $method = 'GET') {
 # Sends a request and takes its response.
 sub ask ($self, $bytes, $method = 'GET') {
     $self->send($bytes);
-    return $self->reply($method);
+    return $self->response($method);
 }
 
 # Waits for the end of the connection: true when it comes with no byte more, and not by a reset.
@@ -783,18 +787,18 @@ sub receive ($self, $seconds = $Harness::PATIENCE) {
 }
 
 # One whole response, and nothing behind it; or an empty one with status 0 when none comes.
-sub reply ($self, $method = 'GET') {
+sub response ($self, $method = 'GET') {
     my $bytes = $self->receive // return $Harness::nothing;
-    my ($reply, @more) = Harness::parse_replies($bytes, $method);
-    Harness::fail('one reply in a datagram, and not ' . (1 + @more)) if @more;
+    my ($response, @more) = Harness::parse_responses($bytes, $method);
+    Harness::fail('one response in a datagram, and not ' . (1 + @more)) if @more;
     # The shortest ones are a status alone.
-    my @flaws = $bytes =~ /\A[^\r]*\r\n(?:Accept-Ranges: bytes\r\n)?Content-Length: 0\r\n\r\n\z/ ? () : @{ $reply->{flaws} };
-    Harness::fail('reply is well-formed: ' . join '; ', @flaws) if @flaws;
-    $reply->{whole} = length $bytes;
-    return $reply;
+    my @flaws = $bytes =~ /\A[^\r]*\r\n(?:Accept-Ranges: bytes\r\n)?Content-Length: 0\r\n\r\n\z/ ? () : @{ $response->{flaws} };
+    Harness::fail('response is well-formed: ' . join '; ', @flaws) if @flaws;
+    $response->{whole} = length $bytes;
+    return $response;
 }
 
 $Harness::nothing = bless { status => 0, version => '', reason => '', fields => {}, flaws => [], body => '', names => [], size => 0 },
-    'Harness::Reply';
+    'Harness::Response';
 
 1;

@@ -6,7 +6,7 @@ package Origin;
 # Playing a path again forgets its requests and closes its gates.
 #
 #   my $origin = Origin->new;
-#   $origin->play('/a', reply(200, "one\n", 'Cache-Control' => 'max-age=60'), reply(304, undef, ETag => '"x"'));
+#   $origin->play('/a', response(200, "one\n", 'Cache-Control' => 'max-age=60'), response(304, undef, ETag => '"x"'));
 #   ... $origin->url('/a') is asked twice: each response is sent once, the last one again and again ...
 #   $origin->count('/a');               how often
 #   ($origin->requests('/a'))[0];       the first request, as it came
@@ -24,15 +24,15 @@ use Socket           qw(SOL_SOCKET SO_LINGER);
 use Storable         qw(nstore retrieve);
 use Harness          ();
 
-our @EXPORT = qw(reply head_of);
+our @EXPORT = qw(response reply head_of);
 
 my %origins;    # process => 1
 my %left;       # port of an origin that was stopped => a socket that has it, and does not listen
 my $owner = $$;
 
-# A whole reply as bytes. Date and Server are added unless they are given, Content-Length unless there is no body or a
+# A whole response as bytes. Date and Server are added unless they are given, Content-Length unless there is no body or a
 # Transfer-Encoding; a field that is undef is left out.
-sub reply ($status, $body, @fields) {
+sub response ($status, $body, @fields) {
     my $text  = "HTTP/1.1 $status Whatever\r\n";
     my %given = map { lc $fields[2 * $_] => 1 } 0 .. @fields / 2 - 1;
     unshift @fields, Date => Harness::http_date(time) if !$given{date};
@@ -42,6 +42,8 @@ sub reply ($status, $body, @fields) {
     while (my ($name, $value) = splice @fields, 0, 2) { $text .= "$name: $value\r\n" if defined $value }
     return [$text . "\r\n" . ($body // '')];
 }
+
+*reply = \&response;    # the old name, while tests still use it
 
 # The head of a request as a hash: line, and fields by their names in small letters, several joined by a comma.
 sub head_of ($request) {
@@ -77,10 +79,10 @@ sub url ($self, $path) { return "http://127.0.0.1:$self->{port}$path" }
 
 sub file ($self, $kind, $name = '') { return "$self->{scratch}/$kind-" . unpack 'H*', $name }
 
-sub play ($self, $path, @replies) {
-    unlink $self->file(log => $path), map { $self->file(gate => $$_) } grep { ref } map { @$_ } @replies;
+sub play ($self, $path, @responses) {
+    unlink $self->file(log => $path), map { $self->file(gate => $$_) } grep { ref } map { @$_ } @responses;
     my $file = $self->file(play => $path);
-    nstore([@replies], "$file.new");
+    nstore([@responses], "$file.new");
     rename "$file.new", $file or die "$file: $!\n";
 }
 
@@ -146,7 +148,7 @@ sub answer ($self, $client) {
         $early = $bytes =~ /\r\n\r\n/ && $bytes =~ m{^\S+ /early};
     }
     my ($path) = $bytes =~ /^\S+ (\S+)/ or return;
-    my @steps = @{ $self->next_reply($path, $bytes) };
+    my @steps = @{ $self->next_response($path, $bytes) };
     for my $step (@steps) {
         if (!ref $step) {
             while (length $step) {
@@ -167,7 +169,7 @@ sub answer ($self, $client) {
 }
 
 # Notes the request, and returns the response whose turn it is.
-sub next_reply ($self, $path, $bytes) {
+sub next_response ($self, $path, $bytes) {
     open my $log, '+>>', $self->file(log => $path) or die "log: $!\n";
     flock $log, LOCK_EX;
     seek $log, 0, SEEK_SET;
@@ -176,9 +178,9 @@ sub next_reply ($self, $path, $bytes) {
     print {$log} unpack('H*', $bytes), "\n";
     close $log;
     my $play = $self->file(play => $path);
-    return reply(404, "not in the script\n", 'Cache-Control' => 'no-store') if !-e $play;
-    my $replies = retrieve($play);
-    return $replies->[$before < @$replies ? $before : -1];
+    return response(404, "not in the script\n", 'Cache-Control' => 'no-store') if !-e $play;
+    my $responses = retrieve($play);
+    return $responses->[$before < @$responses ? $before : -1];
 }
 
 1;
