@@ -12,13 +12,13 @@ my $page = slurp("$top/ARCHITECTURE.md");
 my $run = run_command("$top/tools/architecture_map.py", '--check');
 ok $run->{status} == 0, 'the lists of files are what `make map` writes, and each file says what it is for' or diag($run->{err});
 
-# What the page names beside the lists, as `path` and as `function()` (`path`).
+# The paths and functions that the prose names, as `path` and as `function()` (`path`).
 my $prose = $page =~ s/^<!-- made: .*?^<!-- \/made -->$//gmsr;
 my @paths = $prose =~ /`((?:[\w.-]+\/)*[\w-]+\.(?:[chtp]|py|sh|md|toml|tsv))`/g;
 my %made  = map { $_ => 1 } qw(plan.tsv runs.tsv summary.tsv comparisons.tsv claims.tsv report.md);    # by a study
-is join(' ', grep { !-e "$top/$_" && !$made{$_} && !/NAME/ } @paths), '', 'each of ' . @paths . ' files that it names is there';
+is join(' ', grep { !-e "$top/$_" && !$made{$_} && !/NAME/ } @paths), '', 'each of the ' . @paths . ' files that ARCHITECTURE.md names exists';
 
-# Does a file define a function? In C its name begins a line behind its type, in Python it follows def.
+# Returns true if the file defines the function. In C its name follows its type at the start of a line, in Python it follows def.
 sub defines ($path, $function) {
     my $text = -e "$top/$path" ? slurp("$top/$path") : '';
     return $path =~ /\.py$/ ? $text =~ /^\s*def \Q$function\E\(/m : $text =~ /^[a-z][^;{}()=]*\b\Q$function\E\([^;]*?\)\s*\{/m;
@@ -29,8 +29,8 @@ my @wrong;
 for (my $i = 0; $i < @walks; $i += 2) {
     push @wrong, "$walks[$i]() in $walks[$i + 1]" if !defines($walks[ $i + 1 ], $walks[$i]);
 }
-cmp_ok scalar(@walks) / 2, '>', 20, 'the walks name functions with their files';
-is join(', ', @wrong), '', 'and each of them is there';
+cmp_ok scalar(@walks) / 2, '>', 20, 'the walks name more than 20 functions with their files';
+is join(', ', @wrong), '', 'each function that the walks name is in the file beside it';
 
 my %with_file = map { $walks[ 2 * $_ ] => 1 } 0 .. @walks / 2 - 1;
 my %named     = map { $_ => 1 } $prose =~ /`(\w+)\(\)`/g;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Request bodies are read and discarded, up to a limit, and the connection continues right behind them.
+# Request bodies: the server reads and discards them, up to a limit, and then reads the next request.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -42,7 +42,7 @@ each_server(sub ($model) {
         for my $method (qw(POST GET)) {
             my @responses = $server->exchange(request($method => '/big.txt', @fields) . $next);
             is_deeply [map { $_->{status} } @responses], [$method eq 'GET' ? 200 : 405, 200],
-                "$method with $name: answered, and the next request too";
+                "$method with $name: the request and the next one get responses";
         }
     }
 
@@ -60,9 +60,9 @@ each_server(sub ($model) {
         my ($name, @fields) = @$row;
         my @responses = $server->exchange(request(POST => '/small.txt', @fields) . $next);
         is_deeply [map { $_->{status} } @responses], [$name =~ /trailers|extension/ ? $responses[0]{status} : 413],
-            "$name: 413, and nothing behind it is read";
-        like $responses[0]{status}, qr/^(?:413|431|400)$/, "$name: the right kind";
-        ok !$responses[0]->persistent, "$name: the connection ends";
+            "$name: the request is refused, and the next one is not read";
+        like $responses[0]{status}, qr/^(?:413|431|400)$/, "$name: the status is 413, 431 or 400";
+        ok !$responses[0]->persistent, "$name: the response closes the connection";
     }
 
     for my $version ('HTTP/1.1', 'HTTP/1.0') {
@@ -74,51 +74,51 @@ each_server(sub ($model) {
             if ($interim->{status} == 100) {
                 pass('Expect: 100-continue: 100 comes before the body');
                 $connection->send('hello');
-                is $connection->response->{status}, 405, 'Expect: 100-continue: then the response';
-            } else {    # a final status instead of 100 is right too, if the connection then stays usable or closes
-                is $interim->{status}, 405, 'Expect: 100-continue: a final response instead of the interim one';
-                ok !$interim->persistent, 'Expect: 100-continue: the body is not awaited, so the connection ends';
+                is $connection->response->{status}, 405, 'Expect: 100-continue: the final response follows the body';
+            } else {    # RFC 9110 also allows a final response at once.
+                is $interim->{status}, 405, 'Expect: 100-continue: a final response comes instead of 100';
+                ok !$interim->persistent, 'Expect: 100-continue: a final response without the body closes the connection';
             }
         } else {
             $connection->send('hello');
-            is $connection->response->{status}, 405, 'Expect in HTTP/1.0 is ignored: no interim response';
+            is $connection->response->{status}, 405, 'Expect in HTTP/1.0 is ignored: no 100 comes';
         }
     }
     my $asked = $server->connect;
     $asked->send(request(GET => '/small.txt', Expect => '100-Continue', 'Content-Length' => 5));
-    is $asked->response->{status}, 100, 'Expect: 100-Continue of a GET: 100';
+    is $asked->response->{status}, 100, 'a GET with Expect: 100-Continue gets 100';
     $asked->send('hello');
-    is $asked->response->{status}, 200, 'Expect: 100-Continue of a GET: then 200';
+    is $asked->response->{status}, 200, 'a GET with Expect: 100-Continue gets 200 after its body';
     $asked->send(request(GET => '/big.txt', Expect => '100-continue', Connection => 'close'));
-    is $asked->response->{status}, 200, 'Expect without a body: no interim response is needed';
-    ok $asked->ends, 'Expect without a body: the connection goes on as asked';
+    is $asked->response->{status}, 200, 'Expect without a body: 200 comes at once';
+    ok $asked->ends, 'Expect without a body: the connection closes as the request asked';
 
     $asked = $server->connect;
     $asked->send(request(GET => '/small.txt', Expect => '100-continue', 'Transfer-Encoding' => 'chunked'));
-    is $asked->response->{status}, 100, 'Expect before chunks: 100';
+    is $asked->response->{status}, 100, 'Expect with a chunked body: 100 comes before the body';
     $asked->send(chunked(5, 6));
-    is $asked->response->{status}, 200, 'Expect before chunks: then 200';
+    is $asked->response->{status}, 200, 'Expect with a chunked body: 200 follows the body';
     $asked->close;
 
     my @at_once = $server->exchange(request(GET => '/small.txt', Expect => '100-continue', 'Content-Length' => 5,
             body => 'hello') . $next);
     is_deeply [grep { $_ != 100 } map { $_->{status} } @at_once], [200, 200],
-        'a body that does not wait for the 100: the interim response may be left out';
+        'a client that sends the body without waiting for 100 gets both final responses';
 
     my $over = $server->exchange(request(GET => '/small.txt', Expect => '100-continue', 'Content-Length' => $limit + 1));
-    is $over->{status}, 413, 'Expect with a body over the limit: 413 and no 100';
+    is $over->{status}, 413, 'Expect with a body over the limit gets 413 instead of 100';
 
     for my $expectation ('200-ok', '100-continue, other', 'nonsense', '100-continue=x') {
         my $response = $server->exchange(request(GET => '/small.txt', Expect => $expectation, Connection => 'close'));
-        is $response->{status}, 417, "Expect: $expectation: 417";
+        is $response->{status}, 417, "Expect: $expectation is refused with 417";
     }
 
     my $cut = $server->connect;
     $cut->send(request(POST => '/small.txt', 'Content-Length' => 100, body => 'x' x 50));
     $cut->finish;
     $cut->drain;
-    ok !$cut->{failure}, 'a body that ends early: the connection ends cleanly';
-    is $server->get('/small.txt')->{status}, 200, 'and the server goes on';
+    ok !$cut->{failure}, 'a client that closes in the middle of a body: the connection ends without a reset';
+    is $server->get('/small.txt')->{status}, 200, 'a client that closes in the middle of a body: the server serves the next client';
     $server->stop;
 });
 

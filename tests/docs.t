@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The pages for people: every link resolves, prose lines are short, the tables of options are those of the servers, and
-# the manual pages are up to date.
+# The documentation: every link resolves, prose lines are short, the tables of options agree with --describe, and the
+# manual pages are up to date.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -12,14 +12,14 @@ use JSON::PP ();
 my $top   = abs_path("$FindBin::Bin/..");
 my @pages = map { s{^\Q$top\E/}{}r } sort glob "$top/*.md $top/docs/*.md $top/report/*.md $top/collect/*.md";
 
-# The text of a page without its code blocks; with `made`, also without the blocks that programs write.
+# Returns the text of a page without its code blocks; with `made`, also without the blocks that programs write.
 sub prose ($page, %without) {
     my $text = slurp("$top/$page") =~ s/^```.*?^```$//gmsr;
     $text =~ s/^<!-- made: .*?^<!-- \/made -->$//gms if $without{made};
     return $text;
 }
 
-# The names that a link can lead to within a page, as GitHub makes them from headings.
+# Returns the anchors of a page, as GitHub makes them from headings.
 sub anchors ($page) {
     my %found;
     for my $heading (prose($page) =~ /^#+ +(.*)$/mg) {
@@ -50,9 +50,9 @@ for my $page (@pages) {
 
 is join(' ', sort(slurp("$top/README.md") =~ /\(([^()]*\.png)\)/g)),
     'report/designs/figures/small-bars.png report/fork-vs-thread/figures/small-requests.png', 'README.md shows two figures';
-like slurp("$top/VERSION"), qr/\A\d+\.\d+(?:\.\d+)?(?:-\w+)?\n\z/, 'VERSION holds a version, and nothing else';
+like slurp("$top/VERSION"), qr/\A\d+\.\d+(?:\.\d+)?(?:-\w+)?\n\z/, 'VERSION has one line with a version';
 
-# The tables of options: the row of each option, and what the servers say of it.
+# The tables of options: the row of each option must agree with --describe.
 my %row;
 for (map { split /\n/, prose("docs/$_.md") } qw(servers proxy)) {
     $row{$1} //= $_ if /^\| `--([a-z-]+)/;
@@ -66,9 +66,9 @@ for my $server (glob "$top/*_server") {
         $known{ $option->{name} } = 1;
     }
 }
-cmp_ok scalar(keys %known), '>', 25, 'the servers have options';
-is join(', ', @wrong), '', 'docs/ has each option of each server, with its default';
-is join(' ', grep { !$known{$_} } sort keys %row), '', 'and none that they do not have';
+cmp_ok scalar(keys %known), '>', 25, '--describe of all servers together gives more than 25 options';
+is join(', ', @wrong), '', 'docs/ explains each option of each server, with its default';
+is join(' ', grep { !$known{$_} } sort keys %row), '', 'docs/ explains no option that the servers do not have';
 
 # ---- manual pages ----
 
@@ -81,12 +81,12 @@ is slurp("$top/collect/SCHEMA.md"), run_command("$top/dcollect.sh", 'schema')->{
 my $keys = run_command('env', "PYTHONPATH=$top", 'PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c',
     'from collect.design.study import KEYS; print(*(key for key in KEYS if key not in ("name", "given")))')->{out};
 my $studies = prose('docs/studies.md');
-cmp_ok scalar(my @keys = split ' ', $keys), '>', 25, 'study files have keys';
+cmp_ok scalar(my @keys = split ' ', $keys), '>', 25, 'study files have more than 25 keys';
 is join(' ', grep { $studies !~ /^\|[^|]*`\[*\Q$_\E\]*`/m } @keys), '', 'docs/studies.md explains each key of a study file';
 
 SKIP: {
     skip_case('mandoc is not installed'), last SKIP if !command_exists('mandoc');
-    is run_command('mandoc', '-T', 'lint', '-W', 'style', glob "$top/man/*.1")->{out}, '', 'mandoc has no complaint about the manual pages';
+    is run_command('mandoc', '-T', 'lint', '-W', 'style', glob "$top/man/*.1")->{out}, '', 'mandoc finds nothing wrong with the manual pages';
 }
 
 done_testing;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Error pages: HTML that says what was wrong; all that came from the client is escaped.
+# Error pages: HTML that says what is wrong with the request, with every text of the client escaped.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -29,27 +29,27 @@ each_server(sub ($model) {
     for my $case (@cases) {
         my ($status, $reason, $request, $about) = @$case;
         my $response = $server->exchange($request);
-        is $response->{status}, $status, "$status: the status";
-        like $response->{reason}, qr/\A(?:$reason)\z/, "$status: the reason";
-        like $response->field('Content-Type'), qr{^text/html}, "$status: HTML";
-        like $response->{body}, qr/\A<!DOCTYPE html>/i, "$status: a document type";
+        is $response->{status}, $status, "$status: the response has this status";
+        like $response->{reason}, qr/\A(?:$reason)\z/, "$status: the response has the standard reason phrase";
+        like $response->field('Content-Type'), qr{^text/html}, "$status: Content-Type is text/html";
+        like $response->{body}, qr/\A<!DOCTYPE html>/i, "$status: the page begins with a document type";
         like $response->{body}, qr/\b$status\b/, "$status: the page names the status";
         my ($text) = $response->{body} =~ m{</h1>(.*)}s;
-        like $text // '', $about, "$status: the page says what was wrong";
-        unlike $response->{body}, qr/fork|thread|errno|\.c:\d/i, "$status: and nothing of the inside";
+        like $text // '', $about, "$status: the page says what is wrong";
+        unlike $response->{body}, qr/fork|thread|errno|\.c:\d/i, "$status: the page says nothing about the implementation";
     }
 
     for my $target ('/<script>alert(1)</script>', '/%3Cscript%3Ealert(1)%3C/script%3E', '/x?<script>alert(1)</script>',
         '/"onload="x', "/'x") {
         my $response = $server->exchange("GET $target HTTP/1.1\r\nHost: <script>alert(1)</script>\r\nConnection: close\r\n\r\n");
-        like $response->{status}, qr/^40[04]$/, "$target: refused";
-        unlike $response->{body}, qr/<script>|"onload/, "$target: nothing comes back unescaped";
+        like $response->{status}, qr/^40[04]$/, "$target with a bad Host is refused";
+        unlike $response->{body}, qr/<script>|"onload/, "$target with a bad Host: the page has no unescaped text of the request";
         $response = $server->get($target, 'User-Agent' => '<script>alert(1)</script>', Referer => '<script>alert(1)</script>');
-        unlike $response->{body}, qr/<script>|"onload/, "$target: nor with a good Host";
+        unlike $response->{body}, qr/<script>|"onload/, "$target with a good Host: the page has no unescaped text of the request";
     }
     my $response = $server->get('/none', 'If-None-Match' => '*', Range => 'bytes=0-1');
-    is $response->{status}, 404, 'conditions and ranges do not touch an error';
-    cmp_ok length($response->{body}), '>', 20, 'and its page is whole';
+    is $response->{status}, 404, 'a missing file with If-None-Match and Range gets 404';
+    cmp_ok length($response->{body}), '>', 20, 'a missing file with If-None-Match and Range gets the whole error page';
     $server->stop;
 });
 

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Framing is strict: a request that two readers could read in two ways is refused with the right status, and the connection
-# closes without losing that response.
+# Strict framing: a request that two parsers could read differently is refused with the right status, and the client
+# receives that response before the connection closes.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -112,8 +112,8 @@ my @refused = (
         'HTTPS/1.1', 'HTTP/x.1', 'HTTP/1.x', 'HTTP/-1.1', 'HTTP/+1.1', 'HTTP/1.1.1', 'ICAP/1.0', 'HTTP//1.1', "HTTP/1.1\x00"),
     (map { ["version $_", "GET /small.txt $_\r\n${host}\r\n", 505] } 'HTTP/2.0', 'HTTP/3.0', 'HTTP/0.9', 'HTTP/9.9'),
     ['the preface of HTTP/2',             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",                    505],
-    ['a TLS greeting',                    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" . "\x00" x 500, 400],
-    ['noise',                             join('', map { chr($_ * 73 % 256) } 1 .. 600),         400],
+    ['a TLS ClientHello',                    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" . "\x00" x 500, 400],
+    ['random bytes',                            join('', map { chr($_ * 73 % 256) } 1 .. 600),         400],
 
     # Targets
     (map { ["target $_", "GET $_ HTTP/1.1\r\n${host}\r\n", 400] }
@@ -124,21 +124,21 @@ my @refused = (
     ['OPTIONS of nothing',                "OPTIONS HTTP/1.1\r\n${host}\r\n",                     400],
 );
 
-# name, bytes of a request that is good, status
+# name, bytes of a valid request, status
 my @accepted = (
     ['no space after the colon',       "${get}Host:localhost\r\n",                      200],
-    ['blanks around a value',          "${get}Host: \t localhost \t \r\n",              200],
+    ['spaces and tabs around a value',          "${get}Host: \t localhost \t \r\n",              200],
     ['an empty value',                 "${get}${host}X:\r\n",                           200],
     ['bytes over 127 in a value',      "${get}${host}X: \x80\xff\xc3\xbc\r\n",          200],
-    ['an odd but legal field name',    "${get}${host}!#\$%&'*+-.^_`|~9: y\r\n",         200],
+    ['an unusual but valid field name',    "${get}${host}!#\$%&'*+-.^_`|~9: y\r\n",         200],
     ['a port in Host',                 "${get}Host: localhost:8080\r\n",                200],
     ['an IPv6 address in Host',        "${get}Host: [::1]:80\r\n",                      200],
     ['a colon without a port in Host', "${get}Host: localhost:\r\n",                200],
     ['a comma in Host',                "${get}Host: a,b\r\n",                         200],
     ['an empty Host',                  "${get}Host:\r\n",                               200],
-    ['field names in odd letters',     "${get}hOsT: localhost\r\n",                     200],
+    ['a field name in mixed case',     "${get}hOsT: localhost\r\n",                     200],
     ['a target with a query',          "GET /small.txt?a=b&c=%20/?:@ HTTP/1.1\r\n$host", 200],
-    ['what browsers leave in a query', "GET /small.txt?a|b^c`d{e}f\\g HTTP/1.1\r\n$host", 200],
+    ['characters that browsers do not escape in a query', "GET /small.txt?a|b^c`d{e}f\\g HTTP/1.1\r\n$host", 200],
     ['an absolute target',             "GET http://localhost/small.txt HTTP/1.1\r\n$host", 200],
     ['an absolute target with port',   "GET http://localhost:80/small.txt?x HTTP/1.1\r\n$host", 200],
     ['an absolute target in capitals', "GET HTTP://LOCALHOST/small.txt HTTP/1.1\r\n$host", 200],
@@ -146,50 +146,49 @@ my @accepted = (
     ['an absolute target, no path',    "GET http://localhost HTTP/1.1\r\n$host",        403],
     ['an absolute target, query only', "GET http://localhost?x HTTP/1.1\r\n$host",      403],
     ['an escaped letter',              "GET /sm%61ll.txt HTTP/1.1\r\n$host",            200],
-    ['legal marks in a target',        "GET /-._~!\$&'()*+,;=:\@ HTTP/1.1\r\n$host",    404],
+    ['a target of valid punctuation',        "GET /-._~!\$&'()*+,;=:\@ HTTP/1.1\r\n$host",    404],
 );
 
 each_server(sub ($model) {
     my $server = start_server();
-    my $behind = request(GET => '/big.txt');
+    my $next = request(GET => '/big.txt');
 
     for my $row (@refused) {
         my ($name, $bytes, $statuses) = @$row;
         my @statuses = ref $statuses ? @$statuses : $statuses;
         my $connection = $server->connect;
-        my $answer = $connection->converse($bytes . $behind);
-        my @responses = parse_responses($answer);
+        my @responses = parse_responses($connection->converse($bytes . $next));
         my @flaws = map { @{ $_->{flaws} } } @responses;
         my $got = join ' ', map { $_->{status} } @responses;
         push @flaws, "got $got" if !grep { $got eq $_ } @statuses;
-        push @flaws, 'the response does not say close' if @responses && $got ne '405' && $responses[0]->persistent;
+        push @flaws, 'the response does not say that the connection closes' if @responses && $got ne '405' && $responses[0]->persistent;
         push @flaws, "the connection ends by $connection->{failure}" if $connection->{failure};
-        ok !@flaws, "$name: @statuses and the end" or diag(join "\n", @flaws);
+        ok !@flaws, "$name is refused with " . join(' or ', @statuses) . ', and the connection closes' or diag(join "\n", @flaws);
     }
 
     for my $row (@accepted) {
         my ($name, $bytes, $status) = @$row;
         my @responses = $server->exchange("$bytes\r\n" . request(GET => '/big.txt', Connection => 'close'));
-        is_deeply [map { $_->{status} } @responses], [$status, 200], "$name: $status, and the next request is read";
+        is_deeply [map { $_->{status} } @responses], [$status, 200], "$name gets $status, and the server reads the next request";
     }
 
-    # The response must arrive although the client goes on sending for a while before it looks.
+    # The response must arrive although the client first sends all its bytes and reads only then.
     for my $size (100_000, 1_000_000, 4_000_000) {
         my $connection = $server->connect;
         my $whole = $connection->send("GET /small.txt HTTP/1.1\r\nHost : x\r\n\r\n" . 'x' x $size);
         my $response = $connection->response;
-        ok $whole, "$size bytes behind a refused request: they are all taken";
-        is $response->{status}, 400, "$size bytes behind a refused request: the refusal arrives";
-        like $response->{body}, qr{</html>\s*\z}i, "$size bytes behind a refused request: and it is whole";
+        ok $whole, "$size bytes after a refused request: the server accepts all of them";
+        is $response->{status}, 400, "$size bytes after a refused request: the client receives 400";
+        like $response->{body}, qr{</html>\s*\z}i, "$size bytes after a refused request: the client receives the whole error page";
         $connection->close;
     }
     my $connection = $server->connect;
     $connection->send("POST /small.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n");
     my $sent = $connection->send('x' x 5_000_000);
-    ok $sent, 'a body over the limit is taken in full';
-    is $connection->response->{status}, 413, 'and the refusal arrives';
+    ok $sent, 'a body over the limit: the server accepts all its bytes';
+    is $connection->response->{status}, 413, 'a body over the limit: the client receives 413';
     $connection->close;
-    is $server->get('/small.txt')->{status}, 200, 'after all that the server is well';
+    is $server->get('/small.txt')->{status}, 200, 'after all refused requests, the server serves a good one';
     $server->stop;
 });
 

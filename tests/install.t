@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# make install and make uninstall: installed servers serve, each has its manual page, a study writes nothing below the
-# prefix, and nothing is left behind. And the model that README shows builds and serves.
+# make install and make uninstall: the installed programs work, a study writes nothing below the prefix, and uninstalling
+# leaves nothing behind. The model that README shows builds and serves.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -15,17 +15,17 @@ my $root    = "$scratch/root";
 my @servers = map { s{.*/|\.c$}{}gr } glob "$top/*_server.c";
 delete $ENV{MAKEFLAGS};
 
-# The files and links below a folder, each with its size.
+# Returns the files and links below a folder, each with its size.
 sub inventory ($folder) {
     my %found;
     File::Find::find({ no_chdir => 1, wanted => sub { $found{s/^\Q$folder\E//r} = -s _ if lstat && !-d _ } }, $folder);
     return \%found;
 }
 
-# Starts a server, asks it for a document and stops it: the status and the body, and its exit status.
+# Starts a server, requests a document and stops the server. Returns the status, what the body is, and the exit status.
 sub try_server ($path, @options) {
     my $process = open(my $out, '-|', 'sh', '-c', 'exec "$@" 2>/dev/null', 'sh', $path, @options, '0') or return "$path: $!";
-    my ($url) = (readline($out) // '') =~ m{(http://\S+)} or return "$path says no address";
+    my ($url) = (readline($out) // '') =~ m{(http://\S+)} or return "$path prints no URL";
     my $response = HTTP::Tiny->new->get("${url}small.txt");
     kill TERM => $process;
     my @rest = readline $out;
@@ -36,33 +36,33 @@ sub try_server ($path, @options) {
 # ---- install ----
 
 my $made = run_command('make', '-s', '-C', $top, 'install', "DESTDIR=$root", 'prefix=/usr');
-is $made->{status}, 0, 'make install: status 0' or diag($made->{err});
-is join(' ', grep { !-x "$root/usr/bin/$_" } @servers, 'dcollect'), '', 'every program is there, and can be run';
-is try_server("$root/usr/bin/$_", '--root', "$top/data"), '200, the document, exit status 0', "$_ serves from where it is installed" for @servers;
-is join(' ', grep { !-s "$root/usr/share/man/man1/$_.1" } @servers, 'dcollect'), '', 'every program has its manual page';
+is $made->{status}, 0, 'make install: exit status 0' or diag($made->{err});
+is join(' ', grep { !-x "$root/usr/bin/$_" } @servers, 'dcollect'), '', 'every program is installed and executable';
+is try_server("$root/usr/bin/$_", '--root', "$top/data"), '200, the document, exit status 0', "$_ serves a document from its installed place" for @servers;
+is join(' ', grep { !-s "$root/usr/share/man/man1/$_.1" } @servers, 'dcollect'), '', 'every program has an installed manual page';
 ok -s "$root/usr/share/doc/fork-vs-thread/$_", "$_ is installed" for qw(README.md LICENSE docs/servers.md);
 
 my $before = inventory($root);
-is join(' ', grep { /\.[cho]$|__pycache__$/ } sort keys %$before), '', 'no source and no object is installed';
+is join(' ', grep { /\.[cho]$|__pycache__$/ } sort keys %$before), '', 'no source file and no object file is installed';
 
-# ---- a study from there ----
+# ---- a study with the installed dcollect ----
 
 my $dcollect = "$root/usr/bin/dcollect";
-is run_command($dcollect, $_)->{out}, run_command("$top/dcollect.sh", $_)->{out}, "dcollect $_: as in the source tree" for qw(--version --list);
-is run_command($dcollect, '--help')->{out}, run_command("$top/dcollect.sh", '--help')->{out} =~ s{\./dcollect\.sh}{dcollect}gr, 'dcollect --help: by its name';
+is run_command($dcollect, $_)->{out}, run_command("$top/dcollect.sh", $_)->{out}, "the installed dcollect $_ prints what ./dcollect.sh $_ prints" for qw(--version --list);
+is run_command($dcollect, '--help')->{out}, run_command("$top/dcollect.sh", '--help')->{out} =~ s{\./dcollect\.sh}{dcollect}gr, 'the installed dcollect --help calls itself dcollect';
 mkdir "$scratch/work" or die "mkdir: $!";
 my $study = run_command('env', '-C', "$scratch/work", $dcollect,
     qw(--servers thread --files small.txt --concurrency 1 --requests 20 --repetitions 2 --seed 1));
-is $study->{status}, 0, 'dcollect: a study runs to its end' or diag($study->{err});
+is $study->{status}, 0, 'the installed dcollect runs a study' or diag($study->{err});
 my ($report) = glob "$scratch/work/results/*/*/report.md";
-ok $report && -s $report, 'its results are below the current folder';
-is_deeply inventory($root), $before, 'and nothing has changed below the prefix';
+ok $report && -s $report, 'the results are below the current folder';
+is_deeply inventory($root), $before, 'the study changes nothing below the prefix';
 
 # ---- uninstall ----
 
 spit("$root/usr/bin/another", "of somebody else\n");
-is run_command('make', '-s', '-C', $top, 'uninstall', "DESTDIR=$root", 'prefix=/usr')->{status}, 0, 'make uninstall: status 0';
-is_deeply [keys %{ inventory($root) }], ['/usr/bin/another'], 'nothing is left, and what others have put there stays';
+is run_command('make', '-s', '-C', $top, 'uninstall', "DESTDIR=$root", 'prefix=/usr')->{status}, 0, 'make uninstall: exit status 0';
+is_deeply [keys %{ inventory($root) }], ['/usr/bin/another'], 'make uninstall removes all that was installed, and nothing else';
 
 # ---- the model of README ----
 
@@ -73,6 +73,6 @@ run_command('sh', '-c', 'cd "$1" && tar -c --exclude="build/*/[!a-z]*" --exclude
 spit("$copy/mine_server.c", $source);
 my $built = run_command('make', '-s', '-C', "$copy", 'mine_server');
 is "$built->{status} $built->{out}$built->{err}", '0 ', 'the model that README shows builds without a warning';
-is try_server("$copy/mine_server", '--root', "$copy/data"), '200, the document, exit status 0', 'and serves';
+is try_server("$copy/mine_server", '--root', "$copy/data"), '200, the document, exit status 0', 'the model that README shows serves a document';
 
 done_testing;

@@ -8,8 +8,8 @@ use Harness;
 use File::Basename qw(dirname);
 use File::Path     qw(make_path);
 
-# The layers, the lowest first. An entry is a folder, or a file of common/ without its ending; those of one line do not
-# know each other. `models` are the *_server.c at the top.
+# The layers, the lowest first. A name is a folder, or a file of common/ without its ending; the names of one line may not
+# include each other. `models` are the *_server.c at the top.
 my @layers = (
     [qw(base)],
     [qw(http)],
@@ -38,7 +38,7 @@ my @layers = (
 my %rank;
 for my $height (0 .. $#layers) { $rank{$_} = $height for @{ $layers[$height] } }
 
-# The entry of the table that a file belongs to; nothing if it has none.
+# Returns the name in the table that a file belongs to; nothing if there is none.
 sub layer_of ($file) {
     my ($layer) =
           $file =~ m{\A\w+_server\.c\z}              ? 'models'
@@ -51,7 +51,7 @@ sub layer_of ($file) {
 # A header and its source are one module.
 sub module_of ($file) { return $file =~ s/\.[ch]\z//r }
 
-# Without "." and "..", as far as these lead nowhere else.
+# Returns the path without "." and "..", except for a ".." that leads out of the tree.
 sub plain ($path) {
     my @parts;
     for my $part (split m{/}, $path) {
@@ -62,14 +62,14 @@ sub plain ($path) {
     return join '/', @parts;
 }
 
-# All that a file includes, as it is written: <name> or "name", or the name of a macro.
+# Returns what a file includes, as it is written: <name> or "name", or the name of a macro.
 sub included ($text) {
     $text =~ s/\\\n//g;
     $text =~ s{/\*.*?\*/}{ }gs;
     return $text =~ /^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import)\b\s*([^\n]*?)\s*$/mg;
 }
 
-# The file of the project that an include leads to; nothing for a header of the system.
+# Returns the file of the project that an include leads to; nothing for a header of the system.
 sub target ($top, $file, $words) {
     my ($quoted, $name) = $words =~ /\A(["<])([^">]+)[">]/ or return "(unreadable: $words)";
     my @candidates = map { plain($_) } ($quoted eq '"' ? dirname($file) . "/$name" : (), $name);
@@ -77,13 +77,13 @@ sub target ($top, $file, $words) {
     return $found // ($quoted eq '"' || $name =~ m{\Acommon/} ? "(missing: $name)" : undef);
 }
 
-# The files of common/ and the models.
+# Returns the files of common/ and the models.
 sub sources ($top) {
     my @found = map { glob "$top/$_" } '*_server.c', 'common/*.[ch]', map { "common/$_.[ch]" } '*/*', '*/*/*';
     return map { s{\A\Q$top\E/}{}r } sort @found;
 }
 
-# What is wrong with one include.
+# Returns what is wrong with one include; nothing if it is right.
 sub flaw ($from, $to) {
     my ($below, $above) = (layer_of($to), layer_of($from));
     return 'in no layer'             if !defined $above;
@@ -95,7 +95,7 @@ sub flaw ($from, $to) {
     return;
 }
 
-# A circle of modules, as a text; nothing if there is none.
+# Returns a circle of modules, as a text; nothing if there is none.
 sub circle ($uses) {
     my (%state, @path, $found);
     my $visit = sub ($visit, $module) {
@@ -115,7 +115,7 @@ sub circle ($uses) {
     return $found;
 }
 
-# All that is wrong with the includes of a tree.
+# Returns all that is wrong with the includes of a tree.
 sub problems ($top) {
     my (@problems, %uses);
     for my $file (sources($top)) {
@@ -133,18 +133,18 @@ sub problems ($top) {
 }
 
 my $top = "$FindBin::Bin/..";
-is join("\n", problems($top)), '', 'no file includes upwards, none in a circle, and each has its layer';
+is join("\n", problems($top)), '', 'no file includes a file of a higher layer, there is no circle, and each file has a layer';
 is join(' ', grep { my $layer = $_; !grep { (layer_of($_) // '') eq $layer } sources($top) } sort keys %rank), '',
     'each layer of the table has a file';
 
-# A copy of the sources, to put mistakes in.
+# A copy of the sources, into which the cases put mistakes.
 my $copy = scratch();
 for my $path (sources($top)) {
     make_path(dirname("$copy/$path"));
     spit("$copy/$path", slurp("$top/$path"));
 }
 
-# What is wrong when a line is added to a file, which may be a new one.
+# Adds a line to a file, which may be a new one, and returns all that is wrong then.
 sub mistaken ($file, $line) {
     my $before = -e "$copy/$file" ? slurp("$copy/$file") : undef;
     make_path(dirname("$copy/$file"));
@@ -180,7 +180,7 @@ my @mistakes = (
 spit("$copy/Makefile", '');
 for my $mistake (@mistakes) {
     my ($name, $file, $line, $flaw) = @$mistake;
-    like join("\n", mistaken($file, $line)), $flaw, "found: $name";
+    like join("\n", mistaken($file, $line)), $flaw, "a mistake is found: $name";
 }
-is join("\n", mistaken('common/http/range.c', qq{/*\n#include "common/net/listener.h"\n*/})), '', 'not found: an include in a comment';
+is join("\n", mistaken('common/http/range.c', qq{/*\n#include "common/net/listener.h"\n*/})), '', 'an include in a comment is no mistake';
 done_testing;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Limits: sizes of a request, deadlines that a trickle of bytes does not move, how many connections at once.
+# Limits: the size of a request, deadlines that a trickle of bytes does not extend, and the number of connections at once.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -9,13 +9,13 @@ my $size = 64 * 1024 * 1024;
 my $root = tree('small.txt' => "small\n", 'middle.bin' => 'm' x (16 * 1024 * 1024), 'sparse.bin' => '');
 truncate "$root/sparse.bin", $size or die "truncate: $!";
 
-# A request line of so many bytes, its line end included.
+# Returns a request line of so many bytes, with its line end.
 sub line_of ($bytes) {
     my $line = "GET /small.txt? HTTP/1.1\r\n";
     return "GET /small.txt?" . 'q' x ($bytes - length $line) . " HTTP/1.1\r\n";
 }
 
-# The state of the server's end of a connection, from the kernel's table; nothing when it is gone.
+# Returns the TCP state of the server's end of a connection, from the kernel's table; nothing if the end no longer exists.
 sub server_end ($server, $connection) {
     my $ports = sprintf ':%04X [0-9A-F]+:%04X ', $server->port, $connection->{socket}->sockport;
     open my $table, '<', '/proc/net/tcp' or die "/proc/net/tcp: $!";
@@ -49,21 +49,21 @@ each_server(sub ($model) {
     ) {
         my ($status, $name, $bytes, @others) = @$case;
         my $response = $server->exchange($bytes);
-        ok scalar(grep { $response->{status} == $_ } $status, @others), "$name: $status" or diag("got $response->{status}");
+        ok scalar(grep { $response->{status} == $_ } $status, @others), "$name gets $status" or diag("got $response->{status}");
     }
-    # The limit is a request's, not a connection's.
+    # The limit counts for each request, not for the connection.
     my $long = line_of(8000) . "Host: x\r\n" . ('X: ' . 'v' x 995 . "\r\n") x 20 . "\r\n";
     my @responses = $server->exchange($long x 20 . request(GET => '/small.txt', Connection => 'close'));
-    is scalar(grep { $_->{status} == 200 } @responses), 21, '20 requests of 28 KiB each, one behind the other';
+    is scalar(grep { $_->{status} == 200 } @responses), 21, '20 requests of 28 KiB each on one connection are all served';
 
     $server->connect for 1 .. 300;
-    is $server->get('/small.txt')->{status}, 200, '300 connections that come and go without a byte: the server goes on';
+    is $server->get('/small.txt')->{status}, 200, 'after 300 connections that send nothing, the server serves the next one';
     $server->stop;
 });
 
-# Lets clients talk with a server whose deadlines are a second, all at once where the model serves several. A client has a name,
-# its first bytes, and bytes that it sends one after the other until the server answers.
-sub talk ($server, @clients) {
+# Lets clients send to a server whose deadlines are a second. A client has its first bytes, and a list of further bytes, which
+# it sends one after the other until the server responds.
+sub send_slowly ($server, @clients) {
     $server->paused(sub {
         $_->{from} = now() for @clients;
         for my $client (@clients) {
@@ -78,7 +78,7 @@ sub talk ($server, @clients) {
     }
 }
 
-# Deadlines
+# The request and idle deadlines, all clients at once where the model serves several
 each_server(sub ($model) {
     my $server = start_server(root => $root, options => [qw(--request-timeout 1 --idle-timeout 1)]);
     my $get = request(GET => '/small.txt');
@@ -90,38 +90,38 @@ each_server(sub ($model) {
         { name => 'chunks that come one by one', statuses => [408],
             first => request(POST => '/small.txt', 'Transfer-Encoding' => 'chunked'), drip => [("1\r\nx\r\n") x 9_000] },
         { name => 'a head that stops halfway',             statuses => [408],      first => "GET /small.txt HTTP/1.1\r\nHost: x\r\n" },
-        { name => 'a connection without a byte',           statuses => [],         first => '' },
-        { name => 'a request, and then nothing',           statuses => [200],      first => $get },
+        { name => 'a client that sends nothing',           statuses => [],         first => '' },
+        { name => 'a client that sends one request only',  statuses => [200],      first => $get },
         { name => 'a second request that stops halfway',   statuses => [200, 408], first => $get . 'GET /small' },
     );
     for my $together ($model->{single} ? map { [$_] } @clients : \@clients) {
-        talk($server, @$together);
+        send_slowly($server, @$together);
         for my $client (@$together) {
             my $connection = $client->{connection};
             my @responses = map { $connection->response } @{ $client->{statuses} };
             my $name = $client->{name};
-            is join(' ', map { $_->{status} } @responses), join(' ', @{ $client->{statuses} }), "$name: " . (join(' ', @{ $client->{statuses} }) || 'no response');
-            ok !$responses[-1]->persistent, "$name: Connection: close" if @responses && $responses[-1]{status} == 408;
-            ok $connection->ends, "$name: then the connection ends";
-            cmp_ok now() - $client->{from}, '>=', 1, "$name: not before the deadline";
-            ok scalar(@{ $client->{drip} }), "$name: the bytes do not move the deadline" if $client->{drip};
+            is join(' ', map { $_->{status} } @responses), join(' ', @{ $client->{statuses} }), "$name gets " . (join(' ', @{ $client->{statuses} }) || 'no response');
+            ok !$responses[-1]->persistent, "$name: the 408 has Connection: close" if @responses && $responses[-1]{status} == 408;
+            ok $connection->ends, "$name: the connection ends";
+            cmp_ok now() - $client->{from}, '>=', 1, "$name: the connection does not end before the deadline";
+            ok scalar(@{ $client->{drip} }), "$name: each byte does not extend the deadline" if $client->{drip};
             $connection->close;
         }
     }
-    is $server->get('/small.txt')->{status}, 200, 'after all that the server is well';
+    is $server->get('/small.txt')->{status}, 200, 'after all slow clients, the server serves the next one';
     $server->stop;
 
     $server = start_server(root => $root, options => [qw(--write-timeout 1)]);
     my $stalled = $server->connect;
     $stalled->send(request(GET => '/sparse.bin'));
-    ok until_true(sub { (server_end($server, $stalled) // '') ne '01' }), 'a reader that stalls is cut off';
+    ok until_true(sub { (server_end($server, $stalled) // '') ne '01' }), 'the server closes the connection of a client that stops reading';
     $stalled->drain;
-    cmp_ok length($stalled->pending), '<', $size, 'and did not get it all';
+    cmp_ok length($stalled->pending), '<', $size, 'a client that stops reading does not get the whole file';
     $stalled->close;
     $server->stop;
 
-    # A reader that takes its time may take longer than the deadline in all. Where this test itself was held up for half of the
-    # deadline, the try says nothing, and the next one has a longer deadline.
+    # A slow reader may take longer than the deadline, as long as it makes progress. A try in which this test itself was
+    # delayed by half of the deadline does not count; the next one has a longer deadline.
     for my $deadline (1, 2, 4, 8, 16) {
         $server = start_server(root => $root, options => ['--write-timeout', $deadline]);
         my $steady = $server->connect;
@@ -137,34 +137,34 @@ each_server(sub ($model) {
         $steady->close;
         $server->stop;
         next if $got->() != 16 * 1024 * 1024 && $longest > $deadline / 2 && $deadline < 16;
-        is $got->(), 16 * 1024 * 1024, 'a slow and steady reader gets it all';
+        is $got->(), 16 * 1024 * 1024, 'a client that reads slowly and steadily gets the whole file';
         last;
     }
 });
 
 each_way_to_accept(sub ($model) {
-    # How many at once
+    # --max-connections
     my $limit = $model->{single} ? 1 : 3;
     my $server = start_server(root => $root, options => ['--max-connections', $limit]);
     my @held = map { $server->connect } 1 .. $limit;
-    is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, "$limit at once are served";
+    is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, "--max-connections: $limit at once are served";
     my @waiting = map { $server->connect } 1 .. 5;
     $_->send(request(GET => '/small.txt', Connection => 'close')) for @waiting;
-    ok !$waiting[-1]->fill(0.3), 'more than that wait' if @waiting;
-    is scalar(grep { $_->pending ne '' } @waiting), 0, 'none of them is served yet';
-    is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, 'those at once still are';
+    ok !$waiting[-1]->fill(0.3), '--max-connections: more clients than the limit wait' if @waiting;
+    is scalar(grep { $_->pending ne '' } @waiting), 0, '--max-connections: no client that waits gets a byte';
+    is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, '--max-connections: clients within the limit are served while others wait';
     (shift @held)->close;
-    is scalar(grep { $_->response->{status} == 200 } @waiting), 5, 'when one goes, those that wait are served';
+    is scalar(grep { $_->response->{status} == 200 } @waiting), 5, '--max-connections: clients that wait are served when another one leaves';
     $_->close for @held, @waiting;
     my $summary = $server->stop;
-    like $summary, qr/(?<!\d)$limit at once/, 'the summary tells how many there were at once';
+    like $summary, qr/(?<!\d)$limit at once/, 'the summary says how many connections there were at once';
 
     if (!$model->{single}) {
         $server = start_server(root => $root);
         my $many  = $model->{limited} ? $model->{workers} : 200;
         my @crowd = map { $server->connect } 1 .. $many;
         is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @crowd), $many,
-            "$many connections at once are served";
+            "by default $many connections at once are served";
         $_->close for @crowd;
         $server->stop;
     } else {

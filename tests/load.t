@@ -1,14 +1,14 @@
 #!/usr/bin/perl
-# Real clients under load: ab, httperf, curl, wget; no failed request, no zombie, no growth.
+# Load of real clients (ab, httperf, curl, wget): no request fails, no zombie remains, memory does not grow.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 
 my $data  = "$FindBin::Bin/../data";
-my $share = sanitized() ? 10 : 1;    # sanitized servers are slow: a part of the work does
+my $share = sanitized() ? 10 : 1;    # a sanitized server is slow: a tenth of the work is enough
 
-# Runs ab and tells what it says of failures.
+# Runs ab, which must report no failure.
 sub ab ($server, $name, $file, @options) {
     my $run = run_command('ab', '-q', '-s', $PATIENCE, @options, $server->url . $file);
     my ($requests) = "@options" =~ /-n (\d+)/;
@@ -23,19 +23,19 @@ sub ab ($server, $name, $file, @options) {
     ok !@flaws, $name or diag(join "\n", @flaws, $run->{out});
 }
 
-# The threads of the server's processes, each process having at least one.
+# Counts the threads of all processes of the server.
 sub tasks ($server) {
     return scalar grep { -e } map { glob "/proc/$_->[0]/task/*" } group_processes($server->pid);
 }
 
-# Waits until the server has only its first process and its workers; true when it comes to that. ThreadSanitizer has a thread of
-# its own.
+# Waits until the server has only its first process and its workers. Returns true if that happens. ThreadSanitizer adds a
+# thread.
 sub is_at_rest ($server, $model) {
     my $rest = 1 + ($model->{workers} // 0) + (build() eq 'tsan');
     return until_true(sub { tasks($server) == $rest });
 }
 
-# A sum over the server's processes, in kilobytes, of what the kernel says about their memory.
+# Returns the sum of a measure of memory over the processes of the server, in KiB.
 sub memory ($server, $measure) {
     my $sum = 0;
     for my $process (group_processes($server->pid)) {
@@ -45,14 +45,14 @@ sub memory ($server, $measure) {
     return $sum;
 }
 
-# The memory that no file backs.
+# The measure of memory that no file backs.
 sub anonymous ($memory) { return $memory->{Anonymous} }
 
-# The memory that no file backs, each shared page counted once over the processes that share it.
+# The measure of memory that no file backs, where processes that share a page have a part of it each.
 sub proportional ($memory) { return $memory->{Pss} - $memory->{Pss_File} }
 
-# Does the server's memory stop growing? A worker's first request takes memory, so it may grow for some rounds of work; a leak grows
-# in every round. Two rounds in a row that add less than 64 KiB to the most so far are the end.
+# Tests that the memory of the server stops growing. Memory may grow for some rounds of work, because the first request of each
+# worker takes some; a leak grows in every round. Two rounds in a row must add less than 64 KiB to the maximum so far.
 sub stops_growing ($server, $name, $work) {
     my @seen;
     my ($most, $flat) = (0, 0);
@@ -72,26 +72,26 @@ each_server(sub ($model) {
         my $content = slurp("$data/$file");
         my $scratch = scratch();
         ok run_command('curl', '-sS', '-f', $server->url . $file)->{out} eq $content, "curl gets $file";
-        ok run_command('curl', '-sS', '-f', '--http1.0', $server->url . $file)->{out} eq $content, "curl gets $file by HTTP/1.0";
+        ok run_command('curl', '-sS', '-f', '--http1.0', $server->url . $file)->{out} eq $content, "curl gets $file over HTTP/1.0";
         ok run_command('wget', '-q', '-O', '-', $server->url . $file)->{out} eq $content, "wget gets $file";
         run_command('wget', '-q', '-P', "$scratch", $server->url . $file);
-        is((stat "$scratch/$file")[9], (stat "$data/$file")[9], "wget takes over the time of $file");
+        is((stat "$scratch/$file")[9], (stat "$data/$file")[9], "wget sets the modification time of $file from Last-Modified");
     }
     my $both = run_command('curl', '-sS', '-w', '%{num_connects}', '-o', '/dev/null', '-o', '/dev/null', $server->url . 'small.txt',
         $server->url . 'big.txt');
-    is $both->{out}, '10', 'curl uses one connection for both files';
+    is $both->{out}, '10', 'curl gets two files over one connection';
     my $range = run_command('curl', '-sS', '-f', '-r', '100-199', $server->url . 'big.txt');
-    ok $range->{out} eq substr(slurp("$data/big.txt"), 100, 100), 'curl -r gets a part';
+    ok $range->{out} eq substr(slurp("$data/big.txt"), 100, 100), 'curl -r gets a range';
     my $resumed = run_command('bash', '-c', 'head -c 5000 data/big.txt | { cat; curl -sS -f -C 5000 ' . $server->url . 'big.txt; }');
-    ok $resumed->{out} eq slurp("$data/big.txt"), 'curl -C continues where it was';
+    ok $resumed->{out} eq slurp("$data/big.txt"), 'curl -C resumes a download';
 
     my $calls = 200 / $share;
     my $httperf = run_command('httperf', '--server', '127.0.0.1', '--port', $server->port, '--uri', '/small.txt',
         '--num-conns', $calls, '--num-calls', 5);
     like $httperf->{out}, qr/^Total: connections $calls requests @{[ 5 * $calls ]} replies @{[ 5 * $calls ]} /m,
-        "httperf, $calls connections of 5 calls: all get a response";
-    like $httperf->{out}, qr/^Errors: total 0 /m, 'httperf: no error';
-    like $httperf->{out}, qr/^Reply status: 1xx=0 2xx=@{[ 5 * $calls ]} /m, 'httperf: all 200';
+        "httperf, $calls connections of 5 calls: each call gets a response";
+    like $httperf->{out}, qr/^Errors: total 0 /m, 'httperf: no call fails';
+    like $httperf->{out}, qr/^Reply status: 1xx=0 2xx=@{[ 5 * $calls ]} /m, 'httperf: each response is a 200';
     $server->stop;
 });
 
@@ -101,26 +101,26 @@ each_way_to_accept(sub ($model) {
     for my $file ('small.txt', 'big.txt') {
         for my $concurrency (1, 10, 30) {
             my @load = ('-n', 1000 / $share, '-c', $concurrency);
-            ab($server, "ab $file, $concurrency at once", $file, @load);
+            ab($server, "ab $file, $concurrency at once: no request fails", $file, @load);
             my @keep = $model->{single} && $concurrency > 1 ? () : ('-k');
-            ab($server, "ab $file, $concurrency at once, keep-alive", $file, @load, @keep) if @keep;
+            ab($server, "ab $file, $concurrency at once, keep-alive: no request fails", $file, @load, @keep) if @keep;
         }
     }
     skip_case('ab -k with several at once: it serves one connection at a time') if $model->{single};
-    ok until_true(sub { !grep { $_->[1] eq 'Z' } group_processes($server->pid) }), 'no zombie remains after that';
-    ok is_at_rest($server, $model), 'and no process or thread except the workers';
+    ok until_true(sub { !grep { $_->[1] eq 'Z' } group_processes($server->pid) }), 'after the load no zombie remains';
+    ok is_at_rest($server, $model), 'after the load no process or thread remains except the workers';
     if (sanitized()) {
-        skip_case('memory under a sanitizer says nothing');
+        skip_case('the memory of a sanitized server does not show leaks');
     } else {
         stops_growing($server, 'rounds of 5,000 requests', sub {
-            ab($server, 'ab, 5,000 requests between two looks at memory', 'small.txt', '-n', 5_000, '-c', 10);
+            ab($server, 'ab, 5,000 requests in a round: no request fails', 'small.txt', '-n', 5_000, '-c', 10);
             is_at_rest($server, $model);
         });
     }
     $server->stop;
 });
 
-# Memory within one connection, and of idle connections
+# Memory of one connection with many requests, and of idle connections
 each_server(sub ($model) {
     my $root = tree('small.txt' => 'small', 'big.bin' => 'b' x 50_000, map { ("folder/$_.txt" => $_) } 1 .. 20);
     my $server = start_server(root => $root, options => ['--list']);
@@ -141,11 +141,11 @@ each_server(sub ($model) {
     };
     if (sanitized()) { $round->() }
     else             { stops_growing($server, 'rounds of 5,500 responses of all kinds on one connection', $round) }
-    is $wrong, 0, 'responses of all kinds on one connection';
+    is $wrong, 0, 'requests of all kinds on one connection get the right statuses';
     $connection->close;
     $server->stop;
 
-    # Where a connection has neither a process nor a thread, an idle one holds next to nothing.
+    # In an event loop an idle connection has neither a process nor a thread.
     if ($model->{workers} && !$model->{limited} && !sanitized()) {
         $server = start_server(root => $root);
         my @before = map { $server->connect } 1 .. 20;
@@ -154,8 +154,8 @@ each_server(sub ($model) {
         my @idle  = map { $server->connect } 1 .. 800;
         my $good  = grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @idle;
         my $each  = (memory($server, \&proportional) - $empty) * 1024 / @idle;
-        is $good, 800, '800 connections are served, and remain open';
-        cmp_ok $each, '<', 1024, sprintf 'each holds less than 1 KiB: %d bytes', $each;
+        is $good, 800, '800 connections are served and stay open';
+        cmp_ok $each, '<', 1024, sprintf 'an idle connection takes less than 1 KiB: %d bytes', $each;
         $_->close for @before, @idle;
         $server->stop;
     }

@@ -1,11 +1,11 @@
 #!/usr/bin/perl
-# In a control group with little memory, a server takes no more connections by default than fit into it.
+# The default limit of connections: a server in a control group takes only as many connections as fit into its memory.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 
-# A control group below the one of this test, with this limit; nothing where none can be made.
+# Makes a control group below that of this test, with this limit of memory. Returns its folder; nothing if that is not possible.
 my @made;
 sub group ($limit) {
     my $groups = slurp('/proc/self/cgroup');
@@ -29,21 +29,21 @@ each_server(sub ($model) {
         skip_case('no control group can be made here, or the build takes more memory');
     } elsif (($limit // 1) == 1) {
         my $server = start_server(through => \@through);
-        is $server->get('/small.txt')->{status}, 200, 'its connections fit into 32 MiB';
+        is $server->get('/small.txt')->{status}, 200, 'a model with one connection serves it within 32 MiB';
         $server->stop;
     } else {
         my $server = start_server(through => \@through);
         my ($fewer) = $server->errors =~ /enough for (\d+) connections at once, not $limit$/m;
-        ok $fewer && $fewer < $limit, 'it says that 32 MiB are enough for fewer connections';
+        ok $fewer && $fewer < $limit, 'the server says that 32 MiB are enough for fewer connections than its default';
         my @held = map { $server->connect } 1 .. $fewer + 200;
         $_->send("GET /small.txt HTTP/1.1\r\n") for @held;
-        is $held[0]->ask("Host: localhost\r\n\r\n")->{status}, 200, 'while more clients than that hold connections, it goes on';
+        is $held[0]->ask("Host: localhost\r\n\r\n")->{status}, 200, 'the server serves while more clients hold connections than its memory allows';
         $_->close for @held;
-        is $server->get('/small.txt')->{status}, 200, 'and serves others when they have gone';
+        is $server->get('/small.txt')->{status}, 200, 'the server serves others when these clients have left';
         $server->stop(warnings => qr/memory limit/);
 
         $server = start_server(through => \@through, options => ['--max-connections', $limit]);
-        is $server->errors, '', '--max-connections says how many, whatever the limit';
+        is $server->errors, '', '--max-connections overrides the limit that comes from the memory';
         $server->stop;
     }
 });

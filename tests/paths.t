@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Paths: nothing outside of the root is served, nothing hidden, nothing but regular files; percent-escapes are decoded once.
+# Paths: only regular files below the root that are not hidden are served; percent-escapes are decoded once.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -49,7 +49,7 @@ my $device = $> == 0 && system('mknod', "$root/null", 'c', 1, 3) == 0;
 spit("$root/locked.txt", "locked\n");
 chmod 0, "$root/locked.txt";
 
-# target => body of a 200, or the statuses that are right
+# target => body of a 200, or a pattern of the allowed statuses
 my @cases = (
     ['/file.txt',                     "file\n"],
     ['//file.txt',                    "file\n"],
@@ -170,33 +170,33 @@ each_server(sub ($model) {
         my $response = $server->get($target);
         my $name = length $target > 60 ? substr($target, 0, 40) . '... (' . length($target) . ' bytes)' : $target;
         if (ref $expected) {
-            like $response->{status}, $expected, "$name: refused in the right way";
-            unlike $response->{body}, qr/^(?:secret|hidden|locked|three dots|decoded twice|root:)/m, "$name: nothing gets out";
+            like $response->{status}, $expected, "$name is refused with the right status";
+            unlike $response->{body}, qr/^(?:secret|hidden|locked|three dots|decoded twice|root:)/m, "$name: the error page has nothing of a protected file";
         } else {
-            is $response->{status}, 200, "$name: 200";
-            is $response->{body}, $expected, "$name: its content";
+            is $response->{status}, 200, "$name gets 200";
+            is $response->{body}, $expected, "$name gets the content of the right file";
         }
     }
-    like $server->get('/to-hidden')->{status}, qr/^(?:200|403|404)$/, 'a link to a hidden file is its owner\'s word';
+    like $server->get('/to-hidden')->{status}, qr/^(?:200|403|404)$/, 'a symbolic link to a hidden file is served or refused, but not an error';
 
     # Opening a FIFO must not wait for its other end.
-    my $answered = 0;
-    $answered++ while $answered < 50 && $server->get('/fifo')->{status} == 403;
-    is $answered, 50, '50 requests for a FIFO are all answered';
-    is $server->get('/file.txt')->{status}, 200, 'and the server lives';
+    my $refused = 0;
+    $refused++ while $refused < 50 && $server->get('/fifo')->{status} == 403;
+    is $refused, 50, '50 requests for a FIFO are all refused with 403';
+    is $server->get('/file.txt')->{status}, 200, 'after 50 requests for a FIFO the server serves a file';
     $server->stop;
 
-    # Who runs as root may read everything, so another user has to try.
+    # Root may read everything, so the server has to run as another user.
     if ($> != 0) {
         $server = start_server(root => $root);
     } elsif (getpwnam 'nobody') {
         $server = start_server(root => $root, options => [qw(--user nobody)]);
     } else {
-        skip_case('there is no user nobody to read a locked file as');
+        skip_case('there is no user nobody that the server could run as');
         return;
     }
-    is $server->get('/locked.txt')->{status}, 403, 'a file that may not be read: 403';
-    is $server->get('/file.txt')->{status}, 200, 'the one beside it may';
+    is $server->get('/locked.txt')->{status}, 403, 'a file that the server may not read is refused with 403';
+    is $server->get('/file.txt')->{status}, 200, 'the file beside one that the server may not read is served';
     $server->stop;
 });
 

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Many requests on one connection without waiting: answered in order, however the bytes are cut, in each --protocol.
+# Pipelining: many requests on one connection get their responses in order, however the bytes are cut, in each --protocol.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -16,8 +16,8 @@ each_server(sub ($model) {
         my @responses = $server->exchange($text . request(GET => '/none', Connection => 'close'));
         is scalar @responses, 501, "$protocol: 501 requests in one write give 501 responses";
         my @wrong = grep { ($responses[$_]{body} // '') ne "file $order[$_]\n" x ($order[$_] + 1) } 0 .. $#order;
-        is scalar @wrong, 0, "$protocol: each is the right one, in order";
-        is $responses[-1]{status}, 404, "$protocol: the last is the 404 that was asked for";
+        is scalar @wrong, 0, "$protocol: 501 responses come in the order of the requests";
+        is $responses[-1]{status}, 404, "$protocol: the last of 501 responses is the 404 of the last request";
 
         my $mixed = request(HEAD => '/7.txt') . request(POST => '/8.txt', 'Content-Length' => 5, body => 'hello')
             . request(GET => '/9.txt', 'If-None-Match' => '*') . request(GET => '/10.txt', Range => 'bytes=0-3')
@@ -25,7 +25,7 @@ each_server(sub ($model) {
             . request(GET => '/11.txt', Connection => 'close');
         my @mixed = $server->exchange($mixed . request(GET => '/12.txt'), qw(HEAD POST GET GET PUT GET));
         is_deeply [map { $_->{status} } @mixed], [200, 405, 304, 206, 405, 200],
-            "$protocol: mixed requests in order, and none answered after Connection: close";
+            "$protocol: mixed requests get responses in order, and none after Connection: close";
 
         my $pair = request(GET => '/3.txt', 'X-Long' => 'a' x 40)
             . request(POST => '/4.txt', 'Transfer-Encoding' => 'chunked', body => "3;x=y\r\nabc\r\n0\r\nT: v\r\n\r\n")
@@ -41,32 +41,32 @@ each_server(sub ($model) {
                 if join(' ', map { $_->{status} } @got) ne '200 405 200' || $got[2]{body} ne "file 5\n" x 6
                 || !$connection->ends;
         }
-        is "@bad", '', "$protocol: three requests cut in two at each of their bytes";
+        is "@bad", '', "$protocol: three requests get the same responses wherever their bytes are cut in two";
 
         my $connection = $server->connect;
         for my $byte (split //, $pair) {
             $connection->send($byte);
             $connection->fill(0);
         }
-        is_deeply [map { $connection->response->{status} } 1 .. 3], [200, 405, 200], "$protocol: sent byte by byte";
-        ok $connection->ends, "$protocol: sent byte by byte, then the end";
+        is_deeply [map { $connection->response->{status} } 1 .. 3], [200, 405, 200], "$protocol: three requests that are sent byte by byte get their responses";
+        ok $connection->ends, "$protocol: after three requests that are sent byte by byte the connection ends";
 
         $connection = $server->connect;
         my $request = request(GET => '/99.txt');
-        my @answered;
-        for my $round (1 .. 100) {    # a window of requests under way that moves on
+        my @statuses;
+        for my $round (1 .. 100) {    # 20 requests are under way at any time
             $connection->send($request x ($round == 1 ? 20 : 1));
-            push @answered, $connection->response->{status};
+            push @statuses, $connection->response->{status};
         }
-        push @answered, $connection->response->{status} for 1 .. 19;
-        is scalar(grep { $_ == 200 } @answered), 119, "$protocol: a moving window of 20 requests";
+        push @statuses, $connection->response->{status} for 1 .. 19;
+        is scalar(grep { $_ == 200 } @statuses), 119, "$protocol: a moving window of 20 requests gets all responses";
         $connection->close;
 
-        # The client does not read until it has sent all: the server must neither hang nor lose a response.
+        # The client sends all before it reads: the server must neither hang nor lose a response.
         $connection = $server->connect;
         my $count = 3_000;
-        my $answer = $connection->converse($request x $count . request(GET => '/1.txt', Connection => 'close'));
-        is scalar(parse_responses($answer)), $count + 1, "$protocol: " . ($count + 1) . ' requests at once, all answered';
+        my $bytes = $connection->converse($request x $count . request(GET => '/1.txt', Connection => 'close'));
+        is scalar(parse_responses($bytes)), $count + 1, "$protocol: " . ($count + 1) . ' requests at once all get responses';
         $server->stop;
     }
 });

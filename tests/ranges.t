@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Byte ranges, single and multiple: exact bytes, exact multipart, no response longer than the file and its part heads.
+# Byte ranges, single and multiple: exact bytes, exact multipart bodies, and no body much longer than the file.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -8,7 +8,7 @@ use Harness;
 my $content = join '', map { chr(($_ * 7 + ($_ >> 8)) % 256) } 0 .. 99_999;
 my $root = tree('file.bin' => $content, 'ten.txt' => '0123456789', 'empty.txt' => '');
 
-# Range of ten.txt => [first, last] of its one part; [] is 416, undef is the whole file by 200
+# Range of ten.txt => [[first, last]] of a 206; [] is a 416, undef is a 200 with the whole file
 my %table = (
     'bytes=0-0'          => [[0, 0]],
     'bytes=0-9'          => [[0, 9]],
@@ -45,7 +45,7 @@ my %table = (
         'bytes=0.0-1', 'bytes =0-1'),
 );
 
-# Range of file.bin => the parts. They may be merged where a gap costs less than the head of a part.
+# Range of file.bin => the parts. Ranges whose gap is shorter than the head of a part are merged.
 my %parts = (
     'bytes=0-0,5000-5000'            => [[0, 0], [5000, 5000]],
     'bytes=0-0, 5000-5000'           => [[0, 0], [5000, 5000]],
@@ -67,54 +67,54 @@ each_server(sub ($model) {
         my $expected = $table{$range};
         my $response = $server->get('/ten.txt', Range => $range);
         if (!defined $expected) {
-            is $response->{status}, 200, "Range: $range is ignored: 200";
-            is $response->{body}, $ten, "Range: $range: the whole file";
+            is $response->{status}, 200, "Range: $range is ignored and gets 200";
+            is $response->{body}, $ten, "Range: $range is ignored and gets the whole file";
         } elsif (!@$expected) {
-            is $response->{status}, 416, "Range: $range: 416";
-            is $response->field('Content-Range'), 'bytes */10', "Range: $range: Content-Range says the size";
+            is $response->{status}, 416, "Range: $range is refused with 416";
+            is $response->field('Content-Range'), 'bytes */10', "Range: $range: Content-Range of the 416 has the size of the file";
         } elsif (@$expected == 1) {
             my ($first, $last) = @{ $expected->[0] };
-            is $response->{status}, 206, "Range: $range: 206";
-            is $response->field('Content-Range'), "bytes $first-$last/10", "Range: $range: Content-Range";
-            is $response->{body}, substr($ten, $first, $last - $first + 1), "Range: $range: these bytes";
-            like $response->field('Content-Type'), qr{^text/plain}, "Range: $range: the type of the file";
+            is $response->{status}, 206, "Range: $range gets 206";
+            is $response->field('Content-Range'), "bytes $first-$last/10", "Range: $range: Content-Range has the first and the last byte";
+            is $response->{body}, substr($ten, $first, $last - $first + 1), "Range: $range gets these bytes";
+            like $response->field('Content-Type'), qr{^text/plain}, "Range: $range: Content-Type is that of the file";
         }
-        is $response->field('ETag'), $server->head('/ten.txt')->field('ETag'), "Range: $range: the ETag of the file"
+        is $response->field('ETag'), $server->head('/ten.txt')->field('ETag'), "Range: $range: ETag is that of the file"
             if $response->{status} == 206;
     }
 
     for my $range (sort keys %parts) {
         my $expected = $parts{$range};
         my $response = $server->get('/file.bin', Range => $range);
-        is $response->{status}, 206, "Range: $range: 206";
-        ok !$response->has('Content-Range'), "Range: $range: no Content-Range outside of the parts";
+        is $response->{status}, 206, "Range: $range gets 206";
+        ok !$response->has('Content-Range'), "Range: $range: the head of a multipart response has no Content-Range";
         my @parts = eval { parse_parts($response) };
-        is $@, '', "Range: $range: well-formed parts";
+        is $@, '', "Range: $range: the multipart body is well-formed";
         is_deeply [map { $_->[0]{'content-range'} } @parts], [map { "bytes $_->[0]-$_->[1]/100000" } @$expected],
-            "Range: $range: Content-Range of each part";
+            "Range: $range: each part has its Content-Range";
         is_deeply [map { $_->[1] } @parts], [map { substr $content, $_->[0], $_->[1] - $_->[0] + 1 } @$expected],
-            "Range: $range: the bytes of each part";
+            "Range: $range: each part has its bytes";
         is scalar(grep { $_->[0]{'content-type'} eq 'application/octet-stream' } @parts), scalar @$expected,
-            "Range: $range: the type in each part";
+            "Range: $range: each part has the Content-Type of the file";
     }
 
-    is $server->get('/ten.txt')->field('Accept-Ranges'), 'bytes', 'Accept-Ranges: bytes';
-    is $server->get('/empty.txt', Range => 'bytes=0-')->{status}, 416, 'the first byte of an empty file: 416';
-    is $server->get('/empty.txt', Range => 'bytes=0-')->field('Content-Range'), 'bytes */0', 'and it says 0';
-    ok $server->get('/empty.txt', Range => 'bytes=-5')->{status} =~ /^(?:200|416)$/, 'the last bytes of an empty file: 200 or 416';
+    is $server->get('/ten.txt')->field('Accept-Ranges'), 'bytes', 'a response has Accept-Ranges: bytes';
+    is $server->get('/empty.txt', Range => 'bytes=0-')->{status}, 416, 'a range of an empty file is refused with 416';
+    is $server->get('/empty.txt', Range => 'bytes=0-')->field('Content-Range'), 'bytes */0', 'a range of an empty file: Content-Range of the 416 has the size 0';
+    ok $server->get('/empty.txt', Range => 'bytes=-5')->{status} =~ /^(?:200|416)$/, 'a suffix range of an empty file gets 200 or 416';
     my $head = $server->head('/ten.txt', Range => 'bytes=0-1');
-    is $head->{status}, 200, 'Range belongs to GET alone: HEAD gets 200';
-    is $head->field('Content-Length'), 10, 'and the whole length';
-    is $server->get('/none', Range => 'bytes=0-1')->{status}, 404, 'a range of a missing file: 404';
+    is $head->{status}, 200, 'HEAD with a Range gets 200';
+    is $head->field('Content-Length'), 10, 'HEAD with a Range: Content-Length is that of the whole file';
+    is $server->get('/none', Range => 'bytes=0-1')->{status}, 404, 'a range of a missing file gets 404';
     my $twice = $server->get('/ten.txt', Range => 'bytes=0-1', Range => 'bytes=2-3');
-    ok $twice->{status} == 200 || $twice->{status} == 400, 'two Range fields: 200 or 400';
+    ok $twice->{status} == 200 || $twice->{status} == 400, 'two Range fields get 200 or 400';
 
-    # 32 ranges far apart are served; many more are not worth it.
+    # 32 ranges that are far apart are served. A request for many more is an attack.
     my @spots = map { $_ * 3000 } 0 .. 31;
     my $many = $server->get('/file.bin', Range => 'bytes=' . join ',', map { "$_-" . ($_ + 9) } @spots);
-    is $many->{status}, 206, '32 ranges: 206';
+    is $many->{status}, 206, '32 ranges get 206';
     my @parts = eval { parse_parts($many) };
-    is_deeply [map { $_->[1] } @parts], [map { substr $content, $_, 10 } @spots], '32 ranges: the bytes of each';
+    is_deeply [map { $_->[1] } @parts], [map { substr $content, $_, 10 } @spots], '32 ranges get the bytes of each';
 
     my $limit = length $content;
     for my $case (
@@ -129,19 +129,19 @@ each_server(sub ($model) {
         my ($name, $ranges) = @$case;
         my $response = $server->get('/file.bin', Range => "bytes=$ranges");
         my @got = $response->{status} == 206 && $response->field('Content-Type') =~ /multipart/ ? parse_parts($response) : ();
-        ok $response->{status} == 200 || $response->{status} == 206, "$name: served in one way or another";
-        cmp_ok length($response->{body}), '<=', $limit + 300 * (@got + 1), "$name: no longer than the file and its part heads";
+        ok $response->{status} == 200 || $response->{status} == 206, "$name: the status is 200 or 206";
+        cmp_ok length($response->{body}), '<=', $limit + 300 * (@got + 1), "$name: the body is no longer than the file and the heads of the parts";
         if ($response->{status} == 200) {
-            ok $response->{body} eq $content, "$name: the whole file";
+            ok $response->{body} eq $content, "$name: a 200 has the whole file";
         } elsif (!@got) {
             my ($first, $last) = $response->field('Content-Range') =~ /^bytes (\d+)-(\d+)/;
-            ok $response->{body} eq substr($content, $first, $last - $first + 1), "$name: the right bytes";
+            ok $response->{body} eq substr($content, $first, $last - $first + 1), "$name: a 206 with one range has its bytes";
         } else {
             my @wrong = grep {
                 my ($first, $last) = $_->[0]{'content-range'} =~ /^bytes (\d+)-(\d+)/;
                 $_->[1] ne substr $content, $first, $last - $first + 1
             } @got;
-            is scalar(@wrong), 0, "$name: the right bytes in each part";
+            is scalar(@wrong), 0, "$name: each part of a 206 has its bytes";
         }
     }
 
@@ -149,14 +149,14 @@ each_server(sub ($model) {
             . request(GET => '/file.bin', Range => 'bytes=0-0,5000-5000')
             . request(GET => '/ten.txt', Range => 'bytes=10-') . request(GET => '/file.bin', Range => 'bytes=99990-')
             . request(GET => '/ten.txt', Connection => 'close'));
-    is_deeply [map { $_->{status} } @responses], [206, 206, 416, 206, 200], 'ranges keep the connection in step';
-    ok $responses[3]{body} eq substr($content, 99_990), 'the tail of a file';
+    is_deeply [map { $_->{status} } @responses], [206, 206, 416, 206, 200], 'requests with ranges on one connection get their responses in order';
+    ok $responses[3]{body} eq substr($content, 99_990), 'bytes=99990- gets the end of the file';
 
     my @boundaries = map {
         $server->get('/file.bin', Range => 'bytes=0-0,5000-5000')->field('Content-Type') =~ /boundary=(.+)/ ? $1 : ()
     } 1 .. 5;
     is scalar(@boundaries), 5, 'each multipart response has a boundary';
-    ok !grep({ $content =~ /\Q$_\E/ } @boundaries), 'and it does not occur in the file';
+    ok !grep({ $content =~ /\Q$_\E/ } @boundaries), 'the boundary of a multipart response does not occur in the file';
     $server->stop;
 });
 
