@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The reports of a server: the access log in the combined format, the statistics in JSON.
+# What a server reports: the access log in the combined format, the statistics in JSON, the summary at its end.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -27,12 +27,12 @@ each_way_to_accept(sub ($model) {
     $server->stop;
 
     my $log = slurp("$scratch/access.log");
-    like $log, qr/\n\z/, 'log: it ends in a line end';
+    like $log, qr/\n\z/, 'log: the last line is complete';
     my @lines = split /\n/, $log;
     my $time = qr{\[\d\d/(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]};
-    is scalar(@lines), 15, 'log: a line for each response';
-    unlike $_, qr/[^\x20-\x7e]/, 'log: printable ASCII alone' for @lines;
-    like $_, qr{\A127\.0\.0\.1 - - $time "(?:[^"\\]|\\.)*" \d{3} (?:\d+|-) "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*"\z}, 'log: the combined format'
+    is scalar(@lines), 15, 'log: each response has a line';
+    unlike $_, qr/[^\x20-\x7e]/, 'log: a line has printable ASCII only' for @lines;
+    like $_, qr{\A127\.0\.0\.1 - - $time "(?:[^"\\]|\\.)*" \d{3} (?:\d+|-) "(?:[^"\\]|\\.)*" "(?:[^"\\]|\\.)*"\z}, 'log: a line has the combined format'
         for @lines;
     my @expected = (
         qr{"GET /small\.txt HTTP/1\.1" 200 1000 "-" "-"},
@@ -51,26 +51,26 @@ each_way_to_accept(sub ($model) {
         qr{"GET /small\.txt HTTP/1\.1" 200 1000 },
         qr{"GET /none HTTP/1\.1" 404 },
     );
-    like $lines[$_] // '', $expected[$_], "log: line " . ($_ + 1) for 0 .. $#expected;
+    like $lines[$_] // '', $expected[$_], 'log: request ' . ($_ + 1) . ' has its line' for 0 .. $#expected;
 
     $server = start_server(options => ['--log', "$scratch/access.log"]);
     $server->get('/small.txt');
     $server->stop;
-    is scalar(() = slurp("$scratch/access.log") =~ /\n/g), 16, 'log: another run appends';
+    is scalar(() = slurp("$scratch/access.log") =~ /\n/g), 16, 'log: a second server appends to the file';
 
     $server = start_server(options => ['--log', '-']);
     $server->get('/small.txt');
     $server->stop;
     like $server->{printed}, qr{\A[^\n]+\n127\.0\.0\.1 - - $time "GET /small\.txt HTTP/1\.1" 200 1000 "-" "-"\n\z},
-        'log: - is standard output, behind the ready line';
+        'log: with - the lines go to standard output, after the ready line';
 
-    # SIGHUP opens the log again, also for workers that have connections. The counters are written after that.
+    # SIGHUP reopens the log, also for workers that have connections. SIGUSR1 is handled after it and writes the statistics.
     my ($name, $counters) = ("$scratch/rotated.log", "$scratch/counters");
     my $place = tree('small.txt' => 's');
     my @user = $> == 0 && getpwnam 'nobody' ? qw(--user nobody) : ();
     $server = start_server(options => ['--log', $name, '--stats', $counters, @user], root => $place);
     my @clients = map { $server->connect } 1 .. ($model->{single} ? 1 : 8);
-    is $_->ask(request(GET => '/small.txt?old'))->{status}, 200, 'log: a request before mv' for @clients;
+    is $_->ask(request(GET => '/small.txt?old'))->{status}, 200, 'log: a request before the log is renamed gets 200' for @clients;
     for my $round (1 .. 2) {
         my $text = slurp($name);
         rename $name, "$name.$round" or die "rename: $!";
@@ -78,34 +78,34 @@ each_way_to_accept(sub ($model) {
         until_true(sub { !$server->pending_signals });
         truncate $counters, 0;
         $server->signal('USR1');
-        ok until_true(sub { -s $counters }), "log, round $round: SIGHUP is handled";
-        is slurp($name), '', 'log: SIGHUP makes a new file';
-        is $_->ask(request(GET => "/small.txt?$round"))->{status}, 200, 'log: a request after SIGHUP' for @clients;
+        ok until_true(sub { -s $counters }), "log, round $round: SIGHUP and SIGUSR1 are handled";
+        is slurp($name), '', 'log: SIGHUP creates a new file';
+        is $_->ask(request(GET => "/small.txt?$round"))->{status}, 200, 'log: a request after SIGHUP gets 200' for @clients;
         until_true(sub { (() = slurp($name) =~ /\n/g) >= @clients });
-        is scalar(() = slurp($name) =~ m{ /small\.txt\?$round HTTP}g), scalar @clients, 'log: lines go to the new file';
-        is slurp("$name.$round"), $text, 'log: and no more to the old one';
+        is scalar(() = slurp($name) =~ m{ /small\.txt\?$round HTTP}g), scalar @clients, 'log: lines go to the new file after SIGHUP';
+        is slurp("$name.$round"), $text, 'log: the renamed file gets no line after SIGHUP';
     }
     $_->close for @clients;
     rename $name, "$name.3" or die "rename: $!";
     mkdir $name;
     $server->signal('HUP');
-    ok until_true(sub { $server->errors =~ /rotated\.log' cannot be opened again/ }), 'log: where it cannot be opened again, it says so';
+    ok until_true(sub { $server->errors =~ /rotated\.log' cannot be opened again/ }), 'log: the server says that it cannot reopen the log';
     $server->get('/small.txt?still');
     $server->stop(warnings => qr/cannot be opened again/);
-    like slurp("$name.3"), qr/\?still HTTP/, 'log: and keeps the old one';
+    like slurp("$name.3"), qr/\?still HTTP/, 'log: a server that cannot reopen the log continues in the old file';
 
-    # A named pipe keeps the lines until somebody reads it.
+    # A named pipe holds the lines until a reader opens it.
     mkfifo("$scratch/pipe", 0600) or die "mkfifo: $!";
     $server = start_server(options => ['--log', "$scratch/pipe"]);
-    is $server->get('/small.txt')->{status}, 200, 'log: a named pipe without a reader';
+    is $server->get('/small.txt')->{status}, 200, 'log: a named pipe without a reader does not stop the server';
     open my $reader, '<', "$scratch/pipe" or die "open: $!";
-    like scalar <$reader>, qr{ "GET /small\.txt HTTP/1\.1" 200 }, 'log: its reader gets the line later';
+    like scalar <$reader>, qr{ "GET /small\.txt HTTP/1\.1" 200 }, 'log: a reader that opens the named pipe later gets the line';
     close $reader;
-    is $server->get('/small.txt')->{status}, 200, 'log: a named pipe whose reader has gone';
+    is $server->get('/small.txt')->{status}, 200, 'log: a named pipe whose reader has left does not stop the server';
     $server->stop;
 
     my $full = start_server(options => ['--log', '/dev/full']);
-    is $full->get('/small.txt')->{status}, 200, 'log: a full disk does not stop the service';
+    is $full->get('/small.txt')->{status}, 200, 'log: a full disk does not stop the server';
     $full->stop(warnings => qr/^$model->{name}_server: .*(?:log|space)/);
 
     # Statistics
@@ -115,7 +115,7 @@ each_way_to_accept(sub ($model) {
     $server->get('/none') for 1 .. 2;
     $server->exchange(request(GET => '/small.txt') . request(GET => '/small.txt', Connection => 'close'));
     my $decode = sub { return eval { decode_json(slurp($file)) } };
-    my $counted = sub ($requests) {    # the connection's end is counted a moment after the client sees it
+    my $counted = sub ($requests) {    # the server counts the end of a connection a moment after the client sees it
         return sub {
             $server->signal('USR1');
             my $stats = $decode->();
@@ -123,43 +123,43 @@ each_way_to_accept(sub ($model) {
         };
     };
     my $stats = until_true($counted->(9));
-    ok $stats, 'stats: SIGUSR1 writes one JSON object, with 9 requests' or diag(eval { slurp($file) });
-    is $stats->{connections}, 8, 'stats: connections';
-    is $stats->{errors}, 2, 'stats: errors';
-    cmp_ok $stats->{bytes}, '>', 7000, 'stats: bytes';
-    # A connection counts until its end was seen, so that the next one may come before.
-    ok $stats->{peak} >= 1 && $stats->{peak} <= 8, 'stats: most at once';
-    ok defined $stats->{cpu_seconds}, 'stats: CPU seconds';
-    ok defined $stats->{microseconds_per_request}, 'stats: microseconds per request';
-    cmp_ok $stats->{peak_memory_kib}, '>', 100, 'stats: memory';
-    is $stats->{made}, $model->{workers} // 8, 'stats: processes or threads made' if !$model->{single};
+    ok $stats, 'stats: SIGUSR1 writes one JSON object that counts 9 requests' or diag(eval { slurp($file) });
+    is $stats->{connections}, 8, 'stats: the connections are counted';
+    is $stats->{errors}, 2, 'stats: the error responses are counted';
+    cmp_ok $stats->{bytes}, '>', 7000, 'stats: the bytes are counted';
+    # A connection counts until the server sees its end, and the next one may begin before that.
+    ok $stats->{peak} >= 1 && $stats->{peak} <= 8, 'stats: the maximum of connections at once is between 1 and 8';
+    ok defined $stats->{cpu_seconds}, 'stats: the CPU time is given';
+    ok defined $stats->{microseconds_per_request}, 'stats: the CPU time per request is given';
+    cmp_ok $stats->{peak_memory_kib}, '>', 100, 'stats: the peak memory is given';
+    is $stats->{made}, $model->{workers} // 8, 'stats: the processes or threads are counted' if !$model->{single};
     if ($model->{workers}) {
         my $workers = $stats->{workers} // [];
-        is scalar @$workers, $model->{workers}, 'stats: each worker';
+        is scalar @$workers, $model->{workers}, 'stats: each worker is listed';
         for my $what (qw(connections requests)) {
             my $sum = 0;
             $sum += $_->{$what} for @$workers;
-            is $sum, $stats->{$what}, "stats: the ${what} of the workers add up";
+            is $sum, $stats->{$what}, "stats: the sum of the ${what} of all workers is the total";
         }
     }
     $server->get('/small.txt');
-    ok until_true($counted->(10)), 'stats: SIGUSR1 again writes anew, still one object';
+    ok until_true($counted->(10)), 'stats: a second SIGUSR1 replaces the object';
     $server->get('/small.txt');
     my $summary = $server->stop;
     my $last = $decode->();
-    is $last->{requests}, 11, 'stats: at exit, too';
-    is $last->{connections}, 10, 'stats: all connections';
-    like $summary, qr/\b10 connections?\b.*\b11 requests?\b.*\b2 errors?\b/, 'the summary tells the same';
-    is $last->{errors}, 2, 'stats: errors at exit';
-    like $summary, qr/\b\Q$last->{bytes}\E bytes\b/, 'the summary tells the same bytes';
+    is $last->{requests}, 11, 'stats: the server also writes them at its end';
+    is $last->{connections}, 10, 'stats: at the end all connections are counted';
+    like $summary, qr/\b10 connections?\b.*\b11 requests?\b.*\b2 errors?\b/, 'the summary has the counts of the statistics';
+    is $last->{errors}, 2, 'stats: at the end the error responses are counted';
+    like $summary, qr/\b\Q$last->{bytes}\E bytes\b/, 'the summary has the bytes of the statistics';
 
-    # CPU time of work that children did must be there, too.
+    # The summary must include the CPU time of child processes.
     $server = start_server(options => ['--stats', $file]);
     run_command('ab', '-q', '-n', 300, '-c', 1, $server->url . 'small.txt');
     $summary = $server->stop;
     my ($cpu) = $summary =~ /([\d.]+) s CPU/;
-    cmp_ok $cpu, '>', 0.0005, "the summary counts the CPU time of 300 requests ($cpu s)";
-    is $decode->()->{requests}, 300, 'stats: 300 requests by ab';
+    cmp_ok $cpu, '>', 0.0005, "the summary has the CPU time of 300 requests ($cpu s)";
+    is $decode->()->{requests}, 300, 'stats: 300 requests of ab are counted';
 });
 
 done_testing;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The sandbox is on unless it is declined, and a server that drops its privileges does so for good.
+# The sandbox, which is on by default, and the change to an unprivileged user.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -10,8 +10,8 @@ sub status_of ($pid, $name) {
     return $value;
 }
 
-# The server itself and, while a client is connected, every process of it.
-sub each_process ($server) {
+# Returns all living processes of the server.
+sub processes ($server) {
     return map { $_->[0] } grep { $_->[1] ne 'Z' } group_processes($server->pid);
 }
 
@@ -21,28 +21,28 @@ each_server(sub ($model) {
 
     my $server = start_server(sandbox => 1, environment => no_leak_search(), options => ['--log', "$scratch/log", '--stats', "$scratch/stats"]);
     my $client = $server->connect;
-    is $client->ask(request(GET => '/small.txt'))->{status}, 200, 'in the sandbox files are served';
-    is status_of($_, 'NoNewPrivs'), 1, 'in the sandbox: no_new_privs' for each_process($server);
+    is $client->ask(request(GET => '/small.txt'))->{status}, 200, 'the sandbox lets the server serve files';
+    is status_of($_, 'NoNewPrivs'), 1, 'the sandbox sets no_new_privs' for processes($server);
     $client->close;
     $server->get('/none');
     $server->signal('USR1');
-    ok until_true(sub { -s "$scratch/stats" }), 'in the sandbox statistics are written';
+    ok until_true(sub { -s "$scratch/stats" }), 'the sandbox lets the server write statistics';
     $server->stop(warnings => qr/sandbox|landlock/i);
-    unlike $server->errors, qr/sandbox|landlock/i, 'a kernel with Landlock: no warning' if $landlock;
-    is scalar(() = slurp("$scratch/log") =~ /\n/g), 2, 'in the sandbox the log is written';
+    unlike $server->errors, qr/sandbox|landlock/i, 'on a kernel with Landlock the server does not warn' if $landlock;
+    is scalar(() = slurp("$scratch/log") =~ /\n/g), 2, 'the sandbox lets the server write the log';
 
     my $root = tree('file.txt' => "one\n", 'link' => \'file.txt', 'site/index.html' => "index\n");
     $server = start_server(sandbox => 1, environment => no_leak_search(), root => $root, options => ['--list']);
-    is $server->get('/file.txt')->{body}, "one\n", 'in the sandbox: another root';
-    is $server->get('/link')->{body}, "one\n", 'in the sandbox: a link within';
-    like $server->get('/')->{body}, qr/file\.txt/, 'in the sandbox: listings';
+    is $server->get('/file.txt')->{body}, "one\n", 'the sandbox lets the server serve another root';
+    is $server->get('/link')->{body}, "one\n", 'the sandbox lets the server follow a link within the root';
+    like $server->get('/')->{body}, qr/file\.txt/, 'the sandbox lets the server list a directory';
     spit("$root/new.txt", "new\n");
-    is $server->get('/new.txt')->{body}, "new\n", 'in the sandbox: a file that came later';
+    is $server->get('/new.txt')->{body}, "new\n", 'the sandbox lets the server serve a file that is newer than the server';
     $server->stop(warnings => qr/sandbox|landlock/i);
 
     $server = start_server(options => ['--no-sandbox']);
-    is status_of($server->pid, 'NoNewPrivs'), 0, '--no-sandbox: without no_new_privs';
-    is $server->get('/small.txt')->{status}, 200, '--no-sandbox: files are served';
+    is status_of($server->pid, 'NoNewPrivs'), 0, '--no-sandbox does not set no_new_privs';
+    is $server->get('/small.txt')->{status}, 200, '--no-sandbox: the server serves files';
     $server->stop;
 
     if ($> != 0 || !getpwnam 'nobody') {
@@ -53,52 +53,52 @@ each_server(sub ($model) {
     my $place = tree('file.txt' => "one\n");
     $server = start_server(sandbox => 1, environment => no_leak_search(), root => $place, options => [qw(--user nobody)]);
     $client = $server->connect;
-    is $client->ask(request(GET => '/file.txt'))->{status}, 200, '--user: files are served';
-    like $server->{ready}, qr/; as user nobody$/, '--user: the ready line tells it';
-    for my $pid (each_process($server)) {
-        is status_of($pid, 'Uid'), join("\t", ($uid) x 4), '--user: all four user ids';
-        is status_of($pid, 'Gid'), join("\t", ($gid) x 4), '--user: all four group ids';
-        like status_of($pid, 'Groups') // '', qr/^(?:$gid)?$/, '--user: no other group';
-        is hex status_of($pid, $_), 0, "--user: no capability in $_" for qw(CapInh CapPrm CapEff CapBnd CapAmb);
+    is $client->ask(request(GET => '/file.txt'))->{status}, 200, '--user: the server serves files';
+    like $server->{ready}, qr/; as user nobody$/, '--user: the ready line has the user';
+    for my $pid (processes($server)) {
+        is status_of($pid, 'Uid'), join("\t", ($uid) x 4), '--user: all four user ids are those of the user';
+        is status_of($pid, 'Gid'), join("\t", ($gid) x 4), '--user: all four group ids are those of the user';
+        like status_of($pid, 'Groups') // '', qr/^(?:$gid)?$/, '--user: the process has no other group';
+        is hex status_of($pid, $_), 0, "--user: $_ has no capability" for qw(CapInh CapPrm CapEff CapBnd CapAmb);
     }
     $client->close;
     $server->stop(warnings => qr/sandbox|landlock/i);
 
-    # Root's server becomes nobody by itself.
+    # A server that root starts without --user changes to nobody.
     return if sanitized();
     for my $option ([], ['--no-sandbox']) {
         $server = start_server(root => $place, options => $option);
         $client = $server->connect;
-        is $client->ask(request(GET => '/file.txt'))->{status}, 200, "started by root @$option: files are served";
-        like $server->{ready}, qr/; as user nobody$/, 'the ready line tells as whom';
-        for my $pid (each_process($server)) {
+        is $client->ask(request(GET => '/file.txt'))->{status}, 200, "started by root @$option: the server serves files";
+        like $server->{ready}, qr/; as user nobody$/, 'started by root: the ready line says that the server runs as nobody';
+        for my $pid (processes($server)) {
             is status_of($pid, 'Uid'), join("\t", ($uid) x 4), 'started by root: all four user ids are those of nobody';
-            is hex status_of($pid, $_), 0, "started by root: no capability in $_" for qw(CapInh CapPrm CapEff CapBnd CapAmb);
+            is hex status_of($pid, $_), 0, "started by root: $_ has no capability" for qw(CapInh CapPrm CapEff CapBnd CapAmb);
         }
         $client->close;
         $server->stop(warnings => qr/sandbox|landlock/i);
     }
     $server = start_server(root => $place, options => [qw(--user root)]);
-    is status_of($server->pid, 'Uid'), join("\t", (0) x 4), '--user root stays root';
+    is status_of($server->pid, 'Uid'), join("\t", (0) x 4), '--user root: the server runs as root';
     $server->stop(warnings => qr/sandbox|landlock/i);
 
     my $closed = tree('file.txt' => "one\n", 'inner/file.txt' => "two\n");
     chmod 0700, "$closed";
     $server = start_server(root => "$closed/inner");
-    is $server->get('/file.txt')->{status}, 200, 'the root may be in a folder that the user may not enter';
+    is $server->get('/file.txt')->{status}, 200, 'started by root: the root may be in a folder that nobody may not enter';
     $server->stop(warnings => qr/sandbox|landlock/i);
     $server = start_server(root => $closed);
-    like $server->errors, qr/may not enter the root '\Q$closed\E'/, 'a root that the user may not enter: it says so';
-    is $server->get('/file.txt')->{status}, 403, 'and clients get 403';
+    like $server->errors, qr/may not enter the root '\Q$closed\E'/, 'started by root: the server says that nobody may not enter the root';
+    is $server->get('/file.txt')->{status}, 403, 'started by root: a root that nobody may not enter gets 403';
     $server->stop(warnings => qr/sandbox|landlock|may not enter/i);
 
     mkdir "$closed/inner/private", 0700 or die "mkdir: $!";
     $server = start_server(options => ['--service', 'proxy', '--cache', "$closed/inner/private/cache"]);
-    is((stat "$closed/inner/private/cache")[4], $uid, 'the proxy makes its cache for nobody, wherever root may');
+    is((stat "$closed/inner/private/cache")[4], $uid, 'started by root: the proxy creates its cache for nobody where only root may');
     $server->stop(warnings => qr/sandbox|landlock|limit of \d+ descriptors/i);
     my $low = eval { start_server(root => $place, options => [qw(--user nobody)], port => 799) };
     if ($low) {
-        is $low->get('/file.txt')->{status}, 200, '--user: a low port is taken before privileges are dropped';
+        is $low->get('/file.txt')->{status}, 200, '--user: the server binds a low port before it gives up its privileges';
         $low->stop;
     } else {
         skip_case('port 799 is not free here');

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Too few descriptors, too few processes: clients wait or get 503, no server spins, and all works again afterwards.
+# Too few descriptors or processes: clients wait or get 503, the server does not spin, and it recovers.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -8,7 +8,7 @@ use File::Copy qw(copy);
 
 my $root = tree('small.txt' => "small\n");
 
-# Watches for a second: the share of one processor that the server takes, and its lines on standard error.
+# Watches for a second. Returns the share of one processor that the server takes, and its lines on standard error per second.
 sub watch ($server) {
     my ($lines, $cpu, $start) = (scalar(() = $server->errors =~ /\n/g), cpu_seconds($server->pid), now());
     until_true(sub { now() >= $start + 1 });
@@ -16,31 +16,31 @@ sub watch ($server) {
     return ((cpu_seconds($server->pid) - $cpu) / $passed, ((() = $server->errors =~ /\n/g) - $lines) / $passed);
 }
 
-# Is the server at rest when it has taken what it can? One that spins never is.
+# Tests that a server comes to rest when it can take no more connections. A server that spins never does.
 sub looks_calm ($server, $situation) {
     my ($share, $lines);
     my $calm = until_true(sub {
         ($share, $lines) = watch($server);
         return $lines <= 4 && ($share < 0.01 || sanitized());
     });
-    ok $server->alive, "$situation: the server lives";
-    ok $calm, "$situation: it takes under 1% of a processor, and warns at most four times a second" or diag("$share of a processor, $lines lines a second");
-    skip_case("$situation: CPU time under a sanitizer says nothing") if sanitized();
+    ok $server->alive, "$situation: the server does not end";
+    ok $calm, "$situation: the server takes under 1% of a processor, and prints at most four lines a second" or diag("$share of a processor, $lines lines a second");
+    skip_case("$situation: the CPU time of a sanitized server is not comparable") if sanitized();
 }
 
 sub recovers ($server, $situation) {
     my @times;
-    for my $what ('then it serves again', 'and once more') {
+    for my $what ('the server serves again', 'the server serves the next request') {
         my $start = now();
         is $server->get('/small.txt')->{status}, 200, "$situation: $what";
         push @times, now() - $start;
     }
-    # A machine that is busy makes both slow.
-    ok $times[0] < 2 || $times[0] < 100 * $times[1], "$situation: within 2 seconds" or diag("@times");
+    # On a busy machine both requests are slow.
+    ok $times[0] < 2 || $times[0] < 100 * $times[1], "$situation: the server serves again within 2 seconds" or diag("@times");
 }
 
 each_server(sub ($model) {
-    # 64 descriptors and 400 clients that say nothing
+    # 64 descriptors and 400 clients that send nothing
     for my $limits (['64', 'a hard limit of 64 descriptors'], ['64:4096', 'a soft limit of 64 descriptors']) {
         my ($limit, $name) = @$limits;
         my $server = start_server(root => $root, through => ['prlimit', "--nofile=$limit"],
@@ -52,23 +52,23 @@ each_server(sub ($model) {
 
         @clients = map { $server->connect } 1 .. 400;
         $_->send(request(GET => '/small.txt')) for @clients;
-        looks_calm($server, "$name, 400 clients that keep their connection");
+        looks_calm($server, "$name, 400 persistent connections");
         my %statuses;
         for my $client (@clients) {
             $client->fill(0);
             $statuses{ $client->pending =~ m{^HTTP/1\.1 (\d+)} ? $1 : 'none' }++;
         }
-        ok $statuses{200}, "$name: some are served";
-        is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], "$name: the others wait, or get 503";
+        ok $statuses{200}, "$name: some of 400 clients are served";
+        is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], "$name: the other clients wait, or get 503";
         $_->close for @clients;
         recovers($server, $name);
         $server->stop(warnings => qr/^$model->{name}_server: .+/);
     }
 
-    # A user who may have few processes. The limit counts what the user runs, so the user must be one that runs nothing
-    # else, and the server must lie where that user can reach it.
+    # A limit of processes counts all processes of a user. So the user must run nothing else, and the server must be in a folder
+    # that this user may enter.
     if ($> != 0) {
-        skip_case('only root can take a user of its own for the limit of processes');
+        skip_case('only root can start the server as a user that runs nothing else');
         return;
     }
     my $place = scratch();
@@ -86,12 +86,12 @@ each_server(sub ($model) {
         $client->fill(0);
         $statuses{ $client->pending =~ m{^HTTP/1\.1 (\d+)} ? $1 : 'none' }++;
     }
-    ok $statuses{200}, '12 processes and 60 clients: some are served';
-    is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], '12 processes and 60 clients: the others wait, or get 503';
-    cmp_ok $statuses{200}, '<', 60, '12 processes and 60 clients: the limit is felt' if $model->{each} || $model->{limited};
+    ok $statuses{200}, '12 processes and 60 clients: some clients are served';
+    is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], '12 processes and 60 clients: the other clients wait, or get 503';
+    cmp_ok $statuses{200}, '<', 60, '12 processes and 60 clients: not all clients are served' if $model->{each} || $model->{limited};
     $_->close for @clients;
     recovers($server, '12 processes');
-    is scalar(grep { $server->get('/small.txt')->{status} == 200 } 1 .. 50), 50, '12 processes: 50 requests afterwards';
+    is scalar(grep { $server->get('/small.txt')->{status} == 200 } 1 .. 50), 50, '12 processes: the server serves 50 requests afterwards';
     $server->stop(warnings => qr/^(?:$model->{name}_)?server: .+/);
 });
 

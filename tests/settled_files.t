@@ -1,11 +1,11 @@
 #!/usr/bin/perl
-# Files that have not changed for a while may be kept in memory; each later change must show at once.
+# The file cache: files that have not changed for some seconds may be held in memory, and each later change shows at once.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 
-# Until no clock of a file system takes the files' last change for now.
+# Waits until the last change of each file is more than some seconds ago, by the clock of any file system.
 sub settle ($root, @names) {
     until_true(sub {
         my @young = grep { my @status = stat "$root/$_"; $status[10] + 4 > time } @names;
@@ -13,7 +13,7 @@ sub settle ($root, @names) {
     });
 }
 
-# What a way of changing a file does, and what is to be seen then.
+# Each way to change a file: what it does, and the status and body afterwards.
 my @changes = (
     ['rewritten in place, the same length and date' => sub ($root, $name) {
         my @before = stat "$root/$name";
@@ -64,30 +64,30 @@ each_server(sub ($model) {
     for my $index (0 .. $#changes) {
         my ($what, $change, $status, $body) = $changes[$index]->@*;
         my $name = $names[$index];
-        my @etags = map { my $response = $server->get("/$name"); is $response->{body}, 'A' x 1000, "$name as it was"; $response->field('ETag') } 1 .. 3;
-        is $etags[2], $etags[0], 'with the same ETag each time';
+        my @etags = map { my $response = $server->get("/$name"); is $response->{body}, 'A' x 1000, "$name is served before it changes"; $response->field('ETag') } 1 .. 3;
+        is $etags[2], $etags[0], "$name has the same ETag each time";
         $change->($root, $name);
         for my $time (1 .. 2) {
             my $response = $server->get("/$name");
-            like $response->{status}, qr/^(?:@{[ $status =~ s{ or }{|}r ]})$/, "$what: $status";
+            like $response->{status}, qr/^(?:@{[ $status =~ s{ or }{|}r ]})$/, "a file that is $what gets $status";
             next unless defined $body;
-            ok $response->{body} eq $body, "$what: its content";
-            is $response->field('Content-Length'), length $body, "$what: its length";
-            isnt $response->field('ETag'), $etags[0], "$what: another ETag";
+            ok $response->{body} eq $body, "a file that is $what is served with its new content";
+            is $response->field('Content-Length'), length $body, "a file that is $what is served with its new length";
+            isnt $response->field('ETag'), $etags[0], "a file that is $what gets another ETag";
         }
     }
 
-    # Ranges, conditions and HEAD of what is in memory
-    is $server->get('/other.txt', Range => 'bytes=1-2')->{body}, 'th', 'a range' for 1 .. 2;
+    # Ranges, conditions and HEAD for a file in the cache
+    is $server->get('/other.txt', Range => 'bytes=1-2')->{body}, 'th', 'a range of a file in the cache' for 1 .. 2;
     my $response = $server->get('/other.txt');
-    is $server->get('/other.txt', 'If-None-Match' => $response->field('ETag'))->{status}, 304, 'a condition';
-    is $server->head('/other.txt')->field('Content-Length'), 5, 'HEAD';
-    is $server->get('/folder/')->{body}, 'index', 'an index' for 1 .. 2;
-    is $server->get('/folder/index.html')->{body}, 'index', 'and by its own name';
+    is $server->get('/other.txt', 'If-None-Match' => $response->field('ETag'))->{status}, 304, 'If-None-Match for a file in the cache gets 304';
+    is $server->head('/other.txt')->field('Content-Length'), 5, 'HEAD of a file in the cache gives its length';
+    is $server->get('/folder/')->{body}, 'index', 'index.html in the cache is served for its directory' for 1 .. 2;
+    is $server->get('/folder/index.html')->{body}, 'index', 'index.html in the cache is served by its name';
 
     if ($> != 0) {
         chmod 0, "$root/other.txt" or die "chmod: $!";
-        is $server->get('/other.txt')->{status}, 403, 'one that may not be read any more';
+        is $server->get('/other.txt')->{status}, 403, 'a file in the cache that the server may no longer read is refused with 403';
         chmod 0755, "$root/other.txt";
     }
     $server->stop;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A stop loses nothing: every request that was sent whole gets a whole response. Connections that are
-# refused after the stop are no loss.
+# A stop by SIGTERM loses nothing: each request that was sent whole gets a whole response. Connections that are
+# refused after the signal do not count as lost.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -13,21 +13,22 @@ my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin' => '');
 truncate "$root/sparse.bin", 1 << 30 or die "truncate: $!";
 
-# Can a server of this user hold new clients back while it serves those that wait? Some kernels allow no filter without
-# privileges; then a client that connects after the signal may be reset, which is as good as refused.
+# Returns true if a server of this user can hold back new clients while it serves those that wait in the listen queue. It
+# needs a socket filter, which some kernels allow to root only. Without it a client that connects after the signal may be
+# reset, which counts as refused.
 sub can_hold_back () {
     socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
     my $pass_all = pack 'SCCL', 6, 0, 0, 0xffffffff;
     return setsockopt $socket, SOL_SOCKET, 26, pack 'Sx![P]P', 1, $pass_all;    # SO_ATTACH_FILTER
 }
 my $resets_are_refusals = !can_hold_back();
-my @user = $> == 0 ? qw(--user root) : ();    # as the user who could, or not
+my @user = $> == 0 ? qw(--user root) : ();    # the server must run as the user for whom can_hold_back() was tried
 my $signalled;
 
-# --- A crowd of clients in one loop ---
-# kind: busy      keep-alive, a request as soon as a response is there, until a response says close
-#       download  one big file, which is read only as long as `hold` is not set and no byte has come, or after `resume`
-#       hasty     a connection a request, until connections are refused
+# --- Many clients in one loop ---
+# kind: busy      keep-alive: the next request follows each response at once, until a response has Connection: close
+#       download  one big file; while `hold` is set, the client stops reading after the first bytes
+#       hasty     a connection for each request, until connections are refused
 #       once      one request
 
 sub client ($port, $kind) {
@@ -60,7 +61,7 @@ sub finish ($client, $why) {
     close $client->{socket};
 }
 
-# The connection has ended, or failed: is a request lost?
+# Handles the end of a connection: the client is refused, has lost a request, or is closed without loss.
 sub ended ($client, $error) {
     if ($client->{connecting} || $client->{late} && $resets_are_refusals && $client->{in} eq '') {
         $client->{refused} = 1;
@@ -83,7 +84,7 @@ sub writable ($client) {
     my $count = syswrite $client->{socket}, $client->{out};
     if (!defined $count) {
         return if $! == EAGAIN || $! == EINTR;
-        # Not sent whole, so no loss: but its connection must not have had a chance to answer.
+        # The request was not sent whole, so it is not lost.
         return ended($client, "$!");
     }
     substr $client->{out}, 0, $count, '';
@@ -96,7 +97,7 @@ sub readable ($client) {
         return if !defined $count && ($! == EAGAIN || $! == EINTR);
         return ended($client, defined $count ? 'end' : "$!");
     }
-    # A long body is not looked at again before it can be whole.
+    # Do not parse a long body again before it can be whole.
     return if length $client->{in} < ($client->{needed} // 0);
     my ($head) = $client->{in} =~ /\A(.*?\r\n\r\n)/s or return;
     my ($length) = $head =~ /^Content-Length: (\d+)\r$/mi or die "no length in '$head'";
@@ -116,7 +117,7 @@ sub readable ($client) {
     }
 }
 
-# Lets the crowd go on until the condition holds or all are over.
+# Runs the clients until the condition holds or all of them have ended.
 sub run_until ($crowd, $condition) {
     my $end = now() + $PATIENCE;
     while (now() < $end && !$condition->()) {
@@ -139,7 +140,7 @@ sub run_until ($crowd, $condition) {
     }
 }
 
-# A server that waits for its clients longer than any test: what it cuts off it would cut off on any machine.
+# Starts a server that waits for its clients longer than any test takes, so that a slow machine loses no request.
 sub patient_server (@options) {
     return start_server(root => $root, options => ['--stop-timeout', 3600, @user, @options]);
 }
@@ -150,7 +151,7 @@ sub terminate ($server) {
     until_true(sub { !$server->pending_signals });
 }
 
-# Sends SIGTERM to a server that has many clients, which then may come to their end; what is wrong by then.
+# Sends SIGTERM to a server that has many clients, and runs these to their end. Returns what went wrong.
 sub stop_among_clients ($server, %count) {
     $signalled = 0;
     my %clients = map { my $kind = $_; ($kind => [map { client($server->port, $kind) } 1 .. $count{$kind}]) } qw(busy download hasty);
@@ -160,7 +161,7 @@ sub stop_among_clients ($server, %count) {
         return $clients{busy}[0]{responses} >= 200 if model()->{single};
         return !grep({ $_->{responses} < 3 } map { @{ $clients{$_} } } qw(busy hasty)) && !grep { !length $_->{in} } @{ $clients{download} };
     });
-    # These may still stand in the listen queue when the signal comes.
+    # These may still be in the listen queue when the signal arrives.
     my @late = map { client($server->port, 'once') } 1 .. $count{late};
     writable($_) for grep { !$_->{over} } @late;
     push @crowd, @late;
@@ -175,11 +176,11 @@ sub stop_among_clients ($server, %count) {
     my $told = grep { $_->{over} eq 'done' } @{ $clients{busy} };
     my $refused = grep { $_->{refused} } @{ $clients{hasty} };
     my @flaws = map { "a client of kind $_->{kind}: $_->{over}" } grep { $_->{lost} } @crowd;
-    push @flaws, "a client of kind $_->{kind} does not come to an end" for grep { !$_->{over} } @crowd;
+    push @flaws, "a client of kind $_->{kind} does not end" for grep { !$_->{over} } @crowd;
     push @flaws, "a client of kind $_->{kind} gets a wrong response" for grep { $_->{bad} } @crowd;
     push @flaws, "a client of kind $_->{kind} gets $_->{responses} responses" for grep { $_->{responses} != 1 } @{ $clients{download} }, @late;
-    push @flaws, "$told of $count{busy} busy clients are told Connection: close" if $told != $count{busy};
-    push @flaws, "$refused of $count{hasty} hasty clients are refused in the end" if $refused != $count{hasty};
+    push @flaws, "$told of $count{busy} busy clients get Connection: close" if $told != $count{busy};
+    push @flaws, "$refused of $count{hasty} hasty clients are refused at the end" if $refused != $count{hasty};
     return @flaws;
 }
 
@@ -194,94 +195,94 @@ each_way_to_accept(sub ($model) {
     for my $round (1 .. (sanitized() ? 1 : 2)) {
         my $server = patient_server();
         my @flaws = stop_among_clients($server, busy => 32, download => $model->{single} ? 2 : 8, hasty => 8, late => 16);
-        ok !@flaws, "round $round: a stop among busy clients, downloads and new clients: each gets its response, and is told the end"
+        ok !@flaws, "round $round: SIGTERM with busy clients, downloads and new clients: each request gets its response, and persistent connections get Connection: close"
             or diag(join "\n", @flaws);
         $server->ended;
     }
 
-    # Those that found no place before the signal get theirs when one is free.
+    # Clients that wait in the listen queue when the signal arrives are served when a place is free.
     my $server = patient_server(qw(--max-connections 1), $model->{limited} ? qw(--workers 1) : ());
     my $held = $server->connect;
-    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection has the only place';
+    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'SIGTERM, --max-connections 1: one client is served before';
     my @queued = map { $server->connect } 1 .. 3;
     $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
-    ok !$queued[0]->fill(0.2), 'three more wait for it';
+    ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: three clients wait before';
     terminate($server);
-    ok !$queued[0]->fill(0.2), 'also when the signal has come';
-    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'the one is served to its end';
-    is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'and then those three';
+    ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: they wait after the signal';
+    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'SIGTERM, --max-connections 1: the first client is served again after the signal';
+    is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'SIGTERM, --max-connections 1: the three clients are served when it has left';
     $server->ended;
 });
 
 each_server(sub ($model) {
-    # A keep-alive connection remains until its next response can say close.
+    # An idle connection stays open until a response can say that it closes.
     my $server = patient_server();
     my $idle = $server->connect;
     $idle->ask(request(GET => '/small.txt'));
     terminate($server);
     my $response = $idle->ask(request(GET => '/small.txt'));
     is $response->{status}, 200, 'an idle connection still gets a response after SIGTERM';
-    ok !$response->persistent, 'which says that it closes';
-    ok $idle->ends, 'and it closes';
+    ok !$response->persistent, 'the response to an idle connection after SIGTERM says that the connection closes';
+    ok $idle->ends, 'an idle connection closes after its response after SIGTERM';
     $server->ended;
 
-    # A request that is under way when the signal comes
+    # A request that is half sent when the signal arrives
     $server = patient_server();
     my $half = $server->connect;
     $half->send("GET /small.txt HTTP/1.1\r\nHo");
     $half->fill(0.05);
     terminate($server);
     $half->send("st: localhost\r\n\r\n");
-    is $half->response->{status}, 200, 'a request that is half sent when the signal comes gets a response';
+    is $half->response->{status}, 200, 'a request that is half sent when SIGTERM arrives gets a response';
     $half->close;
     $server->ended;
 
-    # SIGINT, with nothing to do
+    # SIGINT without a connection
     $server = start_server(root => $root);
     $server->get('/small.txt');
-    my $summary = $server->stop(signal => 'INT', name => 'SIGINT stops as SIGTERM does');
-    like $summary, qr/\A$model->{name}_server: /, 'the summary opens with the name';
+    my $summary = $server->stop(signal => 'INT', name => 'SIGINT stops the server as SIGTERM does');
+    like $summary, qr/\A$model->{name}_server: /, 'the summary begins with the name of the server';
     my $line = $summary;
     for my $part (
         qr/\b1 connections?\b/, qr/\b1 at once/, qr/\b1 requests?\b/, qr/\b0 errors?\b/, qr/\b1\d{3} bytes/, qr/CPU/,
         qr{us/request|microseconds}, qr/\d+ [KM]iB.*memory/
     ) {
-        like $line, $part, "the summary tells $part";
+        like $line, $part, "the summary matches $part";
     }
     my $made = $model->{workers} // 1;
-    like $line, qr/\b$made (?:process|thread)/, 'the summary tells the processes or threads made' if !$model->{single};
+    like $line, qr/\b$made (?:process|thread)/, 'the summary has the number of processes or threads' if !$model->{single};
 
-    # While a slow download goes on, the port is free for the next server, and the stop waits as long as it was told to.
+    # During a slow download the port is free for the next server, and the stop waits for the download.
     if ($model->{name} ne 'iterative') {
         $server = patient_server();
         my $slow = $server->connect;
         $slow->send(request(GET => '/big.bin'));
         $slow->fill($PATIENCE);
         terminate($server);
-        ok until_true(sub { can_listen($server->port) }), 'the port is free while a download goes on';
-        ok $server->alive, 'which the stop waits for';
-        is length $slow->response->{body}, $big, 'until it is whole';
+        ok until_true(sub { can_listen($server->port) }), 'after SIGTERM the port is free while a download continues';
+        ok $server->alive, 'after SIGTERM the server waits for a download';
+        is length $slow->response->{body}, $big, 'after SIGTERM a download arrives whole';
         $slow->close;
-        $server->ended(name => 'and then it ends, long before --stop-timeout');
+        $server->ended(name => 'after SIGTERM the server ends when the download has ended, before --stop-timeout');
     }
 
-    # A client that does not read any more cannot hold the stop for longer.
+    # A client that stops reading delays the stop until --stop-timeout at most.
     $server = start_server(root => $root, options => ['--stop-timeout', 0.2]);
     my $stalled = $server->connect;
     $stalled->send(request(GET => '/sparse.bin'));
     $stalled->fill($PATIENCE);
-    $server->stop(name => 'a stalled client does not hold the stop beyond --stop-timeout');
+    $server->stop(name => 'a client that stops reading does not delay the stop beyond --stop-timeout');
     $stalled->close;
 
-    # A second signal ends the wait.
+    # A second signal ends the server at once.
     for my $signal (qw(TERM INT)) {
         $server = patient_server();
         $stalled = $server->connect;
         $stalled->send(request(GET => '/sparse.bin'));
         $stalled->fill($PATIENCE);
         terminate($server);
-        ok $server->alive, "it waits for the client at first ($signal)";
-        $server->stop(signal => $signal, name => "a second signal ends it ($signal)");
+        ok $server->alive, "the server waits for its client after SIGTERM (before SIG$signal)";
+        $server->stop(signal => $signal, name => "a second signal, SIG$signal, ends the server at once");
         $stalled->close;
     }
 });

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# --tls: HTTPS by OpenSSL.
+# --tls: HTTPS. Documents, versions and sessions of TLS, malformed records, new certificates, deadlines, a stop, the command line.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -11,7 +11,7 @@ my $origin = Origin->new;
 my $place  = scratch();
 my $serial = 0;
 
-# Makes a certificate with its key, as files that take the place of those before; its serial number.
+# Makes a certificate and its key, which replace the files of that name. Returns the serial number.
 sub make_certificate ($name, @key) {
     @key = qw(-newkey ec -pkeyopt ec_paramgen_curve:P-256) if !@key;
     my $made = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -addext), "subjectAltName=DNS:localhost,IP:127.0.0.1",
@@ -26,7 +26,7 @@ sub tls_options ($name) { return ('--tls', '--cert', "$place/$name.pem", '--key'
 
 my $inputs = 0;
 
-# What a TLS client prints that sends this and reads until the server ends the connection.
+# Runs a TLS client that sends this and reads until the server ends the connection. Returns what it prints.
 sub client ($server, $input, @options) {
     my $file = "$place/input." . ++$inputs;
     spit($file, $input);
@@ -48,10 +48,10 @@ sub curl ($server, $name, @arguments) {
     return run_command(qw(curl --silent --show-error --noproxy *), '--cacert', "$place/$name.pem", @arguments);
 }
 
-# A client that shakes hands, and whose last words then all go to the server at once: these, and by TLS that it sends
-# no more. If that is to be `cut` it has only the words to say, and what ends is its TCP; `changed`, it comes when /secret
-# was asked for, and a bit of it is another one. What the server said after that.
-sub hasty_client ($server, $end, $words, @options) {
+# Runs a TLS client whose request and close_notify reach the server in one piece after the handshake. If $end is `cut`, the
+# close_notify is left out, and TCP ends instead. If it is `changed`, the close_notify follows when the origin has the request
+# for /secret, with one bit changed. Returns the connection to the server, with all that the server sent after that.
+sub hasty_client ($server, $end, $request, @options) {
     my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 1) or die "listen: $@\n";
     pipe my $from, my $to or die "pipe: $!\n";
     my $said = File::Temp->new;
@@ -74,7 +74,7 @@ sub hasty_client ($server, $end, $words, @options) {
         }
         return slurp($said->filename) =~ /^SSL handshake has/m;
     });
-    syswrite $to, $words;
+    syswrite $to, $request;
     close $to;
     my $last = '';
     1 while sysread $near, $last, 65536, length $last;
@@ -91,14 +91,14 @@ sub hasty_client ($server, $end, $words, @options) {
     return $far;
 }
 
-# The records that something is made of.
+# Splits bytes into TLS records.
 sub records_of ($bytes) {
     my @records;
     push @records, substr $bytes, 0, 5 + unpack('x3 n', $bytes), '' while length $bytes >= 5;
     return (@records, $bytes eq '' ? () : $bytes);
 }
 
-# The first bytes that a TLS client sends.
+# Returns the ClientHello that a TLS client sends.
 sub client_hello () {
     my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 1) or die "listen: $@\n";
     my $pid = fork // die "fork: $!\n";
@@ -129,34 +129,34 @@ each_server(sub ($model) {
     my $log = "$place/log.$model->{name}";
     my $server = start_server(root => $root, options => [tls_options('first'), @workers, '--log', $log, '--idle-timeout', 3600]);
     my $url = $server->url;
-    like $server->{ready}, qr{https://}, 'the ready line says https';
+    like $server->{ready}, qr{https://}, 'the ready line has a URL with https';
 
     # Documents
-    is curl($server, 'first', "${url}small.txt")->{out}, $small, 'curl trusts the certificate, and gets the document';
-    ok curl($server, 'first', "${url}large.bin")->{out} eq $large, 'a large document is whole';
-    is length curl($server, 'first', "${url}record.bin")->{out}, 16384, 'a document as long as a record is whole';
-    is curl($server, 'first', '--range', '1000-1999', "${url}large.bin")->{out}, substr($large, 1000, 1000), 'a range';
-    is curl($server, 'first', '--range', '0-0,20000-39999', "${url}large.bin")->{status}, 0, 'several ranges';
-    like curl($server, 'first', '--head', "${url}small.txt")->{out}, qr{^HTTP/1.1 200 .*Content-Length: 1000\r}s, 'HEAD';
+    is curl($server, 'first', "${url}small.txt")->{out}, $small, 'curl verifies the certificate and gets the document';
+    ok curl($server, 'first', "${url}large.bin")->{out} eq $large, 'a large document arrives whole';
+    is length curl($server, 'first', "${url}record.bin")->{out}, 16384, 'a document as long as a TLS record arrives whole';
+    is curl($server, 'first', '--range', '1000-1999', "${url}large.bin")->{out}, substr($large, 1000, 1000), 'a range arrives';
+    is curl($server, 'first', '--range', '0-0,20000-39999', "${url}large.bin")->{status}, 0, 'several ranges arrive';
+    like curl($server, 'first', '--head', "${url}small.txt")->{out}, qr{^HTTP/1.1 200 .*Content-Length: 1000\r}s, 'HEAD gets the head';
     is curl($server, 'first', '--data-binary', "\@$root/large.bin", '-o', '/dev/null', '-w', '%{http_code}', "${url}small.txt")->{out},
-        405, 'a body that nobody wants is refused before it comes';
+        405, 'a POST is refused with 405 before its body comes';
     is curl($server, 'first', '-H', 'Expect:', '--data-binary', "\@$root/large.bin", '-o', '/dev/null', '-w', '%{http_code}', "${url}small.txt")->{out},
-        413, 'a body that is too long is refused while it comes';
-    is curl($server, 'first', '--tlsv1.2', '--tls-max', '1.2', "${url}small.txt")->{out}, $small, 'TLS 1.2';
+        413, 'a body that is too long is refused with 413 while it comes';
+    is curl($server, 'first', '--tlsv1.2', '--tls-max', '1.2', "${url}small.txt")->{out}, $small, 'a client of TLS 1.2 gets the document';
     is curl($server, 'first', '-o', '/dev/null', '-o', '/dev/null', '-w', '%{num_connects} ', "${url}small.txt", "${url}none")->{out},
-        '1 0 ', 'a connection is used for two requests';
+        '1 0 ', 'two requests use one connection';
     if ($model->{single} || !has_browser()) {
-        skip_case('a browser: not in this pass, not installed, or it needs several connections');
+        skip_case('no browser is used here, or the model serves one connection at a time');
     } else {
-        like browse("${url}page.html", '--ignore-certificate-errors'), qr{<p id="p">by https:</p>}, 'a browser shows a page with its script';
+        like browse("${url}page.html", '--ignore-certificate-errors'), qr{<p id="p">by https:</p>}, 'a browser shows a page and runs its script';
     }
     my $many = client($server, request(GET => '/small.txt') x 99 . $last);
-    is scalar(() = $many =~ m{^HTTP/1\.1 200 OK}mg), 100, '100 pipelined requests are answered';
-    is run_command('ab', '-q', '-n', 40, '-c', $model->{single} ? 1 : 4, "${url}small.txt")->{status}, 0, 'some load';
-    like slurp($log), qr{^127\.0\.0\.1 - - \[[^\]]+\] "GET /none HTTP/1\.1" 404 \d+ "-" "curl/}m, 'the log tells of them';
+    is scalar(() = $many =~ m{^HTTP/1\.1 200 OK}mg), 100, '100 pipelined requests get responses';
+    is run_command('ab', '-q', '-n', 40, '-c', $model->{single} ? 1 : 4, "${url}small.txt")->{status}, 0, 'ab over TLS reports no error';
+    like slurp($log), qr{^127\.0\.0\.1 - - \[[^\]]+\] "GET /none HTTP/1\.1" 404 \d+ "-" "curl/}m, 'requests over TLS are logged';
 
     # Versions, protocols, resumption
-    like client($server, $last, '-tls1_3'), qr/^New, TLSv1\.3, /m, 'TLS 1.3 is spoken';
+    like client($server, $last, '-tls1_3'), qr/^New, TLSv1\.3, /m, 'a client of TLS 1.3 gets it';
     for my $old (qw(-tls1 -tls1_1)) {
         my $said = client($server, $last, $old, '-cipher', 'DEFAULT@SECLEVEL=0');
         like $said, qr/alert protocol version/, "$old is refused with an alert";
@@ -164,28 +164,28 @@ each_server(sub ($model) {
     }
     like client($server, $last, '-tls1_2', '-cipher', 'AES128-SHA:AES128-GCM-SHA256'), qr/alert handshake failure/,
         'a cipher without forward secrecy is refused';
-    like client($server, $last, '-alpn', 'h2,http/1.1'), qr/^ALPN protocol: http\/1\.1/m, 'ALPN: http/1.1 is chosen';
-    like client($server, $last, '-alpn', 'h2'), qr/alert no application protocol/, 'ALPN: h2 alone is refused';
+    like client($server, $last, '-alpn', 'h2,http/1.1'), qr/^ALPN protocol: http\/1\.1/m, 'ALPN: the server chooses http/1.1';
+    like client($server, $last, '-alpn', 'h2'), qr/alert no application protocol/, 'ALPN: a client that offers h2 alone is refused';
     for my $version (qw(-tls1_2 -tls1_3)) {
-        like client($server, $last, $version, '-sess_out', "$place/session"), qr/^New, /m, "$version: a new session";
+        like client($server, $last, $version, '-sess_out', "$place/session"), qr/^New, /m, "$version: a client without a ticket gets a new session";
         my $reused = 0;
         for (1 .. 5) { $reused++ if client($server, $last, $version, '-sess_in', "$place/session") =~ /^Reused, .*^HTTP\/1\.1 200/ms }
-        is $reused, 5, "$version: the session goes on in 5 other connections, whoever serves them";
+        is $reused, 5, "$version: 5 other connections resume the session, whichever worker serves them";
     }
     like client($server, $last, '-tls1_3', '-sess_in', "$place/session"), qr/^Reused, .*^Post-Handshake New Session Ticket arrived/ms,
-        'TLS 1.3: a session that goes on has a ticket for the next time';
-    unlike client($server, "R\n$last", '-tls1_2', '-no_ign_eof'), qr/^HTTP\/1\.1 200/m, 'renegotiation is not done';
+        'TLS 1.3: a resumed session gets a ticket for the next one';
+    unlike client($server, "R\n$last", '-tls1_2', '-no_ign_eof'), qr/^HTTP\/1\.1 200/m, 'a client that renegotiates gets no document';
 
-    # A client that sends no more
+    # A client that closes its side right after its request
     my $patient = start_server(root => $root, options => [tls_options('first'), @workers, '--idle-timeout', 3600]);
     for my $version ('-tls1_2', '-tls1_3') {
         for my $end ('said', 'cut') {
-            my $name = "$version, a request with " . ($end eq 'cut' ? 'the end of TCP' : 'a close_notify') . ' behind it';
+            my $name = "$version, a request with " . ($end eq 'cut' ? 'the end of TCP' : 'a close_notify') . ' in one piece';
             my $far = hasty_client($patient, $end, request(GET => '/small.txt'), $version);
             ok $far->{ended} && !$far->{failure}, "$name: the connection ends";
-            cmp_ok length $far->pending, '>', 1000, "$name: with the document";
+            cmp_ok length $far->pending, '>', 1000, "$name: the document comes first";
             my ($last_kind) = unpack 'C', (records_of($far->pending))[-1];
-            is $last_kind, 21, "$name: and a close_notify" if $version eq '-tls1_2';    # later ones hide what they are
+            is $last_kind, 21, "$name: the last record is an alert, close_notify" if $version eq '-tls1_2';    # TLS 1.3 hides the kind of a record
         }
     }
     $patient->stop;
@@ -197,51 +197,51 @@ each_server(sub ($model) {
     $origin->play('/secret', [\'secret', response(200, 'secret')->[0]]);
     for my $way ([], ['--proxytunnel']) {
         my $run = run_command(qw(curl --silent --show-error --proxy), $proxy->url, '--proxy-cacert', "$place/first.pem", @$way, $origin->url('/through'));
-        ok $run->{out} eq $large, "through a proxy by TLS (@$way)" or diag($run->{err});
+        ok $run->{out} eq $large, "curl gets a document through an HTTPS proxy (@$way)" or diag($run->{err});
     }
     my $tapped = hasty_client($proxy, 'changed', request(CONNECT => $target, Host => $target) . request(GET => '/secret'), '-tls1_3');
-    ok $tapped->{ended}, 'a tunnel ends when a record was changed on its way: nothing goes on without TLS';
+    ok $tapped->{ended}, 'a tunnel ends when a record of the client was changed on its way';
     $origin->open_gate('secret');
     $proxy->stop(warnings => qr/limit of \d+ descriptors/);
 
-    # What is no TLS
+    # Clients that do not speak TLS
     my $plain = $server->get('/small.txt');
-    is $plain->{status}, 400, 'plain HTTP: 400';
-    like $plain->{body}, qr/HTTPS/, 'plain HTTP: the page says why';
-    for my $case (['zeros', "\0" x 200], ['letters', 'g' x 200], ['a record of nothing known', "\x16\x03\x01\x00\x05hello"],
-        ['a record that is too long', "\x16\x03\x03\xff\xff" . 'x' x 2000], ['half of a hello', substr $hello, 0, 100], ['nothing', ''])
+    is $plain->{status}, 400, 'plain HTTP to the port of HTTPS gets 400';
+    like $plain->{body}, qr/HTTPS/, 'plain HTTP to the port of HTTPS: the page names HTTPS';
+    for my $case (['zeros', "\0" x 200], ['letters', 'g' x 200], ['a malformed handshake record', "\x16\x03\x01\x00\x05hello"],
+        ['a record that is too long', "\x16\x03\x03\xff\xff" . 'x' x 2000], ['half of a ClientHello', substr $hello, 0, 100], ['nothing', ''])
     {
         my ($name, $bytes) = @$case;
         my $connection = $server->connect;
         $connection->send($bytes);
         $connection->finish;
-        my $answer = $connection->drain;
-        ok $connection->{ended} && !$connection->{failure}, "$name instead of a hello: the connection ends cleanly";
-        ok $answer eq '' || $answer =~ /\A\x15\x03[\x00-\x04]\x00\x02\x02.\z/s, "$name instead of a hello: a fatal alert, or nothing"
-            or diag(unpack 'H*', $answer);
+        my $bytes_back = $connection->drain;
+        ok $connection->{ended} && !$connection->{failure}, "$name instead of a ClientHello: the connection ends without a reset";
+        ok $bytes_back eq '' || $bytes_back =~ /\A\x15\x03[\x00-\x04]\x00\x02\x02.\z/s, "$name instead of a ClientHello gets a fatal alert or nothing"
+            or diag(unpack 'H*', $bytes_back);
     }
     my $twice = $server->connect;
     $twice->send($hello . 'GET / HTTP/1.1');
-    ok until_true(sub { $twice->fill(0.1); $twice->{ended} }), 'a hello with HTTP behind it: the connection ends';
-    is curl($server, 'first', "${url}small.txt")->{out}, $small, 'after all that documents are served';
+    ok until_true(sub { $twice->fill(0.1); $twice->{ended} }), 'a ClientHello followed by plain HTTP: the connection ends';
+    is curl($server, 'first', "${url}small.txt")->{out}, $small, 'after malformed handshakes the server serves documents';
 
     # Targets that name their scheme
     for my $case ([200, "https://localhost:$server->{port}/small.txt"], [421, "http://localhost:$server->{port}/small.txt"]) {
         my ($status, $target) = @$case;
-        like client($server, request(GET => $target, Connection => 'close')), qr{^HTTP/1\.1 $status }m, "$target: $status";
+        like client($server, request(GET => $target, Connection => 'close')), qr{^HTTP/1\.1 $status }m, "a request for $target gets $status";
     }
 
     # A new certificate
     my $session = $model->{single} ? undef : waiting_client($server);
-    is serial_of($server), 1, 'the first certificate';
+    is serial_of($server), 1, 'a client gets the certificate of the start';
     my $second = make_certificate('first');
     $server->signal('HUP');
-    ok until_true(sub { $server->errors =~ /was read again/ }), 'SIGHUP: the server says that it has read the certificate again';
+    ok until_true(sub { $server->errors =~ /was read again/ }), 'SIGHUP: the server says that it has reloaded the certificate';
     my %serials = map { serial_of($server) => 1 } 1 .. 6;
-    is join(' ', keys %serials), $second, 'SIGHUP: all connections from now on get the new certificate';
-    like $session->{ask}(), qr{^HTTP/1\.1 200 }m, 'SIGHUP: a connection of before goes on' if $session;
-    like client($server, $last, '-sess_in', "$place/session"), qr/^Reused, /m, 'SIGHUP: a session of before goes on';
-    for my $case (['no certificate', '.pem', "nonsense\n"], ['no key', '.key', "nonsense\n"], ['a key of another', '.key', undef]) {
+    is join(' ', keys %serials), $second, 'SIGHUP: new connections get the new certificate';
+    like $session->{ask}(), qr{^HTTP/1\.1 200 }m, 'SIGHUP: a connection that was open before is served' if $session;
+    like client($server, $last, '-sess_in', "$place/session"), qr/^Reused, /m, 'SIGHUP: a session from before can be resumed';
+    for my $case (['a malformed certificate', '.pem', "nonsense\n"], ['a malformed key', '.key', "nonsense\n"], ['the key of another certificate', '.key', undef]) {
         my ($name, $ending, $content) = @$case;
         my $said = length $server->errors;
         my $kept = slurp("$place/first$ending");
@@ -253,20 +253,20 @@ each_server(sub ($model) {
             spit("$place/first$ending", $content);
         }
         $server->signal('HUP');
-        ok until_true(sub { substr($server->errors, $said) =~ /stays in use/ }), "SIGHUP, $name: the server says that it keeps the one of before";
-        like substr($server->errors, $said), qr/\Q$place\E/, "SIGHUP, $name: and names the file";
-        is serial_of($server), $second, "SIGHUP, $name: the certificate of before is used";
+        ok until_true(sub { substr($server->errors, $said) =~ /stays in use/ }), "SIGHUP, $name: the server says that it keeps the old certificate";
+        like substr($server->errors, $said), qr/\Q$place\E/, "SIGHUP, $name: the server names the file";
+        is serial_of($server), $second, "SIGHUP, $name: clients get the old certificate";
         spit("$place/first$ending", $kept);
     }
     unlink "$place/first.key";
     $server->signal('HUP');
-    ok until_true(sub { $server->errors =~ /cannot read the key '[^']*': No such file/ }), 'SIGHUP, the key is gone: the server says so';
-    is serial_of($server), $second, 'SIGHUP, the key is gone: the certificate of before is used';
+    ok until_true(sub { $server->errors =~ /cannot read the key '[^']*': No such file/ }), 'SIGHUP, no key file: the server says that it cannot read the key';
+    is serial_of($server), $second, 'SIGHUP, no key file: clients get the old certificate';
     $server->stop(warnings => qr/certificate|key/);
     $serial = 0;
     make_certificate('first');
 
-    # Time: each server has one deadline that is short
+    # Deadlines: each server has a short one
     $server = start_server(root => $root, options => [tls_options('first'), '--request-timeout', 1, @workers]);
     my $slow = $server->connect;
     my $sent = 0;
@@ -274,16 +274,16 @@ each_server(sub ($model) {
         $slow->send(substr $hello, $sent++, 1) if $sent < length($hello) - 1;
         return !$slow->open;
     });
-    ok $slow->{ended}, 'a hello byte by byte: cut off';    # a byte that was on its way then is answered by a reset
-    cmp_ok $sent, '<', length($hello) - 1, 'a hello byte by byte: at the deadline, which the bytes do not move';
-    ok $server->connect->ends, 'a client that says nothing is cut off';
+    ok $slow->{ended}, 'a client that sends its ClientHello byte by byte is cut off';    # perhaps by a reset, which answers a byte that was on its way
+    cmp_ok $sent, '<', length($hello) - 1, 'a ClientHello byte by byte: the bytes do not extend the deadline';
+    ok $server->connect->ends, 'a client that sends nothing is cut off';
     $server->stop;
 
     $server = start_server(root => $root, options => [tls_options('first'), '--idle-timeout', 1, @workers]);
-    like client($server, request(GET => '/small.txt')), qr/^closed$/m, 'an idle connection is ended with a close_notify';
+    like client($server, request(GET => '/small.txt')), qr/^closed$/m, 'an idle connection ends with a close_notify';
     if (!$model->{single}) {
         my $silent = $server->connect;
-        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a client that says nothing keeps nobody waiting';
+        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a client that sends nothing does not delay others';
     }
     $server->stop;
 
@@ -292,39 +292,39 @@ each_server(sub ($model) {
     ok until_true(sub {
         $server->signal('USR1');
         return -s "$place/stats" && slurp("$place/stats") =~ /"active": 0,.*"errors": 1,/;
-    }), 'a client that does not read is cut off';
+    }), 'a client that stops reading is cut off';
     $stalled->{end}();
-    is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'after a stalled reader documents are served';
+    is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'after a client that stopped reading the server serves documents';
     $server->stop;
 
-    # A stop: the deadline of the client is over before that of the stop, which would leave it only a moment to be told
+    # A stop. The request timeout of the client ends before --stop-timeout, so that it gets a close_notify.
     $server = start_server(root => $root, options => [tls_options('first'), qw(--request-timeout 4 --stop-timeout 3600), @workers]);
     my $waiting = waiting_client($server);
-    $server->stop(name => 'it stops while a client is idle');
-    like $waiting->{ask}(), qr/^closed$/m, 'the idle client is told of it by a close_notify';
+    $server->stop(name => 'SIGTERM stops a server that has an idle client');
+    like $waiting->{ask}(), qr/^closed$/m, 'SIGTERM: an idle client gets a close_notify';
     $server = start_server(root => $root, options => [tls_options('first'), @workers]);
     my @readers;
     until_true(sub { @readers = grep { (eval { slurp("/proc/$_->[0]/comm") } // '') eq "key_reader\n" } group_processes($server->pid) });
-    is scalar @readers, 1, 'one process can read the certificate again';
+    is scalar @readers, 1, 'one process, the key reader, can reload the certificate';
     kill KILL => $server->pid;
-    ok until_true(sub { !-e "/proc/$readers[0][0]" || (eval { slurp("/proc/$readers[0][0]/stat") } // ' Z ') =~ / Z / }), 'it ends with a server that is killed';
+    ok until_true(sub { !-e "/proc/$readers[0][0]" || (eval { slurp("/proc/$readers[0][0]/stat") } // ' Z ') =~ / Z / }), 'the key reader ends when the server is killed';
     $server->discard;
 
-    # The first process of a container has all processes that nobody else waits for: the one that reads certificates, too.
+    # The first process of a container is the parent of all orphans. It must also wait for the key reader.
     my @container = qw(unshare --pid --fork --kill-child);
     if (run_command(@container, 'true')->{status} == 0) {
         $server = start_server(root => $root, through => \@container, environment => no_leak_search(), options => [tls_options('first'), @workers]);
-        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'first process of a container: a document';
+        is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, 'a server that is the first process of a container serves';
         kill TERM => grep { (eval { slurp("/proc/$_/status") } // '') =~ /^NSpid:.*\t1$/m } map { $_->[0] } group_processes($server->pid);
-        $server->ended(name => 'first process of a container: it stops');
+        $server->ended(name => 'a server that is the first process of a container stops');
     } else {
-        skip_case('this user can make no container');
+        skip_case('this user may not make a container');
     }
 
-    # A server that encrypts nothing
+    # A server without --tls
     $server = start_server(root => $root);
-    is $server->get("http://localhost:$server->{port}/small.txt")->{status}, 200, 'without --tls: a target with http';
-    is $server->get("https://localhost:$server->{port}/small.txt")->{status}, 421, 'without --tls: a target with https means another server';
+    is $server->get("http://localhost:$server->{port}/small.txt")->{status}, 200, 'without --tls a target with http is served';
+    is $server->get("https://localhost:$server->{port}/small.txt")->{status}, 421, 'without --tls a target with https gets 421';
     $server->stop;
 
     # The command line
@@ -338,8 +338,8 @@ each_server(sub ($model) {
         ['a certificate that is not there', "$place/none", "$place/first.key", qr/cannot read the certificate .*none': No such file/],
         ['a key that is not there',         "$place/first.pem", "$place/none", qr/cannot read the key .*none': No such file/],
         ['a directory',                     "$place/first.pem", "$place", qr/cannot read the key .*Is a directory/],
-        ['a certificate that is none',      "$place/nonsense", "$place/first.key", qr/holds no certificate/],
-        ['a key that is none',              "$place/first.pem", "$place/nonsense", qr/holds no private key/],
+        ['a malformed certificate',         "$place/nonsense", "$place/first.key", qr/holds no certificate/],
+        ['a malformed key',                 "$place/first.pem", "$place/nonsense", qr/holds no private key/],
         ['a key of another certificate',    "$place/first.pem", "$place/other.key", qr/does not belong/],
         ['a locked key',                    "$place/first.pem", "$place/locked.key", qr/passphrase/],
         ['a weak key',                      "$place/weak.pem", "$place/weak.key", qr/too small/],
@@ -347,49 +347,49 @@ each_server(sub ($model) {
     for my $case (@wrong) {
         my ($name, $certificate, $key, $said) = @$case;
         my $end = run_server('--tls', '--cert', $certificate, '--key', $key, 0);
-        is $end->{status}, 1, "$name: status 1";
-        like $end->{err}, qr/^[^\n]*$said[^\n]*\n\z/, "$name: one clear line" or diag($end->{err});
+        is $end->{status}, 1, "$name is refused with exit status 1";
+        like $end->{err}, qr/^[^\n]*$said[^\n]*\n\z/, "$name is refused with one line that says why" or diag($end->{err});
     }
-    is run_server('--cert', "$place/first.pem", 0)->{status}, 2, '--cert without --tls: a bad command line';
+    is run_server('--cert', "$place/first.pem", 0)->{status}, 2, '--cert without --tls is refused with exit status 2';
 
-    # In the sandbox, and without privileges
+    # In the sandbox, as an unprivileged user
     return if sanitized();
     chmod 0600, "$place/first.key";
     my @user = $> == 0 && getpwnam 'nobody' ? qw(--user nobody) : ();
     $server = start_server(root => $root, sandbox => 1, options => [tls_options('first'), @user, @workers]);
-    is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, "in the sandbox @user: a document";
+    is curl($server, 'first', $server->url . 'small.txt')->{out}, $small, "in the sandbox @user: the server serves a document";
     my $renewed = make_certificate('first');
     chmod 0600, "$place/first.key";
     $server->signal('HUP');
-    ok until_true(sub { $server->errors =~ /was read again/ }), "in the sandbox @user: a key that only its owner may read is read again";
-    is serial_of($server), $renewed, "in the sandbox @user: and used";
+    ok until_true(sub { $server->errors =~ /was read again/ }), "in the sandbox @user: SIGHUP reloads a key that only root may read";
+    is serial_of($server), $renewed, "in the sandbox @user: clients get the new certificate";
     $server->stop(warnings => qr/sandbox|landlock|certificate/i);
     $serial = 0;
     make_certificate('first');
 });
 
-# A client that has a connection now. It asks for a document when it is told to, and then says all that it has got; or
-# it asks at once, and never reads the answer.
+# Starts a TLS client and waits for its handshake. `ask` sends a request and returns all that the client has printed. With
+# $stalls_on it requests that document at once and never reads; `end` kills it.
 sub waiting_client ($server, $stalls_on = undef) {
     pipe my $from, my $to or die "pipe: $!\n";
-    pipe my $answer, my $answer_end or die "pipe: $!\n";
+    pipe my $output, my $output_end or die "pipe: $!\n";
     my $pid = fork // die "fork: $!\n";
     if ($pid == 0) {
         open STDIN,  '<&', $from;
-        open STDOUT, '>&', $answer_end;
-        open STDERR, '>&', $answer_end;
+        open STDOUT, '>&', $output_end;
+        open STDERR, '>&', $output_end;
         exec qw(openssl s_client -ign_eof -connect), "$server->{host}:$server->{port}";
     }
     close $from;
-    close $answer_end;
+    close $output_end;
     my $said = '';
-    until_true(sub { IO::Select->new($answer)->can_read(0.1) && sysread $answer, $said, 65536, length $said; $said =~ /^SSL handshake has/m });
+    until_true(sub { IO::Select->new($output)->can_read(0.1) && sysread $output, $said, 65536, length $said; $said =~ /^SSL handshake has/m });
     syswrite $to, request(GET => $stalls_on, Connection => 'close') if $stalls_on;
     return {
         ask => sub {
             syswrite $to, $last;
             close $to;
-            1 while sysread $answer, $said, 65536, length $said;
+            1 while sysread $output, $said, 65536, length $said;
             waitpid $pid, 0;
             return $said;
         },

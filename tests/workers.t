@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Workers: one that dies is replaced, and takes only its own connections with it, whatever it held; none outlives the first
-# process; they share the work.
+# Workers: a worker that dies is replaced, and only its own connections end; no worker outlives the first process; workers
+# share the work.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -10,12 +10,12 @@ use JSON::PP ();
 
 my $root = tree('small.txt' => "small\n");
 
-# The processes of the server but for the first one.
+# Returns the processes of the server except the first one.
 sub workers ($server) {
     return map { $_->[0] } grep { $_->[0] != $server->pid && $_->[1] ne 'Z' } group_processes($server->pid);
 }
 
-# Stops a process where it stands: the signal takes effect when it leaves the kernel, which may be later.
+# Stops a process, and waits until it has stopped: the signal takes effect only when the process leaves the kernel.
 sub halt ($server, $process) {
     kill STOP => $process;
     until_true(sub { grep { $_->[0] == $process && $_->[1] eq 'T' } group_processes($server->pid) })
@@ -30,126 +30,126 @@ sub gone ($client) {
 each_way_to_accept(sub ($model) {
     for my $case (['--workers', 0], ['--workers', 'many'], ['--workers', 5000], ['--accept', 'somehow']) {
         my $run = run_server(@$case, 0);
-        is $run->{status}, 2, "@$case: status 2";
-        is scalar(() = $run->{err} =~ /\n/g), 1, "@$case: one line" or diag($run->{err});
+        is $run->{status}, 2, "@$case is refused with exit status 2";
+        is scalar(() = $run->{err} =~ /\n/g), 1, "@$case is refused with one line" or diag($run->{err});
     }
     if (!$model->{workers}) {
-        like run_server('--workers', 2, 0)->{err}, qr/unknown option '--workers'/, 'it has no workers, and says so';
+        like run_server('--workers', 2, 0)->{err}, qr/unknown option '--workers'/, 'a model without workers has no option --workers';
         return;
     }
 
-    # All workers get something to do where they wait in turn; and what they did adds up.
+    # The statistics list each worker, and count the requests of all.
     my $folder = scratch();
     my $file   = "$folder/stats";
     my $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
-    like $server->{ready}, qr/\(4, --accept \w+\)/, 'the ready line tells the number of workers, and how they accept';
-    is $server->get('/small.txt')->{status}, 200, 'a request' for 1 .. 8;
+    like $server->{ready}, qr/\(4, --accept \w+\)/, 'the ready line has the number of workers and the way to accept';
+    is $server->get('/small.txt')->{status}, 200, 'four workers serve a request' for 1 .. 8;
     my $summary = $server->stop;
     my $stats   = JSON::PP::decode_json(slurp($file));
-    is scalar @{ $stats->{workers} }, 4, 'four workers are told of';
-    is $stats->{requests}, 8, 'all requests are counted';
-    like $summary, qr/\b4 (?:processes|threads) made/, 'the summary tells how many were made';
+    is scalar @{ $stats->{workers} }, 4, 'the statistics list four workers';
+    is $stats->{requests}, 8, 'the statistics count the requests of all workers';
+    like $summary, qr/\b4 (?:processes|threads) made/, 'the summary has the number of workers';
 
     # Workers that need more descriptors than the soft limit raise it; the hard limit bounds their number.
     $server = start_server(root => $root, through => [qw(prlimit --nofile=64:4096)], options => ['--workers', 60]);
-    like $server->{ready}, qr/\(60, /, 'a soft limit of 64 descriptors: 60 workers';
-    is $server->get('/small.txt')->{status}, 200, 'and they serve';
+    like $server->{ready}, qr/\(60, /, 'a soft limit of 64 descriptors: the server raises it and makes 60 workers';
+    is $server->get('/small.txt')->{status}, 200, 'a soft limit of 64 descriptors: the server serves';
     $server->stop(warnings => qr/ descriptors allows /);
     $server = start_server(root => $root, through => [qw(prlimit --nofile=64)], options => ['--workers', 60], failure => 1);
     if ($server && $server->errors =~ / allows (\d+) connections at once, not 60$/m) {
-        like $server->{ready}, qr/\($1, /, 'threads that there are no descriptors for are not made';
-        is $server->get('/small.txt')->{status}, 200, 'and the others serve';
+        like $server->{ready}, qr/\($1, /, 'a hard limit of 64 descriptors: the server makes as many threads as it allows';
+        is $server->get('/small.txt')->{status}, 200, 'a hard limit of 64 descriptors: the threads serve';
     }
     $server->stop(warnings => qr/ descriptors allows /) if $server;
 
-    # Threads live and die together.
+    # The following cases kill workers one by one, which threads do not allow.
     $server = start_server(root => $root, options => ['--workers', 4, '--idle-timeout', 60]);
     my @workers = workers($server);
     if (!@workers) {
-        pass('its workers are threads');
+        pass('the workers are threads');
         $server->stop;
         return;
     }
-    is scalar @workers, 4, 'four processes are there before there is work';
+    is scalar @workers, 4, 'four worker processes are there before the first request';
 
-    # A connection on each worker that takes one alone; on one at least otherwise.
+    # Three connections: each on another worker where a worker serves one connection at a time.
     my @clients = map { $server->connect } 1 .. ($model->{single} ? 0 : 3);
-    is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection is served' for @clients;
+    is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a connection is served before its worker is killed' for @clients;
     for my $worker (@workers) {
         kill KILL => $worker;
-        ok until_true(sub { !grep { $_ == $worker } workers($server) }), 'a worker is killed';
-        ok until_true(sub { workers($server) == 4 }), 'another one replaces it';
+        ok until_true(sub { !grep { $_ == $worker } workers($server) }), 'a worker ends when it is killed';
+        ok until_true(sub { workers($server) == 4 }), 'a worker that was killed is replaced';
         my @lost = grep { $_->ends } grep { !$_->{gone} && gone($_) } @clients;
         $_->{gone} = 1 for @lost;
-        cmp_ok scalar @lost, '<=', 1, 'at most one connection is lost with it' if $model->{limited};
-        is $server->get('/small.txt')->{status}, 200, 'and all goes on';
+        cmp_ok scalar @lost, '<=', 1, 'a worker that was killed takes at most one connection with it' if $model->{limited};
+        is $server->get('/small.txt')->{status}, 200, 'after a worker was killed the server serves';
     }
-    is scalar(grep { $_->{gone} } @clients), scalar(@clients), 'each connection went with its worker';
+    is scalar(grep { $_->{gone} } @clients), scalar(@clients), 'when all workers were killed, all connections have ended';
     $server->stop(warnings => qr/^$model->{name}_server: worker \d+ \(process \d+\) was ended by signal 9/);
 
-    # One that holds the lock, or the mutex, while it waits: whichever it is, it is among those killed here.
+    # One of the workers holds the accept lock or mutex. Killing all of them in turn kills that one too.
     $server = start_server(root => $root, options => ['--workers', 3]);
     for my $round (1 .. 2) {
         for my $worker (workers($server)) {
             kill KILL => $worker;
             until_true(sub { !grep { $_ == $worker } workers($server) });
-            is $server->get('/small.txt')->{status}, 200, "round $round: served though a worker died a moment ago";
+            is $server->get('/small.txt')->{status}, 200, "round $round: the server serves right after a worker was killed, whatever lock that held";
         }
-        ok until_true(sub { workers($server) == 3 }), "round $round: all workers are there again";
+        ok until_true(sub { workers($server) == 3 }), "round $round: all workers are replaced";
     }
     $server->stop(warnings => qr/^$model->{name}_server: worker \d+ \(process \d+\) was ended by signal 9/);
 
-    # A worker that dies of a connection is replaced at once, however often: others wait for no delay.
+    # A worker that dies after it has accepted a connection is replaced at once, however often, so that other clients do not wait.
     $server = start_server(root => $root, options => ['--workers', 1, '--idle-timeout', 60]);
     for my $round (1 .. 8) {
         my $client = $server->connect;
         $client->ask(request(GET => '/small.txt'));
         kill KILL => workers($server);
         until_true(sub { $client->ends });
-        is $server->get('/small.txt')->{status}, 200, "death $round: served by the next worker";
+        is $server->get('/small.txt')->{status}, 200, "death $round: the replacement serves the next client";
     }
-    unlike $server->errors, qr/next try/, 'no replacement was held back';
+    unlike $server->errors, qr/next try/, 'a worker that had accepted a connection is replaced without a delay';
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
 
-    # One that dies before it accepted anything is not replaced as fast as it dies.
+    # A worker that dies before it has accepted a connection is replaced with a growing delay.
     $server = start_server(root => $root, options => ['--workers', 1]);
     my $deaths = 0;
     ok until_true(sub {
         for my $worker (workers($server)) { $deaths += kill KILL => $worker }
         return $server->errors =~ /keeps dying: the next try is in [\d.]+ s/;
-    }), 'a worker that keeps dying is told of, and waits';
-    cmp_ok $deaths, '<', 50, 'it did not die very often before that';
-    is $server->get('/small.txt')->{status}, 200, 'a client that came while there was none is served by the next one';
+    }), 'the server says that a worker keeps dying, and when it tries again';
+    cmp_ok $deaths, '<', 50, 'fewer than 50 workers die before the server delays the next one';
+    is $server->get('/small.txt')->{status}, 200, 'a client that comes while there is no worker is served by the next one';
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
 
-    # As few event loops listen as the load needs.
+    # --accept few: only as many event loops listen as the load needs.
     if ("@{ $model->{options} }" eq '--accept few') {
         $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
         $server->get('/small.txt') for 1 .. 40;
         $server->stop;
-        is join(' ', sort map { $_->{requests} } @{ JSON::PP::decode_json(slurp($file))->{workers} }), '0 0 0 40', 'one loop serves those who come one by one';
+        is join(' ', sort map { $_->{requests} } @{ JSON::PP::decode_json(slurp($file))->{workers} }), '0 0 0 40', '--accept few: one loop serves clients that come one by one';
 
         $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file, '--idle-timeout', 60]);
-        my @stay = map { my $client = $server->connect; $client->ask(request(GET => '/small.txt')); $client } 1 .. 40;
-        is $_->ask(request(GET => '/small.txt'))->{status}, 200, 'a client that remains connected' for @stay;
+        my @persistent = map { my $client = $server->connect; $client->ask(request(GET => '/small.txt')); $client } 1 .. 40;
+        is $_->ask(request(GET => '/small.txt'))->{status}, 200, '--accept few: a persistent connection is served' for @persistent;
         $server->stop;
         my @share = sort { $a <=> $b } map { $_->{connections} } @{ JSON::PP::decode_json(slurp($file))->{workers} };
-        cmp_ok $share[0], '>=', 4, "clients that stay are spread over all (@share)";
+        cmp_ok $share[0], '>=', 4, "--accept few: each loop has some of the persistent connections (@share)";
 
         $server = start_server(root => $root, options => ['--workers', 2, '--stats', $file]);
         ok until_true(sub {
-            is run_command(qw(ab -q -k -n 20000 -c 20), $server->url . 'small.txt')->{status}, 0, 'much work';
+            is run_command(qw(ab -q -k -n 20000 -c 20), $server->url . 'small.txt')->{status}, 0, '--accept few: ab reports no error';
             $server->signal('USR1');
             until_true(sub { !$server->pending_signals });
             return 2 == grep { $_->{requests} > 0 } @{ (eval { JSON::PP::decode_json(slurp($file)) } // { workers => [] })->{workers} };
-        }), 'much work is shared';
+        }), '--accept few: two loops share the load of ab';
         $server->stop;
     }
 
-    # Connections are passed to those that live; and one that was passed to a worker that dies holds up nobody.
+    # --accept pass: connections are passed to living workers only, and a connection that was passed to a worker that dies is not lost.
     if ("@{ $model->{options} }" eq '--accept pass') {
         my %killed = (warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
-        within(1.6, 'a connection is passed to another worker while one is not yet replaced', sub ($) {
+        within(1.6, '--accept pass: while a dead worker is not yet replaced, another one gets its connections', sub ($) {
             $server = start_server(root => $root, options => ['--workers', 2]);
             my ($other) = (sort { $a <=> $b } workers($server))[1];
             my $before;
@@ -172,7 +172,7 @@ each_way_to_accept(sub ($model) {
         $client->send(request(GET => '/small.txt'));
         until_true(sub { 0 }, 0.3);
         kill KILL => $stopped;
-        is $client->response->{status}, 200, 'a connection that was on its way to a worker that died is served by the next one';
+        is $client->response->{status}, 200, '--accept pass: a connection that was passed to a worker that dies is served by its replacement';
         $client->close;
         $server->stop(%killed);
 
@@ -184,15 +184,15 @@ each_way_to_accept(sub ($model) {
         $server->signal('TERM');
         until_true(sub { !$server->pending_signals });
         kill KILL => $stopped;
-        $server->ended(%killed, name => 'a stop does not wait for a connection that was passed to a worker that died');
+        $server->ended(%killed, name => '--accept pass: SIGTERM does not wait for a connection that was passed to a worker that has died');
         $client->close;
     }
 
-    # Nothing outlives the first process.
+    # No worker outlives the first process.
     $server = start_server(root => $root, options => ['--workers', 3]);
     kill KILL => $server->pid;
     waitpid $server->pid, 0;
-    ok until_true(sub { !workers($server) }), 'when the first process is killed, its workers end';
+    ok until_true(sub { !workers($server) }), 'the workers end when the first process is killed';
     $server->discard;
 });
 
