@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Many clients of the proxy at the same time: no client gets a response older than a change, no client can evict what others
-# may use, and no client waits for a response that it cannot use.
+# Concurrent clients of the proxy: no client gets a response that is older than a change, no client can remove entries that
+# others may use, and no client waits for a response that it cannot use.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -25,14 +25,15 @@ sub send_it ($where, $method, $path, @fields) {
 sub status_of ($response) { return $response->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
 sub gated ($name, $response) { return [\$name, @$response] }
 
-# A client that has asked.
-sub asks ($path, @fields) {
+# Returns a connection on which a request was sent.
+sub send_request ($path, @fields) {
     my $client = $proxy->connect;
     $client->send(request(GET => $origin->url($path), Connection => 'close', @fields));
     return $client;
 }
 
-sub is_asked ($path, $count, $name) { ok scalar until_true(sub { $origin->count($path) == $count }), $name }
+# Waits until the origin has so many requests for the path.
+sub origin_has ($path, $count, $name) { ok scalar until_true(sub { $origin->count($path) == $count }), $name }
 
 each_server(sub ($model) {
     my $scratch = scratch();
@@ -41,9 +42,9 @@ each_server(sub ($model) {
     my $body;
     $proxy = start_proxy($cache);
 
-    # --- a change while a response is on its way ---
+    # --- a change during a response ---
     if ($model->{single}) {
-        skip_case('clients at the same time: the model serves one');
+        skip_case('the model serves one client at a time');
     } else {
         my $second = start_proxy($cache);
         my %change = (
@@ -59,23 +60,23 @@ each_server(sub ($model) {
             my @changed = $elsewhere ? () : response(204, undef);
             $origin->play($path, gated("race$number", response(200, 'before', %fresh)), @changed, response(200, 'after', %fresh));
             $origin->play('/to', response(201, '', $how =~ /Content/ ? 'Content-Location' : 'Location', $path)) if $elsewhere;
-            my $client = asks($path);
-            is_asked($path, 1, "a response is on its way, and a $how passes");
+            my $client = send_request($path);
+            origin_has($path, 1, "$how during a response: the origin has the first request");
             $change{$how}->($path);
             $origin->open_gate("race$number");
-            is $client->response->{body}, 'before', 'who asked before gets what was there';
+            is $client->response->{body}, 'before', "$how during a response: the client of the first request gets the old response";
             $client->close;
-            is get($path)->{body}, 'after', 'and the next one what is there now';
-            like status_of(get($path)), qr/^hit/, 'which is kept';
+            is get($path)->{body}, 'after', "$how during a response: the next client gets the new response";
+            like status_of(get($path)), qr/^hit/, "$how during a response: the new response is stored";
         }
         $origin->play('/half', [@{ response(200, undef, %fresh, 'Content-Length' => 10) }, 'befor', \'half', 'e put'], response(204, undef), response(200, 'after', %fresh));
-        my $client = asks('/half');
-        ok scalar until_true(sub { $client->fill(1); $client->pending =~ /befor/ }), 'half of a response has come';
+        my $client = send_request('/half');
+        ok scalar until_true(sub { $client->fill(1); $client->pending =~ /befor/ }), 'PUT in the middle of a response: the client has the first half';
         send_it($proxy, PUT => '/half', 'Content-Length' => 0);
         $origin->open_gate('half');
-        is $client->response->{body}, 'before put', 'the other half comes after a PUT';
+        is $client->response->{body}, 'before put', 'PUT in the middle of a response: the client gets the second half';
         $client->close;
-        is get('/half')->{body}, 'after', 'and is not kept';
+        is get('/half')->{body}, 'after', 'PUT in the middle of a response: the response is not stored';
 
         $body = "$large!";
         for ([small => 'body'], [large => $body]) {
@@ -83,39 +84,39 @@ each_server(sub ($model) {
             $origin->play("/confirm$size", response(200, $content, %stale, ETag => '"1"'), gated($size, response(304, undef, %fresh, ETag => '"1"')),
                 response(204, undef), response(200, 'after', %fresh));
             get("/confirm$size");
-            $client = asks("/confirm$size");
-            is_asked("/confirm$size", 2, "a $size entry is being confirmed");
+            $client = send_request("/confirm$size");
+            origin_has("/confirm$size", 2, "PUT during the validation of a $size entry: the origin has the validation");
             send_it($proxy, PUT => "/confirm$size", 'Content-Length' => 0);
             $origin->open_gate($size);
-            ok $client->response->{body} eq $content, 'while it is changed';
+            ok $client->response->{body} eq $content, "PUT during the validation of a $size entry: the client gets the entry";
             $client->close;
-            is get("/confirm$size")->{body}, 'after', 'it is not good again by that';
+            is get("/confirm$size")->{body}, 'after', "PUT during the validation of a $size entry: the entry is not used again";
         }
         $origin->play('/vary', response(200, 'old a', %fresh, Vary => 'X'), gated('vary', response(200, 'old b', %fresh, Vary => 'X')),
             response(204, undef), response(200, 'after', %fresh, Vary => 'X'));
         get('/vary', X => 'a');
-        $client = asks('/vary', X => 'b');
-        is_asked('/vary', 2, 'one of several responses is on its way');
+        $client = send_request('/vary', X => 'b');
+        origin_has('/vary', 2, 'PUT during a response with Vary: the origin has the request');
         send_it($proxy, PUT => '/vary', 'Content-Length' => 0);
         $origin->open_gate('vary');
         $client->response;
         $client->close;
-        is get('/vary', X => $_)->{body}, 'after', 'after a PUT neither that nor another one is kept' for qw(b a);
+        is get('/vary', X => $_)->{body}, 'after', 'PUT during a response with Vary: no variant stays in the cache' for qw(b a);
         $second->stop(%few);
 
-        # An origin that says nothing: nobody waits for it once more in turn.
+        # An origin that does not respond: clients that have waited together do not wait once more in turn.
         my $all = $proxy;
         $proxy = start_proxy("$scratch/silent", '--origin-timeout', 2);
         $origin->play('/silent', [\'silent']);
-        my @clients = map { asks('/silent') } 1 .. 6;
-        is scalar(grep { $_->response->{status} == 504 } @clients), 6, 'an origin that says nothing: 504 for all that want the same';
-        cmp_ok $origin->count('/silent'), '<', 6, 'who has waited for it with another does not do so again';
+        my @clients = map { send_request('/silent') } 1 .. 6;
+        is scalar(grep { $_->response->{status} == 504 } @clients), 6, 'an origin that does not respond: all clients of one target get 504';
+        cmp_ok $origin->count('/silent'), '<', 6, 'an origin that does not respond: not each client makes the proxy wait anew';
         $_->close for @clients;
         $proxy->stop(%few);
         $proxy = $all;
     }
 
-    # --- what one client asks for takes nothing away from the others ---
+    # --- a request of one client removes no entry that others may use ---
     my @own = (Authorization => 'Basic eDp5', 'Cache-Control' => 'no-cache');
     my %blame = (
         '401 to made-up credentials'              => [response(401, 'who?', 'WWW-Authenticate' => 'Basic'), @own],
@@ -123,8 +124,8 @@ each_server(sub ($model) {
         '404 to made-up credentials'              => [response(404, 'none', %fresh), @own],
         '200 for one user'                        => [response(200, 'mine', %fresh), @own],
         '304 to one user'                         => [response(304, undef, ETag => '"1"'), @own],
-        '304 to one user, about something else'   => [response(304, undef, ETag => '"2"'), @own],
-        '400 to a request that the origin dislikes' => [response(400, 'bad'), 'Cache-Control' => 'no-cache', X => 'y'],
+        '304 to one user with another ETag'   => [response(304, undef, ETag => '"2"'), @own],
+        '400 to a request with no-cache' => [response(400, 'bad'), 'Cache-Control' => 'no-cache', X => 'y'],
         '403'                                     => [response(403, 'no'), 'Cache-Control' => 'no-cache'],
         '429'                                     => [response(429, 'too many'), 'Cache-Control' => 'no-cache'],
         '503'                                     => [response(503, 'busy'), 'Cache-Control' => 'no-cache'],
@@ -136,126 +137,126 @@ each_server(sub ($model) {
         $origin->play($path, response(200, 'for all', %fresh, ETag => '"1"'), $response, response(200, 'again', 'Cache-Control' => 'private'));
         get($path);
         get($path, @fields);
-        is get($path)->{body}, 'for all', "$how: the stored response stays";
+        is get($path)->{body}, 'for all', "$how: the entry stays";
     }
     $origin->play('/range', response(200, 'for all', %fresh), response(416, 'none', 'Content-Range' => 'bytes */7'));
     get('/range');
     get('/range', 'Cache-Control' => 'no-cache', Range => 'bytes=100-');
-    is get('/range')->{body}, 'for all', '416: the stored response stays';
+    is get('/range')->{body}, 'for all', '416 to a range: the entry stays';
     $origin->play('/head', response(200, 'for all', %fresh), response(200, undef, 'Content-Length' => 3), response(200, 'again', %fresh));
     get('/head');
     send_it($proxy, HEAD => '/head', @own);
-    is get('/head')->{body}, 'for all', 'HEAD, for one user: the stored response stays';
+    is get('/head')->{body}, 'for all', 'HEAD with credentials: the entry stays';
     for my $status (404, 410, 302, 200) {
         $origin->play("/gone$status", response(200, 'for all', %fresh), response($status, 'gone'), response(200, 'new', %fresh));
         get("/gone$status");
         get("/gone$status", 'Cache-Control' => 'no-cache');
-        is get("/gone$status")->{body}, 'new', "$status: the stored response goes";
+        is get("/gone$status")->{body}, 'new', "$status to a request with no-cache: the entry is replaced";
     }
 
-    # --- what is large is renewed as what is small is ---
+    # --- validation of large entries ---
     $origin->play('/large', response(200, $large, %stale, ETag => '"1"', X => 'old'), response(304, undef, %fresh, ETag => '"1"', X => 'new'), response(200, 'again', %fresh));
     get('/large');
     my $response = get('/large');
-    ok $response->{body} eq $large && $response->field('X') eq 'new', 'a large entry is confirmed';
+    ok $response->{body} eq $large && $response->field('X') eq 'new', 'a large entry is served after a validation';
     $response = get('/large');
-    ok $response->{body} eq $large, 'and used';
-    is $response->field('X'), 'new', 'with the newer fields';
-    is status_of($response), 'hit', 'without asking';
-    is get('/large', Range => 'bytes=199990-')->{body}, substr($large, 199_990), 'a part of it, too';
+    ok $response->{body} eq $large, 'a validated large entry is served from the cache';
+    is $response->field('X'), 'new', 'a validated large entry has the fields of the 304';
+    is status_of($response), 'hit', 'a validated large entry is a hit';
+    is get('/large', Range => 'bytes=199990-')->{body}, substr($large, 199_990), 'a range of a validated large entry is served';
     $origin->play('/large', response(200, undef, %fresh, ETag => '"1"', X => 'newer', 'Content-Length' => length $large), response(200, 'again', %fresh));
     send_it($proxy, HEAD => '/large', 'Cache-Control' => 'no-cache');
     $response = get('/large');
-    ok $response->{body} eq $large && $response->field('X') eq 'newer', 'what a HEAD says about it is noted';
-    is $origin->count('/large'), 1, 'without fetching it';
+    ok $response->{body} eq $large && $response->field('X') eq 'newer', 'a large entry gets the fields of a HEAD';
+    is $origin->count('/large'), 1, 'a large entry that a HEAD has freshened is served without the origin';
     $origin->play('/large', response(200, undef, %fresh, ETag => '"2"', 'Content-Length' => length $large), response(200, 'again', %fresh));
     send_it($proxy, HEAD => '/large', 'Cache-Control' => 'no-cache');
-    is get('/large')->{body}, 'again', 'and so is that it is another one';
-    is scalar(() = glob "$cache/t*"), 0, 'nothing is left behind';
+    is get('/large')->{body}, 'again', 'a HEAD with another ETag invalidates a large entry';
+    is scalar(() = glob "$cache/t*"), 0, 'validations leave no unfinished file in the cache';
 
-    # --- what does not fit ---
+    # --- long fields ---
     my $tag = '"' . 'e' x 3000 . '"';
     $origin->play('/tag', response(200, 'tagged', %fresh, ETag => $tag));
     get('/tag');
     $response = get('/tag', 'If-None-Match' => $tag);
-    is "$response->{status} " . status_of($response), '304 hit', 'a tag of 3,000 characters is known again';
+    is "$response->{status} " . status_of($response), '304 hit', 'an ETag of 3,000 characters can be validated';
     $origin->play('/wordy', response(200, 'old', %stale, ETag => '"1"', X => 'x' x 8000), response(304, undef, %fresh, ETag => '"1"', Y => 'y' x 8000), response(200, 'new', %fresh));
     get('/wordy');
-    is get('/wordy')->{body}, 'new', 'a confirmation that makes the fields too long: the whole is fetched anew';
+    is get('/wordy')->{body}, 'new', 'a 304 that would make the fields of an entry too long: the proxy requests the whole response';
 
-    # --- what cannot be used by others is not waited for ---
+    # --- clients do not wait for a response that they cannot use ---
     if ($model->{single}) {
-        skip_case('clients at the same time: the model serves one');
+        skip_case('the model serves one client at a time');
     } else {
         my $many = 4;
         for my $case ([never => \%never], [nocache => { 'Cache-Control' => 'no-cache' }]) {
             my ($name, $control) = @$case;
             $origin->play("/$name", response(200, 'body', %$control, ETag => '"1"'), gated($name, response(304, undef, %$control, ETag => '"1"')));
             get("/$name");
-            my @clients = map { asks("/$name") } 1 .. $many;
-            is_asked("/$name", 1 + $many, "what is never fresh ($name): each asks for himself");
+            my @clients = map { send_request("/$name") } 1 .. $many;
+            origin_has("/$name", 1 + $many, "an entry that is never fresh ($name): each client's request reaches the origin");
             $origin->open_gate($name);
-            is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, 'and is answered';
+            is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, "an entry that is never fresh ($name): each client gets its response";
             $_->close for @clients;
         }
         for my $case ([confirmed => response(304, undef, %stale, ETag => '"1"')], [replaced => response(200, 'body', %stale, ETag => '"1"')]) {
             my ($name, $again) = @$case;
             $origin->play("/$name", response(200, 'body', %stale, ETag => '"1"'), gated("first$name", $again), gated("rest$name", $again));
             get("/$name");
-            my @clients = map { asks("/$name") } 1 .. $many;
-            is_asked("/$name", 2, "many ask for what is stale: one asks the origin ($name)");
+            my @clients = map { send_request("/$name") } 1 .. $many;
+            origin_has("/$name", 2, "a stale entry ($name): one of many requests reaches the origin");
             $origin->open_gate("first$name");
-            is_asked("/$name", 1 + $many, 'it stays stale: the others do not wait for each other');
+            origin_has("/$name", 1 + $many, "a stale entry ($name) that stays stale: then all other requests reach the origin");
             $origin->open_gate("rest$name");
-            is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, 'and are answered';
+            is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, "a stale entry ($name) that stays stale: each client gets its response";
             $_->close for @clients;
         }
         $origin->play('/responses', gated('responses', response(200, 'for a', %fresh, Vary => 'X')), gated('others', response(200, 'for b', %fresh, Vary => 'X')));
-        my @clients = (asks('/responses', X => 'a'));
-        is_asked('/responses', 1, 'one asks for what turns out to be one of several responses');
-        push @clients, map { asks('/responses', X => 'b') } 1 .. $many;
+        my @clients = (send_request('/responses', X => 'a'));
+        origin_has('/responses', 1, 'Vary: the first request reaches the origin');
+        push @clients, map { send_request('/responses', X => 'b') } 1 .. $many;
         $origin->open_gate('responses');
-        is_asked('/responses', 2, 'others, for another one: one of them asks');
-        is $clients[0]->response->{body}, 'for a', 'the first has his';
+        origin_has('/responses', 2, 'Vary: one of many requests for another variant reaches the origin');
+        is $clients[0]->response->{body}, 'for a', 'Vary: the first client gets its variant';
         $origin->open_gate('others');
-        is scalar(grep { $_->response->{body} eq 'for b' } @clients[1 .. $many]), $many, 'they get it';
-        is $origin->count('/responses'), 2, 'by one fetch';
+        is scalar(grep { $_->response->{body} eq 'for b' } @clients[1 .. $many]), $many, 'Vary: the other clients get the other variant';
+        is $origin->count('/responses'), 2, 'Vary: one fetch serves all clients of a variant';
         $_->close for @clients;
     }
 
-    # --- earlier responses go before anything is waited for ---
+    # --- a response is sent before the proxy waits for the next one ---
     if ($model->{single}) {
-        skip_case('clients at the same time: the model serves one');
+        skip_case('the model serves one client at a time');
     } else {
         $origin->play('/first', response(200, 'the first', %fresh));
         $origin->play('/second', gated('second', response(200, 'the second', %fresh)));
         get('/first');
-        my $leader = asks('/second');
-        is_asked('/second', 1, 'somebody fetches');
+        my $leader = send_request('/second');
+        origin_has('/second', 1, 'a pipeline that waits: another client fetches its second target');
         my $client = $proxy->connect;
         $client->send(request(GET => $origin->url('/first')) . request(GET => $origin->url('/second'), Connection => 'close'));
-        is $client->response->{body}, 'the first', 'who asks for that behind something else has the first at once';
+        is $client->response->{body}, 'the first', 'a pipeline that waits: the first response comes at once';
         $origin->open_gate('second');
-        is $client->response->{body}, 'the second', 'and then the other';
-        is $leader->response->{body}, 'the second', 'by one fetch';
+        is $client->response->{body}, 'the second', 'a pipeline that waits: the second response comes when the fetch has ended';
+        is $leader->response->{body}, 'the second', 'a pipeline that waits: the client that fetches gets its response';
         $_->close for $client, $leader;
     }
 
-    # --- a slow client keeps nobody from asking about what is stale ---
+    # --- a slow client does not delay a validation ---
     if ($model->{single}) {
-        skip_case('a slow client and another one: the model serves one');
+        skip_case('a slow client and another one: the model serves one client at a time');
     } else {
         my $huge = $large x 40;
         $origin->play('/meantime', response(200, $huge, 'Cache-Control' => 'max-age=60, stale-while-revalidate=600', Age => 100, ETag => '"1"'), response(304, undef, %fresh, ETag => '"1"'));
         get('/meantime');
-        my $slow = asks('/meantime');
-        ok scalar until_true(sub { $slow->fill(1); $slow->pending =~ /\r\n\r\n./s }), 'a client has begun to read what is stale';
-        # (who comes before the kernel has said that the first one is slow is not the one)
-        ok scalar until_true(sub { get('/meantime')->{body} eq $huge && $origin->count('/meantime') == 2 }), 'another one gets it, too, and has the origin asked about it';
-        ok $slow->response->{body} eq $huge, 'the slow one gets all of it';
-        ok scalar until_true(sub { status_of(get('/meantime')) eq 'hit' }), 'it is fresh again';
+        my $slow = send_request('/meantime');
+        ok scalar until_true(sub { $slow->fill(1); $slow->pending =~ /\r\n\r\n./s }), 'a slow client reads the beginning of a stale entry';
+        # (A client that comes before the server knows that the first one is slow does not start a validation.)
+        ok scalar until_true(sub { get('/meantime')->{body} eq $huge && $origin->count('/meantime') == 2 }), 'a slow client of a stale entry: another client gets it, and the origin gets the validation';
+        ok $slow->response->{body} eq $huge, 'a slow client of a stale entry gets it whole';
+        ok scalar until_true(sub { status_of(get('/meantime')) eq 'hit' }), 'a slow client of a stale entry: the entry is fresh after the validation';
         $slow->close;
-        is $origin->count('/meantime'), 2, 'by one request';
+        is $origin->count('/meantime'), 2, 'a slow client of a stale entry: one validation is enough';
     }
     $proxy->stop(%few);
 });

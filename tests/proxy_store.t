@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The cache of the proxy: one fetch for simultaneous requests; complete entries although clients leave, servers crash or two
-# servers write; bounded memory and disk.
+# The cache as a store: one fetch for simultaneous requests; whole entries although clients leave, servers crash and two servers
+# write; bounded memory and disk.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -27,81 +27,81 @@ each_server(sub ($model) {
     my $cache   = "$scratch/cache";
     my $big     = join '', map { chr($_ * 11 % 253) } 1 .. 400_000;
     my $proxy   = start_proxy($cache);
-    is sprintf('%o', (stat $cache)[2] & 07777), '700', 'the directory is private';
+    is sprintf('%o', (stat $cache)[2] & 07777), '700', 'the directory of the cache is private';
 
-    # --- one fetch for all ---
+    # --- one fetch for simultaneous requests ---
     if ($model->{single}) {
-        skip_case('clients at the same time: the model serves one');
+        skip_case('the model serves one client at a time');
     } else {
         my $many = 4;
         $origin->play('/many', [\'many', @{ response(200, 'for all', %fresh) }], response(200, 'again', %fresh));
         my @clients = map { my $client = $proxy->connect; $client->send(ask_for('/many')); $client } 1 .. $many;
-        ok scalar until_true(sub { $origin->count('/many') == 1 }), 'many ask for what is not stored: one of them asks the origin';
-        ok !(grep { !$_->open } @clients), 'and all wait';
+        ok scalar until_true(sub { $origin->count('/many') == 1 }), 'a miss of many clients: one request reaches the origin';
+        ok !(grep { !$_->open } @clients), 'a miss of many clients: all wait';
         $origin->open_gate('many');
         my @responses = map { $_->response } @clients;
-        is scalar(grep { $_->{body} eq 'for all' } @responses), $many, 'and get what it gets';
-        is $origin->count('/many'), 1, 'with one fetch';
-        is scalar(grep { status_of($_) =~ /^fwd=uri-miss; collapsed|^hit/ } @responses), $many - 1, 'Cache-Status says so';
+        is scalar(grep { $_->{body} eq 'for all' } @responses), $many, 'a miss of many clients: all get the response';
+        is $origin->count('/many'), 1, 'a miss of many clients: one fetch serves all';
+        is scalar(grep { status_of($_) =~ /^fwd=uri-miss; collapsed|^hit/ } @responses), $many - 1, 'a miss of many clients: Cache-Status says collapsed or hit';
         $_->close for @clients;
 
         $origin->play('/stale', response(200, 'old', %fresh, Age => 100, ETag => '"1"'), [\'stale', @{ response(304, undef, %fresh, ETag => '"1"') }]);
         $proxy->get($origin->url('/stale'));
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/stale')); $client } 1 .. $many;
-        ok scalar until_true(sub { $origin->count('/stale') == 2 }), 'many ask for what is stale: one asks the origin';
+        ok scalar until_true(sub { $origin->count('/stale') == 2 }), 'a stale entry of many clients: one validation reaches the origin';
         $origin->open_gate('stale');
-        is scalar(grep { $_->response->{body} eq 'old' } @clients), $many, 'all get it';
-        is $origin->count('/stale'), 2, 'with one validation';
+        is scalar(grep { $_->response->{body} eq 'old' } @clients), $many, 'a stale entry of many clients: all get the entry';
+        is $origin->count('/stale'), 2, 'a stale entry of many clients: one validation serves all';
         $_->close for @clients;
 
         $origin->play('/private', [\'private', @{ response(200, 'mine', 'Cache-Control' => 'private') }]);
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/private')); $client } 1 .. $many;
-        ok scalar until_true(sub { $origin->count('/private') == 1 }), 'many ask for what cannot be stored: one asks first';
+        ok scalar until_true(sub { $origin->count('/private') == 1 }), 'a private response of many clients: one request reaches the origin first';
         $origin->open_gate('private');
-        is scalar(grep { $_->response->{body} eq 'mine' } @clients), $many, 'each gets a response';
-        is $origin->count('/private'), $many, 'of its own';
+        is scalar(grep { $_->response->{body} eq 'mine' } @clients), $many, 'a private response of many clients: each gets a response';
+        is $origin->count('/private'), $many, "a private response of many clients: each client's request reaches the origin";
         $_->close for @clients;
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/private')); $client } 1 .. $many;
-        ok scalar until_true(sub { $origin->count('/private') == 2 * $many }), 'the next ones do not wait for each other';
+        ok scalar until_true(sub { $origin->count('/private') == 2 * $many }), 'a private response of many clients: the next clients do not wait for each other';
         $_->drain for @clients;
         $_->close for @clients;
 
-        # A leader that dies leaves its place to others.
+        # When the fetch of one client fails, another client fetches.
         $origin->play('/dead', [\''], response(200, 'second', %fresh));
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/dead')); $client } 1 .. 2;
         my @got = sort map { $_->response->{status} } @clients;
-        is "@got", '200 502', 'an origin that breaks off fails one client, and the next asks again';
+        is "@got", '200 502', 'an origin that breaks off: one client gets 502, and the request of the next reaches the origin';
         $_->close for @clients;
     }
 
-    # --- clients that leave, and slow ones ---
+    # --- clients that leave, and slow clients ---
     $origin->play('/left', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'left', substr $big, 1000]);
     my $client = $proxy->connect;
     $client->send(ask_for('/left'));
-    ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'a client that has begun to read';
+    ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'a client that leaves: it has read the beginning of a response';
     $client->close;
     $origin->open_gate('left');
-    ok scalar until_true(sub { !unfinished($cache) && entries($cache) }), 'leaves: the entry becomes whole nevertheless';
+    ok scalar until_true(sub { !unfinished($cache) && entries($cache) }), 'a client that leaves: the entry becomes whole';
     my $response = $proxy->get($origin->url('/left'));
-    ok $response->{body} eq $big, 'and the next client gets it';
-    is $origin->count('/left'), 1, 'from the store';
+    ok $response->{body} eq $big, 'a client that leaves: the next client gets the whole response';
+    is $origin->count('/left'), 1, 'a client that leaves: the next client is served from the cache';
     $origin->play('/both', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \''], response(200, 'whole', %fresh));
     $client = $proxy->connect;
     $client->converse(ask_for('/both'));
     $client->close;
-    is $proxy->get($origin->url('/both'))->{body}, 'whole', 'what broke off is not stored';
-    is unfinished($cache), 0, 'nor left behind';
+    is $proxy->get($origin->url('/both'))->{body}, 'whole', 'a response that breaks off is not stored';
+    is unfinished($cache), 0, 'a response that breaks off leaves no unfinished file';
     my $huge = $big x 20;
     $origin->play('/slow', response(200, $huge, %fresh));
     $client = $proxy->connect;
     $client->send(ask_for('/slow'));
     if ($model->{single}) {
-        skip_case('a slow client and another one: the model serves one');
+        skip_case('a slow client and another one: the model serves one client at a time');
     } else {
         ok scalar until_true(sub { !unfinished($cache) && $proxy->get($origin->url('/slow'), 'Cache-Control' => 'only-if-cached')->{status} == 200 }),
-            'a client that does not read holds up nobody: the entry becomes whole';
+            'a client that does not read: the entry becomes whole';
     }
-    ok $client->response->{body} eq $huge, 'a slow client gets all of it';
+    ok $client->response->{body} eq $huge, 'a slow client gets the whole response';
     $client->close;
     $proxy->stop(%few);
 
@@ -113,22 +113,22 @@ each_server(sub ($model) {
     is status_of($second->get($origin->url('/left'))), 'hit', 'two servers share a directory';
     $origin->play('/shared', response(200, 'x', %fresh));
     $second->get($origin->url('/shared'));
-    is status_of($proxy->get($origin->url('/shared'))), 'hit', 'what one stores, the other finds';
+    is status_of($proxy->get($origin->url('/shared'))), 'hit', 'an entry that one server stores is a hit for the other';
     $second->stop(%few);
     $origin->play('/crash', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'never'], response(200, 'whole', %fresh));
     $client = $proxy->connect;
     $client->send(ask_for('/crash'));
-    ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'an entry is being written';
-    is unfinished($cache), 1, 'in a file of its own';
+    ok scalar until_true(sub { $client->fill(1); $client->pending =~ /\r\n\r\n./s }), 'kill -9: an entry is being written';
+    is unfinished($cache), 1, 'kill -9: the unfinished entry has a file';
     my $group = $proxy->pid;
     kill KILL => map { $_->[0] } group_processes($group);
     $proxy->discard;
     $client->close;
-    ok scalar until_true(sub { !grep { $_->[1] ne 'Z' } group_processes($group) }), 'all its processes are killed';
+    ok scalar until_true(sub { !grep { $_->[1] ne 'Z' } group_processes($group) }), 'kill -9: all processes of the server end';
     $proxy = start_proxy($cache);
-    is unfinished($cache), 0, 'what was not finished is gone';
-    is $proxy->get($origin->url('/crash'))->{body}, 'whole', 'after a crash there is no torn entry, and no lock';
-    is status_of($proxy->get($origin->url('/left'))), 'hit', 'all others are there';
+    is unfinished($cache), 0, 'kill -9: the next server removes the unfinished file';
+    is $proxy->get($origin->url('/crash'))->{body}, 'whole', 'kill -9: no incomplete entry and no lock remains';
+    is status_of($proxy->get($origin->url('/left'))), 'hit', 'kill -9: the other entries remain';
 
     # --- damage ---
     $origin->play('/damage', response(200, 'first body', %fresh), response(200, 'second body', %fresh));
@@ -137,26 +137,26 @@ each_server(sub ($model) {
         my $content = slurp($file);
         spit($file, $content) if $content =~ s/first body\z/f1rst body/;
     }
-    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'an entry that was damaged is not used';
-    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'but replaced';
+    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a damaged entry is not used';
+    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a damaged entry is replaced';
     $origin->play('/cut', response(200, 'cut', %fresh));
     truncate("$cache/account", $_) or die "truncate: $!\n" for 5000, 0;
-    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'what is shared about all entries is cut off: they are there';
+    is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a truncated account file: the entries are still found';
     $proxy->get($origin->url('/cut'));
-    is status_of($proxy->get($origin->url('/cut'))), 'hit', 'and new ones come';
+    is status_of($proxy->get($origin->url('/cut'))), 'hit', 'a truncated account file: new entries are stored';
     $proxy->stop(%few);
 
-    # --- a directory that is emptied, or goes ---
+    # --- a directory that is emptied or removed ---
     my $gone = "$scratch/gone";
     $proxy = start_proxy($gone);
     $origin->play('/gone', response(200, 'x', %fresh));
     $proxy->get($origin->url('/gone'));
     unlink glob "$gone/*";
-    like status_of($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory';
-    is status_of($proxy->get($origin->url('/gone'))), 'hit', 'is filled again';
+    like status_of($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory: a request is a miss, and stored';
+    is status_of($proxy->get($origin->url('/gone'))), 'hit', 'an emptied directory: the next request is a hit';
     unlink glob "$gone/*";
     rmdir $gone;
-    is $proxy->get($origin->url('/gone'))->{body}, 'x', "without a directory all goes on ($_)" for 1, 2;
+    is $proxy->get($origin->url('/gone'))->{body}, 'x', "a removed directory: the proxy still serves ($_)" for 1, 2;
     $proxy->stop(%few);
 
     # --- limits ---
@@ -169,28 +169,28 @@ each_server(sub ($model) {
     }
     my $size = 0;
     $size += -s for glob "$small/e*";
-    cmp_ok $size, '<=', 1024 * 1024, 'the size of the cache is kept';
-    cmp_ok $size, '>=', 512 * 1024, 'and used';
-    is status_of($proxy->get($origin->url('/fill1'))), 'hit', 'what is used stays';
-    like status_of($proxy->get($origin->url('/fill2'))), qr/^fwd=uri-miss/, 'what was not used for longest is gone';
+    cmp_ok $size, '<=', 1024 * 1024, '--cache-size: the cache does not exceed it';
+    cmp_ok $size, '>=', 512 * 1024, '--cache-size: the cache uses more than half of it';
+    is status_of($proxy->get($origin->url('/fill1'))), 'hit', '--cache-size: an entry that is used often stays';
+    like status_of($proxy->get($origin->url('/fill2'))), qr/^fwd=uri-miss/, '--cache-size: the least recently used entry was evicted';
     $origin->play('/toolarge', response(200, $huge, %fresh));
-    ok $proxy->get($origin->url('/toolarge'))->{body} eq $huge, 'a response that is too large is passed on';
+    ok $proxy->get($origin->url('/toolarge'))->{body} eq $huge, '--cache-size: a response that is too large is forwarded whole';
     $origin->play('/toolong', [@{ response(200, undef, %fresh, 'Content-Length' => undef) }, $huge]);
-    ok $proxy->get($origin->url('/toolong'))->{body} eq $huge, 'also if its length was not known';
-    is unfinished($small), 0, 'nothing of it is left';
+    ok $proxy->get($origin->url('/toolong'))->{body} eq $huge, '--cache-size: a response that is too large and without a length is forwarded whole';
+    is unfinished($small), 0, '--cache-size: a response that is too large leaves no unfinished file';
     $proxy->stop(%few);
 
-    # --- a disk that is full: no file may become larger than this ---
+    # --- a full disk, played by a limit of the size of files ---
     my $full = "$scratch/full";
     if (command_exists('prlimit') && !sanitized()) {
         $proxy = start_proxy($full, through => ['prlimit', '--fsize=100000']);
         $origin->play('/fits', response(200, 'x' x 50_000, %fresh));
         $proxy->get($origin->url('/fits'));
-        is status_of($proxy->get($origin->url('/fits'))), 'hit', 'a full disk: what fits is stored';
+        is status_of($proxy->get($origin->url('/fits'))), 'hit', 'a full disk: an entry that fits is stored';
         $origin->play('/full', response(200, $big, %fresh));
-        ok $proxy->get($origin->url('/full'))->{body} eq $big, "what does not is passed on whole ($_)" for 1, 2;
-        is $origin->count('/full'), 2, 'and fetched each time';
-        is unfinished($full), 0, 'nothing is left behind';
+        ok $proxy->get($origin->url('/full'))->{body} eq $big, "a full disk: a response that does not fit is forwarded whole ($_)" for 1, 2;
+        is $origin->count('/full'), 2, 'a full disk: a response that does not fit is fetched each time';
+        is unfinished($full), 0, 'a full disk: no unfinished file remains';
         $proxy->stop(%few);
     } else {
         skip_case('a full disk: without prlimit, or with a sanitizer');
@@ -201,22 +201,22 @@ each_server(sub ($model) {
     $origin->play('/gigantic', [@{ response(200, undef, 'Content-Length' => 64_000_000) }, ($gigantic) x 8]);
     $proxy = start_proxy("$scratch/memory", options => ['--stats', "$scratch/stats"]);
     my $curl = run_command('curl', '-s', '-x', $proxy->url, '-o', '/dev/null', '-w', '%{size_download}', $origin->url('/gigantic'));
-    is $curl->{out}, 64_000_000, 'a body larger than any buffer passes';
+    is $curl->{out}, 64_000_000, 'a body of 64 MB is forwarded';
     $proxy->stop(%few);
     my ($peak) = slurp("$scratch/stats") =~ /"peak_memory_(?:kib|bytes|kilobytes)":\s*(\d+)/i;
-    if (sanitized() || !defined $peak) { skip_case('peak memory') }
-    else                               { cmp_ok $peak, '<', 8000, "in little memory ($peak KiB)" }
+    if (sanitized() || !defined $peak) { skip_case('the peak memory of a sanitized server is not comparable') }
+    else                               { cmp_ok $peak, '<', 8000, "a body of 64 MB takes less than 8,000 KiB ($peak KiB)" }
 
     # --- the sandbox ---
     my $sandboxed = start_proxy("$scratch/sandboxed", sandbox => 1, environment => no_leak_search());
     $origin->play('/box', response(200, 'x', %fresh));
     $sandboxed->get($origin->url('/box'));
-    is status_of($sandboxed->get($origin->url('/box'))), 'hit', 'in the sandbox the store works';
+    is status_of($sandboxed->get($origin->url('/box'))), 'hit', 'the sandbox lets the proxy store and serve entries';
     $sandboxed->stop(warnings => qr/limit of \d+ descriptors|sandbox|landlock/i);
 
     my $run = do { mkdir "$scratch/open"; chmod 0777, "$scratch/open"; run_server('--service', 'proxy', '--cache', "$scratch/open", 0) };
-    is $run->{status}, 1, 'a directory that anybody may write to: status 1';
-    like $run->{err}, qr/nobody else may write to it/, 'and a line that says why';
+    is $run->{status}, 1, 'a directory that others may write to is refused with exit status 1';
+    like $run->{err}, qr/nobody else may write to it/, 'a directory that others may write to is refused with a line that says why';
 });
 
 done_testing;
