@@ -15,7 +15,7 @@
  * answered or closed a slow connection REFUSED  how often a client could not connect It also ends
  * when its parent ends.
  */
-#include "reply.h"
+#include "response.h"
 #include "tool.h"
 
 #include <arpa/inet.h>

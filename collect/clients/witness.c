@@ -34,7 +34,7 @@
  * each bucket, which holds the times from 0.001 ms * 1.02^i up to the next one. The status is 3
  * when the fatal request was answered.
  */
-#include "reply.h"
+#include "response.h"
 #include "tool.h"
 #include "wire.h"
 
