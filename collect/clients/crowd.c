@@ -51,7 +51,7 @@ struct client {
     enum state state;
     size_t sent;
     double due; /* when it connects again, or sends its next byte */
-    struct reply reply;
+    struct response response;
 };
 
 struct crowd {
@@ -136,7 +136,7 @@ static void client_connect(struct crowd *crowd, struct client *client)
     if (client->socket < 0)
         err(1, "cannot make a socket");
     client->sent = 0;
-    reply_begin(&client->reply);
+    response_begin(&client->response);
     client->state = CONNECTING;
     crowd->opening++;
     if (connect(client->socket, (struct sockaddr *)&crowd->server, sizeof(crowd->server)) < 0 &&
@@ -166,9 +166,10 @@ static void client_read(struct crowd *crowd, struct client *client)
     ssize_t count = recv(client->socket, bytes, sizeof(bytes), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (count <= 0 || crowd->slow || !reply_take(&client->reply, bytes, (size_t)count))
+    if (count <= 0 || crowd->slow || !response_take(&client->response, bytes, (size_t)count))
         client_ended(crowd, client);
-    else if (client->state == ASKED && reply_whole(&client->reply) && client->reply.status == 200)
+    else if (client->state == ASKED && response_whole(&client->response) &&
+             client->response.status == 200)
         client_hold(crowd, client);
 }
 

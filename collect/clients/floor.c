@@ -40,13 +40,13 @@ enum {
     JOINABLE_MOST = 16000
 };
 
-struct reply {
+struct response {
     char *bytes;
     size_t head;
     size_t total;
 };
 
-static struct reply reply;
+static struct response response;
 static void (*answer)(int connection);
 static useconds_t work;
 static int joinable_left;
@@ -63,14 +63,14 @@ static const char usage[] =
     "  --split-writes   head and body in two writes, Nagle's algorithm on; implies --keep-alive\n"
     "  --joinable       threads are neither detached nor joined: their stacks stay. After 16000\n"
     "                   of them connections are closed unanswered, as if none could be made\n"
-    "  --work US        sleep for so many microseconds before each reply, as a slow handler "
+    "  --work US        sleep for so many microseconds before each response, as a slow handler "
     "would\n";
 
 static void answer_once(int connection)
 {
     char request[REQUEST_BYTES];
     if (read(connection, request, sizeof(request)) > 0 &&
-        write(connection, reply.bytes, reply.total) < 0) {
+        write(connection, response.bytes, response.total) < 0) {
         /* The client has gone. */
     }
     close(connection);
@@ -94,7 +94,7 @@ static void answer_many(int connection)
     while (read(connection, request, sizeof(request)) > 0) {
         if (work)
             usleep(work);
-        if (write_all(connection, reply.bytes, reply.total) < 0)
+        if (write_all(connection, response.bytes, response.total) < 0)
             break;
     }
     close(connection);
@@ -106,8 +106,9 @@ static void answer_split(int connection)
     while (read(connection, request, sizeof(request)) > 0) {
         if (work)
             usleep(work);
-        if (write_all(connection, reply.bytes, reply.head) < 0 ||
-            write_all(connection, reply.bytes + reply.head, reply.total - reply.head) < 0)
+        if (write_all(connection, response.bytes, response.head) < 0 ||
+            write_all(connection, response.bytes + response.head, response.total - response.head) <
+                0)
             break;
     }
     close(connection);
@@ -194,16 +195,16 @@ __attribute__((noreturn)) static void serve_one(int listener)
 
 static void make_reply(size_t body, bool keep)
 {
-    reply.bytes = malloc(HEAD_BYTES + body);
-    if (!reply.bytes)
+    response.bytes = malloc(HEAD_BYTES + body);
+    if (!response.bytes)
         errx(1, "no memory for %zu bytes", body);
-    int head = snprintf(reply.bytes, HEAD_BYTES,
+    int head = snprintf(response.bytes, HEAD_BYTES,
                         "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: text/plain\r\n"
                         "Content-Length: %zu\r\nConnection: %s\r\n\r\n",
                         body, keep ? "keep-alive" : "close");
-    reply.head = (size_t)head;
-    reply.total = reply.head + body;
-    memset(reply.bytes + reply.head, 'x', body);
+    response.head = (size_t)head;
+    response.total = response.head + body;
+    memset(response.bytes + response.head, 'x', body);
 }
 
 static int listen_on(in_port_t port, int backlog, in_port_t *bound)
@@ -320,7 +321,7 @@ int main(int count, char *arguments[])
     signal(SIGINT, stop);
     int listener = listen_on(port, settings.backlog, &bound);
     printf("floor: http://127.0.0.1:%d/ answers %zu bytes, model %s%s%s\n", bound,
-           reply.total - reply.head, model, settings.split ? ", split writes" : "",
+           response.total - response.head, model, settings.split ? ", split writes" : "",
            settings.joinable ? ", threads never joined" : "");
     fflush(stdout);
     serve(listener);

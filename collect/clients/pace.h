@@ -90,7 +90,8 @@ static inline double pace_first_tenth(const struct pace *pace)
     double share =
         (tenth - (double)before->accepted) / (double)(after->accepted - before->accepted);
     double when = before->time + share * (after->time - before->time);
-    double begin = (tenth - (double)pace->samples[first].accepted) / (when - pace->samples[first].time);
+    double begin =
+        (tenth - (double)pace->samples[first].accepted) / (when - pace->samples[first].time);
     double rest = (all - tenth) / (pace->samples[last].time - when);
     return begin / rest;
 }

@@ -1,16 +1,16 @@
 /* Reads the status and the length of a response, and tells whether it is whole. */
-#ifndef COLLECT_REPLY_H
-#define COLLECT_REPLY_H
+#ifndef COLLECT_RESPONSE_H
+#define COLLECT_RESPONSE_H
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { REPLY_HEAD_MOST = 1024 };
+enum { RESPONSE_HEAD_MOST = 1024 };
 
-struct reply {
-    char head[REPLY_HEAD_MOST];
+struct response {
+    char head[RESPONSE_HEAD_MOST];
     size_t head_bytes; /* received; all of them once `headed` */
     bool headed;
     int status;       /* 0: this is no HTTP */
@@ -18,55 +18,56 @@ struct reply {
     long long body;   /* bytes received */
 };
 
-static inline void reply_begin(struct reply *reply)
+static inline void response_begin(struct response *response)
 {
-    reply->head_bytes = 0;
-    reply->headed = false;
-    reply->status = 0;
-    reply->length = -1;
-    reply->body = 0;
+    response->head_bytes = 0;
+    response->headed = false;
+    response->status = 0;
+    response->length = -1;
+    response->body = 0;
 }
 
-static inline void reply_read_head(struct reply *reply)
+static inline void response_read_head(struct response *response)
 {
     static const char name[] = "\r\nContent-Length:";
     static const char version[] = "HTTP/1.";
-    const char *space = strchr(reply->head, ' ');
+    const char *space = strchr(response->head, ' ');
 
-    reply->headed = true;
-    if (space && strncmp(reply->head, version, sizeof(version) - 1) == 0)
-        reply->status = atoi(space);
-    for (const char *at = reply->head; (at = strstr(at, "\r\n")); at += 2)
+    response->headed = true;
+    if (space && strncmp(response->head, version, sizeof(version) - 1) == 0)
+        response->status = atoi(space);
+    for (const char *at = response->head; (at = strstr(at, "\r\n")); at += 2)
         if (strncasecmp(at, name, sizeof(name) - 1) == 0)
-            reply->length = atoll(at + sizeof(name) - 1);
+            response->length = atoll(at + sizeof(name) - 1);
 }
 
 /* Takes the next bytes. Returns false if this is no response: its head does not end. */
-static inline bool reply_take(struct reply *reply, const char *bytes, size_t count)
+static inline bool response_take(struct response *response, const char *bytes, size_t count)
 {
-    if (!reply->headed) {
-        size_t room = sizeof(reply->head) - 1 - reply->head_bytes;
+    if (!response->headed) {
+        size_t room = sizeof(response->head) - 1 - response->head_bytes;
         size_t part = count < room ? count : room;
-        memcpy(reply->head + reply->head_bytes, bytes, part);
-        reply->head_bytes += part;
-        reply->head[reply->head_bytes] = '\0';
-        const char *end = strstr(reply->head, "\r\n\r\n");
+        memcpy(response->head + response->head_bytes, bytes, part);
+        response->head_bytes += part;
+        response->head[response->head_bytes] = '\0';
+        const char *end = strstr(response->head, "\r\n\r\n");
         if (!end)
             return part == count;
-        size_t head = (size_t)(end - reply->head) + 4;
-        size_t before = reply->head_bytes - part;
-        reply->head[head] = '\0';
-        reply->head_bytes = head;
-        reply_read_head(reply);
+        size_t head = (size_t)(end - response->head) + 4;
+        size_t before = response->head_bytes - part;
+        response->head[head] = '\0';
+        response->head_bytes = head;
+        response_read_head(response);
         count -= head - before;
     }
-    reply->body += (long long)count;
+    response->body += (long long)count;
     return true;
 }
 
-static inline bool reply_whole(const struct reply *reply)
+static inline bool response_whole(const struct response *response)
 {
-    return reply->headed && reply->status > 0 && reply->length >= 0 && reply->body >= reply->length;
+    return response->headed && response->status > 0 && response->length >= 0 &&
+           response->body >= response->length;
 }
 
 #endif

@@ -67,7 +67,7 @@ struct client {
     double first; /* when its request was first tried, */
     double tried; /* and when it was last */
     double retry; /* when it will be again */
-    struct reply reply;
+    struct response response;
 };
 
 struct witness {
@@ -87,14 +87,14 @@ struct witness {
 static const char usage[] =
     "usage: witness [OPTION]... PORT PATH\n"
     "Asks 127.0.0.1:PORT for PATH, and tells what was answered and what was lost.\n"
-    "  --requests N      so many replies (1000)\n"
+    "  --requests N      so many responses (1000)\n"
     "  --concurrency N   clients at once (1)\n"
     "  --seconds S       not longer than this (10)\n"
     "  --tls HOW         by TLS, each session `new`, or `resumed` by a ticket\n"
-    "  --udp             a datagram for each request, and one for its reply\n"
+    "  --udp             a datagram for each request, and one for its response\n"
     "  --timeout MS      a datagram that is not answered by then is lost (200)\n"
     "  --fault PATH      one client asks for PATH, which the server dies of,\n"
-    "  --after N         after so many replies (half of them)\n"
+    "  --after N         after so many responses (half of them)\n"
     "  --patience MS     how long nobody may be answered after that (1000)\n";
 
 /* ---- one client ---- */
@@ -166,7 +166,7 @@ static void client_try(struct witness *witness, struct client *client)
 {
     bool fresh = client->wire.socket < 0;
     client->tried = tool_now();
-    reply_begin(&client->reply);
+    response_begin(&client->response);
     if (fresh && !wire_open(&witness->wires, &client->wire)) {
         client_refused(witness, client);
         return;
@@ -193,15 +193,15 @@ static void client_served_again(struct witness *witness, struct client *client)
 
 static void client_answered(struct witness *witness, struct client *client)
 {
-    const struct reply *reply = &client->reply;
-    if (reply->body != reply->length ||
-        (witness->complete > 0 && !client->fatal && reply->body != witness->length))
+    const struct response *response = &client->response;
+    if (response->body != response->length ||
+        (witness->complete > 0 && !client->fatal && response->body != witness->length))
         witness->wrong++;
     witness->complete++;
-    witness->length = reply->body;
-    witness->bytes += reply->body + (long long)reply->head_bytes;
+    witness->length = response->body;
+    witness->bytes += response->body + (long long)response->head_bytes;
     witness->last_reply = tool_now();
-    if (reply->status < 200 || reply->status > 299)
+    if (response->status < 200 || response->status > 299)
         witness->non2xx++;
     if (client->fatal)
         witness->answered_fault = true;
@@ -221,7 +221,8 @@ static void client_take_datagram(struct witness *witness, struct client *client,
 {
     if (count < 0)
         client_refused(witness, client);
-    else if (reply_take(&client->reply, bytes, (size_t)count) && reply_whole(&client->reply))
+    else if (response_take(&client->response, bytes, (size_t)count) &&
+             response_whole(&client->response))
         client_answered(witness, client);
     else {
         witness->wrong++;
@@ -239,9 +240,9 @@ static void client_read(struct witness *witness, struct client *client)
         client_take_datagram(witness, client, bytes, count);
         return;
     }
-    if (count > 0 && reply_take(&client->reply, bytes, (size_t)count))
+    if (count > 0 && response_take(&client->response, bytes, (size_t)count))
         return;
-    if (count == 0 && reply_whole(&client->reply))
+    if (count == 0 && response_whole(&client->response))
         client_answered(witness, client);
     else
         client_failed(witness, client);
