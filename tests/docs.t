@@ -49,7 +49,8 @@ for my $page (@pages) {
 }
 
 is join(' ', sort(slurp("$top/README.md") =~ /\(([^()]*\.png)\)/g)),
-    'report/designs/figures/small-bars.png report/fork-vs-thread/figures/small-requests.png', 'README.md shows two figures';
+    join(' ', map { s{^\Q$top\E/}{}r } map { glob "$top/report/$_.png" } 'designs/*/figures/small-bars', 'fork-vs-thread/*/figures/small-requests'),
+    'README.md shows two figures';
 like slurp("$top/VERSION"), qr/\A\d+\.\d+(?:\.\d+)?(?:-\w+)?\n\z/, 'VERSION has one line with a version';
 
 # The tables of options: the row of each option must agree with --describe.

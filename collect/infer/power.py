@@ -86,7 +86,7 @@ def advice(study: str, published: Path = PUBLISHED) -> str:
 
     The comparison that needs the most rounds is named, of the run with the most spread.
     """
-    folders = [path.parent for path in sorted((published / study).glob(f"**/{COMPARISONS_FILE}"))]
+    folders = [path.parent for path in sorted((published / study).glob(f"*/{COMPARISONS_FILE}"))]
     found = [power for folder in folders for power in power_of(folder)]
     if not found:
         return ""

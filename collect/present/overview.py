@@ -15,12 +15,15 @@ from collect.present.claims_page import claims_page, html_body, markdown_page
 from collect.present.draw import require
 from collect.present.page import html_of_markdown, page_of_body
 from collect.present.published import Published, check_published, find_published
+from collect.present.report import main_picture, read_pictures
 from collect.present.stage import write_page
 from collect.present.templating import render_markdown
 from collect.project import PROJECT, PUBLISHED, fail
 from collect.tables import read_table, write_text
 
 MAIN_STUDY = "designs"
+PAIR_STUDY = "fork-vs-thread"
+PAIR_FIGURE = "requests"
 # The studies of many requests on a connection, the best one first.
 KEPT_OPEN = ("persistent", "protocols")
 
@@ -32,29 +35,25 @@ def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.
     runs = find_published(reports) if reports.is_dir() else []
     if not runs:
         fail(f"{reports} holds no report")
-    kept = check_published(reports, runs)
+    check_published(reports, runs)
     for run in runs:
         write_page(run.folder, run.title)
     studies = {name: load_study(study_path(name)) for name in study_names()}
-    _write_overview(reports, runs, studies, kept)
+    _write_overview(reports, runs, studies)
     _write_claims(reports, runs, studies)
-    designs = [run for run in runs if run.study == MAIN_STUDY]
-    kept_open = [run for study in KEPT_OPEN for run in runs if run.study == study]
-    if readme and designs:
-        _write_readme(readme, reports, designs[-1], kept_open[0] if kept_open else None)
+    if readme:
+        _write_readme(readme, reports.name, runs)
     return str(reports / "index.html")
 
 
-def _write_overview(
-    reports: Path, runs: list[Published], studies: dict[str, Study], kept: dict[str, str]
-) -> None:
+def _write_overview(reports: Path, runs: list[Published], studies: dict[str, Study]) -> None:
     missing = [study for name, study in studies.items() if name not in {run.study for run in runs}]
     for page, claims, file in (
         ("report.md", "claims.md", "README.md"),
         ("index.html", "claims.html", "index.html"),
     ):
         text = render_markdown(
-            "overview.md.j2", runs=runs, missing=missing, page=page, claims=claims, kept=kept,
+            "overview.md.j2", runs=runs, missing=missing, page=page, claims=claims,
             sentences=first_sentences,
         )  # fmt: skip
         if file.endswith(".html"):
@@ -170,28 +169,23 @@ def kept_open_costs(run: Published, where: str) -> KeptOpen:
     return KeptOpen(calls, where, found)
 
 
-def _write_readme(readme: Path, reports: Path, run: Published, kept_open: Published | None) -> None:
-    costs = costs_of(run)
-    main = run.main_figure
-    where = f"{reports.name}/{run.path}"
-    figure = ""
-    if main:
-        path = f"{reports.name}/{main[0].removesuffix('.svg')}.png"
-        figure = f"![{main[1]}]({path})"
-    answer = _whole_answer(run)
-    kept = None
-    if kept_open:
-        kept = kept_open_costs(kept_open, f"{reports.name}/{kept_open.path}")
-    blocks = {
-        "figure": render_markdown(
-            "readme_figure.md.j2", figure=figure, answer=answer, where=where, reports=reports.name
-        ),
-        "models": render_markdown(
-            "readme_models.md.j2", models=_by_cost(costs), costs=costs, ways_of=ways_of,
-            where=where, kept=kept, peers=[p for p in PEERS if ("server_cpu_us", p) in costs],
-        ),
-    }  # fmt: skip
+def newest(runs: list[Published], *studies: str) -> Published | None:
+    """Returns the newest run of the first of these studies that is published."""
+    for study in studies:
+        known = [run for run in runs if run.study == study]
+        if known:
+            return max(known, key=lambda run: run.machine["started"])
+    return None
+
+
+def _write_readme(readme: Path, reports: str, runs: list[Published]) -> None:
     text = readme.read_text(encoding="utf-8")
+    blocks: dict[str, str] = {}
+    if designs := newest(runs, MAIN_STUDY):
+        blocks["figure"] = _answer_block(designs, reports)
+        blocks["models"] = _models_block(designs, newest(runs, *KEPT_OPEN), reports)
+    if pair := newest(runs, PAIR_STUDY):
+        blocks["pair"] = _answer_block(pair, reports, PAIR_FIGURE)
     for name, block in blocks.items():
         text = _with_block(text, name, block)
     if text != readme.read_text(encoding="utf-8"):
@@ -199,6 +193,26 @@ def _write_readme(readme: Path, reports: Path, run: Published, kept_open: Publis
 
 
 PEERS = ("lighttpd", "nginx", "apache-prefork", "apache-worker", "apache-event")
+
+
+def _answer_block(run: Published, reports: str, kind: str = "") -> str:
+    """Returns the block of README with the answer of a study and its main figure, or another."""
+    shown = main_picture(read_pictures(run.folder), kind or run.design.figure)
+    where = f"{reports}/{run.path}"
+    figure = f"![{shown.text}]({where}/figures/{shown.name}.png)" if shown else ""
+    return render_markdown(
+        "readme_answer.md.j2", figure=figure, answer=_whole_answer(run), where=where
+    )
+
+
+def _models_block(run: Published, kept_open: Published | None, reports: str) -> str:
+    costs = costs_of(run)
+    kept = kept_open_costs(kept_open, f"{reports}/{kept_open.path}") if kept_open else None
+    return render_markdown(
+        "readme_models.md.j2", models=_by_cost(costs), costs=costs, ways_of=ways_of,
+        where=f"{reports}/{run.path}", kept=kept,
+        peers=[peer for peer in PEERS if ("server_cpu_us", peer) in costs],
+    )  # fmt: skip
 
 
 def _whole_answer(run: Published) -> str:

@@ -1,11 +1,11 @@
-"""The published runs: report/STUDY/ or report/STUDY/MACHINE-DATE/, each a results folder."""
+"""The published runs: report/STUDY/MACHINE-DATE/, each a results folder."""
 
 from __future__ import annotations
 
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from collect.design.study import Study, load_study
@@ -16,7 +16,7 @@ from collect.text import thousands
 
 SHARED = 5.0  # percent of the processors that others may have
 STOLEN = 2.0
-# Runs that are kept although they do not meet the conditions: study, tab, why.
+# Runs that are kept although they do not meet the conditions: run, tab, what they do not meet.
 KEPT = "first_edition.tsv"
 
 
@@ -27,6 +27,7 @@ class Published:
     study: str
     folder: Path
     path: str  # from the folder of all reports
+    kept: str = ""  # the condition that it does not meet, where it is kept nevertheless
 
     @cached_property
     def design(self) -> Study:
@@ -82,7 +83,7 @@ class Published:
     def is_busy(self) -> bool:
         """Returns true if others used the machine, or, where unrecorded, had just used it."""
         if self.others_percent is not None:
-            return self.others_percent >= SHARED
+            return self.others_percent > SHARED
         load = self.machine["load_average"].split()
         return bool(load) and float(load[0]) > float(self.machine["processors"] or 1)
 
@@ -108,6 +109,8 @@ class Published:
             found.append(f"other machines of the host had {stolen}% of the processors")
         if " --quick" in self.machine["command"]:
             found.append("a quick run")
+        if self.kept.startswith("its commit"):
+            found.append(self.kept)
         if self.machine["link"]:
             found.append(f"over a link, {self.machine['link']}")
         return found
@@ -122,27 +125,34 @@ class Published:
         return text
 
     def refusal(self) -> str:
-        """Why this run must not be published; empty if it may be."""
-        if self.others_percent is not None and self.others_percent >= SHARED:
+        """Returns the condition of publishing that this run does not meet; empty if none."""
+        if self.others_percent is None:
+            return "what else ran was not recorded"
+        if self.others_percent > SHARED:
             return f"other programs had {self.others_percent:g}% of the processors"
         commit = self.machine["project_commit"]
-        if commit and in_history(commit) is False:
-            return f"its commit {commit} is not in the history"
-        return ""
+        if not commit:
+            return "its commit was not recorded"
+        return f"its commit {commit} is not in the history" if in_history(commit) is False else ""
+
+
+def _git(*words: str) -> bool:
+    command = ["git", "-C", str(PROJECT), *words]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@cache
+def knows_history() -> bool:
+    """Returns true where git knows the history of this project."""
+    return _git("rev-parse", "HEAD")
 
 
 def in_history(commit: str) -> bool | None:
     """Returns true if a commit is an ancestor of the present one; None where git cannot tell."""
-    command = ["git", "-C", str(PROJECT), "merge-base", "--is-ancestor", commit, "HEAD"]
-    try:
-        inside = subprocess.run(
-            [*command[:3], "rev-parse", "HEAD"], capture_output=True, check=False
-        )
-        if inside.returncode:
-            return None
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return None
+    return _git("merge-base", "--is-ancestor", commit, "HEAD") if knows_history() else None
 
 
 def abstract_of(report: str) -> tuple[str, str]:
@@ -157,22 +167,29 @@ def abstract_of(report: str) -> tuple[str, str]:
 
 
 def find_published(reports: Path) -> list[Published]:
-    """All published runs below a folder, by study."""
+    """Returns all published runs below a folder, by study."""
+    kept = kept_runs(reports)
     found = []
-    for study in sorted(path for path in reports.iterdir() if path.is_dir()):
-        for folder in [study, *sorted(study.iterdir())]:
-            if folder.is_dir() and (folder / "report.md").is_file():
-                path = folder.relative_to(reports).as_posix()
-                found.append(Published(study.name, folder, path))
+    for folder in sorted(path.parent for path in reports.glob("*/*/report.md")):
+        path = folder.relative_to(reports).as_posix()
+        found.append(Published(folder.parent.name, folder, path, kept.get(path, "")))
     return found
 
 
-def check_published(reports: Path, runs: list[Published]) -> dict[str, str]:
-    """Fails where a run must not be published; returns why others are kept nevertheless."""
-    table = read_table(reports / KEPT) if (reports / KEPT).exists() else None
-    kept = {row["run"]: row["why"] for row in table.rows} if table else {}
+def kept_runs(reports: Path) -> dict[str, str]:
+    """Returns the conditions that runs do not meet which are kept nevertheless."""
+    if not (reports / KEPT).exists():
+        return {}
+    return {row["run"]: row["why"] for row in read_table(reports / KEPT).rows}
+
+
+def check_published(reports: Path, runs: list[Published]) -> None:
+    """Fails where a run must not be published, and where an exception is not as it is written."""
+    for path in sorted(set(kept_runs(reports)) - {run.path for run in runs}):
+        fail(f"{reports / KEPT} names {path}, which is not there")
     for run in runs:
         why = run.refusal()
-        if why and run.path not in kept:
+        if why and not run.kept:
             fail(f"report/{run.path} cannot be published: {why}; measure it again")
-    return kept
+        if run.kept and why != run.kept and knows_history():
+            fail(f"{reports / KEPT} says of {run.path}: {run.kept}; it should say: {why or '-'}")

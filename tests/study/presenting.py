@@ -12,6 +12,7 @@ import pytest
 
 from collect.infer.stage import analyse
 from collect.present.stage import present
+from collect.project import PUBLISHED
 from collect.tables import read_table
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -43,10 +44,15 @@ def add_machine(folder: Path, **values: str) -> None:
         file.writelines(f"{key}\t{value}\n" for key, value in values.items())
 
 
-def publish(source: Path, target: Path) -> Path:
+def published(study: str) -> Path:
+    """The first published run of a study."""
+    return sorted((PUBLISHED / study).glob("*/runs.tsv"))[0].parent
+
+
+def publish(study: str, target: Path) -> Path:
     """A copy of a published run, without what is made from its tables."""
     keep = shutil.ignore_patterns("*.svg", "*.png", "*.html")
-    shutil.copytree(source, target, ignore=keep)
+    shutil.copytree(published(study), target, ignore=keep)
     return target
 
 

@@ -292,8 +292,8 @@ def tls(cell: Cell) -> float:
     if cell["scheme"] != "https":
         return 1.0
     key = 12 if cell["certificate"] == "p256" else 15
-    return key * (1 if cell["sessions"] == "new" else 0.7) * (
-        1.1 if cell["server"] == "nginx" else 1
+    return (
+        key * (1 if cell["sessions"] == "new" else 0.7) * (1.1 if cell["server"] == "nginx" else 1)
     )
 
 

@@ -28,7 +28,7 @@ from collect.present.view import load_view
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 
-STUDIES = sorted(path.parent for path in PUBLISHED.glob("*/runs.tsv"))
+STUDIES = sorted(path.parent for path in PUBLISHED.glob("*/*/runs.tsv"))
 
 
 # --- the palette ---
@@ -150,7 +150,7 @@ def test_labels_are_moved_apart_by_little(places: list[float]) -> None:
 # --- the figures of the published studies ---
 
 
-@pytest.fixture(scope="module", params=STUDIES, ids=lambda path: path.name)
+@pytest.fixture(scope="module", params=STUDIES, ids=lambda path: path.parent.name)
 def figures(request: pytest.FixtureRequest) -> list[LineFigure | RowFigure]:
     return figures_of(load_view(request.param))  # type: ignore[return-value]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from presenting import published
 from scipy import stats
 
 from collect.infer.averages import average
@@ -26,7 +27,6 @@ from collect.infer.load import read_cells
 from collect.infer.numbers import number
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh
-from collect.project import PUBLISHED
 from collect.tables import read_frame, whole_lines
 
 FIRST = Path(__file__).parent / "first_edition"
@@ -69,14 +69,9 @@ PARTS_GONE = {
 }
 
 
-def folder_of(study: str) -> Path:
-    """The published run that the first edition was made of."""
-    return sorted((PUBLISHED / study).glob("**/runs.tsv"))[0].parent
-
-
 @cache
 def cells(study: str) -> Cells:
-    return read_cells(folder_of(study))
+    return read_cells(published(study))
 
 
 @cache
@@ -157,7 +152,7 @@ def test_averages(study: str) -> None:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_threats(study: str) -> None:
-    folder = folder_of(study)
+    folder = published(study)
     planned = len(whole_lines(folder / "plan.tsv")) - 1
     new, old = weigh(cells(study), planned, folder / "machine.tsv"), first(study, "threats")
     if study in FLOORS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from presenting import need_programs
 
 from collect.design.study import load_study, study_names, study_path
 from collect.infer.wording import read_wording
+from collect.pack import machine_name
 from collect.present.claims_page import drawing
 from collect.present.overview import (
     Cost,
@@ -20,9 +22,15 @@ from collect.present.overview import (
     overview,
     ways_of,
 )  # fmt: skip
-from collect.present.published import abstract_of, check_published, find_published
+from collect.present.published import (
+    KEPT,
+    abstract_of,
+    check_published,
+    find_published,
+    knows_history,
+)
 from collect.present.report import ClaimPart
-from collect.project import PUBLISHED, StudyError
+from collect.project import PROJECT, PUBLISHED, StudyError
 
 need_programs()
 
@@ -67,9 +75,20 @@ def numbers(low: str, high: str) -> dict[str, object]:
             "df": 20, "blocks": 21}  # fmt: skip
 
 
-def write_run(folder: Path, name: str) -> None:
+MACHINE = "a-b-2-20260102"
+
+
+def head_commit() -> str:
+    """The commit that is checked out; any word where git does not know the history."""
+    command = ["git", "-C", str(PROJECT), "rev-parse", "--short=12", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "none"
+
+
+def write_run(top: Path, name: str, machine: str = MACHINE) -> None:
     others, load, *claims = STUDIES[name]
-    folder.mkdir()
+    folder = top / name / machine
+    folder.mkdir(parents=True)
     text = "\t".join(COLUMNS) + "\n"
     for claim, kind, verdict, cause, found in claims:
         interval = re.search(r"\(([\d.]+) to ([\d.]+)\)", found)
@@ -98,16 +117,22 @@ def write_run(folder: Path, name: str) -> None:
     (folder / "machine.tsv").write_text(
         f"command\t./dcollect.sh --seed 1 {name}\nprocessors\t2\nprocessor_model\tA & B\n"
         f"load_average\t{load} 1 1\nstarted\t2026-01-02 03:04:05 UTC\n"
+        f"project_commit\t{head_commit()}\n"
     )
     (folder / "figures").mkdir()
     (folder / "figures/list.tsv").write_text("name\tkind\tfile\ttext\tpart\n")
+
+
+def keep(top: Path, run: str, why: str) -> None:
+    (top / KEPT).write_text(f"run\twhy\n{run}\t{why}\n")
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     top = tmp_path_factory.mktemp("reports")
     for name in STUDIES:
-        write_run(top / name, name)
+        write_run(top, name)
+    keep(top, f"mistakes/{MACHINE}", "what else ran was not recorded")
     assert overview(top, None) == f"{top}/index.html"
     return top
 
@@ -159,7 +184,7 @@ def test_links_lead_somewhere(reports: Path, markdown: str, html: str) -> None:
     ("claim", "pattern"),
     [
         ("R1.1", r"✗ not reproduced.*2\.146 ms threaded against 2\.341 ms.*\[The study table1\]"
-                 r"\(table1/report\.md#claims\), 2026-01-02.*\| 0\.50 \(0\.40 to 0\.60\) \| "
+                 r"\(table1/a-b-2-20260102/report\.md#claims\), 2026-01-02.*\| 0\.50 \(0\.40 to 0\.60\) \| "
                  r"✗ not reproduced \|.*Note: unfinished, 10 of 12 planned runs"),
         ("R1.2", r"✓ reproduced.*1\.90 \(1\.76 to 2\.05\).*Note: unfinished"),
         ("R1.3", r"\? cannot tell"),
@@ -246,7 +271,7 @@ def test_many_parts_are_folded(reports: Path) -> None:
             verdict="cannot tell", rule=rule_of("R2.1"), **numbers("0.09", "0.7"))
         for part in range(2, 10)
     )  # fmt: skip
-    with (reports / "sized/claims.tsv").open("a") as file:
+    with (reports / "sized" / MACHINE / "claims.tsv").open("a") as file:
         file.write(more)
     overview(reports, None)
     html = (reports / "claims.html").read_text()
@@ -258,44 +283,87 @@ def test_many_parts_are_folded(reports: Path) -> None:
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
-    write_run(tmp_path / "sized", "sized")
-    threats = tmp_path / "sized/threats.tsv"
-    threats.write_text(threats.read_text().replace("others\t-\t1", "others\t-\t40"))
-    return tmp_path
+def one(tmp_path: Path) -> Path:
+    """A folder of reports with one run."""
+    write_run(tmp_path, "sized")
+    return tmp_path / "sized" / MACHINE
 
 
-def test_a_run_that_shared_its_machine_is_refused(shared: Path) -> None:
-    with pytest.raises(
-        StudyError, match=r"report/sized cannot be published: other programs had 40%"
-    ):
-        overview(shared, None)
+def put_in(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
 
 
-def test_a_run_of_an_unknown_commit_is_refused(tmp_path: Path) -> None:
-    write_run(tmp_path / "sized", "sized")
-    with (tmp_path / "sized/machine.tsv").open("a") as file:
-        file.write("project_commit\t0123456789ab\n")
+@pytest.mark.parametrize(
+    ("file", "old", "new", "why"),
+    [
+        (
+            "threats.tsv",
+            "others\t-\t1",
+            "others\t-\t40",
+            "other programs had 40% of the processors",
+        ),
+        ("threats.tsv", "others\t-\t1", "others\t-\t5.1", "other programs had 5.1% of the pro"),
+        ("threats.tsv", "others\t-\t1", "others\t-\t-", "what else ran was not recorded"),
+        ("machine.tsv", "project_commit", "unknown", "its commit was not recorded"),
+    ],
+)
+def test_what_is_refused(one: Path, file: str, old: str, new: str, why: str) -> None:
+    put_in(one / file, old, new)
+    with pytest.raises(StudyError, match=f"report/sized/{MACHINE} cannot be published: {why}"):
+        overview(one.parents[1], None)
+
+
+def test_others_may_have_five_percent(one: Path) -> None:
+    put_in(one / "threats.tsv", "others\t-\t1", "others\t-\t5")
+    overview(one.parents[1], None)
+
+
+@pytest.mark.skipif(not knows_history(), reason="git does not know the history here")
+def test_a_run_of_an_unknown_commit_is_refused(one: Path) -> None:
+    put_in(one / "machine.tsv", head_commit(), "0123456789ab")
     with pytest.raises(StudyError, match="its commit 0123456789ab is not in the history"):
-        overview(tmp_path, None)
+        overview(one.parents[1], None)
 
 
-def test_a_run_of_the_first_edition_is_kept_and_says_so(shared: Path) -> None:
-    (shared / "first_edition.tsv").write_text("run\twhy\nsized\tothers used the machine\n")
-    overview(shared, None)
-    assert (
-        "**Kept from the first edition**: others used the machine"
-        in (shared / "README.md").read_text()
-    )
+def test_a_run_that_is_kept_says_why(one: Path) -> None:
+    put_in(one / "threats.tsv", "others\t-\t1", "others\t-\t40")
+    reports, why = one.parents[1], "other programs had 40% of the processors"
+    keep(reports, f"sized/{MACHINE}", why)
+    overview(reports, None)
+    assert f"**Kept from the first edition** although {why}" in (reports / "README.md").read_text()
+    assert why in section((reports / "claims.md").read_text(), "R2.1")
+
+
+@pytest.mark.skipif(not knows_history(), reason="git does not know the history here")
+@pytest.mark.parametrize(
+    ("run", "why", "message"),
+    [
+        (f"sized/{MACHINE}", "it is old", "it is old; it should say: -"),
+        ("sized/nowhere", "it is old", "names sized/nowhere, which is not there"),
+    ],
+)
+def test_an_exception_must_be_as_it_is_written(one: Path, run: str, why: str, message: str) -> None:
+    keep(one.parents[1], run, why)
+    with pytest.raises(StudyError, match=message):
+        overview(one.parents[1], None)
+
+
+def test_each_published_run_is_as_it_should_be_or_says_why_not() -> None:
+    runs = find_published(PUBLISHED)
+    check_published(PUBLISHED, runs)
+    page = (PUBLISHED / "README.md").read_text()
+    for run in runs:
+        assert not run.kept or f"although {run.kept}" in page
+        assert run.folder.name == machine_name(run.machine)
 
 
 def test_several_runs_of_a_study_stand_beside_each_other(tmp_path: Path) -> None:
-    (tmp_path / "sized").mkdir()
     for machine in ("epyc-20260102", "xeon-20260103"):
-        write_run(tmp_path / "sized" / machine, "sized")
+        write_run(tmp_path, "sized", machine)
     runs = find_published(tmp_path)
     assert [run.path for run in runs] == ["sized/epyc-20260102", "sized/xeon-20260103"]
-    assert check_published(tmp_path, runs) == {}
     overview(tmp_path, None)
     assert "(sized/xeon-20260103/report.md#claims)" in (tmp_path / "claims.md").read_text()
 

@@ -7,14 +7,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from presenting import published
 
 from collect.pack import machine_name, pack
-from collect.project import PUBLISHED, StudyError
-
-
-def published(name: str) -> Path:
-    """A published run of a study, wherever it is below its folder."""
-    return next(iter(sorted((PUBLISHED / name).glob("**/runs.tsv")))).parent
+from collect.project import StudyError
 
 
 def test_the_name_of_a_machine() -> None:

@@ -7,12 +7,23 @@ import re
 from pathlib import Path
 
 import pytest
-from presenting import browser, need_programs, opened, publish, reported, told, with_script
+from presenting import (
+    browser,
+    need_programs,
+    opened,
+    publish,
+    published,
+    reported,
+    told,
+    with_script,
+)
 from synthetic import invent
 
 from collect.present.overview import overview
+from collect.present.published import KEPT
 from collect.present.stage import present
 from collect.project import PROJECT, PUBLISHED
+from collect.tables import read_table, write_table
 
 need_programs()
 
@@ -117,11 +128,12 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of all claims, from the published runs."""
     browser()
     reports = tmp_path_factory.mktemp("claims")
-    (reports / "first_edition.tsv").write_bytes((PUBLISHED / "first_edition.tsv").read_bytes())
     for run in ("fork-vs-thread", "table1", "mistakes", "sized", "idle"):
-        folder = publish(PUBLISHED / run, reports / run)
+        folder = publish(run, reports / run / published(run).name)
         (folder / "report.md").write_text(f"# {run}\n\n## Abstract\n\nSo.\n")
         (folder / "figures/list.tsv").write_text("name\tkind\tfile\ttext\tpart\n")
+    kept = [run for run in read_table(PUBLISHED / KEPT).rows if (reports / run["run"]).is_dir()]
+    write_table(reports / KEPT, ["run", "why"], kept)
     overview(reports, None)
     return reports / "claims.html"
 
@@ -158,7 +170,7 @@ def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind:
 @pytest.mark.parametrize("study", ["idle", "crash", "growth"])
 def test_published_figures(tmp_path: Path, study: str) -> None:
     browser()
-    folder = publish(PUBLISHED / study, tmp_path / study)
+    folder = publish(study, tmp_path / study)
     present(folder)
     assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
 

@@ -113,7 +113,7 @@ def test_rounds_needed() -> None:
 
 
 def test_an_earlier_study_says_how_many_rounds(tmp_path: Path) -> None:
-    folder = invent(tmp_path / "earlier", blocks=4, concurrency=3)
+    folder = invent(tmp_path / "earlier/machine", blocks=4, concurrency=3)
     analyse(folder)
     found = power_of(folder)
     assert [(p.measure, p.server, p.unit) for p in found] == [

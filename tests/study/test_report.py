@@ -7,14 +7,21 @@ import shutil
 from pathlib import Path
 
 import pytest
-from presenting import add_machine, figures_of, need_programs, publish, reported, text_of
+from presenting import (
+    add_machine,
+    figures_of,
+    need_programs,
+    publish,
+    published,
+    reported,
+    text_of,
+)
 from synthetic import invent
 
 from collect.infer.stage import analyse
 from collect.present.facts import CPU, RPS, compared
 from collect.present.stage import present, terminal
 from collect.present.view import load_view
-from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 
 need_programs()
@@ -211,7 +218,7 @@ def test_a_load_generator_that_knows_no_percentiles(tmp_path: Path) -> None:
 
 def test_averages_are_geometric_means_of_the_runs() -> None:
     """The first edition printed 21,507 and 9,595, geometric means of arithmetic means."""
-    view = load_view(PUBLISHED / "fork-vs-thread")
+    view = load_view(published("fork-vs-thread"))
     (found,) = compared(view, view.parts[0], RPS)
     assert found.average == pytest.approx(21067, abs=1)
     assert found.base_average == pytest.approx(9500, abs=1)
@@ -221,7 +228,7 @@ def test_averages_are_geometric_means_of_the_runs() -> None:
 
 @pytest.mark.parametrize("study", ["idle", "slow-clients", "crash", "growth-memory", "udp"])
 def test_published_studies_of_other_kinds(tmp_path: Path, study: str) -> None:
-    folder = publish(PUBLISHED / study, tmp_path / study)
+    folder = publish(study, tmp_path / study)
     present(folder)
     report = text_of(folder)
     assert not re.search(r"\b(nan|inf|None|Undefined)\b", report)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from presenting import published
 from synthetic import invent
 
 from collect.infer.averages import average
@@ -19,7 +20,7 @@ from collect.infer.comparisons import compare
 from collect.infer.load import read_cells
 from collect.infer.stage import analyse
 from collect.infer.summary import summarise
-from collect.project import PUBLISHED, StudyError
+from collect.project import StudyError
 from collect.schema import AVERAGES, CLAIMS, COMPARISONS, SUMMARY, THREATS
 from collect.tables import read_frame
 
@@ -154,7 +155,7 @@ def test_analyse_writes_every_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("study", ["designs", "idle", "https"])
 def test_every_column_is_in_the_schema(study: str, tmp_path: Path) -> None:
     folder = tmp_path / study
-    shutil.copytree(PUBLISHED / study, folder, ignore=shutil.ignore_patterns("figures"))
+    shutil.copytree(published(study), folder, ignore=shutil.ignore_patterns("figures"))
     analyse(folder)
     for table in (SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS):
         columns = list(read_frame(folder / table.file).columns)
