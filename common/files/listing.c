@@ -5,6 +5,7 @@
 #include "common/http/path.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -89,21 +90,31 @@ static bool is_served(int root, const char *path, int directory, const char *nam
     return S_ISREG(status->st_mode) || S_ISDIR(status->st_mode);
 }
 
+/* Returns the next entry; NULL at the end, or with errno set if the directory cannot be read. */
+static struct dirent *next_entry(DIR *stream)
+{
+    errno = 0;
+    return readdir(stream);
+}
+
 static bool read_entries(int root, const char *path, DIR *stream, struct listing *listing)
 {
     struct dirent *found;
 
-    while ((found = readdir(stream)) != NULL) {
+    while ((found = next_entry(stream)) != NULL) {
         struct stat status;
-        if (!is_served(root, path, dirfd(stream), found->d_name, &status))
+        if (!is_served(root, path, dirfd(stream), found->d_name, &status)) {
+            if (errno == EIO || errno == ENOMEM)
+                return false;
             continue;
+        }
         listing->cut = listing->count == ENTRY_LIMIT;
         if (listing->cut)
             return true;
         if (!add_entry(listing, found->d_name, &status))
             return false;
     }
-    return true;
+    return errno == 0;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -190,7 +201,7 @@ void listing_answer(int root, int directory, const char *path, struct response *
     if (stream == NULL || !read_entries(root, path, stream, &listing) ||
         !make_page(&listing, text_of(path), &page)) {
         free(page.data);
-        response_refuse(response, 503, "The server has no memory to list the directory.");
+        response_refuse(response, 503, "The server cannot list the directory now.");
     } else {
         response_end(response);
         response->status = 200;

@@ -1,0 +1,17 @@
+#!/usr/bin/perl
+# System calls that fail: one failure of each call on the path of a request breaks no server. tests/inject tries all errors.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+each_server(sub ($model) {
+    my $run = run_command("$FindBin::Bin/inject", '--quick', '--server', $model->{path});
+    if ($run->{status} == 77) {
+        skip_case("strace cannot be used here: $run->{out}" =~ s/\s+/ /gr);
+        return;
+    }
+    is $run->{status}, 0, 'each call fails once' or diag("$run->{out}$run->{err}");
+    like $run->{out}, qr/^[1-9]\d+ failures injected, 0 of them/m, 'no failure does harm';
+});
+done_testing;
