@@ -1,5 +1,6 @@
 """What the programs of hostile input share: servers of their own, and responses read from raw bytes."""
 
+import contextlib
 import os
 import re
 import select
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,19 +62,15 @@ class Server:
         """Stops the server; returns its status, or None if it had to be killed."""
         status: int | None = None
         self.process.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             status = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            pass
         self.kill()
         return status
 
     def kill(self) -> None:
         """Ends all that is left of the group."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.group, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
 
@@ -209,9 +207,8 @@ class Reader:
         return False
 
 
-def until(condition: object, patience: float = PATIENCE) -> bool:
+def until(condition: Callable[[], bool], patience: float = PATIENCE) -> bool:
     """Asks until the condition holds; returns false when patience ends."""
-    assert callable(condition)
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
