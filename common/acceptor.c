@@ -7,13 +7,20 @@
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 /* A child that dies without reporting the end of its connection is noticed within this time. */
 #define PLACE_MILLISECONDS 100
 
 /* Events are numbered: the listener's sockets come first. */
 enum { EVENT_SIGNAL = LISTENER_SOCKETS, EVENT_WAKEUP };
+
+static int until(int64_t deadline, int64_t now)
+{
+    return deadline > now ? (int)(deadline - now) : 0;
+}
 
 static bool add(int events, int file, uint32_t number)
 {
@@ -107,21 +114,78 @@ void acceptor_wait_for_resources(struct server *server)
     signals_collect(server);
 }
 
+/* Some kernels allow the filter to root alone. */
+static bool refuse(const struct server *server, struct listener *listener)
+{
+    return !listener->adopted &&
+           (listener_refuse(listener) || handover_refuse(server->upgrade.helper, listener));
+}
+
 /* Where the kernel cannot refuse new clients, there is no last one to wait for. */
 void acceptor_refuse(struct server *server)
 {
-    bool refused = listener_refuse(&server->listener);
+    bool refused = refuse(server, &server->listener);
 
     for (int i = 0; i < server->twin_count; i++)
-        refused = listener_refuse(&server->twins[i]) && refused;
+        refused = refuse(server, &server->twins[i]) && refused;
     server->refusing = true;
     server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->no_late_clients, !refused);
 }
 
-static int until(int64_t deadline, int64_t now)
+static bool keep(struct gathered *gathered, int socket)
 {
-    return deadline > now ? (int)(deadline - now) : 0;
+    size_t count = (size_t)gathered->count + 1;
+    int *grown = realloc(gathered->sockets, count * sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    gathered->sockets = grown;
+    grown[gathered->count++] = socket;
+    return true;
+}
+
+/* Returns false if there is no resource for another one. */
+static bool accept_next(struct server *server)
+{
+    int socket = listener_accept(&server->listener);
+
+    if (socket < 0)
+        return errno == EAGAIN;
+    if (keep(&server->gathered, socket))
+        return true;
+    close(socket);
+    return false;
+}
+
+/* If it cannot hold them all, the others wait at the port until they are served. */
+void acceptor_gather(struct server *server)
+{
+    int64_t now = clock_now().milliseconds, end;
+
+    if (server->listener.adopted || server->refusing)
+        return;
+    acceptor_refuse(server);
+    end = now + server->quiet;
+    while (sleep_for_client(server, until(end, now)) || now < end) {
+        bool came = !listener_is_empty(&server->listener);
+        if (came && !accept_next(server))
+            return;
+        now = clock_now().milliseconds;
+        if (came)
+            end = now + server->quiet;
+    }
+    listener_shut_down(&server->listener);
+    server->gathered.closed = true;
+}
+
+int acceptor_take(struct server *server)
+{
+    struct gathered *gathered = &server->gathered;
+
+    if (gathered->next < gathered->count)
+        return gathered->sockets[gathered->next++];
+    return listener_accept(&server->listener);
 }
 
 bool acceptor_wait_for_client(struct server *server)

@@ -22,6 +22,11 @@ void acceptor_wait_for_resources(struct server *server);
 
 /* Lets no new client connect: a stop was requested. */
 void acceptor_refuse(struct server *server);
+/* For a process that serves while it accepts: frees the port, once it has accepted those that wait
+ * and those that are on their way. */
+void acceptor_gather(struct server *server);
+/* Accepts the next connection, or takes one that was accepted before; -1 with errno. */
+int acceptor_take(struct server *server);
 
 /* If no client comes for this long, none is on its way to a listener that refuses new ones. */
 #define ACCEPTOR_QUIET_MILLISECONDS 100
@@ -44,6 +49,15 @@ static inline bool acceptor_is_over(const struct server *server, int64_t margin)
     int64_t deadline = atomic_load(&server->board->stop_deadline);
 
     return deadline != 0 && clock_now().milliseconds >= deadline + margin;
+}
+
+/* Returns true as long as clients are to be accepted, also after a stop was requested. */
+static inline bool acceptor_goes_on(const struct server *server)
+{
+    const struct gathered *gathered = &server->gathered;
+
+    return !acceptor_is_over(server, 0) && !atomic_load(&server->board->handed_over) &&
+           !(gathered->closed && gathered->next == gathered->count);
 }
 
 #endif

@@ -80,7 +80,8 @@ bool log_open(struct log *log, const char *name)
     if (log->shared != NULL && log->file == STDOUT_FILENO)
         return true;
     if (log->shared != NULL && fd_passing_open(&log->opener) &&
-        helper_process_start("log_opener", log->opener.giver, open_logs, name)) {
+        helper_process_start("log_opener", log->opener.giver, open_logs, name,
+                             HELPER_PROCESS_ONLY)) {
         close(log->opener.giver);
         return true;
     }

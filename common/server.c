@@ -11,6 +11,7 @@
 #include "common/signals.h"
 #include "common/startup.h"
 #include "common/summary.h"
+#include "common/upgrade.h"
 
 #include <err.h>
 #include <errno.h>
@@ -29,7 +30,7 @@
 
 /* ---- opening ---- */
 
-void server_ready(const struct server *server)
+void server_ready(struct server *server)
 {
     char url[80], workers[80] = "";
 
@@ -45,6 +46,7 @@ void server_ready(const struct server *server)
     putchar('\n');
     fflush(stdout);
     service_manager_tell(server->service_manager, "READY=1");
+    upgrade_report(server);
 }
 
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)
@@ -61,7 +63,7 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
     case COMMAND_LINE_GOOD:
         break;
     }
-    if (!startup_prepare(server)) {
+    if (!startup_prepare(server, argv)) {
         server->exit_status = 1;
         return false;
     }
@@ -95,7 +97,7 @@ static void count_connection(struct server *server)
 
 int server_accept(struct server *server)
 {
-    while (!acceptor_is_over(server, 0)) {
+    while (acceptor_goes_on(server)) {
         int socket;
 
         if (is_time_to_check(server))
@@ -104,7 +106,7 @@ int server_accept(struct server *server)
             acceptor_wait_for_place(server);
             continue;
         }
-        socket = listener_accept(&server->listener);
+        socket = acceptor_take(server);
         if (socket >= 0) {
             count_connection(server);
             return socket;
@@ -182,8 +184,11 @@ static void sleep_for(struct server *server, const struct connection *connection
     };
 
     poll(waits, 3, milliseconds);
-    if (waits[1].revents != 0)
-        signals_handle(server);
+    if (waits[1].revents == 0)
+        return;
+    signals_handle(server);
+    if (scoreboard_stopping(server->board))
+        acceptor_gather(server);
 }
 
 /* Waits for what a connection needs; false if its time is over. A patient transport waits in its
@@ -255,6 +260,8 @@ static void free_port(struct server *server)
 {
     int64_t quiet_from = clock_now().milliseconds;
 
+    if (server->listener.adopted)
+        return;
     while (atomic_load(&server->board->workers) > 0 && !acceptor_is_over(server, 0)) {
         int64_t now = clock_now().milliseconds;
         if (!are_empty(server))
@@ -323,6 +330,7 @@ static void close_listeners(struct server *server)
     for (int i = 0; i < server->twin_count; i++)
         listener_close(&server->twins[i]);
     free(server->twins);
+    free(server->gathered.sockets);
 }
 
 /* A thread that has reported its end still uses memory of this process until it is gone. To join

@@ -12,7 +12,7 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
 
 /* Announces that the server listens. A model with workers calls this once they exist; the others
  * need not. */
-void server_ready(const struct server *server);
+void server_ready(struct server *server);
 
 /* Returns the next connection, when there is one and a place for it; -1 when the server stops. */
 int server_accept(struct server *server);

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/log.h"
 #include "common/model.h"
+#include "common/net/handover.h"
 #include "common/net/listener.h"
 #include "common/options.h"
 #include "common/scoreboard.h"
@@ -12,6 +13,23 @@
 #include "common/services.h"
 
 #include <sys/types.h>
+
+/* The server before this one, or the one behind it; see upgrade.h. */
+struct upgrade {
+    struct handover given; /* by the server before */
+    int helper;            /* see handover.h */
+    int channel;           /* to the other server, until it has told what there is to tell; or -1 */
+    bool follows;          /* the other one is that before */
+    bool stopped;          /* a stop was requested after the handover */
+    int64_t started;
+};
+
+/* Clients that were accepted before they could be served, so that the port was free. */
+struct gathered {
+    int *sockets;
+    int count, next;
+    bool closed; /* no further client will come */
+};
 
 /* The accepting process uses all of it. Each child has a copy; they share the scoreboard. It lies
  * on the stack of main, in a page that each fork copies anyway. */
@@ -37,13 +55,15 @@ struct server {
     struct log log;                    /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
     int service_manager;               /* see service_manager.h; or -1 */
-    int status;                        /* see process_status.h */
-    long threads;                      /* of this process, beside those that the model makes */
-    uint64_t limit;                    /* of connections at once */
-    unsigned unchecked;                /* connections accepted since signals were checked */
-    int64_t checked;                   /* when they were, in milliseconds */
-    bool refusing;                     /* a stop was requested: new clients are refused */
-    int quiet;                         /* milliseconds to wait then for clients on their way */
+    struct upgrade upgrade;
+    struct gathered gathered;
+    int status;         /* see process_status.h */
+    long threads;       /* of this process, beside those that the model makes */
+    uint64_t limit;     /* of connections at once */
+    unsigned unchecked; /* connections accepted since signals were checked */
+    int64_t checked;    /* when they were, in milliseconds */
+    bool refusing;      /* a stop was requested: new clients are refused */
+    int quiet;          /* milliseconds to wait then for clients on their way */
     int exit_status;
 };
 

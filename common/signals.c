@@ -5,6 +5,7 @@
 #include "common/base/wakeup.h"
 #include "common/net/tls.h"
 #include "common/summary.h"
+#include "common/upgrade.h"
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -20,8 +21,7 @@ static bool is_supervised(const struct server *server)
  * log file over the size limit, makes a write fail instead. */
 static void ignore_others(void)
 {
-    static const int others[] = {SIGPIPE, SIGXFSZ, SIGUSR2,   SIGALRM, SIGVTALRM,
-                                 SIGPROF, SIGIO,   SIGSTKFLT, SIGPWR};
+    static const int others[] = {SIGPIPE, SIGXFSZ, SIGALRM, SIGVTALRM, SIGPROF, SIGSTKFLT, SIGPWR};
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         signal(others[i], SIG_IGN);
@@ -29,40 +29,60 @@ static void ignore_others(void)
         signal(number, SIG_IGN);
 }
 
-/* SIGHUP and SIGCHLD may have been ignored by the program that started this one. */
+/* The program that started this one may have ignored some of them. */
 bool signals_open(struct server *server)
 {
+    static const int handled[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGIO, SIGCHLD};
     sigset_t set;
 
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGUSR1);
-    if (is_supervised(server))
-        sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGHUP);
-    ignore_others();
-    signal(SIGHUP, SIG_DFL);
-    signal(SIGCHLD, SIG_DFL);
+    for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
+        if (handled[i] != SIGCHLD || is_supervised(server))
+            sigaddset(&set, handled[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
+        signal(handled[i], SIG_DFL);
+    ignore_others();
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return server->signals >= 0 && server->stop >= 0 && server->wakeup >= 0;
 }
 
-/* The first signal starts the grace time, the second one ends it. */
-static void request_stop(struct server *server)
+static void set_deadline(struct server *server, int64_t deadline)
 {
-    struct scoreboard *board = server->board;
-    int64_t now = clock_now().milliseconds, none = 0;
-
-    if (!atomic_compare_exchange_strong(&board->stop_deadline, &none,
-                                        now + server->options.stop_timeout))
-        atomic_store(&board->stop_deadline, now - SIGNALS_GRACE_MARGIN);
-    service_manager_tell(server->service_manager, "STOPPING=1");
+    atomic_store(&server->board->stop_deadline, deadline);
     wakeup_ring(server->stop);
     wakeup_ring(server->wakeup);
+}
+
+/* The first signal starts the grace time, the second one ends it. A server that has handed over
+ * stops already, and is not the one that the service manager asks about. */
+static void request_stop(struct server *server)
+{
+    int64_t now = clock_now().milliseconds;
+
+    if (atomic_load(&server->board->handed_over) && !server->upgrade.stopped) {
+        server->upgrade.stopped = true;
+        return;
+    }
+    if (scoreboard_stopping(server->board)) {
+        set_deadline(server, now - SIGNALS_GRACE_MARGIN);
+        return;
+    }
+    upgrade_abandon(server);
+    service_manager_tell(server->service_manager, "STOPPING=1");
+    set_deadline(server, now + server->options.stop_timeout);
+}
+
+static void hear(struct server *server)
+{
+    enum upgrade_event event = upgrade_hear(server);
+
+    if (event == UPGRADE_HANDED_OVER)
+        set_deadline(server, clock_now().milliseconds + server->options.stop_timeout);
+    else if (event == UPGRADE_STOP)
+        request_stop(server);
 }
 
 /* A child that serves one connection sends no signal when it ends: waking up for each would cost
@@ -91,6 +111,10 @@ void signals_handle(struct server *server)
             request_stop(server);
         else if (signal.ssi_signo == SIGUSR1)
             summary_write(server, server->stats);
+        else if (signal.ssi_signo == SIGUSR2)
+            upgrade_begin(server);
+        else if (signal.ssi_signo == SIGIO)
+            hear(server);
         else if (signal.ssi_signo == SIGCHLD)
             signals_collect(server);
         else if (signal.ssi_signo == SIGHUP)

@@ -1,4 +1,4 @@
-/* The signals of a server: stop, counters, ended children, new certificate. */
+/* The signals of a server: stop, upgrade, counters, ended children, new certificate. */
 #ifndef COMMON_SIGNALS_H
 #define COMMON_SIGNALS_H
 

@@ -167,6 +167,20 @@ static bool open_twins(struct server *server)
     return good;
 }
 
+/* With --accept reuseport there are as many listeners as workers. */
+static bool inherit_listeners(struct server *server)
+{
+    const struct handover *given = &server->upgrade.given;
+    bool good = handover_listener(given, 0, &server->listener);
+
+    if (given->listeners > 1)
+        server->twins = calloc((size_t)given->listeners - 1, sizeof *server->twins);
+    for (int i = 1; good && i < given->listeners; i++)
+        good = server->twins != NULL &&
+               handover_listener(given, i, &server->twins[server->twin_count++]);
+    return good;
+}
+
 static bool open_listeners(struct server *server)
 {
     const struct options *options = &server->options;
@@ -174,12 +188,30 @@ static bool open_listeners(struct server *server)
     bool twins = options->accept == ACCEPT_REUSEPORT;
     int given = service_manager_sockets();
 
+    server->service_manager = service_manager_open();
+    if (server->upgrade.given.listeners > 0)
+        return inherit_listeners(server);
     if (given > 0 ? !listener_adopt(listener, SERVICE_MANAGER_FIRST, given, twins, options->udp)
                   : !listener_open(listener, options->bind, options->bind_count, options->port,
                                    options->backlog, twins, options->udp))
         return false;
-    server->service_manager = service_manager_open();
     return open_twins(server);
+}
+
+/* Opens what leads to other servers: the one before this one, and the one behind it. The process
+ * that starts that one comes first, since it must not inherit what is opened later. */
+static bool open_upgrade(struct server *server, char **argv)
+{
+    struct upgrade *upgrade = &server->upgrade;
+
+    upgrade->given = handover_take();
+    upgrade->channel = upgrade->given.channel;
+    if (server->options.accept == ACCEPT_REUSEPORT && upgrade->given.listeners > 0)
+        server->options.workers = upgrade->given.listeners;
+    upgrade->helper = handover_open(argv);
+    if (upgrade->helper < 0)
+        warn("cannot prepare upgrades");
+    return upgrade->helper >= 0;
 }
 
 /* Opens what needs the rights that the server was started with. */
@@ -199,13 +231,13 @@ static void enter_sandbox(const struct server *server)
     sandbox_enter(&sandbox);
 }
 
-bool startup_prepare(struct server *server)
+bool startup_prepare(struct server *server, char **argv)
 {
     const struct options *options = &server->options;
 
     raise_descriptors(server);
-    if (!identity_find(&server->identity, options->user) || !open_privileged(server) ||
-        !identity_take(&server->identity))
+    if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
+        !open_privileged(server) || !identity_take(&server->identity))
         return false;
     if (!services_start(&server->services, options, &server->listener))
         return false;

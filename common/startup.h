@@ -9,7 +9,7 @@
 void startup_fill_standard_descriptors(void);
 
 /* Opens all. If it fails it says why, and returns false. */
-bool startup_prepare(struct server *server);
+bool startup_prepare(struct server *server, char **argv);
 
 /* Returns true if the workers accept connections themselves, each one at a time. */
 bool startup_workers_accept(const struct server *server);

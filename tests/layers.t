@@ -27,6 +27,7 @@ my @layers = (
     [qw(command_line)],
     [qw(server_state)],
     [qw(summary)],
+    [qw(upgrade)],
     [qw(signals)],
     [qw(acceptor)],
     [qw(startup)],

@@ -10,9 +10,9 @@ sub status_of ($pid, $name) {
     return $value;
 }
 
-# Returns all living processes of the server.
+# Returns all living processes of the server, without those beside it that keep its rights.
 sub processes ($server) {
-    return map { $_->[0] } grep { $_->[1] ne 'Z' } group_processes($server->pid);
+    return map { $_->[0] } serving_processes($server->pid);
 }
 
 each_server(sub ($model) {

@@ -5,144 +5,16 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
-use Errno qw(EAGAIN EINPROGRESS EINTR);
-use IO::Select;
-use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_ERROR SO_RCVBUF SO_REUSEADDR pack_sockaddr_in inet_aton);
+use Crowd;
+use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_RCVBUF SO_REUSEADDR pack_sockaddr_in inet_aton);
 
 my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin' => '');
 truncate "$root/sparse.bin", 1 << 30 or die "truncate: $!";
 
-# Returns true if a server of this user can hold back new clients while it serves those that wait in the listen queue. It
-# needs a socket filter, which some kernels allow to root only. Without it a client that connects after the signal may be
-# reset, which counts as refused.
-sub can_hold_back () {
-    socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
-    my $pass_all = pack 'SCCL', 6, 0, 0, 0xffffffff;
-    return setsockopt $socket, SOL_SOCKET, 26, pack 'Sx![P]P', 1, $pass_all;    # SO_ATTACH_FILTER
-}
-my $resets_are_refusals = !can_hold_back();
-my @user = $> == 0 ? qw(--user root) : ();    # the server must run as the user for whom can_hold_back() was tried
-my $signalled;
-
-# --- Many clients in one loop ---
-# kind: busy      keep-alive: the next request follows each response at once, until a response has Connection: close
-#       download  one big file; while `hold` is set, the client stops reading after the first bytes
-#       hasty     a connection for each request, until connections are refused
-#       once      one request
-
-sub client ($port, $kind) {
-    my $client = { port => $port, kind => $kind, responses => 0, lost => 0 };
-    begin($client);
-    return $client;
-}
-
-sub begin ($client) {
-    socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
-    setsockopt $socket, SOL_SOCKET, SO_RCVBUF, 65536 if $client->{kind} eq 'download';
-    $socket->blocking(0);
-    my $connected = connect $socket, pack_sockaddr_in($client->{port}, inet_aton('127.0.0.1'));
-    if (!$connected && $! != EINPROGRESS) {
-        $client->{refused} = $client->{over} = 1;
-        return;
-    }
-    @$client{qw(socket connecting in out asked late)} = ($socket, 1, '', '', 0, $signalled);
-}
-
-sub ask ($client) {
-    $client->{out} = request(GET => $client->{kind} eq 'download' ? '/big.bin' : '/small.txt',
-        $client->{kind} eq 'hasty' ? (Connection => 'close') : ());
-    $client->{in}    = '';
-    $client->{asked} = $client->{needed} = 0;
-}
-
-sub finish ($client, $why) {
-    $client->{over} = $why;
-    close $client->{socket};
-}
-
-# Handles the end of a connection: the client is refused, has lost a request, or is closed without loss.
-sub ended ($client, $error) {
-    if ($client->{connecting} || $client->{late} && $resets_are_refusals && $client->{in} eq '') {
-        $client->{refused} = 1;
-        return finish($client, 'refused');
-    }
-    if ($client->{asked}) {
-        $client->{lost}++;
-        return finish($client, "lost: $error after " . length($client->{in}) . ' bytes');
-    }
-    return finish($client, 'closed');
-}
-
-sub writable ($client) {
-    if ($client->{connecting}) {
-        my $error = unpack 'i', getsockopt $client->{socket}, SOL_SOCKET, SO_ERROR;
-        return ended($client, 'refused') if $error;
-        $client->{connecting} = 0;
-        ask($client);
-    }
-    my $count = syswrite $client->{socket}, $client->{out};
-    if (!defined $count) {
-        return if $! == EAGAIN || $! == EINTR;
-        # The request was not sent whole, so it is not lost.
-        return ended($client, "$!");
-    }
-    substr $client->{out}, 0, $count, '';
-    $client->{asked} = 1 if $client->{out} eq '';
-}
-
-sub readable ($client) {
-    my $count = sysread $client->{socket}, $client->{in}, 262144, length $client->{in};
-    if (!$count) {
-        return if !defined $count && ($! == EAGAIN || $! == EINTR);
-        return ended($client, defined $count ? 'end' : "$!");
-    }
-    # Do not parse a long body again before it can be whole.
-    return if length $client->{in} < ($client->{needed} // 0);
-    my ($head) = $client->{in} =~ /\A(.*?\r\n\r\n)/s or return;
-    my ($length) = $head =~ /^Content-Length: (\d+)\r$/mi or die "no length in '$head'";
-    $client->{needed} = length($head) + $length;
-    return if length $client->{in} < $client->{needed};
-    $client->{bad}++ if $head !~ m{\AHTTP/1\.1 200 } || length $client->{in} > length($head) + $length;
-    $client->{responses}++;
-    $client->{asked} = 0;
-    if ($client->{kind} eq 'hasty') {
-        close $client->{socket};
-        begin($client);
-    } elsif ($client->{kind} ne 'busy' || $head =~ /^Connection: close\r$/mi) {
-        finish($client, 'done');
-    } else {
-        ask($client);
-        writable($client);
-    }
-}
-
-# Runs the clients until the condition holds or all of them have ended.
-sub run_until ($crowd, $condition) {
-    my $end = now() + $PATIENCE;
-    while (now() < $end && !$condition->()) {
-        my @active = grep { !$_->{over} } @$crowd or last;
-        my $reads  = IO::Select->new;
-        my $writes = IO::Select->new;
-        my %by;
-        for my $client (@active) {
-            $by{ fileno $client->{socket} } = $client;
-            my $holds = $client->{hold} && length $client->{in};
-            $reads->add($client->{socket})  if !$client->{connecting} && !$holds;
-            $writes->add($client->{socket}) if $client->{connecting} || $client->{out} ne '';
-        }
-        my ($readable, $writable) = IO::Select->select($reads, $writes, undef, 0.1);
-        for (@{ $writable // [] }) { my $client = $by{ fileno $_ }; writable($client) if !$client->{over} }
-        for (@{ $readable // [] }) {
-            my $client = $by{ fileno $_ // -1 } or next;
-            readable($client) if !$client->{over} && !$client->{connecting};
-        }
-    }
-}
-
 # Starts a server that waits for its clients longer than any test takes, so that a slow machine loses no request.
 sub patient_server (@options) {
-    return start_server(root => $root, options => ['--stop-timeout', 3600, @user, @options]);
+    return start_server(root => $root, options => ['--stop-timeout', 3600, @options]);
 }
 
 # Sends SIGTERM, and waits until the server has seen it.
@@ -153,7 +25,7 @@ sub terminate ($server) {
 
 # Sends SIGTERM to a server that has many clients, and runs these to their end. Returns what went wrong.
 sub stop_among_clients ($server, %count) {
-    $signalled = 0;
+    $Crowd::signalled = 0;
     my %clients = map { my $kind = $_; ($kind => [map { client($server->port, $kind) } 1 .. $count{$kind}]) } qw(busy download hasty);
     $_->{hold} = 1 for @{ $clients{download} };
     my @crowd = map { @{ $clients{$_} } } qw(busy download hasty);
@@ -166,7 +38,7 @@ sub stop_among_clients ($server, %count) {
     writable($_) for grep { !$_->{over} } @late;
     push @crowd, @late;
     $server->signal('TERM');
-    $signalled = 1;
+    $Crowd::signalled = 1;
     for my $client (@{ $clients{download} }) {
         $client->{hold} = 0;
         setsockopt $client->{socket}, SOL_SOCKET, SO_RCVBUF, $big;
@@ -253,18 +125,20 @@ each_server(sub ($model) {
     like $line, qr/\b$made (?:process|thread)/, 'the summary has the number of processes or threads' if !$model->{single};
 
     # During a slow download the port is free for the next server, and the stop waits for the download.
-    if ($model->{name} ne 'iterative') {
-        $server = patient_server();
-        my $slow = $server->connect;
-        $slow->send(request(GET => '/big.bin'));
-        $slow->fill($PATIENCE);
-        terminate($server);
-        ok until_true(sub { can_listen($server->port) }), 'after SIGTERM the port is free while a download continues';
-        ok $server->alive, 'after SIGTERM the server waits for a download';
-        is length $slow->response->{body}, $big, 'after SIGTERM a download arrives whole';
-        $slow->close;
-        $server->ended(name => 'after SIGTERM the server ends when the download has ended, before --stop-timeout');
-    }
+    $server = patient_server();
+    my $slow = $server->connect;
+    $slow->send(request(GET => '/big.bin'));
+    $slow->fill($PATIENCE);
+    my @waiting = map { $server->connect } 1 .. ($model->{single} ? 3 : 0);
+    $_->send(request(GET => '/small.txt', Connection => 'close')) for @waiting;
+    terminate($server);
+    ok until_true(sub { can_listen($server->port) }), 'after SIGTERM the port is free while a download continues';
+    ok $server->alive, 'after SIGTERM the server waits for a download';
+    is length $slow->response->{body}, $big, 'after SIGTERM a download arrives whole';
+    $slow->close;
+    is scalar(grep { $_->response->{status} == 200 } @waiting), 3, 'clients that waited for the download to end get their responses'
+        if @waiting;
+    $server->ended(name => 'after SIGTERM the server ends when the download has ended, before --stop-timeout');
 
     # A client that stops reading delays the stop until --stop-timeout at most.
     $server = start_server(root => $root, options => ['--stop-timeout', 0.2]);

@@ -12,7 +12,7 @@ my $root = tree('small.txt' => "small\n");
 
 # Returns the processes of the server except the first one.
 sub workers ($server) {
-    return map { $_->[0] } grep { $_->[0] != $server->pid && $_->[1] ne 'Z' } group_processes($server->pid);
+    return map { $_->[0] } grep { $_->[0] != $server->pid } serving_processes($server->pid);
 }
 
 # Stops a process, and waits until it has stopped: the signal takes effect only when the process leaves the kernel.

@@ -8,15 +8,13 @@
 #include <unistd.h>
 
 /* Signals of the terminal are blocked: the process ends when the server does. */
-static int prepare(const char *name, int socket)
+static int prepare(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     sigset_t all;
 
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_NAME, name, 0, 0, 0);
     for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
         dup2(null, i); /* a reader of the server's output must not wait for this process */
     if (socket != STDERR_FILENO + 1)
@@ -27,7 +25,8 @@ static int prepare(const char *name, int socket)
 
 /* Forks twice: the server reaps and counts all of its own children. */
 bool helper_process_start(const char *name, int socket,
-                          void (*work)(int socket, const void *argument), const void *argument)
+                          void (*work)(int socket, const void *argument), const void *argument,
+                          enum helper_process_programs programs)
 {
     pid_t child = fork();
     int status;
@@ -36,8 +35,11 @@ bool helper_process_start(const char *name, int socket,
         return false;
     if (child > 0)
         return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (programs == HELPER_PROCESS_ONLY)
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_NAME, name, 0, 0, 0);
     child = fork();
     if (child == 0)
-        work(prepare(name, socket), argument);
+        work(prepare(socket), argument);
     _exit(child < 0);
 }

@@ -4,10 +4,14 @@
 
 #include <stdbool.h>
 
+/* Programs that the process starts may have rights that it has not, by their files. */
+enum helper_process_programs { HELPER_PROCESS_ONLY, HELPER_PROCESS_EXECUTES };
+
 /* Starts a process that does the work at the socket, its only descriptor beside the standard ones,
  * and then ends. The work shall end when all other ends of the socket are closed. Returns false,
  * with errno set, if the process cannot be made. */
 bool helper_process_start(const char *name, int socket,
-                          void (*work)(int socket, const void *argument), const void *argument);
+                          void (*work)(int socket, const void *argument), const void *argument,
+                          enum helper_process_programs programs);
 
 #endif

@@ -259,6 +259,27 @@ bool listener_adopt(struct listener *listener, int first, int count, bool twins,
     return false;
 }
 
+/* The modes of the sockets are as the server before had them, which is the same model: a change
+ * here would change them for both, while both accept. */
+bool listener_inherit(struct listener *listener, int first, int streams, int datagrams,
+                      bool adopted)
+{
+    *listener = (struct listener){.adopted = adopted};
+    for (int i = 0; i < streams + datagrams; i++) {
+        int listens = 0, wanted = i < streams;
+        socklen_t length = sizeof listens;
+        if (getsockopt(first + i, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) < 0 ||
+            listens != wanted) {
+            warnx("cannot listen at socket %d of the server before this one", first + i);
+            return false;
+        }
+        listener->sockets[listener->count++] = first + i;
+    }
+    listener->streams = streams;
+    listener->port = bound_port(first);
+    return true;
+}
+
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog)
 {
     *twin = (struct listener){.port = first->port};
@@ -384,6 +405,11 @@ bool listener_is_empty(const struct listener *listener)
             return false;
     }
     return true;
+}
+
+void listener_hand_over(struct listener *listener)
+{
+    listener->adopted = true;
 }
 
 void listener_shut_down(const struct listener *listener)

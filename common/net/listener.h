@@ -28,6 +28,9 @@ bool listener_open(struct listener *listener, const char *const *addresses, int 
 /* Takes over `count` listening sockets, whose descriptors begin at `first`, with their addresses
  * and port. On failure it prints the reason and returns false. */
 bool listener_adopt(struct listener *listener, int first, int count, bool twins, bool datagrams);
+/* Takes the sockets of a server before this one: `first` and those behind it. */
+bool listener_inherit(struct listener *listener, int first, int streams, int datagrams,
+                      bool adopted);
 /* Opens a second listener at the same addresses and port (SO_REUSEPORT): the kernel chooses between
  * the two. */
 bool listener_twin(struct listener *twin, const struct listener *first, int backlog);
@@ -51,6 +54,8 @@ int listener_await(struct listener *listener, int events, int milliseconds);
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
  * allow that, or another process shall accept the new clients. */
 bool listener_refuse(struct listener *listener);
+/* Another server goes on at the sockets: this one will only close them. */
+void listener_hand_over(struct listener *listener);
 /* Returns true if no client and no datagram waits at any socket. */
 bool listener_is_empty(const struct listener *listener);
 /* Ends listening at the TCP sockets, in all processes that share them: the port is free, and an

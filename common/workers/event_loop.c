@@ -199,7 +199,7 @@ static void begin_client(struct event_loop *loop, int socket)
 
 /* Accepts one connection. A second accept would mostly find none and cost more than the next event;
  * and with several workers the connection may be for another one. */
-static void accept_one(struct event_loop *loop)
+static bool accept_one(struct event_loop *loop)
 {
     int socket = worker_try(loop->worker);
 
@@ -213,6 +213,17 @@ static void accept_one(struct event_loop *loop)
         listen_to(loop, false);
         loop->listen_from = errno == EBUSY ? 0 : loop->now.milliseconds + REST_MILLISECONDS;
     }
+    return socket >= 0;
+}
+
+/* Of the loops that wait for a client, one is woken. So what woke this one must not be left for the
+ * loops of another server, which have not been woken for it. */
+static void stop_listening(struct event_loop *loop)
+{
+    listen_to(loop, false);
+    loop->closed = true;
+    while (worker_is_relieved(loop->worker) && accept_one(loop))
+        ;
 }
 
 /* ---- the loop ---- */
@@ -222,7 +233,7 @@ static void begin_stop(struct event_loop *loop)
     epoll_ctl(loop->events, EPOLL_CTL_DEL, loop->worker->server->stop, NULL);
     loop->stopping = true;
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
-    if (!loop->balance.permitted)
+    if (!loop->balance.permitted && !worker_is_relieved(loop->worker))
         take_permit(loop); /* a permit that comes with the stop is for the last clients */
     loop->closed = !loop->balance.permitted;
     if (loop->closed)
@@ -283,10 +294,9 @@ static void maintain(struct event_loop *loop)
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
     }
-    if (loop->stopping && loop->listening && now > loop->listen_until) {
-        listen_to(loop, false);
-        loop->closed = true;
-    }
+    if (loop->stopping && loop->listening &&
+        (now > loop->listen_until || worker_is_relieved(loop->worker)))
+        stop_listening(loop);
 }
 
 void event_loop_run(struct worker *worker)

@@ -68,7 +68,7 @@ int worker_accept(struct worker *worker)
     struct server *server = worker->server;
     struct scoreboard *board = server->board;
 
-    while (!acceptor_is_over(server, 0) && !atomic_load(&board->drained)) {
+    while (acceptor_goes_on(server) && !atomic_load(&board->drained)) {
         bool stopping = scoreboard_stopping(board); /* those that came before it are served */
         int socket = await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE);
 
@@ -122,6 +122,11 @@ bool worker_has_place(const struct worker *worker)
 int worker_quiet(const struct worker *worker)
 {
     return atomic_load(&worker->server->board->no_late_clients) ? 0 : ACCEPTOR_QUIET_MILLISECONDS;
+}
+
+bool worker_is_relieved(const struct worker *worker)
+{
+    return atomic_load(&worker->server->board->handed_over);
 }
 
 bool worker_is_over(const struct worker *worker)

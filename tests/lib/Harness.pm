@@ -43,7 +43,7 @@ our $LINGER   = 2;
 
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search has_browser browse scratch tree slurp spit http_date request
-    parse_responses parse_replies until_true now model group_processes cpu_seconds parse_parts command_exists skip_case done_testing
+    parse_responses parse_replies until_true now model group_processes serving_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
 
@@ -164,16 +164,21 @@ sub http_date ($time, $format = 'fixed') {
 
 # --- Processes -----------------------------------------------------------------------------------------------------
 
-# The processes of a group as [pid, state]; the group outlives the server when it leaves something behind.
+# The processes of a group as [pid, state, name]; the group outlives the server when it leaves something behind.
 sub group_processes ($group) {
     my @found;
     for my $path (glob '/proc/[0-9]*/stat') {
         open my $file, '<', $path or next;
         my $line = <$file> // next;
-        my ($pid, $state, $parent, $its_group) = $line =~ /^(\d+) \(.*\) (\S) (\d+) (\d+)/s or next;
-        push @found, [$pid, $state] if $its_group == $group;
+        my ($pid, $name, $state, $parent, $its_group) = $line =~ /^(\d+) \((.*)\) (\S) (\d+) (\d+)/s or next;
+        push @found, [$pid, $state, $name] if $its_group == $group;
     }
     return @found;
+}
+
+# The processes of a group that serve: without those beside the server that keep the rights which it gave up.
+sub serving_processes ($group) {
+    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_reader|log_opener)\z/ } group_processes($group);
 }
 
 # CPU seconds of all living processes and threads of a group, to the nanosecond where the kernel counts so.

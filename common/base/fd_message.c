@@ -1,0 +1,85 @@
+/* Sends and receives messages with descriptors. */
+#include "common/base/fd_message.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The space in a message that holds its descriptors and its sender. */
+union control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(FD_MESSAGE_LIMIT * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+};
+
+bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count)
+{
+    size_t length = (size_t)count * sizeof *descriptors;
+    struct iovec bytes = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    union control control;
+    struct msghdr header = {.msg_iov = &bytes, .msg_iovlen = 1};
+
+    if (count > 0) {
+        header.msg_control = &control;
+        header.msg_controllen = CMSG_SPACE(length);
+        memset(&control, 0, CMSG_SPACE(length));
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(length);
+        memcpy(CMSG_DATA(&control.header), descriptors, length);
+    }
+    while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
+
+static void take(struct fd_message *message, struct cmsghdr *part)
+{
+    size_t length = part->cmsg_len - CMSG_LEN(0);
+    struct ucred sender;
+
+    if (part->cmsg_type == SCM_RIGHTS) {
+        message->count = (int)(length / sizeof(int));
+        memcpy(message->descriptors, CMSG_DATA(part), length);
+    } else if (part->cmsg_type == SCM_CREDENTIALS) {
+        memcpy(&sender, CMSG_DATA(part), sizeof sender);
+        message->sender = sender.pid;
+    }
+}
+
+bool fd_message_receive(int socket, void *data, size_t size, struct fd_message *message)
+{
+    struct iovec bytes = {.iov_base = data, .iov_len = size};
+    union control control;
+    struct msghdr header = {
+        .msg_iov = &bytes,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control,
+    };
+    ssize_t length;
+
+    message->count = 0;
+    message->sender = 0;
+    do
+        length = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return false;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&header); part != NULL;
+         part = CMSG_NXTHDR(&header, part))
+        take(message, part);
+    if ((size_t)length == size && !(header.msg_flags & MSG_TRUNC))
+        return true;
+    fd_message_close(message);
+    return false;
+}
+
+void fd_message_close(struct fd_message *message)
+{
+    for (int i = 0; i < message->count; i++)
+        close(message->descriptors[i]);
+    message->count = 0;
+}

@@ -1,0 +1,28 @@
+/* Messages with descriptors, through local sockets that keep the bounds of messages. */
+#ifndef COMMON_BASE_FD_MESSAGE_H
+#define COMMON_BASE_FD_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* The most descriptors in one message. */
+#define FD_MESSAGE_LIMIT 64
+
+struct fd_message {
+    int descriptors[FD_MESSAGE_LIMIT];
+    int count;
+    pid_t sender; /* if the receiver has set SO_PASSCRED; else 0 */
+};
+
+/* Sends data and descriptors, which stay open here. False, with errno set, on failure. */
+bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count);
+
+/* Receives a message of exactly `size` bytes. False, without descriptors, at the end of all
+ * messages and for one of another size. */
+bool fd_message_receive(int socket, void *data, size_t size, struct fd_message *message);
+
+/* Closes the descriptors that came with a message. */
+void fd_message_close(struct fd_message *message);
+
+#endif

@@ -1,0 +1,25 @@
+/* The replacement of a running server by a new one, which starts from the same path with the same
+ * arguments, takes over the listening sockets, and tells this one when it is ready. */
+#ifndef COMMON_UPGRADE_H
+#define COMMON_UPGRADE_H
+
+#include "common/server_state.h"
+
+/* Starts the new server. If that fails, this one goes on and says why. */
+void upgrade_begin(struct server *server);
+
+/* A server that has been told to stop takes its new one along. */
+void upgrade_abandon(struct server *server);
+
+enum upgrade_event {
+    UPGRADE_NOTHING,
+    UPGRADE_HANDED_OVER, /* the new server accepts all clients that come from now on */
+    UPGRADE_STOP, /* the server before this one was told to stop, before this one was ready */
+};
+/* Hears what the server before or behind this one has told. Call it at SIGIO. */
+enum upgrade_event upgrade_hear(struct server *server);
+
+/* Tells the server before this one that this one is ready. */
+void upgrade_report(struct server *server);
+
+#endif

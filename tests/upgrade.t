@@ -1,0 +1,177 @@
+#!/usr/bin/perl
+# An upgrade loses nothing: at SIGUSR2 a new server takes over the port, and the old one ends when its clients have been served.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use Crowd;
+use File::Copy qw(copy);
+use Socket     qw(SOL_SOCKET SO_RCVBUF);
+
+my $big  = 8 * 1024 * 1024;
+my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big);
+my $told = qr/has taken over|connections?.*requests?.*CPU/;
+
+# The processes that have taken over, in order.
+sub successors ($server) { return $server->errors =~ /process (\d+) has taken over/g }
+
+sub newest ($server) { return (successors($server))[-1] // $server->pid }
+
+# A server that waits for its clients longer than any test.
+sub patient_server (%how) {
+    return start_server(root => $root, %how, options => ['--stop-timeout', 3600, @{ $how{options} // [] }]);
+}
+
+# Upgrades the server; the process that serves then.
+sub upgrade ($server, $meanwhile = sub { }) {
+    my $count = () = successors($server);
+    kill USR2 => newest($server);
+    until_true(sub { $meanwhile->(); (() = successors($server)) > $count }) or die "nothing takes over: " . $server->errors;
+    return newest($server);
+}
+
+# Stops the newest server, and looks at what they all leave behind.
+sub end ($server, $name, $warnings = $told) {
+    kill TERM => newest($server);
+    $server->ended(name => $name, warnings => $warnings);
+}
+
+each_way_to_accept(sub ($model) {
+    my $server  = patient_server();
+    my $held    = client($server->port, 'download', hold => 1);
+    run_until([$held], sub { length $held->{in} });
+    my @others  = map { client($server->port, $_, again => 1) } ('busy') x 6, ('hasty') x 6;
+    my $upgrades = sanitized() ? 2 : 4;
+    for my $number (1 .. $upgrades) {
+        my @served = map { $_->{responses} } @others;
+        # A single one serves the client that it has, and the others wait for the next server.
+        run_until(\@others, sub { $model->{single} || !grep { $others[$_]{responses} < $served[$_] + 3 } keys @others });
+        upgrade($server, sub { my $end = 0; run_until(\@others, sub { $end++ }) });
+    }
+    delete $_->{again}, $_->{kind} = 'once' for @others;
+    $held->{hold} = 0;
+    setsockopt $held->{socket}, SOL_SOCKET, SO_RCVBUF, $big;
+    run_until([$held, @others], sub { 0 });
+
+    my @flaws = map { "a client: $_->{over}" } grep { $_->{lost} || $_->{refused} } $held, @others;
+    push @flaws, "a client does not come to an end after $_->{responses} responses" for grep { !$_->{over} } $held, @others;
+    push @flaws, 'a client gets a wrong response' for grep { $_->{bad} } $held, @others;
+    push @flaws, 'the download is not whole' if $held->{responses} != 1;
+    ok !@flaws, "$upgrades upgrades among busy clients, new ones and a download: none loses a request" or diag(join "\n", @flaws);
+    is scalar(() = successors($server)), $upgrades, 'as many servers have taken over';
+    end($server, 'all servers have ended well');
+});
+
+each_server(sub ($model) {
+    # The address is that of before, and so are the arguments.
+    my $log    = scratch();
+    my $server = patient_server(options => ['--list', '--log', "$log/log"]);
+    upgrade($server);
+    is $server->get('/')->{status}, 200, 'the new server has the options of the old one';
+    my $half = $server->connect;
+    $half->send("GET /small.txt HTTP/1.1\r\nHo");
+    $half->fill(0.05);
+    upgrade($server);
+    $half->send("st: localhost\r\n\r\n");
+    my $response = $half->response;
+    is $response->{status}, 200, 'a request that is half sent at an upgrade gets its response';
+    ok !$response->persistent, 'which says that the connection closes' or diag($server->errors);
+    ok $half->ends, 'and it closes';
+    end($server, 'both servers end');
+    is scalar(() = slurp("$log/log") =~ /^/mg), 2, 'the log has the requests of all';
+
+    # Datagrams: each is answered by one of the servers.
+    $server = patient_server(options => ['--udp']);
+    my @asked = map { $server->datagram(request(GET => '/none')) } 1 .. 10;
+    upgrade($server, sub { push @asked, $server->datagram(request(GET => '/none')) if @asked < 40 });
+    push @asked, map { $server->datagram(request(GET => '/none')) } 1 .. 10;
+    is scalar(grep { $_->response->{status} == 404 } @asked), scalar @asked, 'no datagram is lost at an upgrade';
+    end($server, 'servers of datagrams end', qr/$told|dropped/);
+
+    # TLS, with the key of the file.
+    my $place = scratch();
+    run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256 -addext),
+        'subjectAltName=IP:127.0.0.1', '-keyout', "$place/key.pem", '-out', "$place/cert.pem");
+    $server = patient_server(options => ['--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
+    upgrade($server);
+    my $run = run_command(qw(curl --silent --show-error --noproxy *), '--cacert', "$place/cert.pem", $server->url . 'small.txt');
+    is length $run->{out}, 1000, 'a new server of HTTPS serves' or diag($run->{err});
+    end($server, 'servers of HTTPS end');
+
+    # The new program is broken.
+    my $program = "$place/server";
+    my $install = sub ($from) {
+        copy($from, "$program.new") or die "copy: $!";
+        chmod 0755, "$program.new";
+        rename "$program.new", $program or die "rename: $!";
+    };
+    my $path = $model->{path};
+    $install->($path);
+    $server = patient_server(path => $program);
+    my $warned = 0;
+    my $fails = sub ($pattern, $name) {
+        $server->signal('USR2');
+        ok until_true(sub { (() = $server->errors =~ /this one goes on/g) > $warned }), "$name: the old server goes on, and says so";
+        $warned++;
+        like $server->errors, $pattern, "$name: it says why";
+        is $server->get('/small.txt')->{status}, 200, "$name: it serves";
+    };
+    spit("$place/garbage", "no program\n\x00\xff");
+    $install->("$place/garbage");
+    $fails->(qr/cannot start a new server: this one goes on: Exec format error/, 'a file that is no program');
+    unlink $program;
+    $fails->(qr/cannot start a new server: this one goes on: No such file/, 'no file');
+    $install->('/bin/true');
+    $fails->(qr/the new server ended before it was ready: this one goes on/, 'a program that ends');
+    $install->('/bin/false');
+    $fails->(qr/the new server ended before it was ready: this one goes on/, 'a program that fails');
+
+    # One that takes its time: what happens until it is ready.
+    my $slow = sub () {
+        unlink "$place/go", "$place/came";
+        spit("$place/slow", "#!/bin/sh\n>$place/came\nwhile [ ! -e $place/go ]; do sleep 0.02; done\nexec $path \"\$@\"\n");
+        $install->("$place/slow");
+    };
+    chmod 0777, "$place";
+    $slow->();
+    $server->signal('USR2');
+    until_true(sub { -e "$place/came" });
+    $server->signal('USR2');
+    ok until_true(sub { $server->errors =~ /an upgrade is under way already/ }), 'a second SIGUSR2 does not start a second server';
+    is $server->get('/small.txt')->{status}, 200, 'the old server serves until the new one is ready';
+    spit("$place/go", '');
+    ok until_true(sub { successors($server) }), 'and then the new one takes over';
+    is $server->get('/small.txt')->{status}, 200, 'and serves';
+    end($server, 'the old server and the new one end', qr/$told|this one goes on|under way already/);
+
+    # A stop while the new server starts is for both.
+    $install->($path);
+    $server = patient_server(path => $program);
+    $slow->();
+    $server->signal('USR2');
+    until_true(sub { -e "$place/came" });
+    $server->signal('TERM');
+    ok until_true(sub { !$server->alive }), 'SIGTERM while the new server starts: the old one ends';
+    spit("$place/go", '');
+    ok defined $server->wait_exit && !$server->{left}, 'and the new one does';
+    like $server->errors, qr/was told to stop|cannot listen at socket 3 of the server before this one/, 'and says why';
+
+    # If the old server dies, the new one goes on.
+    $install->($path);
+    $server = patient_server(path => $program);
+    $slow->();
+    $server->signal('USR2');
+    until_true(sub { -e "$place/came" });
+    kill KILL => $server->pid;
+    until_true(sub { !$server->alive });
+    my $client = $server->connect;
+    $client->send(request(GET => '/small.txt'));
+    spit("$place/go", '');
+    is $client->response->{status}, 200, 'SIGKILL while the new server starts: a client that waits is served by the new one';
+    $client->close;
+    kill TERM => map { $_->[0] } serving_processes($server->pid);
+    until_true(sub { !grep { $_->[1] ne 'Z' } group_processes($server->pid) });
+    $server->discard;
+});
+
+done_testing;
