@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Longer than any host and port. */
+#define AUTHORITY_SIZE 256
+
 /* ---- values ---- */
 
 static bool read_count(const char *text, long least, long most, int *value)
@@ -86,32 +89,29 @@ static bool read_accept(const struct option_row *row, const struct model *model,
 }
 
 /* Returns true if the value could be the authority of a URI. If `port` is 0, it must name one. */
-static bool is_authority(const char *value, uint16_t port)
+static bool is_authority(struct text value, uint16_t port)
 {
     struct text host;
     uint16_t found;
 
-    return address_split(text_of(value), port, &host, &found);
+    return address_split(value, port, &host, &found);
 }
 
 /* The scheme may be left out; a path cannot be mapped to. */
-static bool read_origin(const struct option_row *row, const char *value, const char **origin)
+static bool read_origin(const struct option_row *row, const char *value, struct text *origin)
 {
-    static char authority[256]; /* the command line is read once, before there are threads */
     const char *start = strncasecmp(value, "http://", 7) == 0 ? value + 7 : value;
     size_t length = strcspn(start, "/");
+    bool ends = start[length] == '\0' || start[length + 1] == '\0';
 
-    if (length == 0 || length >= sizeof authority || (start[length] != '\0' && start[length + 1]))
-        return complain(row, value, "http://HOST:PORT");
-    memcpy(authority, start, length);
-    authority[length] = '\0';
-    *origin = authority;
-    return is_authority(authority, 80) || complain(row, value, "http://HOST:PORT");
+    *origin = (struct text){start, length};
+    return (ends && length > 0 && length < AUTHORITY_SIZE && is_authority(*origin, 80)) ||
+           complain(row, value, "http://HOST:PORT");
 }
 
 static bool read_allow(struct options *options, const struct option_row *row, const char *value)
 {
-    if (!is_authority(value, 0))
+    if (!is_authority(text_of(value), 0))
         return complain(row, value, "HOST:PORT");
     if (options->allow_count == OPTIONS_ALLOW_LIMIT) {
         warnx("--allow can be given at most %d times", OPTIONS_ALLOW_LIMIT);

@@ -32,7 +32,7 @@ struct options {
     bool no_sandbox;
     bool no_file_cache;
     /* Of the proxy. */
-    const char *origin; /* "HOST:PORT", without "http://" */
+    struct text origin; /* "HOST:PORT", without "http://"; or empty */
     const char *allow[OPTIONS_ALLOW_LIMIT];
     int allow_count;
     int origin_timeout; /* milliseconds */

@@ -145,8 +145,10 @@ static void confine_proxy(const struct services *services, struct sandbox *sandb
 
 static void print_proxy(const struct options *options)
 {
-    if (options->origin != NULL)
-        printf("what others have of http://%s/", options->origin);
+    const struct text *origin = &options->origin;
+
+    if (origin->length > 0)
+        printf("what others have of http://%.*s/", (int)origin->length, origin->data);
     else
         printf("what others have");
 }

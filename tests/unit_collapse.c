@@ -73,8 +73,8 @@ static int set_up(void **state)
     strcpy(path, "/tmp/unit_collapse.XXXXXX");
     assert_non_null(mkdtemp(path));
     open_origin();
-    proxy =
-        (struct proxy){.origin = authority, .name = "me", .timeout = TIMEOUT, .allowed_count = 1};
+    proxy = (struct proxy){
+        .origin = text_of(authority), .name = "me", .timeout = TIMEOUT, .allowed_count = 1};
     assert_true(address_split(text_of(authority), 0, &host, &port));
     assert_true(address_find(&destination, TEXT(""), host, port));
     proxy.allowed[0] = destination.addresses[0];

@@ -10,12 +10,12 @@ static int find_authority(struct origin *origin, const struct proxy *proxy,
 
     *problem = "The request target names no host and port that can be connected to.";
     origin->authority = request->host;
-    if (proxy->origin != NULL) {
+    if (proxy->origin.length > 0) {
         if (request->method == METHOD_CONNECT) {
             *problem = "This proxy stands before one origin, and makes no tunnels.";
             return 405;
         }
-        origin->authority = text_of(proxy->origin);
+        origin->authority = proxy->origin;
     } else if (request->method == METHOD_CONNECT && request->framing != FRAMING_NONE) {
         *problem = "What comes behind CONNECT is for the tunnel: it cannot be a body.";
         return 400;

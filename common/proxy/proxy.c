@@ -40,22 +40,22 @@ bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t 
     return address_find(addresses, (struct text){proxy->hosts, proxy->hosts_length}, host, port);
 }
 
-static bool look_up(const struct proxy *proxy, const char *option, const char *authority,
+static bool look_up(const struct proxy *proxy, const char *option, struct text authority,
                     uint16_t default_port, struct address_list *destination)
 {
     struct text host;
     uint16_t port;
 
-    if (address_split(text_of(authority), default_port, &host, &port) &&
+    if (address_split(authority, default_port, &host, &port) &&
         proxy_find_addresses(proxy, host, port, destination))
         return true;
-    warnx("%s '%s' is no HOST:PORT that is known here: a numeric address, localhost, or a name "
+    warnx("%s '%.*s' is no HOST:PORT that is known here: a numeric address, localhost, or a name "
           "in " HOSTS_FILE,
-          option, authority);
+          option, (int)authority.length, authority.data);
     return false;
 }
 
-static bool allow(struct proxy *proxy, const char *option, const char *authority, uint16_t port)
+static bool allow(struct proxy *proxy, const char *option, struct text authority, uint16_t port)
 {
     struct address_list destination;
 
@@ -88,12 +88,12 @@ static void find_own_addresses(struct proxy *proxy, const struct listener *liste
 
 static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
 {
-    if (proxy->origin != NULL && !allow(proxy, "--origin", proxy->origin, 80))
+    if (proxy->origin.length > 0 && !allow(proxy, "--origin", proxy->origin, 80))
         return false;
-    if (proxy->origin != NULL)
+    if (proxy->origin.length > 0)
         proxy->origin_port = address_port(&proxy->allowed[0]);
     for (int i = 0; i < settings->allow_count; i++)
-        if (!allow(proxy, "--allow", settings->allow[i], 0))
+        if (!allow(proxy, "--allow", text_of(settings->allow[i]), 0))
             return false;
     return settings->cache_directory < 0 ||
            cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
@@ -136,7 +136,7 @@ void proxy_close(struct proxy *proxy)
 
 static bool is_allowed(const struct proxy *proxy, const union address *address)
 {
-    if (address_is_loopback(address) && proxy->origin == NULL)
+    if (address_is_loopback(address) && proxy->origin.length == 0)
         return true;
     for (int i = 0; i < proxy->allowed_count; i++)
         if (address_same(&proxy->allowed[i], address))

@@ -10,7 +10,7 @@
 #define PROXY_ALLOW_LIMIT 16
 
 struct proxy_settings {
-    const char *origin;       /* "host:port" of the only origin; NULL: the client names it */
+    struct text origin;       /* "host:port" of the only origin; empty: the client names it */
     const char *const *allow; /* "host:port" of allowed destinations beside loopback */
     int allow_count;
     const char *cache;   /* the path of its directory */
@@ -22,7 +22,7 @@ struct proxy_settings {
 };
 
 struct proxy {
-    const char *origin;   /* "host:port" of the only one; NULL: the client names it */
+    struct text origin;   /* "host:port" of the only one; empty: the client names it */
     uint16_t origin_port; /* 0: none */
     char *hosts;          /* the text of the hosts file */
     size_t hosts_length;

@@ -89,7 +89,7 @@ static bool make(struct service_call *call)
         return false;
     /* A client of HTTP/1.0 may be a proxy that forwards fields it does not know (RFC 9112, section
      * 9.3). In front of one origin this is a server, and its clients are no proxies. */
-    if (request->minor == 0 && request->keep_alive && proxy->origin == NULL)
+    if (request->minor == 0 && request->keep_alive && proxy->origin.length == 0)
         call->keeps_connection = false;
     cache_lookup_start(&proxied->lookup, proxy->cache.shared != NULL ? &proxy->cache : NULL);
     cache_store_start(&proxied->store, &proxied->lookup);
@@ -108,7 +108,8 @@ static enum service_progress begin(struct service_call *call)
 
     if (status == 0 && may_go_no_further(request)) {
         call->response->status = 204;
-        call->response->allow = proxy->origin == NULL ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
+        call->response->allow =
+            proxy->origin.length == 0 ? TEXT(METHODS ", CONNECT") : TEXT(METHODS);
         return SERVICE_RESPONDS;
     }
     if (status == 0)
