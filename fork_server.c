@@ -13,7 +13,7 @@ static bool hand_over(int socket)
     if (child < 0)
         return false;
     if (child == 0) {
-        server_child();
+        server_child(server);
         server_serve(server, socket);
         server_left(server);
         _exit(0);

@@ -53,6 +53,8 @@ const struct option_row option_table[] = {
     {"user", "NAME", OPTION_TEXT, AT(user), NULL,
      "run as this user; a server that root starts runs as nobody by default", 0},
     {"no-sandbox", NULL, OPTION_FLAG, AT(no_sandbox), NULL, "run without the sandbox", 0},
+    {"sandbox-kills", NULL, OPTION_FLAG, AT(sandbox_kills), NULL,
+     "end a process that makes a forbidden system call; otherwise the call fails", 0},
     {"no-file-cache", NULL, OPTION_FLAG, AT(no_file_cache), NULL,
      "open the file for each request, even where connections could share it in memory", 0},
     {"no-shelf", NULL, OPTION_FLAG, AT(no_file_cache), NULL, NULL, 0},

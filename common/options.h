@@ -30,6 +30,7 @@ struct options {
     const char *stats;
     const char *user;
     bool no_sandbox;
+    bool sandbox_kills;
     bool no_file_cache;
     /* Of the proxy. */
     struct text origin; /* "HOST:PORT", without "http://"; or empty */

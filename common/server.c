@@ -3,6 +3,7 @@
 
 #include "common/acceptor.h"
 #include "common/base/process_status.h"
+#include "common/base/sandbox.h"
 #include "common/base/service_manager.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
@@ -156,9 +157,19 @@ void server_left(struct server *server)
 
 /* ---- serving ---- */
 
-void server_child(void)
+/* Returns true if the workers are processes: what this process frees is not theirs. */
+static bool has_worker_processes(const struct server *server)
+{
+    return server->model->children != NULL && server->model->children->supervised;
+}
+
+void server_child(const struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (has_worker_processes(server))
+        sandbox_enter_worker(&server->sandbox);
+    else
+        sandbox_enter_child(&server->sandbox);
 }
 
 void server_child_ends(struct server *server)
@@ -305,12 +316,6 @@ bool server_assign(struct server *server, int number)
 }
 
 /* ---- closing ---- */
-
-/* The workers are processes: what this process frees is not theirs. */
-static bool has_worker_processes(const struct server *server)
-{
-    return server->model->children != NULL && server->model->children->supervised;
-}
 
 /* Worker threads that still run may use the listeners: then these close when the process ends.
  * Sockets that datagrams are answered from stay open. */

@@ -41,8 +41,8 @@ void server_made(struct server *server);
 /* The result of a model's collect() while it has children: the milliseconds until the next call. */
 #define SERVER_COLLECT_SOON 100
 
-/* A child process calls this first: it then ends with its parent. */
-void server_child(void);
+/* A child process calls this first: it then ends with its parent, and has fewer rights. */
+void server_child(const struct server *server);
 /* A child process that has served many connections calls this last: it frees its memory. */
 void server_child_ends(struct server *server);
 

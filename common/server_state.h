@@ -39,6 +39,7 @@ struct server {
     struct service_context context;
     struct services services;
     struct identity identity; /* the user that it runs as */
+    struct sandbox sandbox;
     struct scoreboard *board;
     struct listener listener;
     struct listener

@@ -232,7 +232,7 @@ const void *services_state(const struct services *services)
 
 struct sandbox services_sandbox(const struct services *services)
 {
-    struct sandbox sandbox = {.root = -1, .cache = -1};
+    struct sandbox sandbox = {.root = -1, .cache = -1, .domain = -1};
 
     if (services->row->confine != NULL)
         services->row->confine(services, &sandbox);

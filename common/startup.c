@@ -224,11 +224,25 @@ static bool open_privileged(struct server *server)
            open_listeners(server);
 }
 
-static void enter_sandbox(const struct server *server)
+static enum sandbox_makes makes(const struct model *model)
 {
-    const struct sandbox sandbox = services_sandbox(&server->services);
+    if (model->makes == NULL)
+        return SANDBOX_NOTHING;
+    if (model->children == NULL)
+        return SANDBOX_THREADS;
+    return model->children->supervised ? SANDBOX_WORKERS : SANDBOX_CHILDREN;
+}
 
-    sandbox_enter(&sandbox);
+static void enter_sandbox(struct server *server)
+{
+    struct sandbox *sandbox = &server->sandbox;
+
+    *sandbox = services_sandbox(&server->services);
+    sandbox->datagrams = server->options.udp;
+    sandbox->log = server->options.log != NULL;
+    sandbox->makes = makes(server->model);
+    sandbox->kills = server->options.sandbox_kills;
+    sandbox_enter(sandbox);
 }
 
 bool startup_prepare(struct server *server, char **argv)

@@ -1,11 +1,15 @@
-/* Restricts the process by Landlock. */
+/* Restricts the process: its files and ports by Landlock, its system calls by a filter. */
 #include "common/base/sandbox.h"
+
+#include "common/base/sandbox_calls.h"
 
 #include <err.h>
 #include <errno.h>
 #include <linux/landlock.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,24 +79,84 @@ static bool allow_all(int ruleset, const struct ruleset *rules, const struct san
            allow_files(ruleset, sandbox->cache, reading | writing);
 }
 
-void sandbox_enter(const struct sandbox *sandbox)
+/* Tests can make the kernel look older. */
+static long landlock_version(void)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+#ifdef ESCAPE_PATH
+    const char *older = getenv("LANDLOCK_VERSION");
+
+    if (older != NULL && strtol(older, NULL, 10) < version)
+        version = strtol(older, NULL, 10);
+#endif
+    return version;
+}
+
+/* Returns the rules; -1 on failure, with errno set. */
+static int make_domain(long version, const struct sandbox *sandbox)
+{
     struct ruleset rules = rules_for(version, sandbox);
     size_t size = version >= 6 ? sizeof rules : version >= 4 ? 16 : 8;
-    long ruleset;
+    long ruleset = syscall(SYS_landlock_create_ruleset, &rules, size, 0);
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        warn("cannot give up new privileges");
+    if (ruleset < 0 || allow_all((int)ruleset, &rules, sandbox))
+        return (int)ruleset;
+    close((int)ruleset);
+    return -1;
+}
+
+static bool enter_domain(int domain)
+{
+    return syscall(SYS_landlock_restrict_self, domain, 0) == 0;
+}
+
+static void restrict_files(struct sandbox *sandbox)
+{
+    long version = landlock_version();
+
     if (version < 1) {
-        warnx("this kernel has no Landlock: the server runs without a sandbox "
-              "(--no-sandbox silences this)");
+        warnx("this kernel has no Landlock: files and ports are not restricted (--no-sandbox "
+              "silences this)");
         return;
     }
-    ruleset = syscall(SYS_landlock_create_ruleset, &rules, size, 0);
-    if (ruleset < 0 || !allow_all((int)ruleset, &rules, sandbox) ||
-        syscall(SYS_landlock_restrict_self, (int)ruleset, 0) < 0)
+    sandbox->domain = make_domain(version, sandbox);
+    if (sandbox->domain < 0 || !enter_domain(sandbox->domain))
         warn("cannot enter the sandbox");
-    if (ruleset >= 0)
-        close((int)ruleset);
+}
+
+static void restrict_calls(const struct sandbox *sandbox,
+                           void (*list)(const struct sandbox *sandbox,
+                                        struct syscall_filter *filter))
+{
+    struct syscall_filter filter;
+
+    list(sandbox, &filter);
+    if (!syscall_filter_load(&filter, sandbox->kills))
+        warn("cannot restrict the system calls (--no-sandbox silences this)");
+}
+
+void sandbox_enter(struct sandbox *sandbox)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        warn("cannot give up new privileges");
+    sandbox->entered = true;
+    restrict_files(sandbox);
+    restrict_calls(sandbox, sandbox_calls_server);
+}
+
+void sandbox_enter_worker(const struct sandbox *sandbox)
+{
+    if (!sandbox->entered)
+        return;
+    if (sandbox->domain >= 0 && !enter_domain(sandbox->domain))
+        warn("cannot enter the sandbox of a worker");
+    restrict_calls(sandbox, sandbox_calls_worker);
+}
+
+void sandbox_enter_child(const struct sandbox *sandbox)
+{
+    const struct rlimit none = {0};
+
+    if (sandbox->entered)
+        setrlimit(RLIMIT_NPROC, &none);
 }

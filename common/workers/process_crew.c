@@ -42,7 +42,7 @@ static void live(struct server *server, int number)
 {
     struct worker worker = worker_begin(server, number);
 
-    server_child();
+    server_child(server);
     if (getppid() == server->process)
         server->process_crew->work(&worker);
     worker_end(&worker);

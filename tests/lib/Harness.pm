@@ -337,6 +337,7 @@ sub start_server (%how) {
     my $is_root = $> == 0 && !grep { /^setpriv$/ } @{ $how{through} // [] };
     push @options, qw(--user root) if sanitized() && $is_root && !grep { $_ eq '--user' } @options;    # to look for leaks
     push @options, '--no-sandbox' if sanitized() && !$how{sandbox} && !grep { $_ eq '--no-sandbox' } @options;
+    push @options, '--sandbox-kills' if !grep { /^--(?:no-sandbox|sandbox-.*)\z/ } @options;    # a missing permission fails a test
     my @command = (@{ $how{through} // [] }, wrapper(), $how{path} // $model->{path}, @options, $how{port} // 0);
     pipe my $out, my $out_end or die "pipe: $!\n";
     my $err = File::Temp->new;

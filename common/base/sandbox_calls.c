@@ -1,0 +1,246 @@
+/* The lists of system calls that a server needs: for all, for each service, for each model. */
+#include "common/base/sandbox_calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#define INT  UINT32_MAX
+#define LONG UINT64_MAX
+#define ANY(name)                                                                                  \
+    {                                                                                              \
+        .number = SYS_##name                                                                       \
+    }
+#define IF(name, argument_, mask_, value_)                                                         \
+    {                                                                                              \
+        .number = SYS_##name, .tests = 1, .test = {                                                \
+            {.argument = argument_, .mask = mask_, .value = value_}                                \
+        }                                                                                          \
+    }
+#define IF_BOTH(name, first, first_mask, first_value, second, second_mask, second_value)           \
+    {                                                                                              \
+        .number = SYS_##name, .tests = 2, .test = {                                                \
+            {first, first_mask, first_value},                                                      \
+            {second, second_mask, second_value}                                                    \
+        }                                                                                          \
+    }
+
+/* The type of a socket without its flags. */
+#define SOCKET_TYPE 0xf
+
+/* ---- all servers and workers ---- */
+
+static const struct syscall_rule all[] = {
+    /* Those with tests first: the kernel remembers which others it may allow without a look. */
+    IF(mmap, 2, PROT_EXEC, 0),
+    IF(mprotect, 2, PROT_EXEC, 0),
+    IF(sendto, 4, LONG, 0), /* to the peer of a connection only */
+    IF(fcntl, 1, INT, F_GETFL),
+    IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0), /* nothing sends signals */
+    IF(fcntl, 1, INT, F_GETFD),
+    IF(fcntl, 1, INT, F_SETFD),
+    IF(ioctl, 1, INT, SIOCOUTQ),
+    IF(setsockopt, 1, INT, SOL_SOCKET),
+    IF(setsockopt, 1, INT, IPPROTO_TCP),
+    IF(prctl, 0, INT, PR_SET_PDEATHSIG),
+    /* memory and time */
+    ANY(brk),
+    ANY(munmap),
+    ANY(mremap),
+    ANY(madvise),
+    ANY(clock_gettime),
+    ANY(clock_getres),
+    ANY(clock_nanosleep),
+    ANY(getrandom),
+    ANY(getrusage),
+    ANY(sysinfo), /* sorting asks how much memory there is */
+    /* processes, threads and signals: none that reaches another process */
+    ANY(futex),
+    ANY(getpid),
+    ANY(getppid),
+    ANY(gettid),
+    ANY(sched_yield),
+    ANY(set_robust_list),
+    ANY(rseq),
+    ANY(rt_sigaction),
+    ANY(rt_sigprocmask),
+    ANY(rt_sigreturn),
+    ANY(restart_syscall),
+    ANY(exit),
+    ANY(exit_group),
+    /* descriptors */
+    ANY(read),
+    ANY(pread64),
+    ANY(write),
+    ANY(writev),
+    ANY(lseek),
+    ANY(ftruncate), /* of --stats */
+    ANY(close),
+    ANY(fstat),
+    ANY(poll),
+    ANY(ppoll),
+    ANY(epoll_create1),
+    ANY(epoll_ctl),
+    ANY(epoll_wait),
+    ANY(epoll_pwait),
+    /* connections */
+    ANY(accept4),
+    ANY(recvfrom),
+    ANY(recvmsg),
+    ANY(getsockname),
+    ANY(getpeername),
+    ANY(getsockopt),
+    ANY(shutdown),
+    ANY(sendfile),
+};
+
+/* ---- the services, the transports and the log ---- */
+
+static const struct syscall_rule files[] = {
+    ANY(openat2),
+    ANY(newfstatat),
+    ANY(getdents64),
+};
+
+static const struct syscall_rule proxy[] = {
+    IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_STREAM),
+    IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_STREAM),
+    ANY(connect),
+};
+
+static const struct syscall_rule cache[] = {
+    IF(fcntl, 1, INT, F_OFD_SETLK),
+    IF(utimensat, 1, LONG, 0), /* of an open file */
+    ANY(openat),
+    ANY(pwrite64),
+    ANY(fallocate),
+    ANY(flock),
+    ANY(unlinkat),
+    ANY(renameat),
+    ANY(renameat2),
+};
+
+static const struct syscall_rule datagrams[] = {
+    ANY(pipe2),
+    ANY(sendmsg),
+};
+
+static const struct syscall_rule log_file[] = {
+    ANY(dup3),
+};
+
+/* A request for a signature carries a descriptor to answer at. */
+static const struct syscall_rule key_process[] = {
+    IF(socketpair, 0, INT, AF_UNIX),
+    ANY(sendmsg),
+};
+
+/* A lock on a file; and the mutex of a worker that has died. */
+static const struct syscall_rule file_lock[] = {
+    IF(fcntl, 1, INT, F_SETLKW),
+};
+
+/* ---- the models ---- */
+
+/* What makes a thread of this process; clone3 has its flags where no filter sees them. */
+static const struct syscall_rule threads[] = {
+    IF(clone, 0,
+       CLONE_THREAD | CLONE_VM | CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET,
+       CLONE_THREAD | CLONE_VM),
+};
+
+/* What makes a process, in no new namespace. */
+#define NAMESPACES                                                                                 \
+    (CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
+     CLONE_NEWCGROUP)
+static const struct syscall_rule processes[] = {
+    IF(clone, 0, NAMESPACES, 0),
+    /* A child gives up the right to make processes. */
+    IF_BOTH(prlimit64, 0, INT, 0, 1, INT, RLIMIT_NPROC),
+    ANY(wait4),
+};
+
+/* The process that has workers makes what they need, and each enters a sandbox of its own. */
+static const struct syscall_rule workers[] = {
+    IF(socketpair, 0, INT, AF_UNIX),
+    IF(prctl, 0, INT, PR_SET_NO_NEW_PRIVS),
+    ANY(seccomp),
+    ANY(landlock_restrict_self),
+    ANY(memfd_create),
+    ANY(sendmsg),
+};
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+/* What the runtime of a sanitizer needs as well. */
+static const struct syscall_rule sanitizers[] = {
+    ANY(sigaltstack),
+    ANY(openat),
+    ANY(open),
+    ANY(readlink),
+    ANY(prctl),
+    ANY(prlimit64),
+    ANY(tgkill),
+    ANY(sched_getaffinity),
+    ANY(newfstatat),
+    ANY(unlink),
+    ANY(clock_nanosleep),
+};
+
+/* ---- the filters ---- */
+
+#define ALLOW(filter, rules) syscall_filter_allow(filter, rules, sizeof(rules) / sizeof((rules)[0]))
+
+static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *filter)
+{
+    if (sandbox->root >= 0)
+        ALLOW(filter, files);
+    if (sandbox->connects)
+        ALLOW(filter, proxy);
+    if (sandbox->cache >= 0) {
+        ALLOW(filter, files);
+        ALLOW(filter, cache);
+    }
+    if (sandbox->datagrams)
+        ALLOW(filter, datagrams);
+    if (sandbox->log)
+        ALLOW(filter, log_file);
+    if (sandbox->key_process)
+        ALLOW(filter, key_process);
+    if (sandbox->makes == SANDBOX_WORKERS)
+        ALLOW(filter, file_lock);
+    ALLOW(filter, all);
+    if (SANITIZED)
+        ALLOW(filter, sanitizers);
+}
+
+void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *filter)
+{
+    syscall_filter_begin(filter);
+    if (sandbox->makes == SANDBOX_THREADS)
+        ALLOW(filter, threads);
+    if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
+        ALLOW(filter, processes);
+    if (sandbox->makes == SANDBOX_WORKERS)
+        ALLOW(filter, workers);
+    syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */
+    allow_needs(sandbox, filter);
+}
+
+void sandbox_calls_worker(const struct sandbox *sandbox, struct syscall_filter *filter)
+{
+    syscall_filter_begin(filter);
+    allow_needs(sandbox, filter);
+}
