@@ -7,7 +7,7 @@ CC      := gcc
 endif
 # Each kind of build has its own folder, so that it uses no objects of another kind.
 comma   := ,
-BUILD   ?= build$(if $(CRASH),/crash)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
+BUILD   ?= build$(if $(CRASH),/crash)$(if $(ESCAPE),/escape)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
 # The file VERSION holds the version that every program prints.
 VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
@@ -36,6 +36,10 @@ else
 ifdef CRASH
 CPPFLAGS += -DCRASH_PATH='"/crash"'
 OUTPUT   = $(BUILD)/
+else ifdef ESCAPE
+# ESCAPE=1: servers in which a request tries to break out of the sandbox, for tests/escape.t, in $(BUILD).
+CPPFLAGS += -DESCAPE_PATH='"/escape/"'
+OUTPUT   = $(BUILD)/
 else
 OUTPUT   =
 endif
@@ -46,7 +50,7 @@ CFLAGS  += -pthread
 LDFLAGS += -pthread
 
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
-OBJECTS = $(COMMON:%.c=$(BUILD)/%.o)
+OBJECTS = $(COMMON:%.c=$(BUILD)/%.o) $(if $(ESCAPE),$(BUILD)/tests/escape.o)
 
 # All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
 # and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
@@ -96,6 +100,11 @@ collect/clients/witness: LDLIBS = -lssl -lcrypto
 crash:
 	@mkdir -p build
 	@flock build/crash.lock $(MAKE) --no-print-directory CRASH=1 # two tests may want it at the same time
+
+# Servers that try to break out of their sandbox, for tests/escape.t: see common/base/escape_injection.h.
+escape:
+	@mkdir -p build
+	@flock build/escape.lock $(MAKE) --no-print-directory ESCAPE=1
 
 # Unit tests are dynamic, since cmocka is a dynamic library.
 units: $(UNITS)
@@ -185,6 +194,7 @@ help:
 	@echo 'make fuzz TIME=60  run libFuzzer (ENGINE=afl: AFL++) on all that reads bytes of others, TIME seconds each'
 	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers'
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
+	@echo 'make escape        build servers that try to break out of their sandbox in build/escape, for tests/escape.t'
 	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck, mypy, and ruff where it is'
 	@echo 'make install       install servers, dcollect and manual pages below DESTDIR and prefix=/usr/local'
 	@echo 'make uninstall     remove what make install has installed'
@@ -206,6 +216,6 @@ for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it 
 endef
 export MODEL_HELP
 
-.PHONY: all units fuzz check certificate bench man map install uninstall lint clean help collect crash
+.PHONY: all units fuzz check certificate bench man map install uninstall lint clean help collect crash escape
 .DELETE_ON_ERROR:
 -include $(wildcard $(FUZZBUILD)/common/*.d $(FUZZBUILD)/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)

@@ -1,6 +1,7 @@
 /* The state machine of a connection: reads requests, has a service answer them, sends responses. */
 #include "common/connection.h"
 
+#include "common/base/escape_injection.h"
 #include "common/http/whole_request.h"
 #include "common/log.h"
 
@@ -161,6 +162,7 @@ static enum outcome begin_request(struct connection *connection, size_t head)
         request_start(request); /* the head has moved: parse it again */
         request_read(request, exchange_received(exchange), &head);
     }
+    escape_injection_check(request->path);
     exchange->input_start += head;
     connection->client_closes = !request->keep_alive;
     connection->has_response = false;

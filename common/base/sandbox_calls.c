@@ -47,6 +47,7 @@ static const struct syscall_rule all[] = {
     IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0), /* nothing sends signals */
     IF(fcntl, 1, INT, F_GETFD),
     IF(fcntl, 1, INT, F_SETFD),
+    IF(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH), /* of an open file */
     IF(ioctl, 1, INT, SIOCOUTQ),
     IF(setsockopt, 1, INT, SOL_SOCKET),
     IF(setsockopt, 1, INT, IPPROTO_TCP),

@@ -1,0 +1,445 @@
+/* What an attacker who has taken over a worker would try: each request for /escape/NAME is an
+ * attempt, for tests/escape.t. It prints "escape NAME: " and the result. */
+#include "common/base/escape_injection.h"
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096
+
+/* ---- other processes ---- */
+
+static pid_t process(const char *argument)
+{
+    return (pid_t)strtol(argument, NULL, 10);
+}
+
+static long signal_process(const char *argument)
+{
+    return kill(process(argument), SIGCONT);
+}
+
+static long signal_parent(const char *argument)
+{
+    (void)argument;
+    return kill(getppid(), SIGCONT);
+}
+
+static long signal_thread(const char *argument)
+{
+    return syscall(SYS_tgkill, process(argument), process(argument), SIGCONT);
+}
+
+static long queue_signal(const char *argument)
+{
+    return sigqueue(process(argument), SIGCONT, (union sigval){0});
+}
+
+static long signal_by_descriptor(const char *argument)
+{
+    long descriptor = syscall(SYS_pidfd_open, process(argument), 0);
+
+    return descriptor < 0 ? -1 : syscall(SYS_pidfd_send_signal, descriptor, SIGCONT, NULL, 0);
+}
+
+static long signal_by_owner(const char *argument)
+{
+    return fcntl(STDIN_FILENO, F_SETOWN, process(argument));
+}
+
+static long trace(const char *argument)
+{
+    return ptrace(PTRACE_SEIZE, process(argument), NULL, NULL);
+}
+
+static long move_memory(const char *argument, long call)
+{
+    char byte;
+    struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)environ, 1};
+
+    return syscall(call, process(argument), &here, 1, &there, 1, 0);
+}
+
+static long read_memory(const char *argument)
+{
+    return move_memory(argument, SYS_process_vm_readv);
+}
+
+static long write_memory(const char *argument)
+{
+    return move_memory(argument, SYS_process_vm_writev);
+}
+
+static long take_descriptor(const char *argument)
+{
+    long descriptor = syscall(SYS_pidfd_open, process(argument), 0);
+
+    return descriptor < 0 ? -1 : syscall(SYS_pidfd_getfd, descriptor, 0, 0);
+}
+
+static long limit_process(const char *argument)
+{
+    return prlimit(process(argument), RLIMIT_NOFILE, &(struct rlimit){0}, NULL);
+}
+
+static long set_priority(const char *argument)
+{
+    return setpriority(PRIO_PROCESS, (id_t)process(argument), 19);
+}
+
+/* ---- sockets ---- */
+
+static struct sockaddr_in loopback(const char *argument)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)strtol(argument, NULL, 10)),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static long send_datagram(const char *argument)
+{
+    struct sockaddr_in address = loopback(argument);
+    int file = socket(AF_INET, SOCK_DGRAM, 0);
+
+    return file < 0 ? -1 : sendto(file, "x", 1, 0, (struct sockaddr *)&address, sizeof address);
+}
+
+static long connect_to(int type, const char *argument)
+{
+    struct sockaddr_in address = loopback(argument);
+    int file = socket(AF_INET, type, 0);
+
+    return file < 0 ? -1 : connect(file, (struct sockaddr *)&address, sizeof address);
+}
+
+static long connect_datagrams(const char *argument)
+{
+    return connect_to(SOCK_DGRAM, argument);
+}
+
+static long connect_stream(const char *argument)
+{
+    return connect_to(SOCK_STREAM, argument);
+}
+
+static long fast_open(const char *argument)
+{
+    struct sockaddr_in address = loopback(argument);
+    int file = socket(AF_INET, SOCK_STREAM, 0);
+
+    return file < 0
+               ? -1
+               : sendto(file, "x", 1, MSG_FASTOPEN, (struct sockaddr *)&address, sizeof address);
+}
+
+static long listen_stream(const char *argument)
+{
+    struct sockaddr_in address = loopback("0");
+    int file = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)argument;
+    return file < 0 || bind(file, (struct sockaddr *)&address, sizeof address) < 0
+               ? -1
+               : listen(file, 1);
+}
+
+static long open_socket(const char *argument)
+{
+    char *type;
+    int family = (int)strtol(argument, &type, 10);
+
+    return socket(family, (int)strtol(type + 1, NULL, 10), 0);
+}
+
+/* ---- new processes and programs ---- */
+
+static long end_child(long child)
+{
+    if (child == 0)
+        _exit(0);
+    return child < 0 ? -1 : waitpid((pid_t)child, NULL, 0);
+}
+
+static long make_process(const char *argument)
+{
+    (void)argument;
+    return end_child(fork());
+}
+
+static long make_process_by_clone(const char *argument)
+{
+    return end_child(syscall(SYS_clone, strtoul(argument, NULL, 0) | SIGCHLD, 0, 0, 0, 0));
+}
+
+static long make_process_by_clone3(const char *argument)
+{
+    uint64_t arguments[8] = {[4] = SIGCHLD};
+
+    (void)argument;
+    return end_child(syscall(SYS_clone3, arguments, sizeof arguments));
+}
+
+static long make_process_by_vfork(const char *argument)
+{
+    (void)argument;
+    return end_child(syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0));
+}
+
+static long run_program(const char *argument)
+{
+    char *const arguments[] = {(char *)(uintptr_t)argument, NULL};
+
+    return execve(argument, arguments, environ);
+}
+
+static long run_memory(const char *argument)
+{
+    char *const arguments[] = {(char *)(uintptr_t) "x", NULL};
+
+    (void)argument;
+    return execveat((int)syscall(SYS_memfd_create, "x", 0), "", arguments, environ, AT_EMPTY_PATH);
+}
+
+/* ---- memory ---- */
+
+static long map(int protection, int flags, int file)
+{
+    return mmap(NULL, PAGE, protection, flags, file, 0) == MAP_FAILED ? -1 : 0;
+}
+
+static long map_writable_code(const char *argument)
+{
+    (void)argument;
+    return map(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+static long map_code(const char *argument)
+{
+    (void)argument;
+    return map(PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+static long map_file_code(const char *argument)
+{
+    int file = (int)syscall(SYS_memfd_create, "x", 0);
+
+    (void)argument;
+    return map(PROT_READ | PROT_EXEC, MAP_SHARED, file < 0 ? STDIN_FILENO : file);
+}
+
+static long protect_code(const char *argument)
+{
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)argument;
+    return mprotect(page, PAGE, PROT_READ | PROT_EXEC);
+}
+
+static long protect_code_by_key(const char *argument)
+{
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)argument;
+    return syscall(SYS_pkey_mprotect, page, PAGE, PROT_READ | PROT_EXEC, -1);
+}
+
+/* ---- files ---- */
+
+static long open_to_read(const char *argument)
+{
+    return open(argument, O_RDONLY);
+}
+
+static long open_to_write(const char *argument)
+{
+    return open(argument, O_WRONLY);
+}
+
+static long make_file(const char *argument)
+{
+    return open(argument, O_WRONLY | O_CREAT, 0600);
+}
+
+/* By the call that the servers use. */
+static long open_anywhere(const char *argument)
+{
+    const uint64_t how[3] = {O_RDONLY};
+
+    return syscall(SYS_openat2, AT_FDCWD, argument, how, sizeof how);
+}
+
+static long change_mode(const char *argument)
+{
+    return chmod(argument, 0777);
+}
+
+static long change_owner(const char *argument)
+{
+    return chown(argument, getuid(), getgid());
+}
+
+static long change_times(const char *argument)
+{
+    return utimensat(AT_FDCWD, argument, NULL, 0);
+}
+
+static long remove_file(const char *argument)
+{
+    return unlink(argument);
+}
+
+static long rename_file(const char *argument)
+{
+    char other[PATH_MAX];
+
+    snprintf(other, sizeof other, "%s.renamed", argument);
+    return rename(argument, other);
+}
+
+static long link_file(const char *argument)
+{
+    char other[PATH_MAX];
+
+    snprintf(other, sizeof other, "%s.linked", argument);
+    return link(argument, other);
+}
+
+static long link_by_name(const char *argument)
+{
+    char other[PATH_MAX];
+
+    snprintf(other, sizeof other, "%s.symbolic", argument);
+    return symlink("/", other);
+}
+
+static long make_directory(const char *argument)
+{
+    return mkdir(argument, 0700);
+}
+
+/* ---- the kernel ---- */
+
+/* A call by its number, with arguments that matter to no filter. */
+static long call_by_number(const char *argument)
+{
+    return syscall(strtol(argument, NULL, 0), 0, 0, 0, 0, 0, 0);
+}
+
+static long raise_limit(const char *argument)
+{
+    const struct rlimit limit = {.rlim_cur = 100, .rlim_max = 100};
+
+    (void)argument;
+    return setrlimit(RLIMIT_NPROC, &limit);
+}
+
+static long control(const char *argument)
+{
+    char *value;
+    int option = (int)strtol(argument, &value, 10);
+
+    return prctl(option, *value != '\0' ? strtoul(value + 1, NULL, 10) : 0UL, 0UL, 0UL, 0UL);
+}
+
+static long fake_input(const char *argument)
+{
+    (void)argument;
+    return ioctl(STDIN_FILENO, TIOCSTI, "x");
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    const char *name;
+    long (*attempt)(const char *argument);
+} attempts[] = {
+    {"signal", signal_process},
+    {"signal-parent", signal_parent},
+    {"signal-thread", signal_thread},
+    {"signal-queued", queue_signal},
+    {"signal-by-descriptor", signal_by_descriptor},
+    {"signal-by-owner", signal_by_owner},
+    {"trace", trace},
+    {"read-memory", read_memory},
+    {"write-memory", write_memory},
+    {"take-descriptor", take_descriptor},
+    {"limit-process", limit_process},
+    {"priority", set_priority},
+    {"udp-send", send_datagram},
+    {"udp-connect", connect_datagrams},
+    {"tcp-connect", connect_stream},
+    {"tcp-fast-open", fast_open},
+    {"tcp-listen", listen_stream},
+    {"socket", open_socket},
+    {"fork", make_process},
+    {"clone", make_process_by_clone},
+    {"clone3", make_process_by_clone3},
+    {"vfork", make_process_by_vfork},
+    {"exec", run_program},
+    {"exec-memory", run_memory},
+    {"map-writable-code", map_writable_code},
+    {"map-code", map_code},
+    {"map-file-code", map_file_code},
+    {"protect-code", protect_code},
+    {"protect-code-by-key", protect_code_by_key},
+    {"read", open_to_read},
+    {"write", open_to_write},
+    {"create", make_file},
+    {"openat2", open_anywhere},
+    {"chmod", change_mode},
+    {"chown", change_owner},
+    {"utimensat", change_times},
+    {"unlink", remove_file},
+    {"rename", rename_file},
+    {"link", link_file},
+    {"symlink", link_by_name},
+    {"mkdir", make_directory},
+    {"call", call_by_number},
+    {"raise-limit", raise_limit},
+    {"prctl", control},
+    {"fake-input", fake_input},
+};
+
+static void attempt(const char *name, const char *argument)
+{
+    for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
+        if (strcmp(attempts[i].name, name) != 0)
+            continue;
+        long result = attempts[i].attempt(argument);
+        warnx("escape %s %s: %s", name, argument, result < 0 ? strerrorname_np(errno) : "done");
+        return;
+    }
+    warnx("escape %s %s: unknown", name, argument);
+}
+
+/* The argument may be a path. */
+void escape_attempt(struct text name)
+{
+    char space[PATH_MAX], *argument;
+
+    snprintf(space, sizeof space, "%.*s", (int)name.length, name.data);
+    argument = strchr(space, '/');
+    if (argument != NULL)
+        *argument++ = '\0';
+    attempt(space, argument != NULL ? argument : "");
+}
