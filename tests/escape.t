@@ -1,0 +1,147 @@
+#!/usr/bin/perl
+# From inside of a worker: each action that would lead out of the sandbox is attempted, and refused.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use IO::Socket::IP ();
+
+my $top  = "$FindBin::Bin/..";
+my $made = run_command('make', '-s', '-C', $top, 'escape');
+is $made->{status}, 0, 'make escape' or diag($made->{err});
+
+# Calls that no server needs, whatever their arguments, by their numbers on x86-64.
+my %calls = (
+    unshare => 272, setns => 308, mount => 165, umount2 => 166, pivot_root => 155, chroot => 161, open_tree => 428, fsopen => 430,
+    move_mount => 429, mount_setattr => 442, io_uring_setup => 425, io_uring_enter => 426, io_uring_register => 427, bpf => 321,
+    perf_event_open => 298, userfaultfd => 323, keyctl => 250, add_key => 248, request_key => 249, personality => 135, ptrace => 101,
+    process_vm_readv => 310, process_vm_writev => 311, process_madvise => 440, kcmp => 312, pidfd_open => 434, pidfd_getfd => 438,
+    pidfd_send_signal => 424, kill => 62, tkill => 200, tgkill => 234, rt_sigqueueinfo => 129, rt_tgsigqueueinfo => 297,
+    timer_create => 222, setitimer => 38, alarm => 37, execve => 59, execveat => 322, vfork => 58, fork => 57, setuid => 105, setgid => 106,
+    setresuid => 117, setgroups => 116, capset => 126, setsid => 112, setpgid => 109, setpriority => 141, ioprio_set => 251,
+    sched_setscheduler => 144, sched_setaffinity => 203, init_module => 175, finit_module => 313, kexec_load => 246, reboot => 169,
+    sethostname => 170, settimeofday => 164, adjtimex => 159, syslog => 103, acct => 163, swapon => 167, quotactl => 179, iopl => 172,
+    ioperm => 173, modify_ldt => 154, arch_prctl => 158, name_to_handle_at => 303, open_by_handle_at => 304, fanotify_init => 300,
+    inotify_init1 => 294, shmget => 29, semget => 64, msgget => 68, mq_open => 240, remap_file_pages => 216, memfd_secret => 447,
+    pkey_alloc => 330, move_pages => 279, mbind => 237, splice => 275, vmsplice => 278, tee => 276, chmod => 90, fchmod => 91, chown => 92,
+    fchown => 93, mknod => 133, mkdir => 83, rmdir => 84, setxattr => 188, truncate => 76, umask => 95, chdir => 80, fchdir => 81,
+    bind => 49, listen => 50, ustat => 136, uselib => 134, vhangup => 153, lookup_dcookie => 212, landlock_create_ruleset => 444,
+    landlock_add_rule => 445,
+);
+
+# How attempts may be refused. A child that may make no process gets EAGAIN; clone3 is unknown, so that the library calls clone.
+my $refused = qr/\A(?:EPERM|EACCES|EAGAIN|ENOSYS)\z/;
+
+# What came of an attempt: the name of an error, or "done".
+sub attempt ($server, $name, $argument = '') {
+    my $line = quotemeta "escape $name $argument";
+    my $seen = () = $server->errors =~ /$line: /g;
+    my $client = $server->connect;
+    $client->send(request(GET => "/escape/$name/$argument", Connection => 'close'));
+    $client->drain;
+    return until_true(sub { my @results = $server->errors =~ /$line: (\w+)/g; @results > $seen ? $results[-1] : undef }, 20) // 'no result';
+}
+
+# A file that is not the server's, and that the user of the server may change.
+my $user    = $> == 0 ? getpwnam 'nobody' : $>;
+my $outside = tree('file' => "secret\n", 'folder/' => '');
+chown $user, -1, "$outside", "$outside/file", "$outside/folder" if $> == 0;
+chmod 0755, "$outside";
+my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Listen => 16) or die "listen: $@\n";
+my $port     = $listener->sockport;
+my $datagram = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Proto => 'udp') or die "bind: $@\n";
+my $key      = "$outside/file";
+
+sub starts ($model, @how) {
+    return start_server(path => "$top/build/escape/$model->{name}_server", @how);
+}
+
+# The process that is to be attacked: another worker, or the child of another client; else the server itself.
+sub victim ($server) {
+    my ($other) = grep { $_ != $server->pid } map { $_->[0] } grep { owner($_->[0]) == $user } group_processes($server->pid);
+    return $other // $server->pid;
+}
+sub owner ($pid) { return (stat "/proc/$pid")[4] // -1 }
+
+my @on_processes = qw(signal signal-thread signal-queued signal-by-descriptor signal-by-owner trace read-memory write-memory
+    take-descriptor limit-process priority);
+my @on_files = qw(read write openat2 chmod chown utimensat rename link symlink unlink);
+my @plain    = (
+    ['signal-parent'], ['fork'], ['clone', 0], ['clone', 0x10000000], ['clone', 0x20000], ['clone3'], ['vfork'], ['exec', '/bin/true'],
+    ['exec-memory'], ['map-writable-code'], ['map-code'], ['map-file-code'], ['protect-code'], ['protect-code-by-key'],
+    ['raise-limit'], ['fake-input'], ['tcp-listen'],
+    (map { ['socket', $_] } '1/1', '1/2', '2/2', '2/3', '10/2', '16/3', '17/3', '40/1', '38/5'),
+    (map { ['prctl', $_] } '4/1', '15/0', '23/0', '28/0', '35/0', '53/1'),
+);
+
+sub refuses ($server, $name, @attempt) {
+    like attempt($server, @attempt), $refused, "$name: @attempt";
+}
+
+# All attempts that need no kernel in particular.
+sub refuses_all ($server, $name, %but) {
+    my $other = model()->{single} ? undef : $server->connect;    # whose worker or child is the victim
+    $other->ask(request(GET => '/small.txt')) if $other;
+    my $victim = victim($server);
+    refuses($server, $name, $_, $victim) for @on_processes;
+    refuses($server, $name, 'read', "/proc/$victim/mem");
+    refuses($server, $name, $_, "$outside/file") for @on_files;
+    refuses($server, $name, 'create', "$outside/new");
+    refuses($server, $name, 'mkdir',  "$outside/made");
+    refuses($server, $name, 'read',   '/etc/passwd');
+    refuses($server, $name, @$_) for @plain;
+    refuses($server, $name, "udp-$_", $datagram->sockport) for qw(send connect);
+    refuses($server, $name, "tcp-$_", $port) for $but{connects} ? () : qw(connect fast-open);
+    my %result = map { $_ => attempt($server, 'call', $calls{$_}) } sort keys %calls;
+    is join(' ', map { "$_: $result{$_}" } grep { $result{$_} ne 'EPERM' } sort keys %result), '',
+        "$name: " . keys(%calls) . ' other system calls are refused';
+    $other->close if $other;
+}
+
+each_server(sub ($model) {
+    if ($> != 0) {
+        skip_case('only root can start a server whose user may change files of others');
+        return;
+    }
+
+    # That the attempts can succeed: without a sandbox they do.
+    my $server = starts($model, options => ['--no-sandbox', '--max-connections', 30]);
+    for my $attempt (['signal', victim($server)], ['fork'], ['udp-send', $datagram->sockport], ['tcp-connect', $port], ['socket', '16/3'],
+        ['socket', '1/1'], ['map-writable-code'], ['protect-code'], ['chmod', "$outside/file"], ['utimensat', "$outside/file"],
+        ['read', '/etc/passwd'], ['openat2', "$outside/file"], ['tcp-listen'])
+    {
+        is attempt($server, @$attempt), 'done', "--no-sandbox: @$attempt succeeds";
+    }
+    $server->stop(warnings => qr/escape/);
+
+    # As the servers are in production: a forbidden call fails, and the worker goes on.
+    for my $service (['files'], ['sized'], ['proxy', '--no-cache', '--origin', "http://127.0.0.1:1"], ['files', '--udp', '--log', '/dev/null']) {
+        my ($name, @options) = @$service;
+        $server = starts($model, forgiving => 1, options => ['--service', $name, @options]);
+        refuses_all($server, "@$service", connects => $name eq 'proxy');
+        refuses($server, $name, "tcp-$_", $port) for $name eq 'proxy' ? qw(connect fast-open) : ();
+        $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
+    }
+
+    # Older kernels know less of Landlock, and the filter is the same.
+    for my $version (2 .. 6) {
+        $server = starts($model, forgiving => 1, environment => { LANDLOCK_VERSION => $version });
+        my $name = "Landlock $version";
+        my $victim = victim($server);
+        refuses($server, $name, $_, $victim) for @on_processes;
+        refuses($server, $name, 'read', "/proc/$victim/mem");
+        refuses($server, $name, $_, "$outside/file") for @on_files;
+        refuses($server, $name, 'create', "$outside/new");
+        refuses($server, $name, 'tcp-connect', $port);
+        $server->stop(warnings => qr/escape/);
+    }
+
+    # --sandbox-kills ends the process.
+    $server = starts($model);
+    my $client = $server->connect;
+    $client->send(request(GET => '/escape/socket/16/3'));
+    $client->drain;
+    ok $client->{ended} && $server->errors !~ /escape/, '--sandbox-kills: the process ends at the call';
+});
+
+done_testing;
