@@ -2,7 +2,7 @@
 #ifndef COMMON_BASE_SANDBOX_CALLS_H
 #define COMMON_BASE_SANDBOX_CALLS_H
 
-#include "common/base/sandbox.h"
+#include "common/base/sandbox_rights.h"
 #include "common/base/syscall_filter.h"
 
 /* Fills in the filter of the process that accepts, and of all that it makes. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,7 +14,8 @@
 #elif defined __aarch64__
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #else
-#error "add the AUDIT_ARCH_ of this architecture"
+#define ARCHITECTURE 0
+_Static_assert(false, "the AUDIT_ARCH_ of this architecture is missing");
 #endif
 
 static void put(struct syscall_filter *filter, uint16_t code, uint32_t value, uint8_t yes,

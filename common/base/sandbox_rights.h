@@ -1,0 +1,31 @@
+/* The rights that a server needs in its sandbox. */
+#ifndef COMMON_BASE_SANDBOX_RIGHTS_H
+#define COMMON_BASE_SANDBOX_RIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What the process makes after it has entered the sandbox. */
+enum sandbox_makes {
+    SANDBOX_NOTHING,
+    SANDBOX_THREADS,
+    SANDBOX_CHILDREN, /* short processes, which call sandbox_enter_child() */
+    SANDBOX_WORKERS,  /* long ones, which call sandbox_enter_worker() */
+};
+
+struct sandbox {
+    int root;         /* a directory to read files below; -1: none */
+    int cache;        /* a directory to make, read, write and remove files in; -1: none */
+    bool connects;    /* it makes TCP connections */
+    uint16_t port;    /* to this port only; 0: to any */
+    bool datagrams;   /* it answers datagrams */
+    bool log;         /* it replaces the file of its log */
+    bool key_process; /* it asks another process for signatures */
+    enum sandbox_makes makes;
+    bool kills; /* a forbidden system call ends the process, instead of failing */
+    /* Set by sandbox_enter(): */
+    bool entered;
+    int domain; /* the rules of Landlock, for workers; -1: none */
+};
+
+#endif
