@@ -1,0 +1,98 @@
+"""The trial of killed processes: kill -9 of children ten times a second under load."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from trials import processes, servers
+from trials.clients import Counts, Load, Plan, make_documents
+from trials.trial import Context, Row, Trial, makes_processes, skipped
+
+KILLS_A_SECOND = 10
+
+
+def _kill_one(server: servers.Server) -> bool:
+    """Kills a process that serves, at random."""
+    below = processes.tree(server.pid)[1:]
+    # A child that the first process needs for itself, and does not serve with, is left alone.
+    serving = [pid for pid in below if processes.name_of(pid) not in ("", "helper")]
+    if not serving:
+        return False
+    with suppress(OSError):
+        os.kill(random.choice(serving), signal.SIGKILL)
+    return True
+
+
+def _try(context: Context, name: str, documents: Path) -> tuple[Counts, int, bool]:
+    seconds = 2 if context.quick else 15
+    server = servers.start(context, name, documents)
+    load = Load(Plan(server.port, fresh=16, kept=16, patience=5))
+    load.wait_for(50)
+    begin, killed = time.monotonic(), 0
+    for number in range(seconds * KILLS_A_SECOND):
+        time.sleep(max(begin + number / KILLS_A_SECOND - time.monotonic(), 0))
+        killed += _kill_one(server)
+    counts = load.end()
+    served = server.runs() and servers.answers(server)
+    server.end()
+    return counts, killed, served
+
+
+def _rate(counts: Counts) -> float:
+    """So many of 10,000 requests were lost."""
+    return 10000 * counts.lost / max(counts.answered + counts.lost, 1)
+
+
+def _rows(
+    context: Context, name: str, tried: tuple[Counts, int, bool], most: float | None
+) -> Iterator[Row]:
+    counts, killed, served = tried
+    case = f"{counts.answered} requests answered"
+    yield Row(name, case, str(killed), "requests lost", str(counts.lost))
+    rate, measure = round(_rate(counts), 2), "lost of 10,000 requests"
+    if most is None:
+        yield Row(name, case, str(killed), measure, f"{rate:g}")
+    else:
+        yield context.judge(name, case, killed, measure, rate, round(most, 2))
+    yield context.judge(name, case, killed, "requests late by 5 s", counts.late, 0)
+    failed = counts.refused + counts.wrong + (not served)
+    yield context.judge(name, case, killed, "requests refused or wrong", failed, 0)
+    yield Row(name, case, str(killed), "longest wait", f"{counts.longest:.3f} s")
+
+
+def run(context: Context) -> Iterator[Row]:
+    documents = make_documents(context.folder())
+    alone = "it has one process, and ends with it"
+    most = None
+    for name in context.peers:
+        if name == "lighttpd" and os.cpu_count() == 1:
+            yield skipped(name, "kills", alone)
+            continue
+        tried = _try(context, name, documents)
+        if name == "nginx":
+            most = _rate(tried[0])
+        yield from _rows(context, name, tried, None)
+    for name in context.models:
+        if makes_processes(name):
+            yield from _rows(context, name, _try(context, name, documents), most)
+        else:
+            yield skipped(name, "kills", alone)
+
+
+TRIAL = Trial(
+    "kill",
+    "Killed processes",
+    "SIGKILL to a process below the first one, chosen at random, ten times a second, while 16 "
+    "clients with a connection for each request and 16 with persistent connections ask as fast as "
+    "they can.",
+    "A process that is killed takes its connections with it: the requests on these are lost. All "
+    "others must be answered, and nobody may wait for 5 s. Where nginx is tried, too, ours may lose "
+    "no larger share than it does.",
+    run,
+)

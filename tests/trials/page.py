@@ -1,0 +1,74 @@
+"""The page trust.md: what was tried, how often, what happened, and how to run it again."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from trials.table import Kept
+from trials.trial import Trial
+
+PEERS = {"nginx", "lighttpd", "apache"}
+
+
+def _machine() -> str:
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    kib = int(Path("/proc/meminfo").read_text().split()[1])
+    return (
+        f"{os.cpu_count()} processors ({model}), {kib / (1 << 20):.0f} GiB of memory, "
+        f"{platform.system()} {platform.release()}"
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(rows: list[Kept]) -> list[str]:
+    """A line for each server and case; the measures of one case side by side."""
+    lines = ["| server | tried | times | what happened | limit | |", "| --- | --- | ---: | --- | --- | --- |"]
+    for one in rows:
+        row = one.row
+        verdict = {"pass": "passed", "FAIL": "**exceeded**", "skip": "not tried", "": ""}[row.verdict]
+        happened = row.value if row.verdict == "skip" else f"{row.value} {row.measure}"
+        words = [row.server, row.case, row.times, happened, row.limit, verdict]
+        lines.append("| " + " | ".join(map(_cell, words)) + " |")
+    return lines
+
+
+def _summary(trials: list[Trial], kept: list[Kept]) -> list[str]:
+    lines = ["| trial | limits kept | exceeded | peers | date, commit, seconds |", "| --- | ---: | ---: | --- | --- |"]
+    for trial in trials:
+        rows = [one for one in kept if one.trial == trial.name]
+        if not rows:
+            continue
+        count = {word: sum(one.row.verdict == word for one in rows) for word in ("pass", "FAIL")}
+        peers = dict.fromkeys(one.row.server for one in rows if one.row.server in PEERS)
+        one = rows[-1]
+        lines.append(
+            f"| [{trial.title}](#{trial.title.lower().replace(' ', '-')}) | {count['pass']} | "
+            f"{count['FAIL']} | {', '.join(peers)} | {one.date}, `{one.commit}`, {one.seconds} s |"
+        )
+    return lines
+
+
+def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
+    """Makes the page from the rows that there are."""
+    lines = ["# Trust: what the servers were put through", ""]
+    lines += ["Made by `tests/trust` from its table `trust.tsv`. " + _machine() + ".", ""]
+    if quick:
+        lines += ["**The short form: few repetitions, and no times are judged.**", ""]
+    lines += [*_summary(trials, kept), ""]
+    for trial in trials:
+        rows = [one for one in kept if one.trial == trial.name]
+        if not rows:
+            continue
+        lines += [f"## {trial.title}", "", trial.tried, "", trial.counted, ""]
+        lines += [trial.peers, ""] if trial.peers else []
+        lines += [*_table(rows), "", f"Again: `tests/trust --only {trial.name}`", ""]
+    return "\n".join(lines)

@@ -1,0 +1,187 @@
+"""Starts our servers and the peers, and ends them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.measure.recipes import Setting, command_of
+from collect.measure.servers import free_port
+from trials import processes
+from trials.clients import fetch, is_whole
+from trials.trial import PROJECT, Context
+
+START_SECONDS = 15.0
+END_SECONDS = 8.0
+# The recipe of each peer in the study, its program, its package, and the signal of its graceful stop.
+RECIPES = {"nginx": "nginx", "lighttpd": "lighttpd", "apache": "apache-event"}
+PROGRAMS = {"nginx": "nginx", "lighttpd": "lighttpd", "apache": "apache2"}
+PACKAGES = {"nginx": "nginx-light", "lighttpd": "lighttpd", "apache": "apache2-bin"}
+GRACEFUL = {"nginx": signal.SIGQUIT, "lighttpd": signal.SIGINT, "apache": signal.SIGWINCH}
+Change = Callable[[str], str]
+
+
+class Problem(Exception):
+    """Why a server does not start."""
+
+
+@dataclass
+class Server:
+    """A server that runs: `pid` is its first process, which an upgrade replaces."""
+
+    name: str
+    pid: int
+    port: int
+    folder: Path
+    group: int
+
+    def runs(self) -> bool:
+        processes.reap()
+        return bool(processes.name_of(self.pid)) and self.pid in processes.tree(os.getpid())
+
+    def send(self, number: signal.Signals) -> None:
+        with suppress(OSError):
+            os.kill(self.pid, number)
+
+    def end(self, number: signal.Signals = signal.SIGTERM, seconds: float = END_SECONDS) -> bool:
+        """Stops the server, and kills what is left. Returns true if it ended in time."""
+        self.send(number)
+        ended = processes.wait_until(lambda: not self.runs(), seconds)
+        processes.wait_until(lambda: not self._kill_rest(), 5)
+        return ended
+
+    def _kill_rest(self) -> bool:
+        """Kills the processes of this server, also those that an upgrade left. Returns true if
+        there were some."""
+        processes.reap()
+        left = self.roots()
+        for root in left:
+            for pid in processes.tree(root):
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        return bool(left)
+
+    def roots(self) -> list[int]:
+        """The first processes: one, or during an upgrade two."""
+        below = processes.children().get(os.getpid(), [])
+        return [pid for pid in below if processes.group_of(pid) == self.group or self._names(pid)]
+
+    def _names(self, pid: int) -> bool:
+        """Whether a process has the folder of this server in its command or environment."""
+        mark = f"{self.folder}/".encode()
+        for file in ("cmdline", "environ"):
+            with suppress(OSError):
+                if mark in Path(f"/proc/{pid}/{file}").read_bytes():
+                    return True
+        return False
+
+    def follow(self) -> bool:
+        """Takes the newest of the first processes for the server. Returns false if none is left."""
+        processes.reap()
+        roots = self.roots()
+        self.pid = max(roots, default=self.pid)
+        return bool(roots)
+
+    def errors(self) -> str:
+        return (self.folder / "stderr").read_text(errors="replace")
+
+
+def start(
+    context: Context, name: str, documents: Path, *options: str, folder: Path | None = None,
+    through: list[str] | None = None, user: int | None = None, build: Path = PROJECT,
+    change: Change | None = None, workers: int | None = None,
+) -> Server:  # fmt: skip
+    """Starts one of our servers with these options, or a peer.
+
+    through  a command that becomes the server
+    user     the number of the user that it is started by
+    change   changes the configuration of a peer
+    """
+    folder = folder or context.folder()
+    own = folder / "server"
+    own.mkdir(exist_ok=True)
+    if user is not None:
+        os.chown(own, user, user)
+    port = 0
+    if name in RECIPES:
+        port = free_port()
+        setting = Setting(RECIPES[name], documents, own, workers or os.cpu_count() or 1)
+        command = command_of(setting, own, port)
+        _configure(name, own, change)
+    else:
+        command = [str(build / f"{name}_server"), "--root", str(documents), *options, "0"]
+    process = _launch([*(through or []), *command], folder, user)
+    server = Server(name, process, port, folder, process)
+    _wait(server)
+    return server
+
+
+def _configure(name: str, folder: Path, change: Change | None) -> None:
+    """Changes the configuration of a peer as a trial asks."""
+    files = {"nginx": "nginx.conf", "lighttpd": "lighttpd.conf", "apache": "apache.conf"}
+    path = folder / files[name]
+    if change:
+        path.write_text(change(path.read_text()))
+
+
+def _launch(command: list[str], folder: Path, user: int | None) -> int:
+    """Starts a command in a process group of its own. The name of its folder in its environment
+    tells which server a process belongs to, whatever its parent is."""
+    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+    environment = {**os.environ, "PATH": path, "TRIAL_FOLDER": f"{folder}/"}
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, process_group=0,
+            env=environment, cwd=folder, user=user, group=user,
+            extra_groups=None if user is None else [],
+        )  # fmt: skip
+    # From now on this module waits for it: an upgrade makes other processes take its place.
+    process.returncode = 0
+    return process.pid
+
+
+def _wait(server: Server) -> None:
+    """Waits until the server answers."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if not server.port:
+            text = (server.folder / "stdout").read_text(errors="replace")
+            found = re.search(r"https?://\S*?:(\d+)/", text)
+            server.port = int(found[1]) if found and "\n" in text else 0
+        if server.port and fetch(server.port, seconds=2):
+            return
+        if not server.runs() and not server.follow():
+            break
+        time.sleep(0.01)
+    said = " ".join(server.errors().split()[-40:])
+    server.end(signal.SIGKILL)
+    raise Problem(f"{server.name} does not start: {said}")
+
+
+def wait_for_signal(server: Server) -> None:
+    """Waits until no signal to the server's first process is pending."""
+
+    def seen() -> bool:
+        try:
+            status = Path(f"/proc/{server.pid}/status").read_text()
+        except OSError:
+            return True
+        return not any(int(bits, 16) for bits in re.findall(r"^S[hi]gPnd:\s+(\w+)", status, re.M))
+
+    processes.wait_until(seen, 5)
+
+
+def wait_for_end(server: Server, seconds: float = END_SECONDS) -> bool:
+    return processes.wait_until(lambda: not server.runs(), seconds)
+
+
+def answers(server: Server, times: int = 20) -> bool:
+    """Whether a server answers so many requests, one after the other."""
+    return all(is_whole(fetch(server.port)) for _ in range(times))

@@ -1,0 +1,48 @@
+"""The table of results: trust.tsv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from trials.trial import Row
+
+OWN = [field.name for field in fields(Row)]
+COLUMNS = ["trial", *OWN, "date", "commit", "seconds"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A row, the trial that made it, when, from which commit (`+`: with changes), and how many
+    seconds the whole trial took."""
+
+    trial: str
+    row: Row
+    date: str
+    commit: str
+    seconds: str
+
+
+def read_rows(path: Path) -> list[Kept]:
+    """The rows of a table; none where there is no table, or one of another kind."""
+    if not path.is_file():
+        return []
+    lines = path.read_text().splitlines()
+    if not lines or lines[0].split("\t") != COLUMNS:
+        return []
+    kept = []
+    for line in lines[1:]:
+        words = line.split("\t")
+        kept.append(Kept(words[0], Row(*words[1 : 1 + len(OWN)]), *words[1 + len(OWN) :]))
+    return kept
+
+
+def write_rows(path: Path, kept: list[Kept]) -> None:
+    lines = ["\t".join(COLUMNS)]
+    for one in kept:
+        own = [getattr(one.row, name) for name in OWN]
+        words = [one.trial, *own, one.date, one.commit, one.seconds]
+        lines.append("\t".join(" ".join(word.split()) for word in words))
+    part = path.with_suffix(".part")
+    part.write_text("\n".join(lines) + "\n")
+    part.replace(path)

@@ -1,0 +1,108 @@
+"""What every trial is made of: its description, what it is given, and the rows that it makes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+CLIENTS = PROJECT / "collect/clients"
+CRASH_BUILD = PROJECT / "build/crash"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured value.
+
+    times   how often it was tried: stops, upgrades, requests
+    limit   what passes; empty where nothing is judged, as with peers
+    verdict pass, FAIL or skip; empty without a limit
+    """
+
+    server: str
+    case: str
+    times: str
+    measure: str
+    value: str
+    limit: str = ""
+    verdict: str = ""
+
+
+@dataclass
+class Context:
+    """What a trial is given.
+
+    quick     the short form: few clients, few repetitions, no peers, and no time is judged
+    models    our servers
+    peers     nginx, lighttpd, apache, as far as they are wanted
+    work      a folder for its files, which is removed at the end
+    """
+
+    quick: bool
+    models: list[str]
+    peers: list[str]
+    work: Path
+    soak: float
+    say: Callable[[str], None]
+    number: int = 0
+
+    def folder(self, mode: int = 0o755) -> Path:
+        """Makes an empty folder that the users of the servers may read."""
+        self.number += 1
+        path = self.work / str(self.number)
+        path.mkdir()
+        path.chmod(mode)
+        return path
+
+    def judge(
+        self, server: str, case: str, times: object, measure: str, value: float, most: float,
+        unit: str = "", *, is_time: bool = False,
+    ) -> Row:  # fmt: skip
+        """A row of a server of ours with a limit, or of a peer, which has none. The short form
+        judges no times: other programs share the machine with it."""
+        told = f"{value:.6g}{unit}"
+        if server in self.peers or (self.quick and is_time):
+            return Row(server, case, str(times), measure, told)
+        verdict = "pass" if value <= most else "FAIL"
+        return Row(server, case, str(times), measure, told, f"at most {most:g}{unit}", verdict)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial: `tried` says what is done, `counted` what is counted and what passes."""
+
+    name: str
+    title: str
+    tried: str
+    counted: str
+    run: Callable[[Context], Iterator[Row]]
+    needs: dict[str, str] = field(default_factory=dict)
+    peers: str = ""
+
+
+@cache
+def describe(model: str) -> dict[str, Any]:
+    """What one of our servers says of itself."""
+    command = [str(PROJECT / f"{model}_server"), "--describe"]
+    return dict(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+
+
+def makes_processes(model: str) -> bool:
+    return bool(describe(model)["makes"] == "processes")
+
+
+def has_option(model: str, name: str) -> bool:
+    return any(option["name"] == name for option in describe(model)["options"])
+
+
+def default_connections(model: str) -> int:
+    return int(describe(model)["defaults"]["max_connections"] or 0)
+
+
+def skipped(server: str, case: str, why: str) -> Row:
+    return Row(server, case, "0", "not tried", why, "", "skip")
