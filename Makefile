@@ -182,7 +182,9 @@ lint:
 	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c)
 	shellcheck $(SCRIPTS)
 	/usr/bin/python3 -m mypy --no-incremental collect
-	@if command -v ruff >/dev/null; then ruff check collect tests/study && ruff format --check collect; fi
+	MYPYPATH=tests /usr/bin/python3 -m mypy --no-incremental -p trials
+	@if command -v ruff >/dev/null; then \
+	    ruff check collect tests/study tests/trials && ruff format --check collect tests/trials; fi
 
 clean:
 	rm -rf build $(MODELS) $(COLLECT)

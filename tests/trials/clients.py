@@ -239,9 +239,7 @@ class Crowd:
 
     def __init__(self, kind: str, count: int, port: int, path: str, *options: str) -> None:
         command = [str(CLIENTS / "crowd"), kind, str(count), *options, str(port), path]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, process_group=0
-        )
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
         assert self.process.stdout is not None
         self.ready = self.process.stdout.readline().split()
 
@@ -330,7 +328,9 @@ class Download(threading.Thread):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             client.settimeout(30)
             client.connect(("127.0.0.1", self.port))
-            client.sendall(f"GET {self.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            client.sendall(
+                f"GET {self.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+            )
             self._read(client)
         self.ended = True
         self.begun.set()

@@ -19,11 +19,13 @@ from pathlib import Path
 from collect.install import build, install
 from collect.measure.recipes import Need
 from collect.project import StudyError
-from trials import crash, kill, overload, page, processes, servers, stop
+from trials import crash, kill, overload, page, processes, servers, slow, stop, symlinks
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 
-TRIALS: list[Trial] = [stop.TRIAL, crash.TRIAL, kill.TRIAL, overload.TRIAL]
+TRIALS: list[Trial] = [
+    stop.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
+]  # fmt: skip
 PEERS = ("nginx", "lighttpd", "apache")
 
 
@@ -101,7 +103,9 @@ def _run(trial: Trial, context: Context) -> Iterator[Row]:
             yield row
     except Exception as error:
         traceback.print_exc()
-        yield Row("-", "the trial itself", "1", "fault", f"{type(error).__name__}: {error}", "", "FAIL")
+        yield Row(
+            "-", "the trial itself", "1", "fault", f"{type(error).__name__}: {error}", "", "FAIL"
+        )
     _say(f"   {time.monotonic() - begin:.0f} s")
 
 

@@ -37,7 +37,16 @@ def _try(context: Context, name: str, documents: Path, pace: int) -> Iterator[Ro
     server.end()
     case = f"{pace} crashes a second for {seconds} s, {counts.answered} requests of others answered"
     crashes = seconds * pace
-    yield context.judge(name, case, crashes, "longest wait of others", counts.longest, LONGEST_WAIT, " s", is_time=True)
+    yield context.judge(
+        name,
+        case,
+        crashes,
+        "longest wait of others",
+        counts.longest,
+        LONGEST_WAIT,
+        " s",
+        is_time=True,
+    )
     yield Row(name, case, str(crashes), "requests of others cut off by a crash", str(counts.lost))
     failed = counts.refused + counts.late + counts.wrong + (not served)
     yield context.judge(name, case, crashes, "requests of others refused, late or wrong", failed, 0)

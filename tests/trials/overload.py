@@ -25,7 +25,9 @@ def _limited(name: str, most: int) -> servers.Change:
             text = re.sub(r"server.max-worker = \d+", "server.max-worker = 0", text)
             return re.sub(r"server.max-connections = \d+", f"server.max-connections = {most}", text)
         text = re.sub(r"ThreadsPerChild \d+", "ThreadsPerChild 32", text)
-        return re.sub(r"MaxRequestWorkers \d+", f"MaxRequestWorkers {max(most // 32, 1) * 32}", text)
+        return re.sub(
+            r"MaxRequestWorkers \d+", f"MaxRequestWorkers {max(most // 32, 1) * 32}", text
+        )
 
     return change
 
@@ -47,9 +49,13 @@ def _try(context: Context, name: str, documents: Path) -> Iterator[Row]:
     served = servers.answers(server)
     server.end()
     case = f"{clients} clients, {most} at once: {counts.answered} requests answered"
-    yield context.judge(name, case, counts.answered, "requests lost, refused, late or wrong", counts.failed, 0)
+    yield context.judge(
+        name, case, counts.answered, "requests lost, refused, late or wrong", counts.failed, 0
+    )
     yield Row(name, case, str(counts.answered), "longest wait", f"{counts.longest:.3f} s")
-    yield context.judge(name, case, counts.answered, "times not serving afterwards", int(not served), 0)
+    yield context.judge(
+        name, case, counts.answered, "times not serving afterwards", int(not served), 0
+    )
 
 
 def run(context: Context) -> Iterator[Row]:

@@ -31,10 +31,15 @@ def _cell(text: str) -> str:
 
 def _table(rows: list[Kept]) -> list[str]:
     """A line for each server and case; the measures of one case side by side."""
-    lines = ["| server | tried | times | what happened | limit | |", "| --- | --- | ---: | --- | --- | --- |"]
+    lines = [
+        "| server | tried | times | what happened | limit | |",
+        "| --- | --- | ---: | --- | --- | --- |",
+    ]
     for one in rows:
         row = one.row
-        verdict = {"pass": "passed", "FAIL": "**exceeded**", "skip": "not tried", "": ""}[row.verdict]
+        verdict = {"pass": "passed", "FAIL": "**exceeded**", "skip": "not tried", "": ""}[
+            row.verdict
+        ]
         happened = row.value if row.verdict == "skip" else f"{row.value} {row.measure}"
         words = [row.server, row.case, row.times, happened, row.limit, verdict]
         lines.append("| " + " | ".join(map(_cell, words)) + " |")
@@ -42,7 +47,10 @@ def _table(rows: list[Kept]) -> list[str]:
 
 
 def _summary(trials: list[Trial], kept: list[Kept]) -> list[str]:
-    lines = ["| trial | limits kept | exceeded | peers | date, commit, seconds |", "| --- | ---: | ---: | --- | --- |"]
+    lines = [
+        "| trial | limits kept | exceeded | peers | date, commit, seconds |",
+        "| --- | ---: | ---: | --- | --- |",
+    ]
     for trial in trials:
         rows = [one for one in kept if one.trial == trial.name]
         if not rows:
