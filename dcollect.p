@@ -122,7 +122,7 @@ do for [p = 1:panels] {
     a = series_from[p]
     b = series_to[p]
 
-    # What hovering shows is drawn last, invisible, above everything; PNG knows no such thing and leaves it out.
+    # The values under the mouse are drawn last, invisible, above everything; PNG leaves them out.
     plot bands index p - 1 using 1:2:3 with filledcurves lc rgb '#d5777777', \
         for [s = a:b] data index s - 1 using 1:(joined[s] ? $2 : NaN) with lines lw 1.6 dt dashed[s] + 1 lc rgb colour[s], \
         labels index p - 1 using 5:6:($1 - $5):($2 - $6) with vectors nohead lw 0.7 lc rgb soft, \

@@ -123,7 +123,7 @@ def resume(line: Line) -> Campaign:
 
 
 def rounds_of(folder: Path) -> int:
-    """How many rounds the plan of a results folder has."""
+    """Returns the number of rounds in the plan of a results folder."""
     return max((int(row["round"]) for row in read_table(folder / PLAN_FILE).rows), default=0)
 
 

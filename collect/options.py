@@ -122,7 +122,7 @@ def _options(title: str, options: Iterable[Option], indent: int = 23) -> str:
 
 
 def help_text() -> str:
-    """What --help prints."""
+    """Returns the text of --help."""
     parts = (
         USAGE.replace("./dcollect.sh", command_name()),
         _lines("Commands", COMMANDS),

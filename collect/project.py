@@ -1,4 +1,4 @@
-"""Where things are: the folders of the project, and the files of a results folder."""
+"""The paths of the project's folders, and of the files of a results folder."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
 
 
 def _told(path: Path) -> str:
-    """What messages call a study file."""
+    """Returns the name of a study file in messages."""
     return str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
 
 

@@ -1,1 +1,1 @@
-"""What is measured: factors, study files and the order of the runs."""
+"""The design: factors, study files and the order of the runs."""

@@ -10,7 +10,7 @@ from collect.text import plural, thousands
 
 @dataclass(frozen=True)
 class Context:
-    """What the wording of a value depends on: the load generators and schemes of its cells."""
+    """The load generators and schemes of a value's cells: its wording depends on them."""
 
     loads: frozenset[str] = frozenset()
     schemes: frozenset[str] = frozenset()

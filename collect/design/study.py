@@ -44,7 +44,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Theirs:
-    """What a report measured itself: of each value of the factor `by`, a number per measure."""
+    """Numbers of the checked report: one per measure for each value of the factor `by`."""
 
     measures: tuple[str, ...]
     by: str
@@ -93,7 +93,7 @@ class Study:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def theirs_of(self, cell: Mapping[str, str], measure: str) -> float | None:
-        """What the report that is checked had of a measure in a cell."""
+        """Returns the number of the checked report for a measure in a cell."""
         numbers = (row.value(cell, measure) for row in self.theirs)
         return next((number for number in numbers if number is not None), None)
 
@@ -384,7 +384,7 @@ def load_study(path: Path, name: str | None = None) -> Study:
 
 def given_toml(given: Mapping[str, Any]) -> str:
     """The table [given] of a study file: what the command line and this machine add to it."""
-    lines = ["", "# What the command line and this machine add to the study.", "[given]"]
+    lines = ["", "# Added by the command line and this machine.", "[given]"]
     lines += [f"{key} = {toml_value(value)}" for key, value in given.items()]
     return "\n".join(lines) + "\n"
 

@@ -1,1 +1,1 @@
-"""What the runs tell: summaries, comparisons, averages, claims, with their intervals."""
+"""The inference: summaries, comparisons, averages and claims, with their intervals."""

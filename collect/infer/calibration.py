@@ -17,7 +17,7 @@ from collect.project import CALIBRATION_FILE
 from collect.tables import read_frame
 
 FLOOR = "floor-one"
-# How the floors are asked.
+# The load on the floors.
 ASKED = {
     "load": "ab", "file": "small.txt", "calls": "1", "keepalive": "off", "scheme": "http",
     "service": "files", "processors": "all",
@@ -28,7 +28,7 @@ MOVED = 1.10  # a floor that is this much faster or slower at the end of its rou
 
 @dataclass(frozen=True)
 class Moved:
-    """How a floor's requests/s changed from the begin of a round to its end."""
+    """The change of a floor's requests/s from the begin of a round to its end."""
 
     round: int
     floor: str

@@ -243,7 +243,7 @@ class Cells:
 
     @property
     def unit(self) -> str:
-        """What the intervals are of: rounds, or the blocks of one sitting."""
+        """Returns the unit of replication: rounds, or the blocks of one sitting."""
         return "round" if self.rounds > 1 else "block"
 
     @property

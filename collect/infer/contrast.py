@@ -34,7 +34,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much an effect varies: standard deviations of its logarithm; NaN if unknown."""
+    """The spread of an effect: standard deviations of its logarithm; NaN if unknown."""
 
     within: float = math.nan  # from block to block of a round
     between: float = math.nan  # from round to round, beyond what the blocks explain

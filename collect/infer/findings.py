@@ -1,4 +1,4 @@
-"""What a study found of the parts of a claim, and the verdicts on it."""
+"""The findings of a study on the parts of a claim, and the verdicts on it."""
 
 from __future__ import annotations
 

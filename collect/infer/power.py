@@ -1,4 +1,4 @@
-"""How many rounds tell a difference, from the spread of an earlier study."""
+"""The number of rounds that shows a difference, from the spread of an earlier study."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
 
 def _means(data: Cells) -> list[str]:
     lost = ["lost"] if "udp" in data.levels["scheme"] else []
-    crew = ["workers", "busiest"] if "busiest" in data.runs else []
+    workers = ["workers", "busiest"] if "busiest" in data.runs else []
     idle = ["idle_kib"] if "idle_kib" in data.runs else []
     # Runs of the first edition have none of these.
     newer = [name for name in ("client_cpu_us", "faults", "first_tenth") if name in data.runs]
-    return [*MEANS, *newer, *lost, *crew, *idle]
+    return [*MEANS, *newer, *lost, *workers, *idle]
 
 
 def _outcomes(

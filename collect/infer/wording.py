@@ -1,4 +1,4 @@
-"""What is claimed, by whom, and the rules that a result must meet: reads claims.toml."""
+"""Reads claims.toml: the claims, their authors, and the rules that a result must meet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLAIMS = Path(__file__).with_name("claims.toml")
 
 @dataclass(frozen=True)
 class Rule:
-    """Where an estimate must lie for a part of a claim to be reproduced, and why there."""
+    """The range of an estimate in which a part of a claim is reproduced, and the reason."""
 
     rule: str  # ahead, behind, above, below, within
     reason: str

@@ -1,4 +1,4 @@
-"""What a request costs each server, against its floor (the same model with no handler) and against
+"""The cost of a request in each server, against its floor (the same model with no handler) and
 peers: `make bench`.
 
 Each round starts every subject once, in shuffled order, puts `ab -n 4000 -c 10` on small.txt with

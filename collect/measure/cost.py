@@ -38,7 +38,7 @@ class Group:
 
 @dataclass
 class Accounting:
-    """How CPU time and memory are counted here, and the folders that were made for it."""
+    """The way in which CPU time and memory are counted here, and the folders made for it."""
 
     method: str = "process clocks"
     cpu: Path | None = None
@@ -126,7 +126,7 @@ def _own_groups() -> dict[str, str]:
 
 
 def _mounts() -> dict[str, Path]:
-    """Where cpuacct, memory (both of cgroup v1) and cgroup2 are mounted."""
+    """Returns the mount points of cpuacct, memory (both of cgroup v1) and cgroup2."""
     mounts: dict[str, Path] = {}
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, mount, kind, options, *_ = line.split(" ")
@@ -201,7 +201,7 @@ def _begin_with_memory(accounting: Accounting, mount: Path) -> bool:
 
 
 def _may_join(folder: Path) -> bool:
-    """Whether a process may enter the group: a child tries."""
+    """Returns true if a process may enter the group: a child tries."""
     child = os.fork()
     if child == 0:
         try:

@@ -35,7 +35,7 @@ NEEDS = (Need("ip", "iproute2"), Need("tc", "iproute2"), Need("nsenter", "util-l
 
 @dataclass
 class Link:
-    """How the load is reached: `across` stands before its command; `text` says what the link is.
+    """The link to the load: `across` is put before its command; `text` describes the link.
     `far` keeps the other namespace."""
 
     near: str = ""
@@ -84,7 +84,7 @@ def problem() -> str:
 
 
 def may_have_ports() -> bool:
-    """Whether clients can have ports of their own here."""
+    """Returns true if clients can have ports of their own here."""
     return os.geteuid() == 0 and is_installed("ip") and not problem()
 
 

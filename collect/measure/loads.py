@@ -45,7 +45,7 @@ REASON_BYTES = 300
 
 @dataclass(frozen=True)
 class Load:
-    """What a load generator is to do."""
+    """The task of a load generator."""
 
     generator: str
     url: str
@@ -70,7 +70,7 @@ class Load:
 
     @property
     def in_turn(self) -> bool:
-        """Whether httperf opens its connections one after the other."""
+        """Returns true if httperf opens its connections one after the other."""
         return self.concurrency == 1 and not self.rate
 
 
@@ -128,7 +128,7 @@ def _wrk(load: Load, _: Path) -> list[str]:
 
 @dataclass
 class Said:
-    """What a load generator said. None is what it did not say."""
+    """The output of a load generator, by its parts; None where it did not say."""
 
     seconds: float | None = None
     complete: int | None = None
@@ -156,7 +156,7 @@ class Said:
 
 @dataclass
 class Watched:
-    """What `launch load` saw of a run."""
+    """The output of `launch load` about a run."""
 
     seconds: float = 0.0
     load_cpu: float = 0.0
@@ -388,7 +388,7 @@ def _read_witness(said: Said, lines: list[str]) -> None:
 
 
 def verdict(load: Load, said: Said, watched: Watched, length: int | None) -> str:
-    """Whether a run counts: yes, or the reason why it does not. `length` is what the document
+    """Returns "yes" if a run counts, or the reason why it does not. `length` is what the document
     must have."""
     if load.generator == "witness" and said.complete is not None and watched.done:
         return _verdict_of_witness(load, said, length)
@@ -446,8 +446,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     complete = said.complete or 0
     each = {name: value for name in ("cpu_us", "voluntary", "involuntary", "faults")
             if (value := getattr(watched, name)) is not None and complete}  # fmt: skip
-    # What the load generator needs to start and to report is not load. It is CPU time nearly all of
-    # it, unless others have the processors then.
+    # The time in which the load generator starts and reports is not load. Nearly all of it is CPU
+    # time, unless others have the processors then.
     beside = min(max(watched.seconds - seconds, 0), START_SECONDS_MOST)
     spent = max(watched.load_cpu - beside, 0)
     known = load.generator != "httperf" and seconds >= SHARE_SECONDS

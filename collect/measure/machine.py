@@ -58,7 +58,7 @@ FILES = {
     "idle_driver": "/sys/devices/system/cpu/cpuidle/current_driver",
     "clock_source": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
 }
-# How a program says its version, and the part of its words that is it.
+# The command that prints a program's version, and the pattern of the version in its output.
 VERSIONS: dict[str, tuple[list[str], str]] = {
     "ab": (["-V"], r"Version (\S+)"),
     "httperf": (["--version"], r"(.*)"),
@@ -159,7 +159,7 @@ def _system() -> Iterator[tuple[str, str]]:
 
 @cache
 def identity() -> dict[str, str]:
-    """What tells one machine and one edition of this project from another."""
+    """Returns what identifies this machine and this edition of the project."""
     pairs = dict([*_system(), *_processors()])
     commit = _output("git", "-C", str(PROJECT), "rev-parse", "--short=12", "HEAD").strip()
     names = ("processor_model", "processors", "kernel")
@@ -167,7 +167,7 @@ def identity() -> dict[str, str]:
 
 
 def describe(programs: Iterable[str]) -> dict[str, str]:
-    """What is known of this machine, with the versions of these programs."""
+    """Returns the facts about this machine, with the versions of these programs."""
     pairs = list(_system())
     pairs += _processors()
     memory = _content("/proc/meminfo")

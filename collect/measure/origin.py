@@ -23,7 +23,7 @@ from collect.measure.servers import Server, ServerProblem, Servers, ask, count_r
 MODEL = "thread"
 MAX_AGE = 3600
 
-# What Cache-Status (RFC 9211) says of a response of each service.
+# The text in Cache-Status (RFC 9211) of a response of each service.
 EXPECTED = {
     "proxy-hit": r".*; hit",
     "proxy-revalidation": r".*; fwd=stale; fwd-status=304",

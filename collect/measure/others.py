@@ -1,4 +1,4 @@
-"""How much of this machine's processors other programs had while a study ran."""
+"""The share of this machine's processors that other programs had while a study ran."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def read_ticks() -> Ticks:
 
 
 def shares(begin: Ticks, end: Ticks) -> dict[str, object]:
-    """What others had between two readings, for machine.tsv. The servers must have ended, so that
-    they count as ours."""
+    """Returns the share of others between two readings, for machine.tsv. The servers must have
+    ended, so that they count as ours."""
     rate = os.sysconf("SC_CLK_TCK") * os.sysconf("SC_NPROCESSORS_ONLN")
     everything = (end.when - begin.when) * rate
     if everything < os.sysconf("SC_CLK_TCK"):

@@ -1,4 +1,4 @@
-"""How each server is started: ours, the floors, and the peers.
+"""The start of each server: ours, the floors, and the peers.
 
 Our servers are found by their name, NAME_server, in the folder of the servers. A label is
 RECIPE[+OPTION[=VALUE]]...[~N]: `fork`, `fork~2`, `fork+no-sandbox`, `floor-thread+backlog5`. For
@@ -93,7 +93,7 @@ def all_recipes() -> list[str]:
 
 
 def is_known(label: str) -> bool:
-    """Whether there is a server of that name, built or not."""
+    """Returns true if there is a server of that name, built or not."""
     name = recipe_name(label)
     if name in PEERS or name in FLOORS:
         return True
@@ -104,7 +104,7 @@ def is_known(label: str) -> bool:
 
 
 def describe(name: str) -> dict[str, object]:
-    """What one of our servers says of itself."""
+    """Returns the description of one of our servers, by --describe."""
     command = [str(server_folder() / f"{name}_server"), "--describe"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
@@ -149,7 +149,7 @@ def need_of(label: str) -> Need | None:
 
 
 def is_installed(program: str) -> bool:
-    """Whether a program is there; some lie where only root looks."""
+    """Returns true if a program is there; some lie in folders that only root searches."""
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
     return shutil.which(program, path=path) is not None
 

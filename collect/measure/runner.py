@@ -36,7 +36,7 @@ Cell = Mapping[str, str]
 
 @dataclass
 class Result:
-    """What came of a run: the measured columns, and the output that is kept."""
+    """The result of a run: the measured columns, and the output that is kept."""
 
     columns: dict[str, str] = field(default_factory=dict)
     reason: str = ""
@@ -64,7 +64,7 @@ def calibration_cells() -> list[dict[str, str]]:
 
 @dataclass
 class Place:
-    """Where server and load run: `launch --processors`, and the number of the server's."""
+    """The processors of server and load (`launch --processors`), and the number of the server's."""
 
     server: str = ""
     load: str = ""
@@ -148,8 +148,8 @@ class Runner:
         return int(name) if name.isdigit() else None
 
     def _place(self, cell: Cell) -> Place:
-        """Where server and load may run. The load gets what the server leaves, where it leaves
-        any."""
+        """Returns the processors of server and load. The load gets those that the server leaves,
+        if it leaves any."""
         if cell["processors"] == "all":
             return Place(workers=len(self.processors))
         count = int(cell["processors"])
@@ -319,7 +319,7 @@ class Runner:
             result.percentiles = percentiles.read_text()
 
     def _workers_before(self, server: Server, cell: Cell) -> list[int] | None:
-        """What each worker of a server had answered before the run."""
+        """Returns the requests that each worker of a server had answered before the run."""
         if self.study.fault or cell["idle"] != "0" or cell["slow"] != "0":
             return None
         if server.requests_of_workers is None and server.has_workers:
@@ -330,7 +330,7 @@ class Runner:
     def _workers_after(
         self, server: Server, before: list[int] | None, load: Load, result: Result
     ) -> None:
-        """How many workers there are, and which share of the run the busiest of them had."""
+        """Returns the number of workers, and the share of the run that the busiest of them had."""
         server.requests_of_workers = None
         if before is None or not result.watched.done:
             return
@@ -381,7 +381,7 @@ class Runner:
 
 
 def _key(cell: Cell, setting: Setting) -> str:
-    """What a server was started for. A server that held many connections keeps some of the
+    """The key of a started server. A server that held many connections keeps some of the
     memory, so that their number is a part of it."""
     names = ("server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow")
     key = " ".join(cell[name] for name in names)

@@ -40,7 +40,7 @@ class Server:
     group: Group
     folder: Path
     url: str = ""
-    # So many requests it has had for certain; some may not be counted yet.
+    # The requests that it has certainly had; some may not be counted yet.
     least_requests: int = 0
     warm: int = 0
     runs_made: int = 0
@@ -252,7 +252,7 @@ def told_stats(server: Server) -> dict[str, Any] | None:
     understands --stats has made the file, and may be sent the signal."""
     if not server.stats.exists():
         return None
-    # What it wrote the last time must not be read again.
+    # The counters that it wrote the last time must not be read again.
     server.stats.write_text("")
     try:
         server.process.send_signal(signal.SIGUSR1)

@@ -1,4 +1,4 @@
-"""How a run stage hears that it is to stop: by SIGINT, SIGTERM or SIGHUP."""
+"""Stops the run stage at SIGINT, SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """Whether somebody asked to stop. The load that runs is then told, too."""
+    """Returns true if a stop was requested. The load that runs is then told, too."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -1,1 +1,1 @@
-"""What a reader sees: figures, reports, pages, the overview, exports."""
+"""The presentation: figures, reports, pages, the overview, exports."""

@@ -56,7 +56,7 @@ class Panel:
 
 @dataclass
 class Figure:
-    """What all figures have."""
+    """The parts that all figures have."""
 
     name: str
     kind: str
@@ -415,7 +415,7 @@ def row_script(figure: RowFigure) -> Script:
 
 
 def _key_places(texts: Sequence[str], width: float) -> tuple[list[float], list[int], int]:
-    """Where the entries of a legend go, in rows."""
+    """Returns the entries of a legend, in rows."""
     xs: list[float] = []
     ys: list[int] = []
     x, row = 20.0, 0

@@ -1,4 +1,4 @@
-"""What was claimed, and what the published studies say of it: claims.md and claims.html."""
+"""The pages of all claims, with what the published studies found: claims.md and claims.html."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN, ALL_SHOWN = 3, 6  # parts that are not folded away
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What one study says of a claim or of its supposed cause."""
+    """The finding of one study on a claim or on its supposed cause."""
 
     run: Published
     verdict: str
@@ -185,7 +185,7 @@ def _number(text: str) -> float:
 
 
 def rule_of(part: ClaimPart) -> tuple[str, str]:
-    """What was tested, and the rule it must meet."""
+    """Returns the tested part, and the rule it must meet."""
     if match := re.search(r": ((?:ratio )?(?:above|below|within) [^:]*)$", part.tested):
         return part.tested[: match.start()], match[1]
     return part.tested, ""

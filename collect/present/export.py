@@ -14,7 +14,7 @@ from collect.tables import read_pairs, read_table
 
 FORMATS = ("csv", "json", "benchstat")
 
-# What benchstat is told of a run: a column of runs.tsv, its unit there, and the factor to it.
+# The measures for benchstat: a column of runs.tsv, its unit there, and the factor to it.
 UNITS = (
     ("server_cpu_us", "server-ns/op", 1000.0),
     ("client_cpu_us", "client-ns/op", 1000.0),

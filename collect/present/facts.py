@@ -60,7 +60,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Average:
-    """What a server has alone, averaged over the x axis of a slice."""
+    """The numbers of one server, averaged over the x axis of a slice."""
 
     server: str
     mean: float
@@ -191,7 +191,7 @@ def main_slice(view: View, part: Part) -> Slice:
 
 
 def averaged_over(view: View, part: Part) -> str:
-    """What an average of a part is over: "all 60 combinations of file and concurrency"."""
+    """Returns the range of an average: "all 60 combinations of file and concurrency"."""
     count = sum(1 for cell in part.cells if view.data.value(cell, "server") == part.baseline)
     names = [name for name in view.data.factors[1:] if len(part.levels[name]) > 1]
     words = ["calls per connection" if name == "calls" else name for name in names]
@@ -260,7 +260,7 @@ def cell_by_cell(view: View, part: Part, measure: str) -> list[CellByCell]:
 
 @dataclass(frozen=True)
 class Spread:
-    """How the ratio of a server to the baseline varies, within rounds and between them."""
+    """Returns the spread of a server's ratio to the baseline, within and between rounds."""
 
     where: str
     server: str
@@ -310,7 +310,7 @@ def _drift_text(row: Row) -> str:
 
 @dataclass(frozen=True)
 class SchemeCost:
-    """What another scheme costs each server, as multiples of plain HTTP."""
+    """Returns the cost of another scheme for each server, as multiples of plain HTTP."""
 
     what: str
     factors: tuple[tuple[str, float], ...]
@@ -352,7 +352,7 @@ def _ratio_of(view: View, pairs: list[tuple[int, int]]) -> float:
 
 
 def lost_requests(view: View) -> tuple[float, float] | None:
-    """How many requests by UDP were lost at first, and of how many."""
+    """Returns the number of requests by UDP that were lost at first, and of all."""
     lost = asked = 0.0
     for cell in range(view.data.count):
         row = view.row(cell)
@@ -395,7 +395,7 @@ def alone(view: View, part: Part) -> Alone | None:
 
 
 def idle_memory(view: View, part: Part) -> list[tuple[str, float, str]]:
-    """What an idle connection takes in each server, where it holds the most; the least first."""
+    """Returns the memory of an idle connection in each server at its most, the least first."""
     found = []
     for server in part.levels["server"]:
         held = [

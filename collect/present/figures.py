@@ -1,4 +1,4 @@
-"""Which figures a study has, and what is in them.
+"""The figures of a study, and their contents.
 
 For each part and file: CPU per request, requests/s, time of a request, ratio to the baseline,
 memory; where it was measured, the busiest worker. Studies of what happens to others, studies
@@ -26,13 +26,13 @@ CEILING = "floor-one"
 
 # A line that is so much lower than another one would lie on an axis that begins at zero.
 FAR_LINES = 30.0
-# Where panels of a figure are so far apart, each gets its own scale.
+# Panels whose values differ by this factor get their own scales.
 OWN_SCALES = 4.0
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What a figure shows: a column of the runs."""
+    """The measure that a figure shows: a column of the runs."""
 
     name: str
     kind: str
@@ -172,7 +172,7 @@ class _Maker:
         return Point(at, e.mean * factor, e.low * factor, e.high * factor, hollow, text)
 
     def references(self, group: Group, cells: Slice, figure: LineFigure) -> list[Series]:
-        """What requests/s are to be seen beside: the ceiling of the client, and a report's own."""
+        """Returns the references for requests/s: the client's ceiling, and those of a report."""
         extra = []
         servers = self.part.levels["server"]
         if CEILING in servers and CEILING not in group.servers:

@@ -97,7 +97,7 @@ class Model:
 
 
 def models() -> list[Model]:
-    """What each server says of itself, by --describe."""
+    """Returns the description of each server, by --describe."""
     found = []
     for source in sorted(PROJECT.glob("*_server.c")):
         server = source.with_suffix("")
@@ -145,7 +145,7 @@ def ways_of(costs: dict[tuple[str, str], Cost], name: str) -> list[tuple[str, fl
 
 @dataclass(frozen=True)
 class KeptOpen:
-    """What a request costs on a connection that carries several, relative to one alone."""
+    """Returns the cost of a request on a connection that carries several, relative to one alone."""
 
     calls: str
     where: str

@@ -73,7 +73,7 @@ COPY = Look("#6e6e6e", WEDGE, "", "#b4b4b4")
 # For servers and options that the tables above do not know: each takes the same one everywhere.
 SPARE = tuple(OPTIONS.values())[:6]
 
-# What a report measured on its own machine.
+# Measurements of a report on its own machine.
 REPORT = Look("#222222", SQUARE, "", "#e8e8e8")
 
 # The steps of a factor within a row, such as 0, 100 and 1,000 clients: from light to dark.

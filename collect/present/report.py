@@ -100,7 +100,7 @@ def pictures_of(
 
 @dataclass(frozen=True)
 class ClaimPart:
-    """What was tested of a claim, and what was found."""
+    """The tested parts of a claim, and the findings."""
 
     tested: str
     found: str
@@ -112,7 +112,7 @@ class ClaimPart:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """What a study says of a claim."""
+    """The result of a study on a claim."""
 
     name: str
     source: str
@@ -167,7 +167,7 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
 
 @dataclass(frozen=True)
 class Method:
-    """How the runs were made."""
+    """The facts about how the runs were made."""
 
     factors: tuple[tuple[str, str], ...]
     all_combinations: bool
@@ -245,7 +245,7 @@ def _levels_text(values: list[str]) -> str:
 
 
 def _limits_text(view: View) -> str:
-    """Which cells are in the first blocks alone: "those with 100,000 requests 3 times"."""
+    """Names the cells that are in the first blocks alone: "those with 100,000 requests 3 times"."""
     texts = []
     for limit in view.study.limits:
         cell = next(

@@ -248,7 +248,7 @@ def median_range(row: Row, column: str, unit_of: float = 1) -> str:
 
 
 def runs_text(row: Row) -> str:
-    """How many runs there were, and how many showed that a server cannot hold the connections."""
+    """Returns the number of runs, and of those in which a server could not hold connections."""
     texts = [row["n"]] if int(row["n"]) else []
     if int(row.get("n_cannot", "0")):
         held = row["held_of_cannot"]
@@ -319,7 +319,7 @@ def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a server did at the greatest number of clients; `numbers` by name."""
+    """The results of a server at the greatest number of clients; `numbers` by name."""
 
     server: str
     runs: int

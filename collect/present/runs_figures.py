@@ -294,7 +294,7 @@ def _round_panel(view: View, part: Part, one: Slice, group: Group) -> Panel | No
 
 
 def calibration_figure(view: View) -> LineFigure | None:
-    """What the floors, servers that do nothing, did at the begin and the end of each round."""
+    """Draws the floors, servers that do nothing, at the begin and the end of each round."""
     path = view.folder / CALIBRATION_FILE
     rows = [row for row in read_table(path).rows if row["valid"] == "yes"] if path.exists() else []
     if len({row["round"] for row in rows}) < 2:

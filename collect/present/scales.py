@@ -25,14 +25,14 @@ class Scale:
     tics: tuple[tuple[str, float], ...]
 
     def share(self, value: float) -> float:
-        """Where a value lies on the axis, from 0 to 1."""
+        """Returns the place of a value on the axis, from 0 to 1."""
         if self.log:
             value = max(value, self.low * 1e-6)
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def value(self, share: float) -> float:
-        """What lies at a share of the axis."""
+        """Returns the value at a place on the axis, from 0 to 1."""
         if self.log:
             return self.low * math.exp(share * math.log(self.high / self.low))
         return self.low + share * (self.high - self.low)

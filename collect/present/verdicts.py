@@ -42,5 +42,5 @@ def sign_of(verdict: str) -> str:
 
 
 def cause_word(verdict: str) -> str:
-    """What a verdict is called where it is about a supposed cause."""
+    """Returns the word for a verdict on a supposed cause."""
     return VERDICTS.get(verdict, UNKNOWN).of_cause or verdict

@@ -64,7 +64,7 @@ class View:
 
     @cached_property
     def context(self) -> Context:
-        """What the wording of factors depends on, for the study as a whole."""
+        """Returns the context of the factors' wording, for the study as a whole."""
         levels = self.data.levels
         return Context(frozenset(levels["load"]), frozenset(levels["scheme"]))
 
@@ -104,7 +104,7 @@ class View:
         return axis_title(part.x_name, context)
 
     def part_text(self, part: Part) -> str:
-        """What tells a part from the others."""
+        """Returns the values that distinguish a part from the others."""
         text = ""
         cell = part.cells[0]
         for word in part.words:
@@ -214,11 +214,11 @@ class View:
 
     @cached_property
     def most_runs(self) -> int:
-        """How often most cells were run."""
+        """Returns the number of runs of most cells."""
         return max(int(row["n"]) + int(row["n_invalid"]) for row in self.summary)
 
     def runs_said(self, part: Part) -> str:
-        """How many runs a point stands for: "8 runs", "3 to 8 runs", "4 rounds (16 runs)"."""
+        """Returns the runs of a point: "8 runs", "3 to 8 runs", "4 rounds (16 runs)"."""
         counts = [int(self.row(cell)["n"]) for cell in part.cells if self.row(cell)["n"] != "0"]
         few, many = min(counts, default=0), max(counts, default=0)
         noun = "run" if many == 1 else "runs"
@@ -230,7 +230,7 @@ class View:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the runs are of; 1 where they are of one sitting."""
+        """Returns the number of rounds of the runs; 1 if they are of one sitting."""
         return self.data.rounds
 
 
