@@ -169,6 +169,11 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
+/* The process that accepts hands its listeners to the server that replaces it. */
+static const struct syscall_rule server[] = {
+    ANY(sendmsg),
+};
+
 /* The process that has workers makes what they need, and each enters a sandbox of its own. */
 static const struct syscall_rule workers[] = {
     IF(socketpair, 0, INT, AF_UNIX),
@@ -176,7 +181,6 @@ static const struct syscall_rule workers[] = {
     ANY(seccomp),
     ANY(landlock_restrict_self),
     ANY(memfd_create),
-    ANY(sendmsg),
 };
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -230,6 +234,7 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
 void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *filter)
 {
     syscall_filter_begin(filter);
+    ALLOW(filter, server);
     if (sandbox->makes == SANDBOX_THREADS)
         ALLOW(filter, threads);
     if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
