@@ -6,12 +6,14 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define INT  UINT32_MAX
 #define LONG UINT64_MAX
@@ -35,6 +37,8 @@
 
 /* The type of a socket without its flags. */
 #define SOCKET_TYPE 0xf
+
+#define ALLOW(filter, rules) syscall_filter_allow(filter, rules, sizeof(rules) / sizeof((rules)[0]))
 
 /* ---- all servers and workers ---- */
 
@@ -169,14 +173,24 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
-/* The process that accepts hands its listeners to the server that replaces it. */
-static const struct syscall_rule server[] = {
-    ANY(sendmsg),
-};
+/* The process that accepts hands its listeners to the server that replaces it, and has the kernel
+ * send SIGIO to itself when that one answers. */
+static void allow_handover(struct syscall_filter *filter)
+{
+    const uint64_t self = (uint64_t)getpid();
+    const struct syscall_rule rules[] = {
+        IF_BOTH(fcntl, 1, INT, F_SETOWN, 2, LONG, self),
+        IF(fcntl, 1, INT, F_SETFL),
+        IF_BOTH(tgkill, 0, INT, self, 2, INT, SIGIO),
+        IF(socketpair, 0, INT, AF_UNIX),
+        ANY(sendmsg),
+    };
+
+    ALLOW(filter, rules);
+}
 
 /* The process that has workers makes what they need, and each enters a sandbox of its own. */
 static const struct syscall_rule workers[] = {
-    IF(socketpair, 0, INT, AF_UNIX),
     IF(prctl, 0, INT, PR_SET_NO_NEW_PRIVS),
     ANY(seccomp),
     ANY(landlock_restrict_self),
@@ -206,8 +220,6 @@ static const struct syscall_rule sanitizers[] = {
 
 /* ---- the filters ---- */
 
-#define ALLOW(filter, rules) syscall_filter_allow(filter, rules, sizeof(rules) / sizeof((rules)[0]))
-
 static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *filter)
 {
     if (sandbox->root >= 0)
@@ -234,7 +246,7 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
 void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *filter)
 {
     syscall_filter_begin(filter);
-    ALLOW(filter, server);
+    allow_handover(filter);
     if (sandbox->makes == SANDBOX_THREADS)
         ALLOW(filter, threads);
     if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
