@@ -1,5 +1,5 @@
 #!/bin/bash
-# dcollect.sh: runs a study of web servers on this machine. Installs Python where it is missing, and runs the package collect.
+# dcollect.sh: runs a study of web servers on this machine. It installs Python if needed, and runs the package collect.
 #
 # usage:    ./dcollect.sh --help
 # example:  ./dcollect.sh --quick

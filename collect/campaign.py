@@ -1,4 +1,4 @@
-"""A campaign: studies in turn, round by round, for as long as somebody wants; it can be resumed.
+"""A campaign: studies in turn, round by round, until a number of rounds or hours; resumable.
 
 A round is a fresh start: all servers are started anew, the cells are shuffled, and the floors are
 measured at its beginning and at its end. The folder of a campaign holds campaign.toml and a results
@@ -139,7 +139,7 @@ def add_round(folder: Path) -> int:
 
 
 def _tell_changes(folder: Path) -> None:
-    """Says what differs from the round before: another machine is welcome, another commit is
+    """Warns of differences to the round before: another machine is welcome, another commit is
     another edition."""
     path = folder / ROUNDS_FILE
     rows = read_table(path).rows if path.exists() else []

@@ -1,7 +1,7 @@
 #!/bin/bash
 # certificate.sh: makes a private key and a certificate that no browser trusts, to try HTTPS with.
 #
-# usage:    collect/certificate.sh FOLDER [RSA-BITS]        the key is of P-256, or of RSA with so many bits
+# usage:    collect/certificate.sh FOLDER [RSA-BITS]        the key is P-256, or RSA of this many bits
 # example:  collect/certificate.sh certificate 2048
 set -euo pipefail
 

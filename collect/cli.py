@@ -1,4 +1,4 @@
-"""The command ./dcollect.sh: takes its command line apart, and calls the stages."""
+"""The command ./dcollect.sh: parses its command line, and calls the stages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read the output has gone; nothing is left to be written at exit either.
+        # The reader of the output has gone: nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -73,7 +73,7 @@ def _measure(line: Line) -> int:
 
 
 def _campaign(line: Line) -> int:
-    """Measures studies round by round, or goes on with that."""
+    """Measures studies round by round, or resumes a campaign."""
     from collect import campaign
 
     chosen = campaign.begin(line) if line.resume is None else campaign.resume(line)

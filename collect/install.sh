@@ -5,11 +5,11 @@
 #           install_missing WANTED:PACKAGE...
 # example:  install_missing ab:apache2-utils /usr/include/cmocka.h:libcmocka-dev
 #
-# WANTED is a command, or a file by its absolute path (which may hold shell patterns). Where all is there, nothing
+# WANTED is a command, or a file by its absolute path (which may hold shell patterns). If nothing is missing, nothing
 # happens and nobody needs to be root. Else the packages are installed by apt-get, as root or through sudo. A system that
 # is not of Debian's kind gets the names of the packages, and status 1. Servers that come with a package are not started.
 
-# Is it there? Some commands lie where only root looks.
+# Returns 0 if the wanted thing is there. Some commands lie in folders that only root searches.
 is_there() {
     case $1 in
     /*) compgen -G "$1" >/dev/null ;;

@@ -142,7 +142,7 @@ def help_text() -> str:
 
 @dataclass
 class Line:
-    """A command line, taken apart."""
+    """A parsed command line."""
 
     flags: set[str] = field(default_factory=set)
     values: dict[str, str] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Line:
 
 
 def parse(arguments: Sequence[str]) -> Line:
-    """Takes a command line apart."""
+    """Parses a command line."""
     line = Line()
     rest = list(arguments)
     while rest:

@@ -1,4 +1,4 @@
-"""One file of a results folder or of a campaign, to send to others: tables and raw output, without
+"""Packs a results folder or a campaign into one file for others: tables and raw output, without
 what can be made of them.
 
 Its members stand in STUDY/MACHINE-DATE/, so that it can be unpacked in report/.

@@ -30,7 +30,7 @@ THREATS_FILE = "threats.tsv"
 
 
 class StudyError(Exception):
-    """Something that the user can put right; the message is one line."""
+    """A problem that the user can solve; the message is one line."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)

@@ -248,8 +248,8 @@ CLAIMS = Schema(
         Column("estimate", "", "the estimate"),
         Column("error", "", "its standard error"),
         Column("df", "", "its degrees of freedom"),
-        Column("count", "", "of counts: so many events"),
-        Column("of", "", "in so many runs"),
+        Column("count", "", "of counts: the number of events"),
+        Column("of", "", "of counts: the number of runs"),
     ),
 )  # fmt: skip
 

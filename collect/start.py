@@ -1,4 +1,4 @@
-"""From a study and the command line to a results folder with a plan."""
+"""Makes a results folder with a plan from a study and the command line."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ABSENT = "-"
 
 @dataclass
 class Table:
-    """A table as text, and how many of its lines were not believed."""
+    """A table as text, and the number of its lines that were left out."""
 
     columns: list[str]
     rows: list[dict[str, str]]

@@ -111,7 +111,7 @@ def sources_of(folder: str) -> list[Path]:
 
 
 def is_built(path: Path) -> bool:
-    """Tells whether a file is a program that was built, and no script."""
+    """Returns true for a program that was built, and is no script."""
     return path.suffix == "" and not path.read_bytes().startswith(b"#!")
 
 

@@ -1,4 +1,4 @@
-"""The table of factors: all that a new factor touches, besides the code that acts on it."""
+"""The table of factors: a new factor needs a row here, and code that acts on it."""
 
 from __future__ import annotations
 

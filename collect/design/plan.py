@@ -1,4 +1,4 @@
-"""A study -> the plan: its cells, and the order of the runs, shuffled anew in each block."""
+"""Makes the plan of a study: its cells, and the order of the runs, shuffled in each block."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ IMPOSSIBLE = (
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a study, in how many blocks each of them is, and what was left out and why."""
+    """The cells of a study, the number of blocks of each, and what was left out and why."""
 
     blocks: dict[tuple[str, ...], int]
     left_out: dict[str, int]
@@ -105,7 +105,7 @@ def _combinations(study: Study) -> Iterator[Cell]:
 
 
 def cells_of(study: Study, processors: int) -> Cells:
-    """Finds the cells of a study on a machine with so many processors."""
+    """Finds the cells of a study on a machine with this number of processors."""
     too_many = Impossible(
         f"this machine has {processors} processors",
         lambda c: c["processors"] != "all" and int(c["processors"]) > processors,

@@ -1,4 +1,4 @@
-"""Study files: TOML -> Study. A mistake is one line with the file, the key and what is right."""
+"""Reads study files (TOML). A mistake is one line: the file, the key, and what is right."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ KEYS = (*(factor.key for factor in FACTORS), *TEXTS, *NUMBERS, *LISTS, *OTHERS)
 
 
 def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The keys of a study with those of --quick and of the command line in their place."""
+    """The keys of a study, with those of --quick and of the command line in place of its own."""
     given = data.pop("given", {})
     quick = data.pop("quick", {})
     for key, table in (("quick", quick), ("given", given)):
@@ -289,7 +289,7 @@ def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict
 
 
 def study_of(data: dict[str, Any], name: str, path: str) -> Study:
-    """Makes a study of what a study file holds; `path` is what messages call it."""
+    """Makes a study of the contents of a study file; messages call it `path`."""
     reader = _Reader(path, frozenset(data.get("given", {})))
     merged, given = _merged(reader, dict(data))
     fields: dict[str, Any] = {}
@@ -347,7 +347,7 @@ def _take_others(reader: _Reader, merged: dict[str, Any], fields: dict[str, Any]
 
 
 def _check(reader: _Reader, study: Study) -> None:
-    """Checks what several keys say together."""
+    """Checks combinations of keys."""
     if study.fault and study.levels["load"] != ("witness",):
         reader.fail("fault", "only the witness survives a server that dies")
     witness_alone = not study.where and "witness" in study.levels["load"]

@@ -1,4 +1,4 @@
-"""averages.tsv: what each server has alone, averaged over the x axis."""
+"""averages.tsv: the numbers of each server alone, averaged over the x axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""claims.tsv: what this machine says of each claim that a study tests."""
+"""claims.tsv: the verdict of this machine on each claim that a study tests."""
 
 from __future__ import annotations
 

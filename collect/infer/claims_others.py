@@ -1,4 +1,4 @@
-"""Tests of the claims of studies of what happens to others: idle and slow clients, crashes."""
+"""Tests of the claims about other clients: beside idle and slow ones, and after crashes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Comparison:
     slice: tuple[str, ...]  # the factors but the server; * for those averaged over
     cells: int
     client_bound: int
-    unit: str  # what the interval is of: round or block
+    unit: str  # the unit of the interval: round or block
     result: Result
     latency: bool = False
 

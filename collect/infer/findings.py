@@ -38,8 +38,8 @@ class Finding:
     rule: str  # its name in claims.toml
     scale: str = "ratio"  # ratio: the result is of logarithms; else a unit
     result: Result | None = None
-    count: int = 0  # without a result: so many events
-    of: int = 0  # in so many runs
+    count: int = 0  # without a result: the number of events
+    of: int = 0  # the number of runs that they are from
     untestable: str = ""
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:

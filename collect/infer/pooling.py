@@ -28,7 +28,7 @@ class Pooled:
     test: Test
     heterogeneity: float  # I2: the share of the variation that is not within the studies
     tau: float  # standard deviation between the studies
-    q_p: float  # of the test that there is none (Cochran's Q)
+    q_p: float  # the p-value of the test for no heterogeneity (Cochran's Q)
 
     def prediction(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns where the effect of another study is expected (Higgins and others, 2009)."""

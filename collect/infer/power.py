@@ -43,7 +43,7 @@ class Power:
 
 
 def rounds_needed(spread: float, difference: float = DIFFERENCE, power: float = POWER) -> int:
-    """Returns how many rounds tell a ratio from 1 by a t-test at 5% with this power; at least 3."""
+    """Returns the rounds in which a t-test at 5% shows the ratio with this power; at least 3."""
     if spread <= 0:
         return 3
     effect = min(math.log(difference) / spread, 5.0)
@@ -56,7 +56,7 @@ def rounds_needed(spread: float, difference: float = DIFFERENCE, power: float = 
 
 
 def difference_told(spread: float, rounds: int, power: float = POWER) -> float:
-    """Returns the smallest ratio above 1 that so many rounds tell."""
+    """Returns the smallest ratio above 1 that this number of rounds shows."""
     effect = TTestPower().solve_power(nobs=rounds, alpha=0.05, power=power)
     return math.exp(float(effect) * spread)
 

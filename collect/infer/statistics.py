@@ -141,7 +141,7 @@ def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float
 
 
 def count_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Returns the exact (Garwood) interval of the mean number of events in so many runs."""
+    """Returns the exact (Garwood) interval of the mean number of events in a run."""
     tail = (1 - confidence) / 2
     low = float(stats.chi2.ppf(tail, 2 * count)) / 2 if count else 0.0
     return low / of, float(stats.chi2.isf(tail, 2 * (count + 1))) / 2 / of

@@ -1,4 +1,4 @@
-"""threats.tsv: what could be wrong with a study, in numbers."""
+"""threats.tsv: the threats to the validity of a study, in numbers."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from collect.measure.servers import split_address
 from collect.project import CLIENTS
 from collect.text import one_line
 
-# A server that takes no further connection for so long cannot hold more.
+# A server that takes no further connection for this long cannot hold more.
 PATIENCE_SECONDS = 2
 END_SECONDS = 5.0
 
@@ -57,7 +57,7 @@ def begin(
     idle: int, slow: int, url: str, file: str, *, group: Group, work: Path, timeout: int,
     stopped: Callable[[], bool],
 ) -> Crowd:  # fmt: skip
-    """Starts so many idle or slow clients, and waits until all of them are there, or none is
+    """Starts `count` idle or slow clients, and waits until all of them are there, or none is
     added any more: then the crowd has a problem."""
     kind, count = ("idle", idle) if idle else ("slow", slow)
     out, errors = work / "crowd.out", work / "crowd.err"

@@ -65,7 +65,7 @@ def enter_namespace() -> None:
 
 
 def problem() -> str:
-    """Why no link can be had here; "" where one can. A child tries."""
+    """Returns why no link can be made here; "" if one can. A child tries."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""The load generators: how each is called, and what its output says.
+"""The load generators: the command of each, and the meaning of its output.
 
 ab       Requests, concurrency and keep-alive as they are named. Its own report rounds times to
          whole milliseconds, and so does its -g file; the -e file has the quantiles from 0 to 100%

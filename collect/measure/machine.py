@@ -1,4 +1,4 @@
-"""Describes this machine and its programs, as far as they can matter to a measurement."""
+"""Describes this machine and its programs, as far as they may affect a measurement."""
 
 from __future__ import annotations
 

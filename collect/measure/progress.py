@@ -1,4 +1,4 @@
-"""Says how far a study is: a line that is written over on a terminal, or a line a block."""
+"""Shows the progress of a study: one line on a terminal, elsewhere a line for each block."""
 
 from __future__ import annotations
 

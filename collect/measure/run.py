@@ -74,7 +74,7 @@ def run_plan(folder: Path) -> int:
         os._exit(_child(folder))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda heard, _: os.kill(child, heard))
-    # On a terminal the child hears of it, too.
+    # On a terminal the child gets the signal, too.
     signal.signal(signal.SIGINT, lambda *_: None)
     _, status = os.waitpid(child, 0)
     for number in SIGNALS:
@@ -100,7 +100,7 @@ def _child(folder: Path) -> int:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One at a time; what was killed a moment ago may need another to end."""
+    """Locks the results folder; a killed holder may take a moment to end."""
     path = folder / ".lock"
     with path.open("w") as file:
         deadline = time.monotonic() + LOCK_SECONDS

@@ -1,4 +1,4 @@
-"""One run: a server, a load on it, and the row that comes of both."""
+"""One run: a server, a load on it, and the row of the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from collect.measure.stop import Stop
 from collect.project import CLIENTS, PROJECT, say, server_folder
 
 CRASH_FOLDER = PROJECT / "build" / "crash"
-# A server that fails so often in a block is not tried again in it.
+# A server that fails this often in a block is not tried again in it.
 FAILURES_MOST = 3
 GIVEN_UP = "server does not start"
 WARM_REQUESTS_MOST = 1000
@@ -119,7 +119,7 @@ class Runner:
             if result.reason != GIVEN_UP:
                 say(f"run {number}: {problem}")
         self._judge(number, key, cell, load, setting, result)
-        # Workers that have died once would take the next death for a habit.
+        # A worker's second death may delay its replacement, so each run has a new server.
         server_ends = self.study.fresh or self.study.fault
         if events and result.watched.done and result.watched.voluntary is None:
             server_ends = True

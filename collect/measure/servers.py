@@ -28,7 +28,7 @@ TRIES = 5
 
 
 class ServerProblem(Exception):
-    """Why a server does not start; the reason of an invalid run."""
+    """The reason why a server does not start, and a run is invalid."""
 
 
 @dataclass
@@ -135,8 +135,8 @@ class Servers:
                 self.stop(key)
                 raise
             self.stop(key)
-            # Between the look at a port and its use somebody else may have taken it; nothing else
-            # is worth a second try.
+            # Another process may have taken the port since it was found free; no other
+            # failure is worth a second try.
             if not is_peer(setting.label) or "ddress already in use" not in problem:
                 break
         raise ServerProblem(problem)

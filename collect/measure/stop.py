@@ -33,12 +33,12 @@ class Stop:
                 self.load.terminate()
 
     def check(self) -> None:
-        """Raises where somebody asked to stop."""
+        """Raises Interrupted if a stop was requested."""
         if self.asked:
             raise Interrupted
 
     def wait_for(self, load: subprocess.Popen[bytes]) -> None:
-        """Waits for a load, and ends it when somebody asks to stop."""
+        """Waits for a load, and ends it when a stop is requested."""
         self.load = load
         if self.asked:
             with suppress(OSError):

@@ -19,7 +19,7 @@ PANEL_CHARACTER = 9.2  # of 14-pixel bold text
 
 @dataclass(frozen=True)
 class Point:
-    """A value with its interval, and what hovering tells of it."""
+    """A value with its interval, and the text under the mouse."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """The points of one server, or of something else, in a panel."""
+    """The points of one line in a panel, such as those of a server."""
 
     name: str
     look: Look

@@ -82,7 +82,7 @@ class Page:
 
     wording: Wording
     entries: list[Entry]
-    runs: list[Published]  # those that something rests on
+    runs: list[Published]  # those that a finding is from
 
     def of_report(self, report: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.report == report]

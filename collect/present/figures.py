@@ -24,7 +24,7 @@ from collect.text import estimate_text, human, plural
 LOG = " (logarithmic)"
 CEILING = "floor-one"
 
-# A line that is so much lower than another one would lie on an axis that begins at zero.
+# A line lower than another one by this factor would lie on an axis that begins at zero.
 FAR_LINES = 30.0
 # Panels whose values differ by this factor get their own scales.
 OWN_SCALES = 4.0

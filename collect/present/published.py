@@ -16,7 +16,7 @@ from collect.text import thousands
 
 SHARED = 5.0  # percent of the processors that others may have
 STOLEN = 2.0
-# Runs that are kept although they do not meet the conditions: run, tab, what they do not meet.
+# Runs that are kept although they do not meet a condition: run, tab, the condition.
 KEPT = "first_edition.tsv"
 
 

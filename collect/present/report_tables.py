@@ -130,7 +130,7 @@ def _spread(view: View, cell: int, column: str) -> str:
     return human(estimate.mean) + (f" ± {human(half)}" if half > 0 else "")
 
 
-# --- what a report had ---
+# --- the numbers of a checked report ---
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def unp_rows(view: View, part: Part) -> list[list[str]]:
     return rows
 
 
-# --- studies of what happens to others ---
+# --- studies of other clients: idle, slow, crashes ---
 
 
 def counted(value: float) -> str:
@@ -314,7 +314,7 @@ def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
     return rows
 
 
-# --- what a study of others found, by server ---
+# --- the findings of those studies, by server ---
 
 
 @dataclass(frozen=True)

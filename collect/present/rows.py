@@ -1,4 +1,4 @@
-"""Figures in rows: averages of servers, studies without an x axis, and what happens to others."""
+"""Figures in rows: averages of servers, studies without an x axis, studies of other clients."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _scale(figure: RowFigure, log: bool = False) -> None:
         figure.x_title += LOG
 
 
-# --- what happens to others ---
+# --- studies of other clients ---
 
 
 @dataclass

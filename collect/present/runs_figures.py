@@ -1,4 +1,4 @@
-"""Figures of the runs themselves: their order, their spread, and what rounds say."""
+"""Figures of the runs themselves: their order, their spread, and their rounds."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def x_shift(scale: Scale, value: float, place: int, of: int) -> float:
 
 
 def spread_out(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Moves places apart until they are a gap from each other, by as little as can be.
+    """Moves places apart until they are a gap from each other, by as little as possible.
 
     Those too near each other become a block around their mean, and blocks that touch merge.
     """

@@ -84,7 +84,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 class _Undefined(jinja2.StrictUndefined):
-    """Fails where a template names what is not there; an `if` without `else` is nothing."""
+    """Fails where a template uses an undefined name; an `if` without `else` is empty."""
 
     def __str__(self) -> str:  # type: ignore[override]
         if "inline if-expression" in str(self._undefined_hint):
