@@ -176,6 +176,8 @@ class Reader:
     def head(self) -> Response | None:
         """Reads the head of a response; one that is none has status 0."""
         line = self.take_line()
+        if line is None and self.buffered:
+            line, self.buffered = self.buffered, b""
         if line is None:
             return None
         found = re.fullmatch(rb"HTTP/1\.[01] (\d\d\d)(?: .*)?", line)
