@@ -135,6 +135,8 @@ static const struct syscall_rule cache[] = {
 
 static const struct syscall_rule datagrams[] = {
     ANY(pipe2),
+    ANY(memfd_create), /* where pipes are small */
+    ANY(pwrite64),
     ANY(sendmsg),
 };
 

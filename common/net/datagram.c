@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -82,26 +83,50 @@ static bool receive(struct envelope *envelope, char *request, int socket)
     return true;
 }
 
+/* Returns the read end of a pipe that holds the parcel; -1 with errno, ENOBUFS if the pipe is too
+ * small: a user who has very many pipes gets small ones. */
+static int put_into_pipe(const struct parcel *parcel, size_t size)
+{
+    int ends[2];
+    ssize_t written;
+
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    written = write(ends[1], parcel, size);
+    close(ends[1]);
+    if (written == (ssize_t)size)
+        return ends[0];
+    close(ends[0]);
+    errno = ENOBUFS;
+    return -1;
+}
+
+/* Returns a file in memory that holds the parcel: it costs more than a pipe, and is never small. */
+static int put_into_file(const struct parcel *parcel, size_t size)
+{
+    int file = memfd_create("datagram", MFD_CLOEXEC);
+
+    if (file < 0)
+        return -1;
+    if (pwrite(file, parcel, size, 0) == (ssize_t)size) /* it is read from its beginning */
+        return file;
+    close(file);
+    errno = ENOBUFS;
+    return -1;
+}
+
 int datagram_receive(int socket)
 {
     struct parcel parcel;
-    int ends[2];
     size_t size;
+    int descriptor;
 
     memset(&parcel.envelope, 0, sizeof parcel.envelope);
-    if (!receive(&parcel.envelope, parcel.request, socket) ||
-        pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (!receive(&parcel.envelope, parcel.request, socket))
         return -1;
     size = offsetof(struct parcel, request) + parcel.envelope.length;
-    /* A user with very many pipes gets smaller ones: datagram_take() sees that bytes are missing.
-     */
-    if (write(ends[1], &parcel, size) < 0) {
-        close(ends[0]);
-        ends[0] = -1;
-        errno = ENOBUFS;
-    }
-    close(ends[1]);
-    return ends[0];
+    descriptor = put_into_pipe(&parcel, size);
+    return descriptor < 0 && errno == ENOBUFS ? put_into_file(&parcel, size) : descriptor;
 }
 
 /* ---- taking it out ---- */
@@ -110,7 +135,7 @@ bool datagram_is(int descriptor)
 {
     struct stat status;
 
-    return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
+    return fstat(descriptor, &status) == 0 && !S_ISSOCK(status.st_mode);
 }
 
 size_t datagram_room(const union address *peer, size_t request)

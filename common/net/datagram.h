@@ -1,7 +1,8 @@
 /* UDP datagrams: one holds a request, another one the response. The process that receives a
- * datagram writes it into a pipe, and the pipe's read end is served like a connection: it can be
- * passed to a child, a thread or another process. The one that serves it reads the datagram from
- * the pipe, and sends the response from the address that the datagram was sent to. */
+ * datagram writes it into a pipe (a file in memory, if the pipe is too small), and the read end is
+ * served like a connection: it can be passed to a child, a thread or another process. The one that
+ * serves it reads the datagram from there, and sends the response from the address that the
+ * datagram was sent to. */
 #ifndef COMMON_NET_DATAGRAM_H
 #define COMMON_NET_DATAGRAM_H
 
