@@ -53,6 +53,26 @@ is join(' ', sort(slurp("$top/README.md") =~ /\(([^()]*\.png)\)/g)),
     'README.md shows two figures';
 like slurp("$top/VERSION"), qr/\A\d+\.\d+(?:\.\d+)?(?:-\w+)?\n\z/, 'VERSION has one line with a version';
 
+# ---- code that a page quotes ----
+
+# Returns the lines of a quotation that its file does not have.
+sub strange_lines ($file, $quoted) {
+    my %line = map { $_ => 1 } split /\n/, slurp("$top/$file");
+    return grep { !$line{$_} } split /\n/, $quoted;
+}
+
+{
+    my @quoted = slurp("$top/docs/tour.md") =~ /^<!-- from: (\S+) -->\n```c\n(.*?)^```$/gms;
+    cmp_ok scalar(@quoted), '>', 10, 'docs/tour.md quotes code at its stops';
+    while (my ($file, $code) = splice @quoted, 0, 2) {
+        is join("\n", strange_lines($file, $code)), '', "docs/tour.md: $file has each line that is quoted of it";
+    }
+    my $tour = prose('docs/tour.md');
+    my $table = slurp("$top/README.md");
+    my %of = map { /`(\w+)_server` \| [^|]* \| ([\d.]+) \(/ ? ($1 => $2) : () } split /\n/, $table;
+    is join(' ', grep { index($tour, $of{$_}) < 0 } sort keys %of), '', 'docs/tour.md has the figures of the table in README.md';
+}
+
 # The tables of options: the row of each option must agree with --describe.
 my %row;
 for (map { split /\n/, prose("docs/$_.md") } qw(servers proxy)) {
