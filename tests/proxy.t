@@ -5,17 +5,15 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
+use Proxy;
 
 my $origin = Origin->new;
 my $here   = '127.0.0.1:' . $origin->port;
 
 # A proxy without a cache. It may print that it has few descriptors.
 sub start_proxy (@options) { return start_server(options => ['--service', 'proxy', '--no-cache', @options]) }
-my %few = (warnings => qr/limit of \d+ descriptors/);
 
 sub get ($proxy, $path, @fields) { return $proxy->get($origin->url($path), @fields) }
-
-sub chunked (@parts) { return join('', map { sprintf "%x\r\n%s\r\n", length, $_ } @parts) . "0\r\n\r\n" }
 
 each_server(sub ($model) {
     my $proxy = start_proxy();

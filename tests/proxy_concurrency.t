@@ -6,11 +6,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
+use Proxy;
 
 my $origin = Origin->new;
-my %few    = (warnings => qr/limit of \d+ descriptors/);
-my %fresh  = ('Cache-Control' => 'max-age=60');
-my %stale  = ('Cache-Control' => 'max-age=60', Age => 100);
 my %never  = ('Cache-Control' => 'max-age=0');
 my $proxy;
 
@@ -19,10 +17,9 @@ sub start_proxy ($cache, @options) {
 }
 
 sub get ($path, @fields) { return $proxy->get($origin->url($path), @fields) }
-sub send_it ($where, $method, $path, @fields) {
+sub exchange ($where, $method, $path, @fields) {
     return scalar $where->exchange(request($method => $origin->url($path), Connection => 'close', @fields), $method);
 }
-sub status_of ($response) { return $response->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
 sub gated ($name, $response) { return [\$name, @$response] }
 
 # Returns a connection on which a request was sent.
@@ -48,10 +45,10 @@ each_server(sub ($model) {
     } else {
         my $second = start_proxy($cache);
         my %change = (
-            'PUT'                                  => sub ($path) { send_it($proxy, PUT => $path, 'Content-Length' => 0) },
-            'DELETE through another server'        => sub ($path) { send_it($second, DELETE => $path) },
-            'POST that names it as Location'       => sub ($path) { send_it($proxy, POST => '/to', 'Content-Length' => 0) },
-            'POST that names it as Content-Location, elsewhere' => sub ($path) { send_it($second, POST => '/to', 'Content-Length' => 0) },
+            'PUT'                                  => sub ($path) { exchange($proxy, PUT => $path, 'Content-Length' => 0) },
+            'DELETE through another server'        => sub ($path) { exchange($second, DELETE => $path) },
+            'POST that names it as Location'       => sub ($path) { exchange($proxy, POST => '/to', 'Content-Length' => 0) },
+            'POST that names it as Content-Location, elsewhere' => sub ($path) { exchange($second, POST => '/to', 'Content-Length' => 0) },
         );
         my $number = 0;
         for my $how (sort keys %change) {
@@ -67,12 +64,12 @@ each_server(sub ($model) {
             is $client->response->{body}, 'before', "$how during a response: the client of the first request gets the old response";
             $client->close;
             is get($path)->{body}, 'after', "$how during a response: the next client gets the new response";
-            like status_of(get($path)), qr/^hit/, "$how during a response: the new response is stored";
+            like cache_status(get($path)), qr/^hit/, "$how during a response: the new response is stored";
         }
         $origin->play('/half', [@{ response(200, undef, %fresh, 'Content-Length' => 10) }, 'befor', \'half', 'e put'], response(204, undef), response(200, 'after', %fresh));
         my $client = send_request('/half');
         ok scalar until_true(sub { $client->fill(1); $client->pending =~ /befor/ }), 'PUT in the middle of a response: the client has the first half';
-        send_it($proxy, PUT => '/half', 'Content-Length' => 0);
+        exchange($proxy, PUT => '/half', 'Content-Length' => 0);
         $origin->open_gate('half');
         is $client->response->{body}, 'before put', 'PUT in the middle of a response: the client gets the second half';
         $client->close;
@@ -86,7 +83,7 @@ each_server(sub ($model) {
             get("/confirm$size");
             $client = send_request("/confirm$size");
             origin_has("/confirm$size", 2, "PUT during the validation of a $size entry: the origin has the validation");
-            send_it($proxy, PUT => "/confirm$size", 'Content-Length' => 0);
+            exchange($proxy, PUT => "/confirm$size", 'Content-Length' => 0);
             $origin->open_gate($size);
             ok $client->response->{body} eq $content, "PUT during the validation of a $size entry: the client gets the entry";
             $client->close;
@@ -97,7 +94,7 @@ each_server(sub ($model) {
         get('/vary', X => 'a');
         $client = send_request('/vary', X => 'b');
         origin_has('/vary', 2, 'PUT during a response with Vary: the origin has the request');
-        send_it($proxy, PUT => '/vary', 'Content-Length' => 0);
+        exchange($proxy, PUT => '/vary', 'Content-Length' => 0);
         $origin->open_gate('vary');
         $client->response;
         $client->close;
@@ -145,7 +142,7 @@ each_server(sub ($model) {
     is get('/range')->{body}, 'for all', '416 to a range: the entry stays';
     $origin->play('/head', response(200, 'for all', %fresh), response(200, undef, 'Content-Length' => 3), response(200, 'again', %fresh));
     get('/head');
-    send_it($proxy, HEAD => '/head', @own);
+    exchange($proxy, HEAD => '/head', @own);
     is get('/head')->{body}, 'for all', 'HEAD with credentials: the entry stays';
     for my $status (404, 410, 302, 200) {
         $origin->play("/gone$status", response(200, 'for all', %fresh), response($status, 'gone'), response(200, 'new', %fresh));
@@ -162,15 +159,15 @@ each_server(sub ($model) {
     $response = get('/large');
     ok $response->{body} eq $large, 'a validated large entry is served from the cache';
     is $response->field('X'), 'new', 'a validated large entry has the fields of the 304';
-    is status_of($response), 'hit', 'a validated large entry is a hit';
+    is cache_status($response), 'hit', 'a validated large entry is a hit';
     is get('/large', Range => 'bytes=199990-')->{body}, substr($large, 199_990), 'a range of a validated large entry is served';
     $origin->play('/large', response(200, undef, %fresh, ETag => '"1"', X => 'newer', 'Content-Length' => length $large), response(200, 'again', %fresh));
-    send_it($proxy, HEAD => '/large', 'Cache-Control' => 'no-cache');
+    exchange($proxy, HEAD => '/large', 'Cache-Control' => 'no-cache');
     $response = get('/large');
     ok $response->{body} eq $large && $response->field('X') eq 'newer', 'a large entry gets the fields of a HEAD';
     is $origin->count('/large'), 1, 'a large entry that a HEAD has freshened is served without the origin';
     $origin->play('/large', response(200, undef, %fresh, ETag => '"2"', 'Content-Length' => length $large), response(200, 'again', %fresh));
-    send_it($proxy, HEAD => '/large', 'Cache-Control' => 'no-cache');
+    exchange($proxy, HEAD => '/large', 'Cache-Control' => 'no-cache');
     is get('/large')->{body}, 'again', 'a HEAD with another ETag invalidates a large entry';
     is scalar(() = glob "$cache/t*"), 0, 'validations leave no unfinished file in the cache';
 
@@ -179,7 +176,7 @@ each_server(sub ($model) {
     $origin->play('/tag', response(200, 'tagged', %fresh, ETag => $tag));
     get('/tag');
     $response = get('/tag', 'If-None-Match' => $tag);
-    is "$response->{status} " . status_of($response), '304 hit', 'an ETag of 3,000 characters can be validated';
+    is "$response->{status} " . cache_status($response), '304 hit', 'an ETag of 3,000 characters can be validated';
     $origin->play('/wordy', response(200, 'old', %stale, ETag => '"1"', X => 'x' x 8000), response(304, undef, %fresh, ETag => '"1"', Y => 'y' x 8000), response(200, 'new', %fresh));
     get('/wordy');
     is get('/wordy')->{body}, 'new', 'a 304 that would make the fields of an entry too long: the proxy requests the whole response';
@@ -254,7 +251,7 @@ each_server(sub ($model) {
         # (A client that comes before the server knows that the first one is slow does not start a validation.)
         ok scalar until_true(sub { get('/meantime')->{body} eq $huge && $origin->count('/meantime') == 2 }), 'a slow client of a stale entry: another client gets it, and the origin gets the validation';
         ok $slow->response->{body} eq $huge, 'a slow client of a stale entry gets it whole';
-        ok scalar until_true(sub { status_of(get('/meantime')) eq 'hit' }), 'a slow client of a stale entry: the entry is fresh after the validation';
+        ok scalar until_true(sub { cache_status(get('/meantime')) eq 'hit' }), 'a slow client of a stale entry: the entry is fresh after the validation';
         $slow->close;
         is $origin->count('/meantime'), 2, 'a slow client of a stale entry: one validation is enough';
     }

@@ -6,16 +6,15 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
+use Proxy;
 use Socket qw(IPPROTO_TCP SOL_SOCKET SO_RCVBUF TCP_INFO);
 
 use constant TCP_CLOSE => 7;    # a TCP state, the first byte of TCP_INFO
 
 my $origin = Origin->new;
 my $here   = '127.0.0.1:' . $origin->port;
-my %few    = (warnings => qr/limit of \d+ descriptors/);
 
 sub start_proxy (@options) { return start_server(options => ['--service', 'proxy', '--no-cache', @options]) }
-sub chunked (@parts) { return join('', map { sprintf "%x\r\n%s\r\n", length, $_ } @parts) . "0\r\n\r\n" }
 
 # A request that is hidden in a body. If the proxy read it as a request, the origin would get it.
 my $hidden = request(GET => $origin->url('/hidden'));

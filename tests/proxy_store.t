@@ -6,10 +6,9 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
+use Proxy;
 
 my $origin = Origin->new;
-my %few    = (warnings => qr/limit of \d+ descriptors/);
-my %fresh  = ('Cache-Control' => 'max-age=60');
 
 sub start_proxy ($cache, %how) {
     return start_server(%how, options => ['--service', 'proxy', '--cache', $cache, @{ $how{options} // [] }]);
@@ -17,7 +16,6 @@ sub start_proxy ($cache, %how) {
 
 sub ask_for ($path) { return request(GET => $origin->url($path), Connection => 'close') }
 
-sub status_of ($response) { return $response->field('Cache-Status') =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r }
 
 sub entries ($cache) { return scalar(() = glob "$cache/e*") }
 sub unfinished ($cache) { return scalar(() = glob "$cache/t*") }
@@ -42,7 +40,7 @@ each_server(sub ($model) {
         my @responses = map { $_->response } @clients;
         is scalar(grep { $_->{body} eq 'for all' } @responses), $many, 'a miss of many clients: all get the response';
         is $origin->count('/many'), 1, 'a miss of many clients: one fetch serves all';
-        is scalar(grep { status_of($_) =~ /^fwd=uri-miss; collapsed|^hit/ } @responses), $many - 1, 'a miss of many clients: Cache-Status says collapsed or hit';
+        is scalar(grep { cache_status($_) =~ /^fwd=uri-miss; collapsed|^hit/ } @responses), $many - 1, 'a miss of many clients: Cache-Status says collapsed or hit';
         $_->close for @clients;
 
         $origin->play('/stale', response(200, 'old', %fresh, Age => 100, ETag => '"1"'), [\'stale', @{ response(304, undef, %fresh, ETag => '"1"') }]);
@@ -108,12 +106,12 @@ each_server(sub ($model) {
     # --- restart, crash, two servers ---
     my $before = $origin->count('/left');
     $proxy = start_proxy($cache);
-    is status_of($proxy->get($origin->url('/left'))), 'hit', 'entries survive a restart';
+    is cache_status($proxy->get($origin->url('/left'))), 'hit', 'entries survive a restart';
     my $second = start_proxy($cache);
-    is status_of($second->get($origin->url('/left'))), 'hit', 'two servers share a directory';
+    is cache_status($second->get($origin->url('/left'))), 'hit', 'two servers share a directory';
     $origin->play('/shared', response(200, 'x', %fresh));
     $second->get($origin->url('/shared'));
-    is status_of($proxy->get($origin->url('/shared'))), 'hit', 'an entry that one server stores is a hit for the other';
+    is cache_status($proxy->get($origin->url('/shared'))), 'hit', 'an entry that one server stores is a hit for the other';
     $second->stop(%few);
     $origin->play('/crash', [@{ response(200, undef, %fresh, 'Content-Length' => 400_000) }, substr($big, 0, 1000), \'never'], response(200, 'whole', %fresh));
     $client = $proxy->connect;
@@ -128,7 +126,7 @@ each_server(sub ($model) {
     $proxy = start_proxy($cache);
     is unfinished($cache), 0, 'kill -9: the next server removes the unfinished file';
     is $proxy->get($origin->url('/crash'))->{body}, 'whole', 'kill -9: no incomplete entry and no lock remains';
-    is status_of($proxy->get($origin->url('/left'))), 'hit', 'kill -9: the other entries remain';
+    is cache_status($proxy->get($origin->url('/left'))), 'hit', 'kill -9: the other entries remain';
 
     # --- damage ---
     $origin->play('/damage', response(200, 'first body', %fresh), response(200, 'second body', %fresh));
@@ -143,7 +141,7 @@ each_server(sub ($model) {
     truncate("$cache/account", $_) or die "truncate: $!\n" for 5000, 0;
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a truncated account file: the entries are still found';
     $proxy->get($origin->url('/cut'));
-    is status_of($proxy->get($origin->url('/cut'))), 'hit', 'a truncated account file: new entries are stored';
+    is cache_status($proxy->get($origin->url('/cut'))), 'hit', 'a truncated account file: new entries are stored';
     $proxy->stop(%few);
 
     # --- a directory that is emptied or removed ---
@@ -152,8 +150,8 @@ each_server(sub ($model) {
     $origin->play('/gone', response(200, 'x', %fresh));
     $proxy->get($origin->url('/gone'));
     unlink glob "$gone/*";
-    like status_of($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory: a request is a miss, and stored';
-    is status_of($proxy->get($origin->url('/gone'))), 'hit', 'an emptied directory: the next request is a hit';
+    like cache_status($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory: a request is a miss, and stored';
+    is cache_status($proxy->get($origin->url('/gone'))), 'hit', 'an emptied directory: the next request is a hit';
     unlink glob "$gone/*";
     rmdir $gone;
     is $proxy->get($origin->url('/gone'))->{body}, 'x', "a removed directory: the proxy still serves ($_)" for 1, 2;
@@ -171,8 +169,8 @@ each_server(sub ($model) {
     $size += -s for glob "$small/e*";
     cmp_ok $size, '<=', 1024 * 1024, '--cache-size: the cache does not exceed it';
     cmp_ok $size, '>=', 512 * 1024, '--cache-size: the cache uses more than half of it';
-    is status_of($proxy->get($origin->url('/fill1'))), 'hit', '--cache-size: an entry that is used often stays';
-    like status_of($proxy->get($origin->url('/fill2'))), qr/^fwd=uri-miss/, '--cache-size: the least recently used entry was evicted';
+    is cache_status($proxy->get($origin->url('/fill1'))), 'hit', '--cache-size: an entry that is used often stays';
+    like cache_status($proxy->get($origin->url('/fill2'))), qr/^fwd=uri-miss/, '--cache-size: the least recently used entry was evicted';
     $origin->play('/toolarge', response(200, $huge, %fresh));
     ok $proxy->get($origin->url('/toolarge'))->{body} eq $huge, '--cache-size: a response that is too large is forwarded whole';
     $origin->play('/toolong', [@{ response(200, undef, %fresh, 'Content-Length' => undef) }, $huge]);
@@ -186,7 +184,7 @@ each_server(sub ($model) {
         $proxy = start_proxy($full, through => ['prlimit', '--fsize=100000']);
         $origin->play('/fits', response(200, 'x' x 50_000, %fresh));
         $proxy->get($origin->url('/fits'));
-        is status_of($proxy->get($origin->url('/fits'))), 'hit', 'a full disk: an entry that fits is stored';
+        is cache_status($proxy->get($origin->url('/fits'))), 'hit', 'a full disk: an entry that fits is stored';
         $origin->play('/full', response(200, $big, %fresh));
         ok $proxy->get($origin->url('/full'))->{body} eq $big, "a full disk: a response that does not fit is forwarded whole ($_)" for 1, 2;
         is $origin->count('/full'), 2, 'a full disk: a response that does not fit is fetched each time';
@@ -211,7 +209,7 @@ each_server(sub ($model) {
     my $sandboxed = start_proxy("$scratch/sandboxed", sandbox => 1, environment => no_leak_search());
     $origin->play('/box', response(200, 'x', %fresh));
     $sandboxed->get($origin->url('/box'));
-    is status_of($sandboxed->get($origin->url('/box'))), 'hit', 'the sandbox lets the proxy store and serve entries';
+    is cache_status($sandboxed->get($origin->url('/box'))), 'hit', 'the sandbox lets the proxy store and serve entries';
     $sandboxed->stop(warnings => qr/limit of \d+ descriptors|sandbox|landlock/i);
 
     my $run = do { mkdir "$scratch/open"; chmod 0777, "$scratch/open"; run_server('--service', 'proxy', '--cache', "$scratch/open", 0) };

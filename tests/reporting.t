@@ -4,7 +4,6 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
-use JSON::PP;
 use POSIX qw(mkfifo setlocale LC_ALL);
 
 each_way_to_accept(sub ($model) {
@@ -74,8 +73,7 @@ each_way_to_accept(sub ($model) {
     for my $round (1 .. 2) {
         my $text = slurp($name);
         rename $name, "$name.$round" or die "rename: $!";
-        $server->signal('HUP');
-        until_true(sub { !$server->pending_signals });
+        $server->deliver('HUP');
         truncate $counters, 0;
         $server->signal('USR1');
         ok until_true(sub { -s $counters }), "log, round $round: SIGHUP and SIGUSR1 are handled";
@@ -114,12 +112,11 @@ each_way_to_accept(sub ($model) {
     $server->get('/small.txt') for 1 .. 5;
     $server->get('/none') for 1 .. 2;
     $server->exchange(request(GET => '/small.txt') . request(GET => '/small.txt', Connection => 'close'));
-    my $decode = sub { return eval { decode_json(slurp($file)) } };
     my $counted = sub ($requests) {    # the server counts the end of a connection a moment after the client sees it
         return sub {
             $server->signal('USR1');
-            my $stats = $decode->();
-            return $stats && ($stats->{requests} // -1) == $requests && ($stats->{active} // 0) == 0 ? $stats : undef;
+            my $stats = json($file);
+            return ($stats->{requests} // -1) == $requests && ($stats->{active} // 0) == 0 ? $stats : undef;
         };
     };
     my $stats = until_true($counted->(9));
@@ -146,7 +143,7 @@ each_way_to_accept(sub ($model) {
     ok until_true($counted->(10)), 'stats: a second SIGUSR1 replaces the object';
     $server->get('/small.txt');
     my $summary = $server->stop;
-    my $last = $decode->();
+    my $last = json($file);
     is $last->{requests}, 11, 'stats: the server also writes them at its end';
     is $last->{connections}, 10, 'stats: at the end all connections are counted';
     like $summary, qr/\b10 connections?\b.*\b11 requests?\b.*\b2 errors?\b/, 'the summary has the counts of the statistics';
@@ -159,7 +156,7 @@ each_way_to_accept(sub ($model) {
     $summary = $server->stop;
     my ($cpu) = $summary =~ /([\d.]+) s CPU/;
     cmp_ok $cpu, '>', 0.0005, "the summary has the CPU time of 300 requests ($cpu s)";
-    is $decode->()->{requests}, 300, 'stats: 300 requests of ab are counted';
+    is json($file)->{requests}, 300, 'stats: 300 requests of ab are counted';
 });
 
 done_testing;

@@ -17,12 +17,6 @@ sub patient_server (@options) {
     return start_server(root => $root, options => ['--stop-timeout', 3600, @options]);
 }
 
-# Sends SIGTERM, and waits until the server has seen it.
-sub terminate ($server) {
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
-}
-
 # Sends SIGTERM to a server that has many clients, and runs these to their end. Returns what went wrong.
 sub stop_among_clients ($server, %count) {
     $Crowd::signalled = 0;
@@ -79,7 +73,7 @@ each_way_to_accept(sub ($model) {
     my @queued = map { $server->connect } 1 .. 3;
     $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
     ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: three clients wait before';
-    terminate($server);
+    $server->deliver('TERM');
     ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: they wait after the signal';
     is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'SIGTERM, --max-connections 1: the first client is served again after the signal';
     is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'SIGTERM, --max-connections 1: the three clients are served when it has left';
@@ -91,7 +85,7 @@ each_server(sub ($model) {
     my $server = patient_server();
     my $idle = $server->connect;
     $idle->ask(request(GET => '/small.txt'));
-    terminate($server);
+    $server->deliver('TERM');
     my $response = $idle->ask(request(GET => '/small.txt'));
     is $response->{status}, 200, 'an idle connection still gets a response after SIGTERM';
     ok !$response->persistent, 'the response to an idle connection after SIGTERM says that the connection closes';
@@ -103,7 +97,7 @@ each_server(sub ($model) {
     my $half = $server->connect;
     $half->send("GET /small.txt HTTP/1.1\r\nHo");
     $half->fill(0.05);
-    terminate($server);
+    $server->deliver('TERM');
     $half->send("st: localhost\r\n\r\n");
     is $half->response->{status}, 200, 'a request that is half sent when SIGTERM arrives gets a response';
     $half->close;
@@ -131,7 +125,7 @@ each_server(sub ($model) {
     $slow->fill($PATIENCE);
     my @waiting = map { $server->connect } 1 .. ($model->{single} ? 3 : 0);
     $_->send(request(GET => '/small.txt', Connection => 'close')) for @waiting;
-    terminate($server);
+    $server->deliver('TERM');
     ok until_true(sub { can_listen($server->port) }), 'after SIGTERM the port is free while a download continues';
     ok $server->alive, 'after SIGTERM the server waits for a download';
     is length $slow->response->{body}, $big, 'after SIGTERM a download arrives whole';
@@ -154,7 +148,7 @@ each_server(sub ($model) {
         $stalled = $server->connect;
         $stalled->send(request(GET => '/sparse.bin'));
         $stalled->fill($PATIENCE);
-        terminate($server);
+        $server->deliver('TERM');
         ok $server->alive, "the server waits for its client after SIGTERM (before SIG$signal)";
         $server->stop(signal => $signal, name => "a second signal, SIG$signal, ends the server at once");
         $stalled->close;

@@ -6,6 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use IO::Socket::IP;
 use Origin;
+use Proxy qw(%few);
 
 my $limit = 65_507;    # the most bytes that a datagram of IPv4 can carry
 my $large = join '', map { pack 'N', $_ * 2654435761 % 4294967296 } 1 .. 50_000;
@@ -250,7 +251,7 @@ each_server(sub ($model) {
 
     $server = start_server(options => ['--udp', '--service', 'proxy', '--cache', "$place/cache"]);
     test_proxy($server);
-    $server->stop(warnings => qr/limit of \d+ descriptors/);
+    $server->stop(%few);
 
     # The command line
     my $refused = run_server('--udp', '--tls', 0);
@@ -295,18 +296,17 @@ each_way_to_accept(sub ($model) {
     cmp_ok $asked->(), '<=', $model->{single} && $model->{limited} ? $model->{workers} : $most, '--max-connections: no more datagrams than that are served at once';
     $origin->open_gate('held');
     is scalar(grep { $_->response->{body} eq 'held' } @held), 5, '--max-connections: datagrams that wait get responses when there is a place';
-    $server->stop(warnings => qr/limit of \d+ descriptors/);
+    $server->stop(%few);
 
     # A stop waits for datagrams that are being served
     $server = start_server(options => ['--udp', '--service', 'proxy', '--no-cache', '--stop-timeout', 3600]);
     $origin->play('/late', [\'late', @{ response(200, 'late') }]);
     my $late = $server->datagram(request(GET => $origin->url('/late')));
     ok until_true(sub { $origin->count('/late') }), 'a datagram waits for its origin before SIGTERM';
-    $server->signal('TERM');
-    until_true(sub { !$server->pending_signals });
+    $server->deliver('TERM');
     $origin->open_gate('late');
     is $late->response->{body}, 'late', 'a datagram that waits for its origin gets its response after SIGTERM';
-    $server->ended(warnings => qr/limit of \d+ descriptors/);
+    $server->ended(%few);
 });
 
 done_testing;

@@ -6,7 +6,6 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use IO::Select;
-use JSON::PP ();
 
 my $root = tree('small.txt' => "small\n");
 
@@ -45,7 +44,7 @@ each_way_to_accept(sub ($model) {
     like $server->{ready}, qr/\(4, --accept \w+\)/, 'the ready line has the number of workers and the way to accept';
     is $server->get('/small.txt')->{status}, 200, 'four workers serve a request' for 1 .. 8;
     my $summary = $server->stop;
-    my $stats   = JSON::PP::decode_json(slurp($file));
+    my $stats   = json($file);
     is scalar @{ $stats->{workers} }, 4, 'the statistics list four workers';
     is $stats->{requests}, 8, 'the statistics count the requests of all workers';
     like $summary, qr/\b4 (?:processes|threads) made/, 'the summary has the number of workers';
@@ -127,21 +126,20 @@ each_way_to_accept(sub ($model) {
         $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
         $server->get('/small.txt') for 1 .. 40;
         $server->stop;
-        is join(' ', sort map { $_->{requests} } @{ JSON::PP::decode_json(slurp($file))->{workers} }), '0 0 0 40', '--accept few: one loop serves clients that come one by one';
+        is join(' ', sort map { $_->{requests} } @{ json($file)->{workers} }), '0 0 0 40', '--accept few: one loop serves clients that come one by one';
 
         $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file, '--idle-timeout', 60]);
         my @persistent = map { my $client = $server->connect; $client->ask(request(GET => '/small.txt')); $client } 1 .. 40;
         is $_->ask(request(GET => '/small.txt'))->{status}, 200, '--accept few: a persistent connection is served' for @persistent;
         $server->stop;
-        my @share = sort { $a <=> $b } map { $_->{connections} } @{ JSON::PP::decode_json(slurp($file))->{workers} };
+        my @share = sort { $a <=> $b } map { $_->{connections} } @{ json($file)->{workers} };
         cmp_ok $share[0], '>=', 4, "--accept few: each loop has some of the persistent connections (@share)";
 
         $server = start_server(root => $root, options => ['--workers', 2, '--stats', $file]);
         ok until_true(sub {
             is run_command(qw(ab -q -k -n 20000 -c 20), $server->url . 'small.txt')->{status}, 0, '--accept few: ab reports no error';
-            $server->signal('USR1');
-            until_true(sub { !$server->pending_signals });
-            return 2 == grep { $_->{requests} > 0 } @{ (eval { JSON::PP::decode_json(slurp($file)) } // { workers => [] })->{workers} };
+            $server->deliver('USR1');
+            return 2 == grep { $_->{requests} > 0 } @{ json($file)->{workers} // [] };
         }), '--accept few: two loops share the load of ab';
         $server->stop;
     }
@@ -181,8 +179,7 @@ each_way_to_accept(sub ($model) {
         halt($server, $stopped);
         $client = $server->connect;
         until_true(sub { 0 }, 0.3);
-        $server->signal('TERM');
-        until_true(sub { !$server->pending_signals });
+        $server->deliver('TERM');
         kill KILL => $stopped;
         $server->ended(%killed, name => '--accept pass: SIGTERM does not wait for a connection that was passed to a worker that has died');
         $client->close;

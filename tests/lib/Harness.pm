@@ -42,8 +42,9 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search has_browser browse scratch tree slurp spit http_date request
-    parse_responses parse_replies until_true now model group_processes serving_processes cpu_seconds parse_parts command_exists skip_case done_testing
+    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search
+    has_browser browse scratch tree slurp spit json http_date request parse_responses parse_replies until_true now model
+    group_processes serving_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
 
@@ -132,6 +133,9 @@ sub slurp ($path) {
     local $/;
     return scalar(<$file>) // '';
 }
+
+# Returns the JSON object in a file; an empty one if there is none.
+sub json ($path) { return eval { JSON::PP::decode_json(slurp($path)) } // {} }
 
 # Fills a scratch directory: path => content; a path that ends in a slash is a directory, a reference is a link.
 sub tree (%content) {
@@ -551,6 +555,12 @@ sub alive ($self) {
 }
 
 sub signal ($self, $name) { kill $name => $self->{pid} if $self->alive }
+
+# Sends a signal and waits until the server has received it.
+sub deliver ($self, $name) {
+    $self->signal($name);
+    return Harness::until_true(sub { !$self->pending_signals });
+}
 
 # Stops all its processes for as long as the code runs: what clients do in that time is there when it looks again.
 sub paused ($self, $code) {

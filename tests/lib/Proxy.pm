@@ -1,0 +1,22 @@
+package Proxy;
+
+# What the tests of the proxy share.
+
+use v5.36;
+use Exporter qw(import);
+
+our @EXPORT = qw(cache_status chunked %few %fresh %stale);
+
+our %few   = (warnings => qr/limit of \d+ descriptors/);    # for stop(): a proxy may print that it has few descriptors
+our %fresh = ('Cache-Control' => 'max-age=60');
+our %stale = ('Cache-Control' => 'max-age=60', Age => 100);
+
+# Returns what the proxy says in Cache-Status, without the time to live. The value of an origin comes first.
+sub cache_status ($response) {
+    return join(' | ', @{ $response->{fields}{'cache-status'} // [] }) =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r;
+}
+
+# Returns a chunked body of these chunks.
+sub chunked (@chunks) { return join('', map { sprintf "%x\r\n%s\r\n", length, $_ } @chunks) . "0\r\n\r\n" }
+
+1;
