@@ -19,7 +19,7 @@ static bool hand_over(int socket)
         _exit(0);
     }
     close(socket);
-    server_made(server);
+    server_made_child(server, child);
     return true;
 }
 
@@ -31,7 +31,7 @@ static int collect(struct server *self, bool all)
 
     while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            server_left(self);
+            server_lost_child(self, child);
     return child == 0 ? SERVER_COLLECT_SOON : -1;
 }
 

@@ -63,7 +63,7 @@ static int take_queued(struct worker *worker)
         socket = queue.sockets[queue.out++ % server->limit];
     pthread_mutex_unlock(&mutex);
     if (socket >= 0)
-        worker_take(worker);
+        worker_take(worker, seats_find(&server->seats, socket));
     return socket;
 }
 

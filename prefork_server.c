@@ -94,7 +94,7 @@ static int take_passed(struct worker *worker)
     int socket = fd_passing_take(&channels[worker->number]);
 
     if (socket >= 0)
-        worker_take(worker);
+        worker_take(worker, worker->slot->seat);
     return socket;
 }
 

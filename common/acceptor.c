@@ -13,6 +13,8 @@
 
 /* A child that dies without reporting the end of its connection is noticed within this time. */
 #define PLACE_MILLISECONDS 100
+/* While clients wait, connections are asked to give way this often. */
+#define YIELD_MILLISECONDS 25
 
 /* Events are numbered: the listener's sockets come first. */
 enum { EVENT_SIGNAL = LISTENER_SOCKETS, EVENT_WAKEUP };
@@ -97,11 +99,29 @@ void acceptor_check(struct server *server)
     signals_collect(server);
 }
 
+/* Asks as many connections to end as clients wait, and waits until one has ended. Without clients
+ * it sleeps until one comes. */
+static bool make_way(struct server *server)
+{
+    int most = seats_at_once((int64_t)server->limit), waiting;
+
+    if (!acceptor_seats_yield(server) || scoreboard_stopping(server->board))
+        return false;
+    waiting = listener_waiting(&server->listener);
+    if (waiting > 0)
+        seats_ask(&server->seats, waiting < most ? waiting : most, clock_now().milliseconds);
+    if (waiting > 0)
+        acceptor_sleep(server, YIELD_MILLISECONDS);
+    else
+        sleep_for_client(server, PLACE_MILLISECONDS);
+    return true;
+}
+
 void acceptor_wait_for_place(struct server *server)
 {
     atomic_store(&server->board->acceptor_waits, true);
     signals_collect(server);
-    if (acceptor_is_full(server))
+    if (acceptor_is_full(server) && !make_way(server))
         acceptor_sleep(server, PLACE_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
 }

@@ -15,7 +15,8 @@ void acceptor_sleep(struct server *server, int milliseconds);
 /* Waits until a client comes; at a stop, for as long as one may be on its way. Returns false if no
  * client will come any more. */
 bool acceptor_wait_for_client(struct server *server);
-/* Waits until a connection ends. */
+/* Waits until a connection ends; where a process or thread serves each connection, asks those that
+ * wait longest to end. */
 void acceptor_wait_for_place(struct server *server);
 /* Waits until resources may be free again: until a connection ends, but not for long. */
 void acceptor_wait_for_resources(struct server *server);
@@ -36,6 +37,12 @@ int acceptor_take(struct server *server);
 
 /* Warns that a resource is scarce (errno says which): at most twice a second in all processes. */
 void acceptor_warn_scarce(struct server *server, const char *what);
+
+/* Returns true if connections give their seats up when there are not enough. */
+static inline bool acceptor_seats_yield(const struct server *server)
+{
+    return server->model->makes != NULL && server->options.workers == 0;
+}
 
 /* Returns true if there is no place for another connection. */
 static inline bool acceptor_is_full(const struct server *server)

@@ -4,10 +4,13 @@
 #include "common/base/escape_injection.h"
 #include "common/http/whole_request.h"
 #include "common/log.h"
+#include "common/seats.h"
 
 #define LINGER_MILLISECONDS 2000
 /* A client that reads less than this before the write deadline is cut off. */
 #define PROGRESS_BYTES 16384
+/* A client that is slower than this does not make progress if others need its place. */
+#define PACE_BYTES_PER_MILLISECOND 1
 
 enum outcome {
     OUTCOME_GO_ON, /* in the state that is set now */
@@ -20,9 +23,17 @@ static void set_deadline(struct connection *connection, int milliseconds)
     connection->deadline = connection->now.milliseconds + milliseconds;
 }
 
+/* Begins to measure how fast the client is. */
+static void begin_pace(struct connection *connection)
+{
+    connection->pace_from = connection->now.milliseconds;
+    connection->pace_bytes = connection->sent + connection->received;
+}
+
 /* Starts the time for a request to arrive; sending does not prolong it. */
 static void begin_request_time(struct connection *connection)
 {
+    begin_pace(connection);
     set_deadline(connection, connection->context->request_timeout);
     connection->request_deadline = connection->deadline;
 }
@@ -37,6 +48,7 @@ static enum outcome flush_then(struct connection *connection, enum connection_st
 {
     connection->next = next;
     connection->acknowledged = connection->sent;
+    begin_pace(connection);
     set_deadline(connection, connection->context->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
 }
@@ -79,6 +91,7 @@ static enum transfer receive(struct connection *connection)
         &connection->transport, exchange->input + exchange->input_end, room, &count);
 
     exchange->input_end += count;
+    connection->received += count;
     connection->drained = count < room && !connection->transport.pending;
     if (count > 0 && connection->idle) {
         connection->idle = false;
@@ -137,6 +150,7 @@ static enum outcome begin_call(struct connection *connection)
     response_start(&exchange->response);
     connection->in_call = true;
     connection->acknowledged = connection->sent;
+    begin_pace(connection);
     return go_to(connection, CONNECTION_IN_SERVICE);
 }
 
@@ -534,6 +548,7 @@ static enum outcome after_sending(struct connection *connection)
         return OUTCOME_GO_ON;
     exchange_free_output(connection->exchange);
     connection->idle = true;
+    begin_pace(connection);
     set_deadline(connection, connection->context->idle_timeout);
     return connection->drained ? OUTCOME_READ : OUTCOME_GO_ON;
 }
@@ -573,6 +588,7 @@ static enum outcome finish(struct connection *connection)
         exchange_received(connection->exchange).length == 0)
         return go_to(connection, CONNECTION_ENDED);
     connection->transport.kind->finish(&connection->transport);
+    begin_pace(connection);
     set_deadline(connection, LINGER_MILLISECONDS);
     return go_to(connection, CONNECTION_LINGERING);
 }
@@ -741,4 +757,71 @@ void connection_close(struct connection *connection)
         exchange_end(connection->exchange);
     }
     connection->transport.kind->close(&connection->transport);
+}
+
+/* ---- giving way ---- */
+
+enum standing {
+    STANDING_NONE,
+    STANDING_IDLE,
+    STANDING_HEAD,
+    STANDING_TRANSFER,
+};
+
+/* A service that waits for others than the client keeps the connection. */
+static enum standing standing_of(const struct connection *connection, enum need need)
+{
+    switch (connection->state) {
+    case CONNECTION_READING:
+        return connection->idle ? STANDING_IDLE : STANDING_HEAD;
+    case CONNECTION_LINGERING:
+        return STANDING_IDLE;
+    case CONNECTION_DISCARDING:
+    case CONNECTION_SENDING:
+        return STANDING_TRANSFER;
+    case CONNECTION_IN_SERVICE:
+        return need == NEED_WRITE && connection->descriptor == connection->transport.socket
+                   ? STANDING_TRANSFER
+                   : STANDING_NONE;
+    default:
+        return STANDING_NONE;
+    }
+}
+
+int64_t connection_standing(const struct connection *connection, enum need need)
+{
+    enum standing standing = standing_of(connection, need);
+
+    if (standing == STANDING_NONE)
+        return 0;
+    return (int64_t)standing << SEATS_SINCE_BITS | connection->pace_from;
+}
+
+/* Bytes that the client has not acknowledged yet do not count as read. If the client is fast
+ * enough, it is measured again from now on. */
+static bool keeps_pace(struct connection *connection)
+{
+    struct transport *transport = &connection->transport;
+    uint64_t moved = connection->sent + connection->received - connection->pace_bytes;
+    uint64_t pending = transport->kind->unacknowledged(transport);
+    int64_t time = connection->now.milliseconds - connection->pace_from;
+
+    if ((int64_t)(moved - pending) < time * PACE_BYTES_PER_MILLISECOND)
+        return false;
+    begin_pace(connection);
+    connection->pace_bytes -= pending;
+    return true;
+}
+
+bool connection_give_way(struct connection *connection)
+{
+    if (connection->state == CONNECTION_READING || connection->state == CONNECTION_LINGERING) {
+        connection->state = CONNECTION_ENDED;
+        return true;
+    }
+    if (keeps_pace(connection))
+        return false;
+    connection->transport.kind->abandon(&connection->transport);
+    cut_off(connection);
+    return true;
 }

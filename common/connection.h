@@ -35,7 +35,10 @@ struct connection {
     bool client_closes;         /* the client asked for the end, and sends no more */
     uint64_t sent;              /* bytes sent in all */
     uint64_t acknowledged;      /* bytes the client had read when the write deadline was set */
+    uint64_t received;          /* bytes received in all */
     uint64_t step_bytes;        /* bytes moved in this step */
+    int64_t pace_from;          /* when the present wait began, in monotonic milliseconds */
+    uint64_t pace_bytes;        /* bytes sent and received then */
     struct moment now;          /* the caller keeps it up to date */
     int descriptor;             /* the one to wait for */
     int64_t deadline;           /* of this wait, in monotonic milliseconds */
@@ -62,5 +65,13 @@ enum need connection_step(struct connection *connection);
 /* Tells the connection that its deadline has passed. Then step again. */
 void connection_expire(struct connection *connection);
 void connection_close(struct connection *connection);
+
+/* How long the client has kept the connection waiting, for a server that needs its place: the
+ * connection with the lowest number gives way first. First come idle connections, then those whose
+ * request has not arrived, then those whose client sends a body or reads a response; of each kind
+ * the oldest first. 0: it does not wait for its client. seats.h uses it. */
+int64_t connection_standing(const struct connection *connection, enum need need);
+/* Ends the connection, since its place is needed. False if its client makes progress. */
+bool connection_give_way(struct connection *connection);
 
 #endif

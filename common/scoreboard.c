@@ -4,15 +4,20 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-struct scoreboard *scoreboard_make(int slots)
+/* The seats follow at once: the first ones are on the page of the counters, which each new process
+ * touches anyway. */
+struct scoreboard *scoreboard_make(int slots, int seats)
 {
-    size_t size = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
+    size_t counters = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
+    size_t size = counters + (size_t)seats * sizeof(struct seat);
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct scoreboard *board = memory;
 
     if (memory == MAP_FAILED)
         return NULL;
     board->slot_count = slots;
+    board->seat_count = seats;
+    board->seats = (struct seat *)((char *)memory + counters);
     return board;
 }
 

@@ -18,7 +18,15 @@ struct scoreboard_slot {
     _Atomic int64_t active;     /* open connections of the worker */
     _Atomic int64_t persistent; /* those that an event loop keeps open after a request */
     _Atomic bool listening;     /* an event loop has a permit to listen; see listen_balance.h */
+    _Atomic int seat;           /* of that connection */
     _Atomic bool assigned;      /* a connection was passed to the worker and has not ended */
+};
+
+/* The place of one connection. It stays where it is while processes come and go. */
+struct seat {
+    _Atomic int64_t standing; /* how the connection waits; see seats.h */
+    _Atomic int owner;        /* the process, thread or worker that has it; 0: it is free */
+    _Atomic uint32_t address; /* where its client's address is counted; 0: nowhere */
 };
 
 struct scoreboard {
@@ -34,8 +42,12 @@ struct scoreboard {
     _Atomic bool drained;           /* at a stop, no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */
     _Atomic int scarce_warnings;
-    _Atomic int permits; /* to listen, given to event loops: see listen_balance.h */
-    int slot_count;
+    _Atomic int permits;       /* to listen, given to event loops: see listen_balance.h */
+    _Atomic int free_seat;     /* no seat below this one is free, most probably */
+    _Atomic uint64_t gave_way; /* connections that were ended since others needed their places */
+    _Atomic uint64_t refused;  /* clients whose address had too many connections */
+    int slot_count, seat_count;
+    struct seat *seats; /* behind the slots */
     struct scoreboard_slot slots[];
 };
 
@@ -48,7 +60,7 @@ struct tally {
 };
 
 /* Makes the counters. NULL, with errno set, if there is no memory. */
-struct scoreboard *scoreboard_make(int slots);
+struct scoreboard *scoreboard_make(int slots, int seats);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 

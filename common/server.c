@@ -96,6 +96,12 @@ static void count_connection(struct server *server)
     server->now = clock_now();
 }
 
+/* A thread cannot die alone. */
+static int owner_of_new(const struct server *server)
+{
+    return server->model->lasting ? SEATS_OWNER_THREAD : SEATS_OWNER_UNKNOWN;
+}
+
 int server_accept(struct server *server)
 {
     while (acceptor_goes_on(server)) {
@@ -109,6 +115,8 @@ int server_accept(struct server *server)
         }
         socket = acceptor_take(server);
         if (socket >= 0) {
+            server->seat = seats_take(&server->seats, owner_of_new(server));
+            seats_note(&server->seats, socket, server->seat);
             count_connection(server);
             return socket;
         }
@@ -134,6 +142,7 @@ bool server_hold(struct server *server, int socket, const char *what)
 
 void server_drop(struct server *server, int socket)
 {
+    seats_leave(&server->seats, seats_find(&server->seats, socket));
     close(socket);
     server_left(server);
 }
@@ -141,6 +150,18 @@ void server_drop(struct server *server, int socket)
 void server_made(struct server *server)
 {
     atomic_fetch_add_explicit(&server->board->made, 1, memory_order_relaxed);
+}
+
+void server_made_child(struct server *server, pid_t child)
+{
+    seats_assign(&server->seats, server->seat, child);
+    server_made(server);
+}
+
+void server_lost_child(struct server *server, pid_t child)
+{
+    seats_leave_all(&server->seats, child);
+    server_left(server);
 }
 
 /* Once the last connection has been counted off, the main thread may end, and the server with it:
@@ -183,46 +204,61 @@ static int until(int64_t deadline, int64_t now)
     return deadline > now ? (int)(deadline - now) : 0;
 }
 
-/* Sleeps until the connection can go on, a signal arrives, or the time is over. */
+/* Sleeps until the connection can go on, a signal arrives, its place is needed, or the time is
+ * over.
+ */
 static void sleep_for(struct server *server, const struct connection *connection, enum need need,
                       bool accepts, int milliseconds)
 {
     bool stopping = scoreboard_stopping(server->board);
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
     struct pollfd waits[] = {
         {.fd = connection->descriptor, .events = need == NEED_READ ? POLLIN : POLLOUT},
         {.fd = accepts ? server->signals : -1, .events = POLLIN},
         {.fd = stopping ? -1 : server->stop, .events = POLLIN},
     };
 
-    poll(waits, 3, milliseconds);
-    if (waits[1].revents == 0)
+    if (ppoll(waits, 3, &time, &server->waking) <= 0 || waits[1].revents == 0)
         return;
     signals_handle(server);
     if (scoreboard_stopping(server->board))
         acceptor_gather(server);
 }
 
+static bool give_way(struct server *server, struct connection *connection)
+{
+    if (!connection_give_way(connection))
+        return false;
+    atomic_fetch_add(&server->board->gave_way, 1);
+    return true;
+}
+
 /* Waits for what a connection needs; false if its time is over. A patient transport waits in its
  * next read itself, for a moment, which saves a system call: the deadline is checked here. The
  * thread that accepts must handle signals while it serves. */
-static bool await(struct server *server, struct scoreboard_slot *slot,
+static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
                   struct connection *connection, enum need need)
 {
+    bool asked = false;
     int64_t end = atomic_load(&server->board->stop_deadline);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
     bool accepts = gettid() == server->process;
 
     scoreboard_add(slot, &connection->tally);
     if (need == NEED_READ && connection->descriptor == connection->transport.socket &&
-        !connection->transport.timed_out && end == 0 && !accepts)
+        !connection->transport.timed_out && end == 0 && !accepts) {
         connection->transport.patient = true;
-    else
+    } else {
+        if (acceptor_seats_yield(server))
+            seats_wait(&server->seats, seat, connection_standing(connection, need));
         sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
+        asked = seats_resume(&server->seats, seat);
+    }
     connection->now = clock_now();
-    return connection->now.milliseconds < deadline;
+    return (asked && give_way(server, connection)) || connection->now.milliseconds < deadline;
 }
 
-void server_serve_at(struct server *server, struct scoreboard_slot *slot, int socket,
+void server_serve_at(struct server *server, struct scoreboard_slot *slot, int seat, int socket,
                      struct moment now)
 {
     struct connection connection;
@@ -233,9 +269,10 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int so
     connection_lend(&connection, &exchange);
     connection.transport.patient = true;
     while ((need = connection_step(&connection)) != NEED_NOTHING)
-        if (!await(server, slot, &connection, need))
+        if (!await(server, slot, seat, &connection, need))
             connection_expire(&connection);
     connection_close(&connection);
+    seats_leave(&server->seats, seat);
     scoreboard_add(slot, &connection.tally);
 }
 
@@ -243,7 +280,7 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int so
  * accepted. A thread must not read `now`, which the next connection may be changing. */
 void server_serve(struct server *server, int socket)
 {
-    server_serve_at(server, &server->board->slots[0], socket,
+    server_serve_at(server, &server->board->slots[0], seats_find(&server->seats, socket), socket,
                     server->model->lasting ? clock_now() : server->now);
 }
 
@@ -312,7 +349,13 @@ void server_worker_ended(struct server *server)
 
 bool server_assign(struct server *server, int number)
 {
-    return !atomic_exchange(&server->board->slots[number].assigned, true);
+    struct scoreboard_slot *slot = &server->board->slots[number];
+
+    if (atomic_exchange(&slot->assigned, true))
+        return false;
+    atomic_store(&slot->seat, server->seat);
+    seats_assign(&server->seats, server->seat, number + 1);
+    return true;
 }
 
 /* ---- closing ---- */
@@ -363,6 +406,7 @@ static void close_all(struct server *server)
 {
     close_listeners(server);
     services_close(&server->services);
+    seats_close(&server->seats);
     if (server->context.tls != NULL)
         tls_close(server->context.tls);
     if (server->context.log != NULL)

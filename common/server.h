@@ -21,8 +21,9 @@ int server_accept(struct server *server);
  * sanitizers. */
 #define SERVER_STACK_BYTES (128 * 1024)
 void server_serve(struct server *server, int socket);
-/* As server_serve(), for a connection that came at that moment and is counted in that slot. */
-void server_serve_at(struct server *server, struct scoreboard_slot *slot, int socket,
+/* As server_serve(), for a connection that came at that moment and is counted in that slot. Its
+ * seat is left. */
+void server_serve_at(struct server *server, struct scoreboard_slot *slot, int seat, int socket,
                      struct moment now);
 
 /* Reports the end of a connection. Each one that was accepted is reported once. */
@@ -35,8 +36,11 @@ void server_drop(struct server *server, int socket);
  * returns false. */
 bool server_hold(struct server *server, int socket, const char *what);
 
-/* Counts a process or thread that was made. */
+/* Counts a process or thread that was made for the last connection. */
 void server_made(struct server *server);
+void server_made_child(struct server *server, pid_t child);
+/* Reports the end of a connection whose child has died without reporting it. */
+void server_lost_child(struct server *server, pid_t child);
 
 /* The result of a model's collect() while it has children: the milliseconds until the next call. */
 #define SERVER_COLLECT_SOON 100

@@ -9,6 +9,7 @@
 #include "common/net/listener.h"
 #include "common/options.h"
 #include "common/scoreboard.h"
+#include "common/seats.h"
 #include "common/service.h"
 #include "common/services.h"
 
@@ -41,6 +42,8 @@ struct server {
     struct identity identity; /* the user that it runs as */
     struct sandbox sandbox;
     struct scoreboard *board;
+    struct seats seats;
+    int seat; /* of the last connection that was accepted */
     struct listener listener;
     struct listener
         *twins; /* with --accept reuseport: the listeners of all workers but the first */
@@ -51,6 +54,7 @@ struct server {
     int signals;                       /* signalfd */
     int stop;                          /* eventfd: readable once a stop was requested */
     int wakeup;                        /* eventfd: wakes the accepting process */
+    int pressure;                      /* eventfd: wakes event loops if connections must give way */
     int permits;                       /* eventfd: free permits to listen, of event loops; or -1 */
     int events;                        /* epoll: all that the accepting process waits for */
     struct log log;                    /* if there is one */
@@ -64,6 +68,7 @@ struct server {
     unsigned unchecked; /* connections accepted since signals were checked */
     int64_t checked;    /* when they were, in milliseconds */
     bool refusing;      /* a stop was requested: new clients are refused */
+    sigset_t waking;    /* the signals that are blocked even while it waits */
     int quiet;          /* milliseconds to wait then for clients on their way */
     int exit_status;
 };

@@ -29,6 +29,18 @@ static void ignore_others(void)
         signal(number, SIG_IGN);
 }
 
+static void hear_call(int number)
+{
+    (void)number; /* that the wait ends is enough */
+}
+
+static void hear_calls(void)
+{
+    struct sigaction action = {.sa_handler = hear_call};
+
+    sigaction(SEATS_SIGNAL, &action, NULL);
+}
+
 /* The program that started this one may have ignored some of them. */
 bool signals_open(struct server *server)
 {
@@ -43,7 +55,12 @@ bool signals_open(struct server *server)
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
         signal(handled[i], SIG_DFL);
     ignore_others();
+    hear_calls();
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    sigemptyset(&set);
+    sigaddset(&set, SEATS_SIGNAL);
+    sigprocmask(SIG_BLOCK, &set, &server->waking);
+    sigdelset(&server->waking, SEATS_SIGNAL);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return server->signals >= 0 && server->stop >= 0 && server->wakeup >= 0;

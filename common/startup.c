@@ -117,9 +117,12 @@ static bool open_shared(struct server *server)
 {
     bool permits = server->options.accept == ACCEPT_FEW;
 
-    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1);
+    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
+                                    (int)server->limit);
     server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
-    if (server->board == NULL || (permits && server->permits < 0))
+    server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||
+        !seats_open(&server->seats, server->board))
         return false;
     atomic_store(&server->board->permits, permits);
     return true;

@@ -118,12 +118,14 @@ static void add_totals(struct buffer *json, const struct server *server)
     snprintf(text, sizeof text,
              "{\"server\": \"%s\", \"connections\": %llu, \"active\": %llu, \"peak\": %llu, "
              "\"requests\": %llu, \"errors\": %llu, \"bytes\": %llu, \"cpu_seconds\": %.6f, "
-             "\"microseconds_per_request\": %.3f, \"peak_memory_kib\": %ld, \"made\": %llu",
+             "\"microseconds_per_request\": %.3f, \"peak_memory_kib\": %ld, \"made\": %llu, "
+             "\"gave_way\": %llu, \"refused\": %llu",
              server->model->name, (unsigned long long)total.connections,
              (unsigned long long)(active > 0 ? active : 0), (unsigned long long)board->peak,
              (unsigned long long)total.requests, (unsigned long long)total.errors,
              (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib,
-             (unsigned long long)board->made);
+             (unsigned long long)board->made, (unsigned long long)board->gave_way,
+             (unsigned long long)board->refused);
     buffer_string(json, text);
     if (server->options.udp) {
         buffer_string(json, ", \"dropped\": ");

@@ -15,6 +15,7 @@ my @layers = (
     [qw(http)],
     [qw(net)],
     [qw(scoreboard)],
+    [qw(seats)],
     [qw(service)],
     [qw(log exchange)],
     [qw(connection)],

@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use JSON::PP qw(decode_json);
 
 my $size = 64 * 1024 * 1024;
 my $root = tree('small.txt' => "small\n", 'middle.bin' => 'm' x (16 * 1024 * 1024), 'sparse.bin' => '');
@@ -142,9 +143,79 @@ each_server(sub ($model) {
     }
 });
 
+# Returns true for a model whose connections give their places up to clients that wait.
+sub yields ($model) { return !$model->{single} && !$model->{limited} }
+
+# Who gives way: idle connections, then those without a whole request, then slow bodies; never one that makes progress.
+each_server(sub ($model) {
+    if (!yields($model)) {
+        skip_case('its connections keep their places');
+        return;
+    }
+    my @one = ('--max-connections', 3, $model->{workers} ? ('--workers', 1) : ());
+    my $scratch = scratch();
+    my $stats = "$scratch/stats.json";
+    my $server = start_server(root => $root, options => [@one, '--stats', $stats, '--request-timeout', 600, '--idle-timeout', 600]);
+    my %first = (
+        head => "GET /small.txt HTTP/1.1\r\nHost: x\r\n",
+        body => request(POST => '/small.txt', 'Content-Length' => 10) . 'x',
+        idle => request(GET => '/small.txt'),
+    );
+    my $begin = sub ($kind) {
+        my $connection = $server->connect;
+        $connection->send($first{$kind});
+        $connection->reply if $kind eq 'idle';
+        return $connection;
+    };
+    my $passes = sub { $server->get('/small.txt')->{status} };
+    my $old_body = $begin->('body');
+    my $old_head = $begin->('head');
+    my $idle     = $begin->('idle');
+    is $passes->(), 200, 'all places are taken: one client more is served';
+    ok $idle->ends, 'the idle connection gave way, although it was the youngest';
+    my $head = $begin->('head');
+    is $passes->(), 200, 'two heads and a body that do not end: one client more is served';
+    ok $old_head->ends, 'the older head gave way';
+    my $body = $begin->('body');
+    is $passes->(), 200, 'a head and two bodies: one client more is served';
+    ok $head->ends, 'the head gave way';
+    my $last = $begin->('body');
+    is $passes->(), 200, 'three bodies: one client more is served';
+    ok $old_body->ends, 'the oldest body gave way';
+    is $_->ask('x' x 9)->{status}, 405, 'a body that was left goes on' for $body, $last;
+    $_->close for $body, $last;
+    $server->stop;
+    is decode_json(slurp($stats))->{gave_way}, 4, 'the counters tell how many gave way';
+
+    $server = start_server(root => $root, options => \@one);
+    my @readers = map { $server->connect } 1 .. 3;
+    $_->send(request(GET => '/middle.bin', Connection => 'close')) for @readers;
+    $_->fill($PATIENCE) for @readers;
+    my $waiting = $server->connect;
+    $waiting->send(request(GET => '/small.txt', Connection => 'close'));
+    while (my @left = grep { !$_->{ended} } @readers) { $_->fill($PATIENCE) for @left }
+    is scalar(grep { length($_->reply->{body}) == 16 * 1024 * 1024 } @readers), 3, 'clients that read get all of their responses';
+    is $waiting->reply->{status}, 200, 'then the one that waits is served';
+    my @stalled = map { $server->connect } 1 .. 3;
+    $_->send(request(GET => '/sparse.bin', Connection => 'close')) for @stalled;
+    $_->fill($PATIENCE) for @stalled;
+    is $passes->(), 200, 'clients that read nothing give way';
+    $_->close for @stalled;
+    $server->stop;
+});
+
 each_way_to_accept(sub ($model) {
     # --max-connections
     my $limit = $model->{single} ? 1 : 3;
+    if (yields($model)) {
+        my $server = start_server(root => $root, options => ['--max-connections', $limit]);
+        my @clients = map { $server->connect } 1 .. 20;
+        $_->send(request(GET => '/small.txt')) for @clients;
+        is scalar(grep { $_->reply->{status} == 200 } @clients), 20, "20 persistent connections with $limit places: idle ones give way";
+        $_->close for @clients;
+        like $server->stop, qr/(?<!\d)$limit at once/, 'the summary tells how many there were at once';
+        return;
+    }
     my $server = start_server(root => $root, options => ['--max-connections', $limit]);
     my @held = map { $server->connect } 1 .. $limit;
     is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, "--max-connections: $limit at once are served";

@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define FREE_PORT_TRIES 20
+/* The kernel takes no more of a response than this beyond what the client can receive now. */
+#define UNSENT_BYTES (256 * 1024)
 /* The receive buffer for datagrams, at each address. */
 #define RECEIVE_BYTES (4 * 1024 * 1024)
 
@@ -69,9 +71,10 @@ static bool share_port(int socket)
 static bool set_options(int socket)
 {
     const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
-    int on = 1;
+    int on = 1, unsent = UNSENT_BYTES;
 
-    return setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
+    return setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) == 0 &&
+           setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
            setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
 }
 
@@ -410,6 +413,28 @@ bool listener_is_empty(const struct listener *listener)
 void listener_hand_over(struct listener *listener)
 {
     listener->adopted = true;
+}
+
+/* For a socket that listens, the kernel reports the length of its queue here. */
+static int queue_length(int socket)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+
+    if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) < 0)
+        return 0;
+    return (int)info.tcpi_unacked;
+}
+
+int listener_waiting(const struct listener *listener)
+{
+    int waiting = 0;
+
+    for (int i = 0; i < listener->count; i++) {
+        struct pollfd wait = {.fd = listener->sockets[i], .events = POLLIN};
+        waiting += i < listener->streams ? queue_length(listener->sockets[i]) : poll(&wait, 1, 0);
+    }
+    return waiting;
 }
 
 void listener_shut_down(const struct listener *listener)

@@ -58,6 +58,8 @@ bool listener_refuse(struct listener *listener);
 void listener_hand_over(struct listener *listener);
 /* Returns true if no client and no datagram waits at any socket. */
 bool listener_is_empty(const struct listener *listener);
+/* Returns how many clients and datagrams wait, at least; of a UDP socket one counts. */
+int listener_waiting(const struct listener *listener);
 /* Ends listening at the TCP sockets, in all processes that share them: the port is free, and an
  * accept fails with ESHUTDOWN. */
 void listener_shut_down(const struct listener *listener);

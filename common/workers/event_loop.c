@@ -1,6 +1,8 @@
 /* An event loop: waits for many connections at once, and steps those that are ready. */
 #include "common/workers/event_loop.h"
 
+#include "common/acceptor.h"
+#include "common/base/wakeup.h"
 #include "common/connection.h"
 #include "common/workers/listen_balance.h"
 #include "common/workers/timers.h"
@@ -15,6 +17,9 @@
 #define EVENTS_LIMIT 64
 /* Without a free place or descriptor, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
+/* While clients wait and no connection has waited long enough to be ended, it looks again after so
+ * long. */
+#define YIELD_MILLISECONDS 25
 /* A loop that has passed its permit on takes none for this long: it is awake, and would be faster
  * than the loop that is woken. */
 #define PASSED_MILLISECONDS 10
@@ -23,6 +28,7 @@ struct client {
     struct connection connection;
     struct timer timer;
     bool persistent; /* its connection was kept open after a request */
+    int seat;
     int watched;     /* the descriptor in epoll; -1: none */
     uint32_t events; /* that it is watched for */
 };
@@ -36,17 +42,19 @@ struct event_loop {
     struct listen_balance balance;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
+    bool pressed;       /* clients wait, and there may be no place for them */
     bool listening;
     bool awaits_permit;
     bool stopping;
     bool closed;          /* it will not listen again */
+    int64_t yield_from;   /* when it may end connections again to make way */
     int64_t listen_from;  /* when it may listen again, in milliseconds */
     int64_t permit_from;  /* when it may take a permit again */
     int64_t listen_until; /* at a stop: until when it listens if no client comes */
 };
 
 /* Events carry the number of a listener's socket, one of these, or the address of a client. */
-enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_CLIENT };
+enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_PRESSURE, EVENT_CLIENT };
 
 /* ---- the listeners ---- */
 
@@ -144,6 +152,7 @@ static void end_client(struct event_loop *loop, struct client *client)
 
     timers_stop(&loop->timers, &client->timer);
     connection_close(&client->connection);
+    seats_leave(&loop->worker->server->seats, client->seat);
     if (exchange != NULL)
         keep_spare(loop, exchange);
     loop->clients--;
@@ -186,15 +195,110 @@ static void begin_client(struct event_loop *loop, int socket)
 
     if (client == NULL) {
         close(socket);
+        seats_leave(&loop->worker->server->seats, loop->worker->seat);
         worker_left(loop->worker);
         return;
     }
     connection_open(&client->connection, &loop->worker->server->context, socket, loop->now);
     client->timer.link = NULL;
+    client->seat = loop->worker->seat;
     client->watched = -1;
     client->persistent = false;
     loop->clients++;
     step(loop, client, false);
+}
+
+/* ---- giving way ---- */
+
+static struct client *client_of(struct timer *timer)
+{
+    return (struct client *)(void *)((char *)timer - offsetof(struct client, timer));
+}
+
+struct candidate {
+    int64_t standing;
+    struct client *client;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct candidate *one = a, *two = b;
+
+    return (one->standing > two->standing) - (one->standing < two->standing);
+}
+
+/* Lists the clients that have waited long enough, the first to go first. */
+static size_t list_waiting(const struct event_loop *loop, struct candidate *candidates,
+                           struct timer **all, size_t room)
+{
+    size_t found = timers_list(&loop->timers, all, room), count = 0;
+
+    for (size_t i = 0; i < found; i++) {
+        struct client *client = client_of(all[i]);
+        enum need need = client->events == EPOLLIN ? NEED_READ : NEED_WRITE;
+        int64_t standing = connection_standing(&client->connection, need);
+        if (seats_may_ask(standing, loop->now.milliseconds))
+            candidates[count++] = (struct candidate){standing, client};
+    }
+    qsort(candidates, count, sizeof *candidates, compare);
+    return count;
+}
+
+/* Ends at most so many connections. Returns how many. */
+static int end_waiting(struct event_loop *loop, int most)
+{
+    size_t room = (size_t)loop->clients, count;
+    struct candidate *candidates = calloc(room + 1, sizeof *candidates);
+    struct timer **all = calloc(room + 1, sizeof(struct timer *));
+    int ended = 0;
+
+    count = candidates != NULL && all != NULL ? list_waiting(loop, candidates, all, room) : 0;
+    for (size_t i = 0; i < count && ended < most; i++) {
+        struct client *client = candidates[i].client;
+        client->connection.now = loop->now;
+        if (!connection_give_way(&client->connection))
+            continue;
+        atomic_fetch_add(&loop->worker->server->board->gave_way, 1);
+        scoreboard_add(loop->worker->slot, &client->connection.tally);
+        end_client(loop, client);
+        ended++;
+    }
+    free(all);
+    free(candidates);
+    return ended;
+}
+
+/* Ends as many connections as clients wait. If there is none to end, the other loops end some. */
+static bool make_way(struct event_loop *loop)
+{
+    struct server *server = loop->worker->server;
+    int most = seats_at_once((int64_t)server->limit);
+    int waiting = loop->stopping ? 0 : listener_waiting(loop->worker->listener);
+
+    loop->yield_from = loop->now.milliseconds + YIELD_MILLISECONDS;
+    if (waiting == 0)
+        return false;
+    if (end_waiting(loop, waiting < most ? waiting : most) > 0)
+        return true;
+    if (server->options.workers > 1)
+        wakeup_ring(server->pressure);
+    return false;
+}
+
+/* Another loop has clients that wait, and none that it can end: this one ends its share. */
+static void help(struct event_loop *loop)
+{
+    struct server *server = loop->worker->server;
+
+    loop->pressed = false;
+    if (!loop->stopping && acceptor_is_full(server))
+        end_waiting(loop, seats_at_once((int64_t)server->limit / server->options.workers));
+}
+
+static void rest(struct event_loop *loop, int64_t until)
+{
+    listen_to(loop, false);
+    loop->listen_from = until;
 }
 
 /* Accepts one connection. A second accept would mostly find none and cost more than the next event;
@@ -209,9 +313,11 @@ static bool accept_one(struct event_loop *loop)
     } else if (errno == ESHUTDOWN) {
         listen_to(loop, false);
         loop->closed = true;
+    } else if (errno == EBUSY) {
+        if (!make_way(loop))
+            rest(loop, 0);
     } else if (errno != EAGAIN) {
-        listen_to(loop, false);
-        loop->listen_from = errno == EBUSY ? 0 : loop->now.milliseconds + REST_MILLISECONDS;
+        rest(loop, loop->now.milliseconds + REST_MILLISECONDS);
     }
     return socket >= 0;
 }
@@ -256,7 +362,7 @@ static void wait_for_events(struct event_loop *loop)
     else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
         patience = shorter(patience, PASSED_MILLISECONDS);
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
-        patience = shorter(patience, REST_MILLISECONDS);
+        patience = shorter(patience, YIELD_MILLISECONDS);
     count = epoll_wait(loop->events, events, EVENTS_LIMIT, patience);
     loop->now = clock_now();
     for (int i = 0; i < count; i++) {
@@ -264,6 +370,8 @@ static void wait_for_events(struct event_loop *loop)
             begin_stop(loop);
         else if (events[i].data.u64 == EVENT_PERMIT)
             take_permit(loop);
+        else if (events[i].data.u64 == EVENT_PRESSURE)
+            loop->pressed = true;
         else if (events[i].data.u64 >= EVENT_CLIENT)
             step(loop, events[i].data.ptr, false);
     }
@@ -275,9 +383,11 @@ static void wait_for_events(struct event_loop *loop)
     }
 }
 
-static struct client *client_of(struct timer *timer)
+/* Returns true if there is a place, or one could be made. */
+static bool has_place(struct event_loop *loop)
 {
-    return (struct client *)(void *)((char *)timer - offsetof(struct client, timer));
+    return worker_has_place(loop->worker) ||
+           (loop->now.milliseconds >= loop->yield_from && make_way(loop));
 }
 
 static void maintain(struct event_loop *loop)
@@ -287,10 +397,12 @@ static void maintain(struct event_loop *loop)
 
     while ((timer = timers_take(&loop->timers, now)) != NULL)
         step(loop, client_of(timer), true);
+    if (loop->pressed)
+        help(loop);
     review_balance(loop);
     /* At a stop, too: clients that came before it and found no place are waiting. */
     if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
-        worker_has_place(loop->worker)) {
+        has_place(loop)) {
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
     }
@@ -302,6 +414,7 @@ static void maintain(struct event_loop *loop)
 void event_loop_run(struct worker *worker)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = EVENT_STOP};
+    struct epoll_event pressure = {.events = EPOLLIN | EPOLLET, .data.u64 = EVENT_PRESSURE};
     struct event_loop loop = {.worker = worker, .now = clock_now(), .events = epoll_create1(0)};
     struct timer *timer;
 
@@ -311,6 +424,7 @@ void event_loop_run(struct worker *worker)
     }
     timers_open(&loop.timers, loop.now.milliseconds);
     epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->stop, &event);
+    epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->pressure, &pressure);
     listen_balance_open(&loop.balance, worker);
     if (loop.balance.permitted)
         listen_to(&loop, true);

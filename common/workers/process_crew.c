@@ -138,6 +138,8 @@ static void end_connections(struct server *server, int number, bool stopping)
 
     if (lost == 0 && assigned && !kept)
         lost = 1;
+    if (!kept)
+        worker_lost_seats(server, number);
     for (int64_t i = 0; i < lost; i++)
         server_left(server);
     if (!kept)

@@ -1,8 +1,6 @@
 /* Keeps deadlines in a wheel of slots. */
 #include "common/workers/timers.h"
 
-#include <stddef.h>
-
 static unsigned slot_of(int64_t span)
 {
     return (unsigned)(span & (TIMERS_SLOTS - 1));
@@ -95,6 +93,17 @@ int timers_wait(const struct timers *timers, int64_t now)
     if (span < 0)
         return -1;
     return end > now ? (int)(end - now) : 0;
+}
+
+size_t timers_list(const struct timers *timers, struct timer **list, size_t room)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < TIMERS_SLOTS; i++)
+        for (struct timer *timer = timers->slots[i]; timer != NULL && count < room;
+             timer = timer->next)
+            list[count++] = timer;
+    return count;
 }
 
 struct timer *timers_any(struct timers *timers)

@@ -3,6 +3,7 @@
 #ifndef COMMON_WORKERS_TIMERS_H
 #define COMMON_WORKERS_TIMERS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define TIMERS_SLOTS 512
@@ -30,6 +31,8 @@ void timers_stop(struct timers *timers, struct timer *timer);
 struct timer *timers_take(struct timers *timers, int64_t now);
 /* Returns for how many milliseconds timers_take() will return NULL; -1: for ever. */
 int timers_wait(const struct timers *timers, int64_t now);
+/* Lists all timers, at most `room` of them. Returns their number. */
+size_t timers_list(const struct timers *timers, struct timer **list, size_t room);
 /* Returns any timer, stopped; NULL if there is none. */
 struct timer *timers_any(struct timers *timers);
 

@@ -28,6 +28,7 @@ struct worker worker_begin(struct server *server, int number)
         .listener = own ? &server->twins[number - 1] : &server->listener,
         .slot = &server->board->slots[number],
         .number = number,
+        .seat = -1,
         .events = -1,
     };
 }
@@ -38,10 +39,27 @@ void worker_end(struct worker *worker)
         close(worker->events);
 }
 
-void worker_take(struct worker *worker)
+/* The seats of a worker that dies are found by its number. */
+static int owner(int number)
+{
+    return number + 1;
+}
+
+static void take_seat(struct worker *worker)
+{
+    worker->seat = seats_take(&worker->server->seats, owner(worker->number));
+}
+
+void worker_take(struct worker *worker, int seat)
 {
     atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
     claim(worker);
+    worker->seat = seat;
+}
+
+void worker_lost_seats(struct server *server, int number)
+{
+    seats_leave_all(&server->seats, owner(number));
 }
 
 /* Returns true if no client will come any more. At a stop one worker finds this out for all that
@@ -73,7 +91,8 @@ int worker_accept(struct worker *worker)
         int socket = await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE);
 
         if (socket >= 0) {
-            worker_take(worker);
+            worker_take(worker, -1);
+            take_seat(worker);
             scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
@@ -103,6 +122,7 @@ int worker_try(struct worker *worker)
     else
         socket = listener_accept(worker->listener);
     if (socket >= 0) {
+        take_seat(worker);
         scoreboard_note_peak(board, active);
         atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
         return socket;
@@ -143,6 +163,6 @@ void worker_left(struct worker *worker)
 
 void worker_serve(struct worker *worker, int socket)
 {
-    server_serve_at(worker->server, worker->slot, socket, clock_now());
+    server_serve_at(worker->server, worker->slot, worker->seat, socket, clock_now());
     worker_left(worker);
 }

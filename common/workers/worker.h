@@ -9,6 +9,7 @@ struct worker {
     struct listener *listener;
     struct scoreboard_slot *slot;
     int number; /* from 0 */
+    int seat;   /* of the connection that it took last */
     int events; /* epoll: the sockets of the listener; -1: it has not waited for them yet */
 };
 
@@ -19,8 +20,10 @@ void worker_end(struct worker *worker);
 /* Waits for the next connection of a worker, and returns it; -1 when the worker shall end. */
 int worker_accept(struct worker *worker);
 
-/* Counts a connection that server_accept() accepted for the worker. */
-void worker_take(struct worker *worker);
+/* Counts a connection that server_accept() accepted for the worker, and that has this seat. */
+void worker_take(struct worker *worker, int seat);
+/* Leaves the seats of a worker that has died. */
+void worker_lost_seats(struct server *server, int number);
 
 /* Serves a connection to its end, closes it, and reports its end. */
 void worker_serve(struct worker *worker, int socket);

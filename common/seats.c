@@ -1,0 +1,201 @@
+/* Keeps the seats of connections, and asks those that wait longest to give theirs up. */
+#include "common/seats.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* More descriptors than this are never noted. */
+#define SOCKETS_LIMIT 4000000
+
+/* The standing of a seat whose connection does not wait, or is being asked, or has been asked. */
+enum { STANDING_WORKS = 0, STANDING_CALLING = -1, STANDING_CALLED = -2 };
+
+#define SINCE_MASK ((INT64_C(1) << SEATS_SINCE_BITS) - 1)
+
+bool seats_open(struct seats *seats, struct scoreboard *board)
+{
+    struct rlimit limit = {.rlim_cur = 1024};
+    void *memory;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur > SOCKETS_LIMIT)
+        limit.rlim_cur = SOCKETS_LIMIT;
+    memory = mmap(NULL, limit.rlim_cur * sizeof(int), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *seats = (struct seats){.board = board, .of_socket = memory, .sockets = (int)limit.rlim_cur};
+    return memory != MAP_FAILED;
+}
+
+void seats_close(struct seats *seats)
+{
+    munmap(seats->of_socket, (size_t)seats->sockets * sizeof(int));
+}
+
+/* ---- owners ---- */
+
+static bool claim(struct seat *seat, int owner)
+{
+    int none = 0;
+
+    return atomic_load_explicit(&seat->owner, memory_order_relaxed) == 0 &&
+           atomic_compare_exchange_strong(&seat->owner, &none, owner);
+}
+
+static int take_between(struct scoreboard *board, int from, int to, int owner)
+{
+    for (int i = from; i < to; i++)
+        if (claim(&board->seats[i], owner))
+            return i;
+    return -1;
+}
+
+int seats_take(struct seats *seats, int owner)
+{
+    struct scoreboard *board = seats->board;
+    int from = atomic_load_explicit(&board->free_seat, memory_order_relaxed);
+    int seat = take_between(board, from, board->seat_count, owner);
+
+    if (seat < 0)
+        seat = take_between(board, 0, from, owner);
+    if (seat >= 0)
+        atomic_store_explicit(&board->free_seat, seat + 1, memory_order_relaxed);
+    return seat;
+}
+
+void seats_leave(struct seats *seats, int seat)
+{
+    struct scoreboard *board = seats->board;
+
+    if (seat < 0)
+        return;
+    atomic_store(&board->seats[seat].standing, STANDING_WORKS);
+    atomic_store(&board->seats[seat].owner, 0);
+    if (seat < atomic_load_explicit(&board->free_seat, memory_order_relaxed))
+        atomic_store_explicit(&board->free_seat, seat, memory_order_relaxed);
+}
+
+void seats_assign(struct seats *seats, int seat, int owner)
+{
+    int unknown = SEATS_OWNER_UNKNOWN;
+
+    if (seat >= 0)
+        atomic_compare_exchange_strong(&seats->board->seats[seat].owner, &unknown, owner);
+}
+
+void seats_leave_all(struct seats *seats, int owner)
+{
+    struct scoreboard *board = seats->board;
+
+    for (int i = 0; i < board->seat_count; i++)
+        if (atomic_load_explicit(&board->seats[i].owner, memory_order_relaxed) == owner)
+            seats_leave(seats, i);
+}
+
+/* The number is one higher, since 0 means none. */
+void seats_note(struct seats *seats, int socket, int seat)
+{
+    if (socket < seats->sockets)
+        seats->of_socket[socket] = seat + 1;
+}
+
+int seats_find(const struct seats *seats, int socket)
+{
+    return socket < seats->sockets ? seats->of_socket[socket] - 1 : -1;
+}
+
+/* ---- giving way ---- */
+
+void seats_wait(struct seats *seats, int seat, int64_t standing)
+{
+    if (seat < 0 || standing == STANDING_WORKS)
+        return;
+    atomic_store(&seats->board->seats[seat].owner, (int)gettid());
+    atomic_store(&seats->board->seats[seat].standing, standing);
+}
+
+/* While the signal is being sent, the process or thread must not end. */
+bool seats_resume(struct seats *seats, int seat)
+{
+    struct seat *own = seat >= 0 ? &seats->board->seats[seat] : NULL;
+    int64_t standing = own != NULL ? atomic_load(&own->standing) : STANDING_WORKS;
+
+    if (standing == STANDING_WORKS)
+        return false;
+    if (standing > STANDING_WORKS &&
+        atomic_compare_exchange_strong(&own->standing, &standing, STANDING_WORKS))
+        return false;
+    while (atomic_load(&own->standing) == STANDING_CALLING)
+        sched_yield();
+    atomic_store(&own->standing, STANDING_WORKS);
+    return true;
+}
+
+bool seats_may_ask(int64_t standing, int64_t now)
+{
+    return standing > STANDING_WORKS && (standing & SINCE_MASK) + SEATS_GRACE_MILLISECONDS <= now;
+}
+
+int seats_at_once(int64_t connections)
+{
+    return (int)(connections / 8) + 1;
+}
+
+struct candidate {
+    int64_t standing;
+    struct seat *seat;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct candidate *one = a, *two = b;
+
+    return (one->standing > two->standing) - (one->standing < two->standing);
+}
+
+/* Lists the connections that may be asked. Returns their number; *asked is how many have been asked
+ * and have not answered. */
+static int list(struct scoreboard *board, struct candidate *candidates, int64_t now, int *asked)
+{
+    int count = 0;
+
+    *asked = 0;
+    for (int i = 0; i < board->seat_count; i++) {
+        struct seat *seat = &board->seats[i];
+        int64_t standing = atomic_load_explicit(&seat->standing, memory_order_relaxed);
+        *asked += standing == STANDING_CALLED;
+        if (seats_may_ask(standing, now))
+            candidates[count++] = (struct candidate){standing, seat};
+    }
+    return count;
+}
+
+static bool ask(struct candidate *candidate)
+{
+    struct seat *seat = candidate->seat;
+
+    if (!atomic_compare_exchange_strong(&seat->standing, &candidate->standing, STANDING_CALLING))
+        return false;
+    syscall(SYS_tkill, atomic_load(&seat->owner), SEATS_SIGNAL);
+    atomic_store(&seat->standing, STANDING_CALLED);
+    return true;
+}
+
+void seats_ask(struct seats *seats, int count, int64_t now)
+{
+    struct scoreboard *board = seats->board;
+    struct candidate *candidates = malloc((size_t)board->seat_count * sizeof *candidates);
+    int found, asked;
+
+    if (candidates == NULL)
+        return;
+    found = list(board, candidates, now, &asked);
+    if (asked < count)
+        qsort(candidates, (size_t)found, sizeof *candidates, compare);
+    for (int i = 0; i < found && asked < count; i++)
+        asked += ask(&candidates[i]);
+    free(candidates);
+}

@@ -1,0 +1,56 @@
+/* The seats of connections, on the scoreboard: who has one, and which connection gives its seat up
+ * when there are not enough. */
+#ifndef COMMON_SEATS_H
+#define COMMON_SEATS_H
+
+#include "common/scoreboard.h"
+
+#include <signal.h>
+
+/* Each process has its own. All functions take -1 for a connection that has no seat. */
+struct seats {
+    struct scoreboard *board;
+    int *of_socket; /* the seat of each socket of this process */
+    int sockets;
+};
+
+/* False, with errno set, if there is no memory. */
+bool seats_open(struct seats *seats, struct scoreboard *board);
+void seats_close(struct seats *seats);
+
+/* Owners that are neither processes nor workers. */
+#define SEATS_OWNER_UNKNOWN (-1)
+#define SEATS_OWNER_THREAD  (-2)
+
+/* Takes a free seat; -1 if there is none. */
+int seats_take(struct seats *seats, int owner);
+void seats_leave(struct seats *seats, int seat);
+/* Gives a seat whose owner is unknown to this one. It may have been left already. */
+void seats_assign(struct seats *seats, int seat, int owner);
+/* Leaves all seats of a process or worker that has died. */
+void seats_leave_all(struct seats *seats, int owner);
+
+/* Notes the seat of a socket; finds it. */
+void seats_note(struct seats *seats, int socket, int seat);
+int seats_find(const struct seats *seats, int socket);
+
+/* A process or thread is going to wait for its client, with this standing (see
+ * connection_standing()). While it waits, SEATS_SIGNAL may ask it for its seat; so the signal must
+ * be blocked until then. */
+#define SEATS_SIGNAL     SIGURG
+#define SEATS_SINCE_BITS 48 /* of a standing: since when it waits, in milliseconds */
+void seats_wait(struct seats *seats, int seat, int64_t standing);
+/* It waits no longer. Returns true if it was asked for its seat. */
+bool seats_resume(struct seats *seats, int seat);
+
+/* Only connections that have waited for so long are asked. */
+#define SEATS_GRACE_MILLISECONDS 250
+/* Asks connections for their seats, until `count` of them have been asked and have not answered. */
+void seats_ask(struct seats *seats, int count, int64_t now);
+
+/* Returns true if a connection with this standing has waited long enough to be asked. */
+bool seats_may_ask(int64_t standing, int64_t now);
+/* How many may be asked at the same time, of so many. */
+int seats_at_once(int64_t connections);
+
+#endif
