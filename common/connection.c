@@ -821,7 +821,8 @@ bool connection_give_way(struct connection *connection)
     }
     if (keeps_pace(connection))
         return false;
-    connection->transport.kind->abandon(&connection->transport);
+    if (connection->state != CONNECTION_DISCARDING)
+        connection->transport.kind->abandon(&connection->transport);
     cut_off(connection);
     return true;
 }
