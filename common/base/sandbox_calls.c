@@ -175,6 +175,11 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
+/* The accepting process asks others to give their places up, by a signal that ends nobody. */
+static const struct syscall_rule calls_for_places[] = {
+    IF(tkill, 1, INT, SIGURG),
+};
+
 /* The process that accepts hands its listeners to the server that replaces it, and has the kernel
  * send SIGIO to itself when that one answers. */
 static void allow_handover(struct syscall_filter *filter)
@@ -249,6 +254,8 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
 {
     syscall_filter_begin(filter);
     allow_handover(filter);
+    if (sandbox->makes == SANDBOX_THREADS || sandbox->makes == SANDBOX_CHILDREN)
+        ALLOW(filter, calls_for_places);
     if (sandbox->makes == SANDBOX_THREADS)
         ALLOW(filter, threads);
     if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
