@@ -320,7 +320,7 @@ class Cells:
         Both are taken in the same blocks, or, where the study has no such server, in the same
         rounds.
         """
-        floor = self.like(cell, server=CEILING)
+        floor = self._ceiling_of(cell)
         if floor is not None:
             logs = self.logarithms("rps")
             above = logs[floor] - logs[cell]
@@ -330,6 +330,14 @@ class Cells:
             return float("nan")
         known = above[~np.isnan(above)]
         return float(np.exp(known.mean())) if len(known) else float("nan")
+
+    def _ceiling_of(self, cell: int) -> int | None:
+        """Returns the cell of a server that does nothing and is asked for the same document.
+
+        What the server does to have the document (`service`), its client cannot see.
+        """
+        ceilings = (self.like(cell, server=CEILING, service=s) for s in self.levels["service"])
+        return next((found for found in ceilings if found is not None), None)
 
     @cached_property
     def _floors(self) -> Values:
@@ -344,16 +352,15 @@ class Cells:
         return alike and int(self.value(cell, "concurrency")) >= CONNECTIONS
 
     @cached_property
-    def _client_bound(self) -> list[bool]:
+    def _load_busy(self) -> Values:
+        """Returns the share of the time for which each client was busy; NaN if unknown."""
         load = self.measured("load_cpu")
         count = np.count_nonzero(~np.isnan(load), axis=1)
-        busy = np.nansum(load, axis=1) > CLIENT_BUSY * np.maximum(count, 1)
-        ceilings = [self.ceiling(cell) for cell in range(self.count)]
-        return [
-            not self.is_ceiling(cell)
-            and (bool(busy[cell]) if np.isnan(above) else above < CEILING_ABOVE)
-            for cell, above in enumerate(ceilings)
-        ]
+        return np.where(count > 0, np.nansum(load, axis=1) / np.maximum(count, 1), np.nan)
+
+    @cached_property
+    def _ceilings(self) -> Values:
+        return np.array([self.ceiling(cell) for cell in range(self.count)])
 
     @property
     def subjects(self) -> list[str]:
@@ -369,7 +376,17 @@ class Cells:
         That is where a server that does nothing is not at least 10% faster in the same block (or
         round). Where none was measured, it is where the client is busy for 90% of the time.
         """
-        return self._client_bound[cell]
+        if self.is_ceiling(cell):
+            return False
+        above = self._ceilings[cell]
+        return bool(
+            self._load_busy[cell] > CLIENT_BUSY if np.isnan(above) else above < CEILING_ABOVE
+        )
+
+    def is_client_judged(self, cell: int) -> bool:
+        """Returns true if it is known whether the client limits a cell."""
+        known = ~np.isnan([self._ceilings[cell], self._load_busy[cell]])
+        return bool(known.any()) and not self.is_ceiling(cell)
 
     def pick(self, **conditions: str | float) -> list[int]:
         """Returns the cells with these values; NAME_min and NAME_max bound a number."""

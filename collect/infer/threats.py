@@ -22,15 +22,11 @@ Row = list[str]
 def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
     """Returns the threats to a study; `planned` is the number of planned runs, 0 if unknown."""
     count = len(data.runs)
-    load_known = np.count_nonzero(~np.isnan(data.measured("load_cpu")), axis=1) > 0
-    bound = [data.client_bound(c) for c in range(data.count)]
-    judged = [
-        c for c in range(data.count) if (load_known[c] or bound[c]) and not data.is_ceiling(c)
-    ]
+    judged = [c for c in range(data.count) if data.is_client_judged(c)]
     rows = [
         _row("planned", count, planned or count),
         _row("disbelieved", data.disbelieved, count + data.disbelieved),
-        _row("client_bound", sum(bound[c] for c in judged), len(judged)),
+        _row("client_bound", sum(map(data.client_bound, judged)), len(judged)),
         *_invalid(data),
         _machine("others", machine),
         _machine("stolen", machine),

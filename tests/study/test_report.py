@@ -256,6 +256,28 @@ def with_floor(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_client_whose_cpu_time_is_not_known(tmp_path: Path, known: bool) -> None:
+    """With floors it is judged nevertheless; without them the report says that it is not known."""
+    folder = invent(tmp_path / "httperf", blocks=4, concurrency=2)
+    folder = with_floor(folder) if known else folder
+    runs = read_table(folder / "runs.tsv")
+    rows = [{**row, "load_cpu": "-"} for row in runs.rows]
+    if known:  # as fast as the floor: the client is the limit
+        floor = {
+            (r["file"], r["concurrency"], r["block"]): r["rps"]
+            for r in rows
+            if r["server"] == "floor-one"
+        }
+        rows = [{**r, "rps": floor[r["file"], r["concurrency"], r["block"]]} for r in rows]
+    write_table(folder / "runs.tsv", runs.columns, rows)
+    report = text_of(reported(folder))
+    if known:
+        assert "In 8 of 8 cells (100%) the client is the limit" in report
+    else:
+        assert "**The client as the limit**: not recorded" in report
+
+
 def test_the_ceiling_of_the_client_stands_beside_requests(tmp_path: Path) -> None:
     folder = reported(with_floor(invent(tmp_path / "floor", blocks=4, concurrency=4)))
     texts = {row["name"]: row["text"] for row in figures_of(folder)}

@@ -49,6 +49,25 @@ def test_every_study_has_cells(path: Path) -> None:
     assert len(plan_sitting(made, cells)) == sum(cells.blocks.values())
 
 
+# Where requests/s do not tell of the server: a link is the limit, memory is measured, each server
+# is compared with itself, or the floors are what is studied.
+NO_CEILING = {"crash", "download", "growth-memory", "idle", "mistakes", "slow-clients"}
+
+
+@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_server_that_does_nothing_is_in_every_block_that_a_client_can_limit(path: Path) -> None:
+    """It serves neither TLS nor UDP, and what a proxy does its client cannot see."""
+    made = load_study(path)
+    if path.stem in NO_CEILING or "all" in made.levels["server"]:  # `all` has the floors, too
+        return
+    names = [n for n in made.levels if n not in ("server", "service", "certificate", "sessions")]
+    rows = [row for row in plan(made) if row["scheme"] == "http"]
+    kinds = [tuple(row[name] for name in ("block", *names)) for row in rows]
+    floors = {k for k, row in zip(kinds, rows, strict=True) if row["server"] == "floor-one"}
+    misses = {k for k, row in zip(kinds, rows, strict=True) if row["service"] == "proxy-miss"}
+    assert floors and set(kinds) - floors <= misses
+
+
 @pytest.mark.parametrize(
     "path", sorted(PUBLISHED.glob("*/*/study.toml")), ids=lambda p: p.parent.parent.name
 )

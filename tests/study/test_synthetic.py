@@ -306,6 +306,45 @@ def test_the_floors_of_a_round_tell_the_limit_where_the_study_has_no_floor() -> 
     assert not any(data.client_bound(cell) for cell in data.pick(server="fork"))
 
 
+def without(data: Cells, **changes: str) -> Cells:
+    """The same runs, of servers with these values of factors; floor-one keeps its own."""
+    runs = data.runs.drop(columns=["cell", "block_number"])
+    runs.loc[runs["server"] != "floor-one", list(changes)] = list(changes.values())
+    return Cells(data.study, data.factors, runs, 0)
+
+
+def judged(data: Cells) -> tuple[str, str]:
+    """How many cells the client limits, of how many of which that is known."""
+    table = weigh(data, 0, Path("/nonexistent")).set_index("name")
+    return str(table.at["client_bound", "value"]), str(table.at["client_bound", "of"])
+
+
+def test_a_client_whose_cpu_time_says_nothing_is_judged_by_the_floors() -> None:
+    """httperf never sleeps: its CPU time is not recorded. Without floors nothing is judged."""
+    world = World(levels=("1", "10"))
+    fork, thread = world.tables(np.random.default_rng(5))
+    data = cells_of(world, ("fork", "thread", "floor-one"))
+    data = put(data, fork=fork, thread=thread, floor_one=thread * 1.02)
+    assert "load_cpu" not in data.runs
+    assert judged(data) == ("2", "4")
+    assert judged(put(data, fork=fork, thread=thread, floor_one=thread * 2)) == ("0", "4")
+    bare = put(cells_of(world), fork=fork, thread=thread)
+    assert judged(bare) == ("0", "0")
+    assert not any(bare.client_bound(cell) for cell in bare.pick())
+
+
+def test_the_client_of_a_proxy_sees_what_the_client_of_a_floor_sees() -> None:
+    world = World(levels=("10",))
+    fork, thread = world.tables(np.random.default_rng(5))
+    data = cells_of(world, ("fork", "thread", "floor-one"))
+    data = put(data, fork=fork, thread=thread, floor_one=thread * 1.05)
+    hits = without(data, service="proxy-hit")
+    (cell,) = hits.pick(server="thread")
+    assert hits.client_bound(cell) and hits.ceiling(cell) == pytest.approx(1.05, abs=0.001)
+    other = without(data, processors="1")
+    assert np.isnan(other.ceiling(other.pick(server="thread")[0]))
+
+
 def test_a_limit_of_the_client_hides_a_difference() -> None:
     """Two servers at the ceiling look alike, and both are marked."""
     world = World(levels=("10",))
