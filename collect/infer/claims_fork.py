@@ -186,8 +186,12 @@ def cf_1(data: Cells) -> list[Finding]:
         )
         findings += found(CLAIM, "even", tested, _busiest(data, server, even_is_zero=True), "")
     server = "epoll+accept=shared"
-    tested = f"{server}: the busiest worker’s share of the requests, mean over all cells"
-    findings += found(CLAIM, "most", tested, _busiest(data, server, even_is_zero=False), "")
+    share = f"{server}: the busiest worker’s share of the requests, "
+    all_cells = "mean over all cells"
+    most, uneven = (_busiest(data, server, even_is_zero=zero) for zero in (False, True))
+    findings += found(CLAIM, "most", share + all_cells, most, "")
+    between = f"between an even one (0) and all (1), {all_cells}"
+    findings += found(CLAIM, "uneven", share + between, uneven, "")
     return findings
 
 

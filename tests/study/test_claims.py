@@ -63,7 +63,7 @@ PROXY = {"kind": "proxy", "blocks": 8}
 CLASSROOM = {"kind": "classroom-proxy", "blocks": 8}
 DOWNLOAD = {"kind": "download", "blocks": 8}
 SLOW_DOWNLOAD = {"kind": "classroom-download", "blocks": 8}
-SAME = {"kind": "same-server", "concurrency": 30}
+SAME = {"kind": "same-server", "concurrency": 60}
 
 EXPECTED = [
     ({"kind": "table1"}, "R1.1", NOT_REPRODUCED, "thread is far ahead"),

@@ -13,14 +13,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from collect.design.study import study_of
+from collect.design.study import load_study, study_of, study_path
 from collect.histogram import bucket_of
 from collect.infer.averages import average
 from collect.infer.calibration import floor_by_round, moves, read_calibration
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
+from collect.infer.statistics import share_interval
 from collect.infer.threats import weigh
+from collect.infer.wording import read_wording
 
 RATIO = 2.2
 CAMPAIGNS = 1000
@@ -260,6 +262,39 @@ def test_latency_of_pooled_histograms() -> None:
     assert low < 0.5 < high < 0.6
     alone = contrast_test(data, mean_of(data.pick(server="thread")), "p99_ms")
     assert alone and alone.ratio == pytest.approx(math.exp(0.5 * 2.3263), rel=0.03)
+
+
+def same_server_share(
+    cells: int, blocks: int, false_alarms: float, high: float, studies: int = 400
+) -> float:
+    """How often a server against itself is found to have fewer false alarms than `high`.
+
+    Two servers and two measures, which go together by 0.8, make four tests a cell. A method with
+    more false alarms than 5% takes its errors for smaller than they are.
+    """
+    random = np.random.default_rng(4)
+    shrunk = stats.t.ppf(0.975, blocks - 1) / stats.t.ppf(1 - false_alarms / 2, blocks - 1)
+    below = 0
+    for _ in range(studies):
+        common, one, other = random.normal(size=(3, 2 * cells, blocks))
+        both = [math.sqrt(0.8) * common + math.sqrt(0.2) * own for own in (one, other)]
+        t = stats.ttest_1samp(np.concatenate(both), 0, axis=1).statistic * shrunk
+        count = int((2 * stats.t.sf(np.abs(t), blocks - 1) < 0.05).sum())
+        below += share_interval(count, len(t))[1] < high
+    return below / studies
+
+
+def test_the_rule_of_a_server_against_itself() -> None:
+    """By the study's cells and the rule of its claim; and by those of the first edition."""
+    study = load_study(study_path("same-server"))
+    high = read_wording().claims["A/A"].rules["share"].high
+    cells = len(study.levels["file"]) * len(study.levels["concurrency"])
+    assert (cells, high) == (60, 0.1)
+    assert same_server_share(cells, study.repetitions, 0.05, high) > 0.7
+    assert same_server_share(cells, study.repetitions, 0.10, high) < 0.05
+    assert same_server_share(10, 32, 0.05, high) < 0.3
+    # 15% would pass most methods with twice as many false alarms as there should be.
+    assert same_server_share(cells, study.repetitions, 0.10, 0.15) > 0.5
 
 
 def test_a_round_that_broke_off() -> None:
