@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# From inside of a worker: each action that would lead out of the sandbox is attempted, and refused.
+# Escapes from the sandbox: a worker attempts each action that would lead out of it, and is refused.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -8,7 +8,7 @@ use IO::Socket::IP ();
 
 my $top  = "$FindBin::Bin/..";
 my $made = run_command('make', '-s', '-C', $top, 'escape');
-is $made->{status}, 0, 'make escape' or diag($made->{err});
+is $made->{status}, 0, 'make escape: exit status 0' or diag($made->{err});
 
 # Calls that no server needs, whatever their arguments, by their numbers on x86-64.
 my %calls = (
@@ -29,10 +29,11 @@ my %calls = (
     landlock_add_rule => 445,
 );
 
-# How attempts may be refused. A child that may make no process gets EAGAIN; clone3 is unknown, so that the library calls clone.
+# The errors of refused attempts. A child that may not make processes gets EAGAIN. clone3 gets ENOSYS, so that the C library calls
+# clone instead.
 my $refused = qr/\A(?:EPERM|EACCES|EAGAIN|ENOSYS)\z/;
 
-# What came of an attempt: the name of an error, or "done".
+# Makes an attempt in a process of the server. Returns the name of its error, or "done".
 sub attempt ($server, $name, $argument = '') {
     my $line = quotemeta "escape $name $argument";
     my $seen = () = $server->errors =~ /$line: /g;
@@ -42,7 +43,7 @@ sub attempt ($server, $name, $argument = '') {
     return until_true(sub { my @results = $server->errors =~ /$line: (\w+)/g; @results > $seen ? $results[-1] : undef }, 20) // 'no result';
 }
 
-# A file that is not the server's, and that the user of the server may change.
+# A file outside of the root that the user of the server may change.
 my $user    = $> == 0 ? getpwnam 'nobody' : $>;
 my $outside = tree('file' => "secret\n", 'folder/' => '');
 chown $user, -1, "$outside", "$outside/file", "$outside/folder" if $> == 0;
@@ -56,7 +57,7 @@ sub starts ($model, @how) {
     return start_server(path => "$top/build/escape/$model->{name}_server", @how);
 }
 
-# The process that is to be attacked: another worker, or the child of another client; else the server itself.
+# Returns the process to attack: another worker, or the child of another client; else the server itself.
 sub victim ($server) {
     my ($other) = grep { $_ != $server->pid } map { $_->[0] } grep { owner($_->[0]) == $user } group_processes($server->pid);
     return $other // $server->pid;
@@ -75,16 +76,16 @@ my @plain    = (
 );
 
 sub refuses ($server, $name, @attempt) {
-    like attempt($server, @attempt), $refused, "$name: @attempt";
+    like attempt($server, @attempt), $refused, "$name: @attempt is refused";
 }
 
-# The server may have the kernel send a signal to itself: that is how it hears of an upgrade.
+# Tries all attempts on another process. The server may have the kernel send a signal to itself, which it needs for upgrades.
 sub refuses_on ($server, $name, $victim) {
     refuses($server, $name, $_, $victim) for grep { $_ ne 'signal-by-owner' || $victim != $server->pid } @on_processes;
     refuses($server, $name, 'read', "/proc/$victim/mem");
 }
 
-# All attempts that need no kernel in particular.
+# Tries all attempts that do not depend on the version of the kernel.
 sub refuses_all ($server, $name, %but) {
     my $other = model()->{single} ? undef : $server->connect;    # whose worker or child is the victim
     $other->ask(request(GET => '/small.txt')) if $other;
@@ -105,11 +106,11 @@ sub refuses_all ($server, $name, %but) {
 
 each_server(sub ($model) {
     if ($> != 0) {
-        skip_case('only root can start a server whose user may change files of others');
+        skip_case('only root can start the server as another user');
         return;
     }
 
-    # That the attempts can succeed: without a sandbox they do.
+    # Without a sandbox the attempts succeed.
     my $server = starts($model, options => ['--no-sandbox', '--max-connections', 30]);
     for my $attempt (['signal', victim($server)], ['fork'], ['udp-send', $datagram->sockport], ['tcp-connect', $port], ['socket', '16/3'],
         ['socket', '1/1'], ['map-writable-code'], ['protect-code'], ['chmod', "$outside/file"], ['utimensat', "$outside/file"],
@@ -119,7 +120,7 @@ each_server(sub ($model) {
     }
     $server->stop(warnings => qr/escape/);
 
-    # As the servers are in production: a forbidden call fails, and the worker goes on.
+    # As in production: a forbidden call fails, and the worker continues.
     for my $service (['files'], ['sized'], ['proxy', '--no-cache', '--origin', "http://127.0.0.1:1"], ['files', '--udp', '--log', '/dev/null']) {
         my ($name, @options) = @$service;
         $server = starts($model, forgiving => 1, options => ['--service', $name, @options]);
@@ -128,7 +129,7 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
     }
 
-    # Older kernels know less of Landlock, and the filter is the same.
+    # Older kernels have fewer features of Landlock. The filter of system calls is the same.
     for my $version (2 .. 6) {
         $server = starts($model, forgiving => 1, environment => { LANDLOCK_VERSION => $version });
         my $name = "Landlock $version";
@@ -140,7 +141,7 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/escape/);
     }
 
-    # --sandbox-kills ends the process.
+    # --sandbox-kills: a forbidden call ends the process.
     $server = starts($model);
     my $client = $server->connect;
     $client->send(request(GET => '/escape/socket/16/3'));

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# System calls that fail: one failure of each call on the path of a request breaks no server. tests/inject tries all errors.
+# System calls that fail: a server survives one failure of each call on the path of a request. tests/inject tries all errors.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -11,7 +11,7 @@ each_server(sub ($model) {
         skip_case("strace cannot be used here: $run->{out}" =~ s/\s+/ /gr);
         return;
     }
-    is $run->{status}, 0, 'each call fails once' or diag("$run->{out}$run->{err}");
-    like $run->{out}, qr/^[1-9]\d+ failures injected, 0 of them/m, 'no failure does harm';
+    is $run->{status}, 0, 'tests/inject: exit status 0' or diag("$run->{out}$run->{err}");
+    like $run->{out}, qr/^[1-9]\d+ failures injected, 0 of them/m, 'each system call fails once, and no failure does harm';
 });
 done_testing;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# An upgrade loses nothing: at SIGUSR2 a new server takes over the port, and the old one ends when its clients have been served.
+# An upgrade by SIGUSR2 loses no request: a new server takes over the port, and the old one ends when it has served its clients.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -12,17 +12,17 @@ my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big);
 my $told = qr/has taken over|connections?.*requests?.*CPU/;
 
-# The processes that have taken over, in order.
+# Returns the processes that have taken over, in order.
 sub successors ($server) { return $server->errors =~ /process (\d+) has taken over/g }
 
 sub newest ($server) { return (successors($server))[-1] // $server->pid }
 
-# A server that waits for its clients longer than any test.
+# Starts a server that waits for its clients longer than any test takes.
 sub patient_server (%how) {
     return start_server(root => $root, %how, options => ['--stop-timeout', 3600, @{ $how{options} // [] }]);
 }
 
-# Upgrades the server; the process that serves then.
+# Upgrades the server. Returns the process of the new server.
 sub upgrade ($server, $meanwhile = sub { }) {
     my $count = () = successors($server);
     kill USR2 => newest($server);
@@ -30,7 +30,7 @@ sub upgrade ($server, $meanwhile = sub { }) {
     return newest($server);
 }
 
-# Stops the newest server, and looks at what they all leave behind.
+# Stops the newest server, and tests what all of them leave behind.
 sub end ($server, $name, $warnings = $told) {
     kill TERM => newest($server);
     $server->ended(name => $name, warnings => $warnings);
@@ -44,7 +44,7 @@ each_way_to_accept(sub ($model) {
     my $upgrades = sanitized() ? 2 : 4;
     for my $number (1 .. $upgrades) {
         my @served = map { $_->{responses} } @others;
-        # A single one serves the client that it has, and the others wait for the next server.
+        # A server of one connection at a time serves its client, and the others wait for the next server.
         run_until(\@others, sub { $model->{single} || !grep { $others[$_]{responses} < $served[$_] + 3 } keys @others });
         upgrade($server, sub { my $end = 0; run_until(\@others, sub { $end++ }) });
     }
@@ -54,16 +54,16 @@ each_way_to_accept(sub ($model) {
     run_until([$held, @others], sub { 0 });
 
     my @flaws = map { "a client: $_->{over}" } grep { $_->{lost} || $_->{refused} } $held, @others;
-    push @flaws, "a client does not come to an end after $_->{responses} responses" for grep { !$_->{over} } $held, @others;
+    push @flaws, "a client does not end after $_->{responses} responses" for grep { !$_->{over} } $held, @others;
     push @flaws, 'a client gets a wrong response' for grep { $_->{bad} } $held, @others;
     push @flaws, 'the download is not whole' if $held->{responses} != 1;
-    ok !@flaws, "$upgrades upgrades among busy clients, new ones and a download: none loses a request" or diag(join "\n", @flaws);
-    is scalar(() = successors($server)), $upgrades, 'as many servers have taken over';
-    end($server, 'all servers have ended well');
+    ok !@flaws, "$upgrades upgrades with busy clients, new clients and a download: no request is lost" or diag(join "\n", @flaws);
+    is scalar(() = successors($server)), $upgrades, "$upgrades upgrades: so many servers say that they have taken over";
+    end($server, "$upgrades upgrades: all servers end without errors");
 });
 
 each_server(sub ($model) {
-    # The address is that of before, and so are the arguments.
+    # The new server has the address and the arguments of the old one.
     my $log    = scratch();
     my $server = patient_server(options => ['--list', '--log', "$log/log"]);
     upgrade($server);
@@ -75,30 +75,30 @@ each_server(sub ($model) {
     $half->send("st: localhost\r\n\r\n");
     my $response = $half->response;
     is $response->{status}, 200, 'a request that is half sent at an upgrade gets its response';
-    ok !$response->persistent, 'which says that the connection closes' or diag($server->errors);
-    ok $half->ends, 'and it closes';
-    end($server, 'both servers end');
-    is scalar(() = slurp("$log/log") =~ /^/mg), 2, 'the log has the requests of all';
+    ok !$response->persistent, 'a request that is half sent at an upgrade: the response says that the connection closes' or diag($server->errors);
+    ok $half->ends, 'a request that is half sent at an upgrade: the connection closes';
+    end($server, 'after upgrades all servers end');
+    is scalar(() = slurp("$log/log") =~ /^/mg), 2, 'after upgrades the log has the requests of all servers';
 
-    # Datagrams: each is answered by one of the servers.
+    # Each datagram gets a response from one of the servers.
     $server = patient_server(options => ['--udp']);
     my @asked = map { $server->datagram(request(GET => '/none')) } 1 .. 10;
     upgrade($server, sub { push @asked, $server->datagram(request(GET => '/none')) if @asked < 40 });
     push @asked, map { $server->datagram(request(GET => '/none')) } 1 .. 10;
     is scalar(grep { $_->response->{status} == 404 } @asked), scalar @asked, 'no datagram is lost at an upgrade';
-    end($server, 'servers of datagrams end', qr/$told|dropped/);
+    end($server, 'after an upgrade both servers of datagrams end', qr/$told|dropped/);
 
-    # TLS, with the key of the file.
+    # The new server reads the key of TLS from its file.
     my $place = scratch();
     run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256 -addext),
         'subjectAltName=IP:127.0.0.1', '-keyout', "$place/key.pem", '-out', "$place/cert.pem");
     $server = patient_server(options => ['--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
     upgrade($server);
     my $run = run_command(qw(curl --silent --show-error --noproxy *), '--cacert', "$place/cert.pem", $server->url . 'small.txt');
-    is length $run->{out}, 1000, 'a new server of HTTPS serves' or diag($run->{err});
-    end($server, 'servers of HTTPS end');
+    is length $run->{out}, 1000, 'after an upgrade the new HTTPS server serves' or diag($run->{err});
+    end($server, 'after an upgrade both HTTPS servers end');
 
-    # The new program is broken.
+    # A new program that cannot serve
     my $program = "$place/server";
     my $install = sub ($from) {
         copy($from, "$program.new") or die "copy: $!";
@@ -111,10 +111,10 @@ each_server(sub ($model) {
     my $warned = 0;
     my $fails = sub ($pattern, $name) {
         $server->signal('USR2');
-        ok until_true(sub { (() = $server->errors =~ /this one goes on/g) > $warned }), "$name: the old server goes on, and says so";
+        ok until_true(sub { (() = $server->errors =~ /this one goes on/g) > $warned }), "an upgrade to $name: the old server says that it continues";
         $warned++;
-        like $server->errors, $pattern, "$name: it says why";
-        is $server->get('/small.txt')->{status}, 200, "$name: it serves";
+        like $server->errors, $pattern, "an upgrade to $name: the old server says why";
+        is $server->get('/small.txt')->{status}, 200, "an upgrade to $name: the old server serves";
     };
     spit("$place/garbage", "no program\n\x00\xff");
     $install->("$place/garbage");
@@ -126,7 +126,7 @@ each_server(sub ($model) {
     $install->('/bin/false');
     $fails->(qr/the new server ended before it was ready: this one goes on/, 'a program that fails');
 
-    # One that takes its time: what happens until it is ready.
+    # A new program that starts slowly
     my $slow = sub () {
         unlink "$place/go", "$place/came";
         spit("$place/slow", "#!/bin/sh\n>$place/came\nwhile [ ! -e $place/go ]; do sleep 0.02; done\nexec $path \"\$@\"\n");
@@ -140,23 +140,23 @@ each_server(sub ($model) {
     ok until_true(sub { $server->errors =~ /an upgrade is under way already/ }), 'a second SIGUSR2 does not start a second server';
     is $server->get('/small.txt')->{status}, 200, 'the old server serves until the new one is ready';
     spit("$place/go", '');
-    ok until_true(sub { successors($server) }), 'and then the new one takes over';
-    is $server->get('/small.txt')->{status}, 200, 'and serves';
-    end($server, 'the old server and the new one end', qr/$told|this one goes on|under way already/);
+    ok until_true(sub { successors($server) }), 'a new server that starts slowly takes over when it is ready';
+    is $server->get('/small.txt')->{status}, 200, 'a new server that starts slowly serves';
+    end($server, 'an old server and a new one that starts slowly end', qr/$told|this one goes on|under way already/);
 
-    # A stop while the new server starts is for both.
+    # A stop while the new server starts ends both servers.
     $install->($path);
     $server = patient_server(path => $program);
     $slow->();
     $server->signal('USR2');
     until_true(sub { -e "$place/came" });
     $server->signal('TERM');
-    ok until_true(sub { !$server->alive }), 'SIGTERM while the new server starts: the old one ends';
+    ok until_true(sub { !$server->alive }), 'SIGTERM while the new server starts: the old server ends';
     spit("$place/go", '');
-    ok defined $server->wait_exit && !$server->{left}, 'and the new one does';
-    like $server->errors, qr/was told to stop|cannot listen at socket 3 of the server before this one/, 'and says why';
+    ok defined $server->wait_exit && !$server->{left}, 'SIGTERM while the new server starts: the new server ends';
+    like $server->errors, qr/was told to stop|cannot listen at socket 3 of the server before this one/, 'SIGTERM while the new server starts: the new server says why it ends';
 
-    # If the old server dies, the new one goes on.
+    # The new server continues if the old one dies.
     $install->($path);
     $server = patient_server(path => $program);
     $slow->();

@@ -1,7 +1,7 @@
 package Harness;
 
-# The base of every end-to-end test: starts servers on free ports, waits for their ready line, speaks raw HTTP with
-# them, stops them and checks what they leave behind. Core modules only.
+# The base of the end-to-end tests: starts servers on free ports, exchanges raw HTTP with them, stops them, and checks what they
+# leave behind. It uses core modules only.
 #
 #   use FindBin;
 #   use lib "$FindBin::Bin/lib";
@@ -20,7 +20,7 @@ package Harness;
 #                              marked (the first in each_server, all in each_way_to_accept), which is the default; or all
 #              TEST_WRAPPER    a command that the servers are started through (setarch -R)
 #
-# Waiting is always asking until a condition holds. $PATIENCE only ends a test that would hang for ever.
+# A test waits by asking until a condition holds. $PATIENCE only ends a test that would hang.
 
 use v5.36;
 use Cwd              ();
@@ -43,7 +43,7 @@ our $LINGER   = 2;
 
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search
-    has_browser browse scratch tree slurp spit json http_date request parse_responses parse_replies until_true now model
+    has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
     group_processes serving_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -58,7 +58,7 @@ $SIG{PIPE} = 'IGNORE';
 $SIG{$_} = \&interrupted for qw(INT TERM HUP);
 $ENV{LC_ALL} = 'C';
 
-# Test lines carry the model's name, so that one glance at a failure says which server it was.
+# The name of each case begins with the name of the model.
 
 my %name_position = (ok => 1, is => 2, isnt => 2, like => 2, unlike => 2, cmp_ok => 3, is_deeply => 2, pass => 0, fail => 0);
 for my $function (keys %name_position) {
@@ -77,7 +77,7 @@ sub diag         { Test::More::diag(@_) }
 sub done_testing { Test::More::done_testing() }
 sub model        { return $model }
 
-# A case that this machine or this model cannot run: one line that says why.
+# Reports a case that cannot run on this machine or with this model, and why.
 sub skip_case ($why) {
     Test::More->builder->skip(($model ? "$model->{label}: " : '') . $why);
 }
@@ -86,10 +86,10 @@ sub build     { return $ENV{TEST_PASS} // 'normal' }
 sub sanitized { return build() ne 'normal' }
 sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) }
 
-# The environment of a server in which leaks cannot be looked for: in the sandbox, without /proc, or in a container.
+# Returns the environment for a server in which the sanitizer cannot search for leaks: in the sandbox or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
 
-# Can these cases use a browser? tests/run without --all runs without one.
+# Returns true if cases may use a browser. tests/run without --all uses none.
 sub has_browser { return ($ENV{TEST_BROWSER} // '') ne 'no' && !sanitized() && command_exists('chromium') }
 
 # Returns the document that a browser makes of a page.
@@ -98,13 +98,13 @@ sub browse ($url, @options) {
         '--user-data-dir=' . scratch(), @options, '--dump-dom', $url)->{out};
 }
 
-# Polls until the condition is true. Returns its value, or nothing when patience ends.
+# Polls until the condition is true. Returns its value, or undef after $patience seconds.
 sub until_true ($condition, $patience = $PATIENCE) {
     my $end = now() + $patience;
     while (1) {
         my $value = $condition->();
         return $value if $value;
-        return undef  if now() > $end;    # also in a list, where nothing would move the arguments behind it
+        return undef  if now() > $end;    # not (): in a list of arguments that would shift those that follow
         select undef, undef, undef, 0.01;
     }
 }
@@ -115,7 +115,7 @@ sub command_exists ($command) {
 
 # --- Files ---------------------------------------------------------------------------------------------------------
 
-# A directory of this test's own that everybody may enter and that goes when the test ends.
+# Makes a directory that everybody may enter, and that is removed when the test ends.
 sub scratch () {
     my $directory = File::Temp->newdir('server-test-XXXXXXXX', TMPDIR => 1);
     chmod 0755, "$directory";
@@ -137,7 +137,8 @@ sub slurp ($path) {
 # Returns the JSON object in a file; an empty one if there is none.
 sub json ($path) { return eval { JSON::PP::decode_json(slurp($path)) } // {} }
 
-# Fills a scratch directory: path => content; a path that ends in a slash is a directory, a reference is a link.
+# Makes a scratch directory with these files: path => content. A path that ends in a slash is a directory; a reference as content
+# makes a symbolic link.
 sub tree (%content) {
     my $root = scratch();
     for my $path (sort keys %content) {
@@ -153,7 +154,7 @@ sub tree (%content) {
 my @days   = qw(Sun Mon Tue Wed Thu Fri Sat);
 my @months = qw(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec);
 
-# A date as HTTP writes it, in one of its three formats.
+# Returns a time as an HTTP date, in one of the three formats.
 sub http_date ($time, $format = 'fixed') {
     my ($second, $minute, $hour, $day, $month, $year, $weekday) = gmtime $time;
     my $clock = sprintf '%02d:%02d:%02d', $hour, $minute, $second;
@@ -168,7 +169,7 @@ sub http_date ($time, $format = 'fixed') {
 
 # --- Processes -----------------------------------------------------------------------------------------------------
 
-# The processes of a group as [pid, state, name]; the group outlives the server when it leaves something behind.
+# Returns the processes of a process group as [pid, state, name]. The group outlives a server that leaves processes behind.
 sub group_processes ($group) {
     my @found;
     for my $path (glob '/proc/[0-9]*/stat') {
@@ -180,12 +181,12 @@ sub group_processes ($group) {
     return @found;
 }
 
-# The processes of a group that serve: without those beside the server that keep the rights which it gave up.
+# Returns the processes of a process group that serve: all but the helper processes, which have rights that the server gave up.
 sub serving_processes ($group) {
     return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_reader|log_opener)\z/ } group_processes($group);
 }
 
-# CPU seconds of all living processes and threads of a group, to the nanosecond where the kernel counts so.
+# Returns the CPU seconds of all living processes and threads of a process group.
 sub cpu_seconds ($group) {
     my $sum = 0;
     for my $process (group_processes($group)) {
@@ -198,7 +199,7 @@ sub cpu_seconds ($group) {
     return $sum;
 }
 
-# Runs a command to its end: its status, signal, standard output and standard error.
+# Runs a command to its end. Returns its exit status, signal, standard output and standard error.
 sub run_command (@command) {
     my ($out, $err) = (File::Temp->new, File::Temp->new);
     my $pid = $command = spawn(\@command, $out, $err);
@@ -213,14 +214,14 @@ sub run_command (@command) {
     delete $running{$pid};
     return {
         hung   => !$ended,
-        status => $status & 127 ? 128 + ($status & 127) : $status >> 8,    # as a shell tells it: a number that is not 0
+        status => $status & 127 ? 128 + ($status & 127) : $status >> 8,    # as in a shell, so that a signal is not 0
         signal => $status & 127,
         out    => slurp($out->filename),
         err    => slurp($err->filename),
     };
 }
 
-# The current model's server with a command line that it is expected to end by itself.
+# Runs the current model's server with a command line with which it ends by itself.
 sub run_server (@arguments) {
     return run_command(wrapper(), $model->{path}, @arguments);
 }
@@ -240,7 +241,7 @@ sub spawn ($command, $out, $err, $directory = undef, $environment = {}) {
         print STDERR "$command->[0]: $!\n";
         POSIX::_exit(127);
     }
-    setpgrp $pid, $pid;    # on both sides, whoever comes first
+    setpgrp $pid, $pid;    # in parent and child, because either may run first
     $running{$pid} = $err;
     return $pid;
 }
@@ -268,15 +269,17 @@ END {
 
 # --- Models --------------------------------------------------------------------------------------------------------
 
-# Enough workers for all connections that a test has at once, where each worker serves one.
+# The number of workers where each serves one connection: enough for all connections that a test has at once.
 my $WORKERS = 56;
 
-# The variants of a server that are tested, from what --describe prints:
-#   name, path; label, for the lines of the test; options that make it this variant
-#   single    it serves one connection at a time, or may
-#   workers   the number of workers, made at its start
-#   limited   by them: each serves one connection at a time
-#   each      a process or thread for each connection
+# Returns the variants of a server, from what --describe prints. A variant has
+#   name, path   of the server
+#   label        the name, and the way to accept unless it is the default
+#   options      that choose the variant
+#   single       true if it can serve only one connection at a time
+#   workers      the number of workers, which are made at the start; undef if it has none
+#   limited      true if each worker serves one connection at a time
+#   each         true if it makes a process or thread for each connection
 sub variants ($path, $all_ways) {
     my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
     $model = { name => $name, label => $name, path => $path, options => [] };
@@ -291,7 +294,7 @@ sub variants ($path, $all_ways) {
         %$model,
         options => ['--accept', $_],
         label   => $_ eq $default ? $name : "$name+accept=$_",
-        # The kernel may choose a worker that is busy: one at a time is all that can be relied on.
+        # The kernel may choose a busy worker, so only one connection at a time is sure to be served.
         single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
     } } $default, $all_ways ? @others : ();
 }
@@ -307,14 +310,14 @@ sub each_way_to_accept ($cases) { each_variant($cases, ways() ne 'first') }
 
 sub ways () { return $ENV{TEST_WAYS} // 'marked' }
 
-# A case that dies fails, and takes neither the servers nor the other models along.
+# Runs the cases for each variant. If they die, that is a failed case, and the next variant is tested.
 sub each_variant ($cases, $all_ways) {
     my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', glob "$top/*_server";
     Test::More::BAIL_OUT('there is no server: run make first') if !@paths;
     for my $variant (map { variants(m{^/} ? $_ : "$top/$_", $all_ways) } @paths) {
         $model = $variant;
         eval { $cases->($model); 1 } or do {
-            fail("the cases run to their end: $@");
+            fail("all cases run: $@");
             diag("standard error of the server:\n" . slurp($_->filename)) for values %running;
         };
         for my $pid (keys %running) {
@@ -326,8 +329,8 @@ sub each_variant ($cases, $all_ways) {
     }
 }
 
-# Starts the current model's server and waits for its ready line. Its timeouts are longer than any test, unless `options`
-# gives them: a machine that is slow must not end a connection.
+# Starts the current model's server and waits for its ready line. Its timeouts are longer than any test unless `options` sets
+# them, so that a slow machine does not end connections.
 #   root => DIRECTORY, options => [...], through => [COMMAND...] (prlimit and such), environment => {...},
 #   path => another copy of the server, sandbox => 1 to keep the sandbox in sanitized builds,
 #   forgiving => 1 to have forbidden system calls fail, as users have it, instead of ending the process, failure => 1 to get
@@ -369,8 +372,8 @@ sub start_server (%how) {
     return $self;
 }
 
-# A case about what happens before a deadline of the server is over. A try gives the seconds that count, and what is wrong. Where
-# it took longer than the deadline, the machine was too slow for it to say anything, and the next one may tell.
+# A case about what happens before a deadline of the server. A try returns the seconds that it took, and what is wrong. A try
+# that took longer than the deadline does not count, because the machine was too slow; there are up to five.
 sub within ($limit, $name, $try) {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     for my $number (1 .. 5) {
@@ -383,7 +386,7 @@ sub within ($limit, $name, $try) {
 
 # --- HTTP ----------------------------------------------------------------------------------------------------------
 
-# A request as text. Host is added unless it is given, as undef to leave it out.
+# Returns a request. Host is added unless it is given; undef leaves it out.
 sub request ($method, $target, @fields) {
     my $version = 'HTTP/1.1';
     my $body    = '';
@@ -401,9 +404,9 @@ sub request ($method, $target, @fields) {
 
 my $token = qr/[!#\$%&'*+\-.^_`|~0-9A-Za-z]+/;
 
-# Takes one response off the front of the text. Nothing when it is not complete yet; with $ended the end of the
-# connection completes it or makes it a flaw. The hash holds version, status, reason, fields (lower-case name => list),
-# body, size and flaws (what is wrong with its form).
+# Parses the response at the start of the text. Returns nothing if it is not complete; if the connection has $ended, an incomplete
+# response has a flaw instead. A response has version, status, reason, fields (lower-case name => list), names (of the fields in
+# order), body, size, and flaws (violations of the syntax).
 sub parse_response ($text, $method = 'GET', $ended = 0) {
     my $head_end = index $text, "\r\n\r\n";
     return if $head_end < 0;
@@ -472,7 +475,7 @@ sub parse_response ($text, $method = 'GET', $ended = 0) {
     return bless \%response, 'Harness::Response';
 }
 
-# All responses of a connection that has ended; bytes that are no response are a flaw of the last one.
+# Parses all responses of a connection that has ended. Bytes that are no response are a flaw of the last response.
 sub parse_responses ($text, @methods) {
     my @responses;
     while (length $text) {
@@ -493,11 +496,7 @@ sub parse_responses ($text, @methods) {
     return @responses;
 }
 
-*parse_replies              = \&parse_responses;               # the old names, while tests still use them
-*Harness::Connection::reply = \&Harness::Connection::response;
-*Harness::Datagram::reply   = \&Harness::Datagram::response;
-
-# The parts of a multipart/byteranges body as [fields, content]; dies where the form is wrong.
+# Returns the parts of a multipart/byteranges body as [fields, content]. Dies if the body is malformed.
 sub parse_parts ($response) {
     my ($boundary) = $response->field('Content-Type') =~ m{^multipart/byteranges; ?boundary="?([^"; ]{1,70})"?\z}
         or die 'Content-Type ' . $response->field('Content-Type') . "\n";
@@ -562,7 +561,7 @@ sub deliver ($self, $name) {
     return Harness::until_true(sub { !$self->pending_signals });
 }
 
-# Stops all its processes for as long as the code runs: what clients do in that time is there when it looks again.
+# Stops all processes of the server while the code runs. They see at once all that clients have done in that time.
 sub paused ($self, $code) {
     kill STOP => -$self->{pid};
     Harness::until_true(sub { !grep { $_->[1] !~ /[TZ]/ } Harness::group_processes($self->{pid}) });
@@ -576,31 +575,31 @@ sub pending_signals ($self) {
     return scalar grep { hex } $status =~ /^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/mg;
 }
 
-# A connection to it; options of IO::Socket::IP may be given. Dies when it is refused.
+# Connects to the server, with options of IO::Socket::IP. Dies if the connection is refused.
 sub connect ($self, %options) {
     return Harness::Connection->new(PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
 }
 
-# Sends the bytes on a connection of their own, reads until the server ends it, and returns the responses.
+# Sends the bytes on a new connection, reads until the server ends it, and returns the responses.
 sub exchange ($self, $bytes, @methods) {
     my $connection = $self->connect;
     my $answer     = $connection->converse($bytes);
     my @responses    = Harness::parse_responses($answer, @methods);
     for my $response (@responses) {
-        Harness::fail('response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
+        Harness::fail('the response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
     }
-    # A server that has said its last reads on for $LINGER seconds; a client that is still sending then gets a reset.
+    # After its last response a server reads for $LINGER seconds. A client that still sends then gets a reset.
     Harness::fail("the server ends the connection cleanly: $connection->{failure}")
         if $connection->{failure} && $connection->{since_silence} < $Harness::LINGER;
     return wantarray ? @responses : $responses[0] // $Harness::nothing;
 }
 
-# Sends a datagram to it, from a port of its own; options of IO::Socket::IP may be given.
+# Sends a datagram to the server from a new port, with options of IO::Socket::IP.
 sub datagram ($self, $bytes, %options) {
     return Harness::Datagram->new($bytes, PeerHost => $self->{host}, PeerPort => $self->{port}, %options);
 }
 
-# Asks by UDP, and takes the response.
+# Sends a request in a datagram and returns the response.
 sub ask_udp ($self, $bytes, $method = 'GET', %options) { return $self->datagram($bytes, %options)->response($method) }
 
 sub get ($self, $target, @fields) {
@@ -611,7 +610,7 @@ sub head ($self, $target, @fields) {
     return scalar $self->exchange(Harness::request('HEAD', $target, @fields, Connection => 'close'), 'HEAD');
 }
 
-# Waits until the process has ended; its wait status, or nothing when it does not end.
+# Waits until the process has ended. Returns its wait status; nothing if it does not end.
 sub wait_exit ($self) {
     Harness::until_true(sub { !$self->alive }) or return;
     delete $running{ $self->{pid} };
@@ -623,8 +622,8 @@ sub wait_exit ($self) {
     return $self->{status};
 }
 
-# Stops it by a signal and looks at what it leaves: exit status 0, the summary and nothing else on standard error
-# (unless `warnings`, a pattern of allowed lines, is given), no process.
+# Stops the server by a signal. One case tests that it ends with status 0, prints the summary and nothing else on standard error
+# (except lines that match `warnings`), and leaves no process behind.
 sub stop ($self, %how) {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     $self->signal($how{signal} // 'TERM');
@@ -653,7 +652,7 @@ sub ended ($self, %how) {
     return $self->{summary};
 }
 
-# Kills a server that a case has no more use for and that cannot be expected to stop well.
+# Kills a server that is not expected to stop without errors.
 sub discard ($self) {
     kill KILL => -$self->{pid};
     waitpid $self->{pid}, 0 if !exists $self->{status};
@@ -679,7 +678,7 @@ sub close   ($self) { CORE::close $self->{socket} }
 sub finish  ($self) { shutdown $self->{socket}, SHUT_WR }
 sub pending ($self) { return $self->{buffer} }
 
-# Sends it all. False when the server has closed or does not take it.
+# Sends all bytes. Returns false if the server has closed the connection or stops reading.
 sub send ($self, $bytes) {
     my $sent = 0;
     my $end  = Harness::now() + $Harness::PATIENCE;
@@ -697,7 +696,7 @@ sub send ($self, $bytes) {
     return 1;
 }
 
-# Reads what comes within so many seconds; false when nothing came. Notes the end of the connection.
+# Reads what comes within so many seconds. Returns false if nothing came. The end of the connection sets `ended`.
 sub fill ($self, $seconds) {
     return 0 if $self->{ended};
     IO::Select->new($self->{socket})->can_read($seconds) or return 0;
@@ -709,7 +708,7 @@ sub fill ($self, $seconds) {
     return 1;
 }
 
-# The next response, or an empty one with status 0 when the connection ends or patience does.
+# Returns the next response; an empty one with status 0 if the connection ends before it.
 sub response ($self, $method = 'GET') {
     my $end    = Harness::now() + $Harness::PATIENCE;
     my $needed = 0;
@@ -718,37 +717,37 @@ sub response ($self, $method = 'GET') {
         my $response = $enough ? Harness::parse_response($self->{buffer}, $method, $self->{ended}) : undef;
         if ($response) {
             substr $self->{buffer}, 0, $response->{size}, '';
-            Harness::fail('response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
+            Harness::fail('the response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
             return $response;
         }
         my $left = $end - Harness::now();
         last if $self->{ended} || $left <= 0;
-        # A long body is not looked at again before it can be whole.
+        # Do not parse a long body again before it can be whole.
         $needed = $+[0] + $1 if !$needed && $self->{buffer} =~ /\A(?s:.*?)\r\nContent-Length: (\d+)\r\n(?s:.*?)\r\n\r\n/;
         $self->fill($left);
     }
     return $Harness::nothing;
 }
 
-# Sends a request and takes its response.
+# Sends a request and returns its response.
 sub ask ($self, $bytes, $method = 'GET') {
     $self->send($bytes);
     return $self->response($method);
 }
 
-# Waits for the end of the connection: true when it comes with no byte more, and not by a reset.
+# Waits for the end of the connection. Returns true if it comes without another byte, and not by a reset.
 sub ends ($self) {
     $self->drain;
     return $self->{ended} && !$self->{failure} && $self->{buffer} eq '';
 }
 
-# Returns true if this side has not seen the end yet.
+# Returns true if the server has not ended the connection yet.
 sub open ($self) {
     $self->fill(0);
     return !$self->{ended};
 }
 
-# Reads until the end.
+# Reads until the end of the connection. Returns all unread bytes.
 sub drain ($self) {
     my $end = Harness::now() + $Harness::PATIENCE;
     while (!$self->{ended}) {
@@ -763,7 +762,7 @@ sub drain ($self) {
 sub converse ($self, $bytes) {
     my $end      = Harness::now() + $Harness::PATIENCE;
     my $selector = IO::Select->new($self->{socket});
-    my $silent   = Harness::now();    # no byte had come then
+    my $silent   = Harness::now();    # the last time when no byte had come
     while (!$self->{ended}) {
         $silent = Harness::now() if $self->{buffer} eq '';
         my $left = $end - Harness::now();
@@ -795,7 +794,7 @@ sub new ($class, $bytes, %options) {
     return bless { socket => $socket }, $class;
 }
 
-# The datagram that comes back as it is; nothing when none comes within so many seconds.
+# Returns the bytes of the next datagram; undef if none comes within so many seconds.
 sub receive ($self, $seconds = $Harness::PATIENCE) {
     IO::Select->new($self->{socket})->can_read($seconds) or return undef;
     my $bytes = '';
@@ -803,14 +802,14 @@ sub receive ($self, $seconds = $Harness::PATIENCE) {
     return $bytes;
 }
 
-# One whole response, and nothing behind it; or an empty one with status 0 when none comes.
+# Returns the response in the next datagram, which must contain nothing else; an empty one with status 0 if none comes.
 sub response ($self, $method = 'GET') {
     my $bytes = $self->receive // return $Harness::nothing;
     my ($response, @more) = Harness::parse_responses($bytes, $method);
-    Harness::fail('one response in a datagram, and not ' . (1 + @more)) if @more;
-    # The shortest ones are a status alone.
+    Harness::fail('a datagram has one response, and not ' . (1 + @more)) if @more;
+    # The shortest responses are a status line and a length.
     my @flaws = $bytes =~ /\A[^\r]*\r\n(?:Accept-Ranges: bytes\r\n)?Content-Length: 0\r\n\r\n\z/ ? () : @{ $response->{flaws} };
-    Harness::fail('response is well-formed: ' . join '; ', @flaws) if @flaws;
+    Harness::fail('the response is well-formed: ' . join '; ', @flaws) if @flaws;
     $response->{whole} = length $bytes;
     return $response;
 }

@@ -1,18 +1,18 @@
 package Origin;
 
-# An origin that plays what a test has written for it, so that a proxy can be asked about every kind of response. It
-# answers each connection in a process of its own, and keeps each request as it came.
+# An origin server that sends the responses that a test gives it, and records the requests. It serves each connection in another
+# process.
 #
-# Playing a path again forgets its requests and closes its gates.
+# play() for a path a second time removes its requests and closes its gates.
 #
 #   my $origin = Origin->new;
 #   $origin->play('/a', response(200, "one\n", 'Cache-Control' => 'max-age=60'), response(304, undef, ETag => '"x"'));
-#   ... $origin->url('/a') is asked twice: each response is sent once, the last one again and again ...
-#   $origin->count('/a');               how often
-#   ($origin->requests('/a'))[0];       the first request, as it came
+#   ... requests for $origin->url('/a') get each response once, and then the last one again and again ...
+#   $origin->count('/a');               the number of requests
+#   ($origin->requests('/a'))[0];       the bytes of the first request
 #
-# A response is a list of steps: bytes to be sent, or a reference: \'name' waits until open_gate('name'), \'' resets the
-# connection. At the end the connection is closed.
+# A response is a list of steps: bytes to send, \'name' to wait until open_gate('name'), or \'' to reset the connection. After
+# the last step the origin closes the connection.
 
 use v5.36;
 use Exporter qw(import);
@@ -24,14 +24,14 @@ use Socket           qw(SOL_SOCKET SO_LINGER);
 use Storable         qw(nstore retrieve);
 use Harness          ();
 
-our @EXPORT = qw(response reply head_of);
+our @EXPORT = qw(response head_of);
 
 my %origins;    # process => 1
-my %left;       # port of an origin that was stopped => a socket that has it, and does not listen
+my %left;       # port of a stopped origin => a socket that is bound to it and does not listen
 my $owner = $$;
 
-# A whole response as bytes. Date and Server are added unless they are given, Content-Length unless there is no body or a
-# Transfer-Encoding; a field that is undef is left out.
+# Returns a whole response, as one step. Date and Server are added unless they are given, and Content-Length unless there is no
+# body or a Transfer-Encoding. A field whose value is undef is left out.
 sub response ($status, $body, @fields) {
     my $text  = "HTTP/1.1 $status Whatever\r\n";
     my %given = map { lc $fields[2 * $_] => 1 } 0 .. @fields / 2 - 1;
@@ -43,9 +43,7 @@ sub response ($status, $body, @fields) {
     return [$text . "\r\n" . ($body // '')];
 }
 
-*reply = \&response;    # the old name, while tests still use it
-
-# The head of a request as a hash: line, and fields by their names in small letters, several joined by a comma.
+# Returns the head of a request as a hash: line, and the fields by their lower-case names, with repeated fields joined by commas.
 sub head_of ($request) {
     my ($line, @lines) = split /\r\n/, $request =~ s/\r\n\r\n.*//sr;
     my %head = (line => $line);
@@ -100,7 +98,7 @@ sub stop ($self) {
     kill KILL => -$self->{pid};
     waitpid $self->{pid}, 0;
     delete $origins{ $self->{pid} };
-    # So that nobody is there, and no other test's server comes to be.
+    # Holds the port, so that nothing listens there, and no other server gets it.
     $left{ $self->{port} } = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $self->{port}, ReuseAddr => 1)
         or die "origin: port $self->{port} is taken: $@\n";
 }
@@ -144,7 +142,7 @@ sub answer ($self, $client) {
     until ($early || is_whole($bytes)) {
         my $count = sysread $client, $bytes, 65536, length $bytes;
         last if !$count;
-        # An origin that was told to answer before the body has come.
+        # A path that begins with /early gets its response before the body has come.
         $early = $bytes =~ /\r\n\r\n/ && $bytes =~ m{^\S+ /early};
     }
     my ($path) = $bytes =~ /^\S+ (\S+)/ or return;
@@ -168,7 +166,7 @@ sub answer ($self, $client) {
     1 while sysread $client, $bytes, 65536;
 }
 
-# Notes the request, and returns the response whose turn it is.
+# Records the request, and returns the response to it.
 sub next_response ($self, $path, $bytes) {
     open my $log, '+>>', $self->file(log => $path) or die "log: $!\n";
     flock $log, LOCK_EX;
@@ -178,7 +176,7 @@ sub next_response ($self, $path, $bytes) {
     print {$log} unpack('H*', $bytes), "\n";
     close $log;
     my $play = $self->file(play => $path);
-    return response(404, "not in the script\n", 'Cache-Control' => 'no-store') if !-e $play;
+    return response(404, "play() has not been called for this path\n", 'Cache-Control' => 'no-store') if !-e $play;
     my $responses = retrieve($play);
     return $responses->[$before < @$responses ? $before : -1];
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# passes.pl: builds the servers for each pass, runs the test files of the pass, and says what failed.
+# passes.pl: builds the servers for each pass, runs the test files of the pass, and reports what failed.
 #
 # usage:    tests/lib/passes.pl --pass NAME... --server NAME... --jobs N --ways WAYS [--verbose] [--record] [FILE]...
 # example:  tests/lib/passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
@@ -52,14 +52,14 @@ exit(close_report() ? 0 : $interrupted ? 130 : 1);
 
 # --- The schedule --------------------------------------------------------------------------------------------------
 
-# The rows of the schedule by file: its passes, and how many seconds it took when it was recorded.
+# Returns the rows of the schedule: file => its passes, and the seconds that it took when it was recorded.
 sub scheduled () {
     open my $table, '<', $schedule or die "$schedule: $!\n";
     chomp(my ($head, @lines) = grep { !/^#/ } <$table>);
     return map { my ($file, $passes, $took) = split /\t/; ($file => { passes => [split /,/, $passes], seconds => $took }) } @lines;
 }
 
-# Writes the seconds of this run into the schedule, so that the longest files start first from now on.
+# Writes the seconds of this run into the schedule, by which the longest files start first.
 sub record () {
     my %row = scheduled();
     $row{$_} //= { passes => usual_passes($_) } for keys %seconds;
@@ -73,10 +73,10 @@ sub record () {
     close $new or die "$schedule: $!\n";
 }
 
-# The passes of a file that has no row: those of the study are for the normal build, others for all passes with servers.
+# Returns the passes of a file that has no row: the normal one for tests of the study, all passes with servers for others.
 sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal asan tsan)] }
 
-# The test files of a pass, the longest first.
+# Returns the test files of a pass, the longest first.
 sub files_of ($pass) {
     my %row = scheduled();
     my @all = @given ? @given : glob 'tests/*.t tests/study/test_*.py';
@@ -92,13 +92,13 @@ sub make (@arguments) {
     return $? == 0;
 }
 
-# A sanitizer needs the address space that it knows: its servers run through setarch where that is allowed.
+# Returns the command that starts a sanitized server: without address randomization, where that is allowed.
 sub wrapper ($pass) {
     state @setarch = system('setarch --addr-no-randomize true 2>/dev/null') == 0 ? qw(setarch --addr-no-randomize) : ();
     return $pass =~ /san\z/ ? @setarch : ();
 }
 
-# Does the model make threads, as its server says?
+# Returns true if --describe says that the server makes threads.
 sub has_threads ($pass, $server) {
     open my $output, '-|', wrapper($pass), $server, '--describe' or die "$server: $!\n";
     local $/;
@@ -128,7 +128,7 @@ sub run_pass ($pass) {
     push @failed, $pass if !run_files($pass, @units, @files);
 }
 
-# Runs the files, several at the same time. True when all passed.
+# Runs the files, several at the same time. Returns true if all passed.
 sub run_files ($pass, @all) {
     my $aggregator = TAP::Parser::Aggregator->new;
     my $harness = TAP::Harness->new({
@@ -137,7 +137,7 @@ sub run_files ($pass, @all) {
         merge     => 1,
         jobs      => $options{jobs},
         exec      => sub ($, $file) { return [$file =~ /\.t\z/ ? $^X : $file =~ /\.py\z/ ? @pytest : (), $file] },
-        # This one prints the cases of a file in one piece.
+        # This formatter does not mix the cases of different files.
         $options{verbose} ? (formatter_class => 'TAP::Formatter::File') : (),
     });
     $harness->callback(made_parser => sub ($parser, $job) { listen_to($pass, $job->[0], $parser) });
@@ -159,11 +159,11 @@ sub run_files ($pass, @all) {
     return $complete && $aggregator->all_passed;
 }
 
-# Notes each case of a file that fails, with what is said behind it; and a file that does not end as it should.
+# Records each case of a file that fails, with the lines that follow it, and a file that ends abnormally.
 sub listen_to ($pass, $file, $parser) {
-    my @said;             # the last lines that are no case
+    my @said;             # the last lines that are not cases
     my $failures = 0;
-    my $complaint;        # the one that the next lines belong to
+    my $complaint;        # the complaint to which the next lines belong
     my $note = sub ($line) {
         push @said, $line;
         shift @said if @said > 20;
@@ -188,7 +188,7 @@ sub listen_to ($pass, $file, $parser) {
 
 # --- The end -------------------------------------------------------------------------------------------------------
 
-# Ends the test files that still run. Each of them ends what it has started.
+# Ends the test files that still run. Each of them ends the servers that it has started.
 sub end_children () {
     local $SIG{$_} = 'IGNORE' for qw(INT TERM HUP);
     open my $list, '<', "/proc/$$/task/$$/children" or return;
@@ -196,7 +196,7 @@ sub end_children () {
     1 while wait > 0;
 }
 
-# The last lines, which continuous integration counts. True when all is well.
+# Prints the result, which continuous integration reads. Returns true if all passed.
 sub close_report () {
     my $good = !@failed && $cases > 0;
     print "\n== what failed\n", @complaints if @complaints;
