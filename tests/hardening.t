@@ -1,0 +1,52 @@
+#!/usr/bin/perl
+# How the servers are hardened when they are built: what the linker has made, and what the kernel maps of it.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+sub readelf ($path, @options) { return run_command('readelf', '-W', @options, $path)->{out} }
+
+# The sections and the segments of a program as [address, end], by their names; the flags of segments.
+sub layout ($path) {
+    my (%section, %segment, @loads);
+    for (split /\n/, readelf($path, '-S')) {
+        $section{$1} = [hex $2, hex($2) + hex($3)] if /^\s*\[\s*\d+\]\s+(\S+)\s+\S+\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)/;
+    }
+    for (split /\n/, readelf($path, '-l')) {
+        my ($name, $address, $size, $flags) = /^\s+([A-Z_]+)\s+0x\w+\s+0x(\w+)\s+0x\w+\s+0x\w+\s+0x(\w+)\s+([RWE ]+?)\s+0x/ or next;
+        $segment{$name} = { start => hex $address, end => hex($address) + hex($size), flags => $flags =~ s/ //gr };
+        push @loads, $segment{$name}{flags} if $name eq 'LOAD';
+    }
+    return (\%section, \%segment, @loads);
+}
+
+each_server(sub ($model) {
+    my $path = $model->{path};
+    my ($section, $segment, @loads) = layout($path);
+
+    like readelf($path, '-h'), qr/Type:\s+DYN/, 'it can be loaded at any address';
+    is join(' ', grep { /W/ && /E/ } @loads), '', 'no segment is writable and executable';
+    is $segment->{GNU_STACK}{flags}, 'RW', 'the stack is not executable';
+    my $relro = $segment->{GNU_RELRO};
+    ok $relro, 'some data is read-only after the relocations';
+    for my $name (grep { $section->{$_} } qw(.init_array .fini_array .data.rel.ro .dynamic .got .got.plt)) {
+        ok $relro && $section->{$name}[0] >= $relro->{start} && $section->{$name}[1] <= $relro->{end}, "$name belongs to it";
+    }
+    like readelf($path, '-d'), qr/BIND_NOW|\bNOW\b/, 'functions are bound at the start';
+    unlike readelf($path, '-d'), qr/TEXTREL/, 'no relocation changes code';
+    my $symbols = readelf($path, '-s');
+    like $symbols, qr/ __stack_chk_fail\b/, 'the stack is protected by canaries';
+    like $symbols, qr/ __\w+_chk\b/,         'library functions check the sizes of buffers';
+    my $main = run_command('objdump', '-d', '--disassemble=main', '--no-show-raw-insn', $path)->{out};
+    like $main, qr/<main>:\n\s*\w+:\s+endbr64/, 'indirect branches have marked targets';
+
+    # The kernel's view, after the start.
+    my $server = start_server();
+    my @maps = grep { /^\w+-\w+ \S+/ } split /\n/, slurp('/proc/' . $server->pid . '/maps');
+    is join("\n", grep { /^\S+ .w.?x|^\S+ .wx/ } @maps), '', 'no memory is writable and executable';
+    is scalar(grep { /^\S+ r--p .*_server$/ } @maps), 1, 'what is read-only after the relocations is one mapping';
+    $server->stop;
+});
+
+done_testing;
