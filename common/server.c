@@ -411,10 +411,11 @@ static void close_all(struct server *server)
         tls_close(server->context.tls);
     if (server->context.log != NULL)
         log_close(server->context.log);
+    upgrade_close(server);
 }
 
-/* Children are collected after TLS and the log are closed: if this process is the first one of a
- * container, it also inherits the processes that open the keys and the log. */
+/* Children are collected after TLS, the log and upgrades are closed: if this process is the first
+ * one of a container, it also inherits the processes that open the keys and the log. */
 int server_close(struct server *server)
 {
     const struct model_children *children = server->model->children;

@@ -162,3 +162,10 @@ enum upgrade_event upgrade_hear(struct server *server)
     upgrade_abandon(server);
     return UPGRADE_NOTHING;
 }
+
+void upgrade_close(struct server *server)
+{
+    if (server->upgrade.helper >= 0)
+        close(server->upgrade.helper);
+    server->upgrade.helper = -1;
+}

@@ -22,4 +22,7 @@ enum upgrade_event upgrade_hear(struct server *server);
 /* Tells the server before this one that this one is ready. */
 void upgrade_report(struct server *server);
 
+/* Lets the helper process end. */
+void upgrade_close(struct server *server);
+
 #endif
