@@ -116,19 +116,19 @@ def _make(mount: Path, own: str) -> Path | None:
     return None
 
 
-def _own_groups() -> dict[str, str]:
+def _own_groups(process: Path) -> dict[str, str]:
     """The group of this process by controller; that of cgroup v2 by an empty name."""
     own: dict[str, str] = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in (process / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         own.update(dict.fromkeys(controllers.split(","), path))
     return own
 
 
-def _mounts() -> dict[str, Path]:
+def _mounts(process: Path) -> dict[str, Path]:
     """Returns the mount points of cpuacct, memory (both of cgroup v1) and cgroup2."""
     mounts: dict[str, Path] = {}
-    for line in Path("/proc/self/mounts").read_text().splitlines():
+    for line in (process / "mounts").read_text().splitlines():
         _, mount, kind, options, *_ = line.split(" ")
         if kind == "cgroup2":
             mounts["cgroup2"] = Path(mount)
@@ -138,11 +138,11 @@ def _mounts() -> dict[str, Path]:
     return mounts
 
 
-def begin() -> Accounting:
+def begin(process: Path = Path("/proc/self")) -> Accounting:
     """Finds out how this machine counts, and makes the folders."""
     accounting = Accounting()
-    mounts = _mounts()
-    own = _own_groups()
+    mounts = _mounts(process)
+    own = _own_groups(process)
     if mount := mounts.get("cpuacct"):
         sweep(mount)
         accounting.cpu = _make(mount, own.get("cpuacct", ""))
