@@ -182,6 +182,7 @@ def _turn(clients: list[Client], sockets: dict[int, Client], poll: select.epoll)
 def _run(plan: Plan, pipe: Connection) -> None:
     """The process of the clients: works until the pipe has a word, and sends what was counted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     counts = Counts()
     every = plan.fresh + plan.kept
     clients = [Client(plan, number >= plan.fresh, number, counts) for number in range(every)]

@@ -19,12 +19,26 @@ from pathlib import Path
 from collect.install import build, install
 from collect.measure.recipes import Need
 from collect.project import StudyError
-from trials import crash, kill, overload, page, processes, servers, slow, stop, symlinks
+from trials import (
+    crash,
+    kill,
+    memory,
+    overload,
+    page,
+    processes,
+    scarcity,
+    servers,
+    slow,
+    stop,
+    symlinks,
+    upgrade,
+)  # fmt: skip
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 
 TRIALS: list[Trial] = [
-    stop.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
+    stop.TRIAL, upgrade.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
+    scarcity.TRIAL, memory.TRIAL,
 ]  # fmt: skip
 PEERS = ("nginx", "lighttpd", "apache")
 
@@ -153,6 +167,7 @@ def _stop(_number: int, _frame: object) -> None:
 
 def main(words: list[str], text: str) -> int:
     options = _options(words, text)
+    scarcity.raise_limits()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     chosen = [trial for trial in TRIALS if trial.name in options.only]

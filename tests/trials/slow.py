@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trials import servers
 from trials.clients import Crowd, make_documents, probe
-from trials.trial import Context, Row, Trial, default_connections, makes_processes
+from trials.trial import Context, Row, Trial, default_connections
 
 PROBES = 90
 ADDRESSES = 1000
@@ -34,7 +34,9 @@ def _promises(name: str) -> bool:
     return not one_each
 
 
-def _try(context: Context, name: str, kind: str, count: int, documents: Path, body: Path) -> Iterator[Row]:
+def _try(
+    context: Context, name: str, kind: str, count: int, documents: Path, body: Path
+) -> Iterator[Row]:
     made = 10 if context.quick else PROBES
     options = ["--max-connections", str(count // 2)] if context.quick else []
     ours = name not in servers.RECIPES

@@ -1,0 +1,107 @@
+"""The trial of memory: what servers hold before, during and after thousands of slow clients."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+
+from trials import processes, servers
+from trials.clients import Crowd, make_documents
+from trials.trial import PROJECT, Context, Row, Trial, default_connections
+
+CLIENTS = 2000
+PATIENCE = 60.0
+# So many percent more than before is as before.
+MARGIN = 10
+
+
+def _hello() -> bytes:
+    """The first message of a TLS client."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    settings = ssl.create_default_context()
+    settings.check_hostname = False
+    settings.verify_mode = ssl.CERT_NONE
+    connection = settings.wrap_bio(incoming, outgoing)
+    try:
+        connection.do_handshake()
+    except ssl.SSLWantReadError:
+        return outgoing.read()
+    raise AssertionError("a handshake without a server")
+
+
+def _warm(server: servers.Server) -> None:
+    """Lets all workers serve, so that what they keep for good counts as before."""
+    for _ in range(10):
+        servers.answers(server)
+
+
+def _rows(
+    context: Context,
+    name: str,
+    case: str,
+    clients: int,
+    server: servers.Server,
+    crowd_of: list[str],
+) -> Iterator[Row]:
+    _warm(server)
+    before = processes.held(server.pid).kib
+    crowd = Crowd(crowd_of[0], clients, server.port, "/", *crowd_of[1:], "--patience", "2")
+    held = processes.held(server.pid).kib
+    crowd.end()
+    begin = time.monotonic()
+    most = before * (100 + MARGIN) / 100
+    patience = 10 if context.quick else PATIENCE
+    processes.wait_until(lambda: processes.held(server.pid).kib <= most, patience, 0.5)
+    after = processes.held(server.pid).kib
+    case = f"{case}: {crowd.connected:,} connected; before {before:,} KiB, with them {held:,} KiB"
+    seconds = time.monotonic() - begin
+    percent = round(100 * (after / max(before, 1) - 1), 1)
+    measure = f"more than before after {seconds:.0f} s ({after:,} KiB)"
+    yield context.judge(name, case, clients, measure, percent, MARGIN, "%", is_time=True)
+    served = servers.answers(server)
+    yield context.judge(name, case, clients, "times not serving afterwards", int(not served), 0)
+    server.end()
+
+
+def _options(name: str, clients: int) -> list[str]:
+    """Room for all clients, where the model is not bound by its workers."""
+    return ["--max-connections", str(clients + 100)] if default_connections(name) > 1 else []
+
+
+def run(context: Context) -> Iterator[Row]:
+    documents = make_documents(context.folder())
+    clients = 100 if context.quick else CLIENTS
+    folder = context.folder()
+    (folder / "body").write_bytes(
+        b"POST /small.txt HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx"
+    )
+    (folder / "hello").write_bytes(_hello())
+    certificate = folder / "certificate"
+    command = [str(PROJECT / "collect/certificate.sh"), str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    tls = ["--tls", "--cert", str(certificate / "cert.pem"), "--key", str(certificate / "key.pem")]
+    for name in context.models:
+        options = _options(name, clients)
+        server = servers.start(context, name, documents, *options)
+        slow = ["slow", "--send", str(folder / "body")]
+        yield from _rows(context, name, f"{clients:,} slow bodies", clients, server, slow)
+        server = servers.start(context, name, documents, *options, *tls)
+        half = ["hold", "--send", str(folder / "hello")]
+        yield from _rows(context, name, f"{clients:,} half handshakes", clients, server, half)
+    for name in context.peers:
+        server = servers.start(context, name, documents)
+        yield from _rows(context, name, f"{clients:,} slow bodies", clients, server, slow)
+
+
+TRIAL = Trial(
+    "memory",
+    "Memory after attacks",
+    f"{CLIENTS:,} clients that send a byte of a request's body a second; {CLIENTS:,} that send the "
+    "first message of a TLS handshake and then nothing. Then all of them leave.",
+    "The memory of all processes of the server (`Pss_Anon`: without files) must come back to that "
+    f"before within {MARGIN}%, in {PATIENCE:.0f} s.",
+    run,
+    peers="Peers are tried with slow bodies alone.",
+)

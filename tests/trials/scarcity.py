@@ -1,0 +1,163 @@
+"""The trial of scarcity: descriptors, processes, memory and disk used up on purpose."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from trials import processes, servers
+from trials.clients import Crowd, Load, Plan, make_documents
+from trials.groups import memory_group
+from trials.trial import Context, Row, Trial, has_option, skipped
+
+DESCRIPTORS = 40
+PROCESSES = 20
+MEMORY = 32 << 20
+DISK_KIB = 512
+# A user that owns no other processes: the limit counts all of a user's.
+USER = 61234
+CLIENTS = 200
+
+
+def _press(context: Context, server: servers.Server) -> None:
+    """Uses up what there is: many clients that hold connections, and others that ask."""
+    crowd = Crowd("idle", CLIENTS, server.port, "/small.txt", "--again", "--patience", "1")
+    load = Load(Plan(server.port, fresh=8, kept=8, patience=30))
+    time.sleep(0.5 if context.quick else 4)
+    load.end()
+    crowd.end()
+
+
+def _rows(context: Context, server: servers.Server, case: str) -> Iterator[Row]:
+    """Presses a server, waits until it is at rest, and looks whether it is as before."""
+    name = server.name
+    first = server.pid
+    servers.answers(server)
+    before = processes.held(server.pid)
+    _press(context, server)
+    # All connections that the clients left have an end: at the latest when they time out.
+    rested = processes.wait_until(lambda: _is_at_rest(server, before), 60, 0.2)
+    alive = server.runs() and server.pid == first
+    served = alive and servers.answers(server)
+    ended = server.end()
+    yield context.judge(name, case, 1, "crashes of the server", int(not alive), 0)
+    yield context.judge(name, case, 1, "times not serving afterwards", int(not served), 0)
+    yield context.judge(
+        name, case, 1, "times more descriptors or processes held than before", int(not rested), 0
+    )
+    yield context.judge(name, case, 1, "stops that did not end", int(not ended), 0)
+
+
+def _is_at_rest(server: servers.Server, before: processes.Held) -> bool:
+    now = processes.held(server.pid)
+    # Peers start and end workers as they like; a file cache holds some documents.
+    spare = 0 if server.name not in servers.RECIPES else 64
+    return (
+        now.descriptors <= before.descriptors + 2 + spare
+        and now.processes <= before.processes + spare
+        and not now.zombies
+    )
+
+
+def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    limit = max(DESCRIPTORS, _needed(name))
+    through = ["prlimit", f"--nofile={limit}:{limit}"]
+    server = servers.start(context, name, documents, through=through)
+    yield from _rows(context, server, f"{limit} descriptors a process, {CLIENTS} clients")
+
+
+def _needed(name: str) -> int:
+    """Apache's first process has some for each module; it needs more to start at all."""
+    return 64 if name == "apache" else 0
+
+
+def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    case = f"{PROCESSES} processes or threads of the user, {CLIENTS} clients"
+    if os.geteuid() != 0:
+        yield skipped(name, case, "only root can change the user")
+        return
+    through = ["prlimit", f"--nproc={PROCESSES}:{PROCESSES}"]
+    server = servers.start(context, name, documents, through=through, user=USER)
+    yield from _rows(context, server, case)
+
+
+def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    case = f"a control group of {MEMORY >> 20} MiB, {CLIENTS} clients"
+    with memory_group(MEMORY) as group:
+        if group is None:
+            yield skipped(name, case, "no control group can be made here")
+            return
+        through = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group)]
+        # More connections than its default, which is made to fit.
+        options = ["--max-connections", "2000"] if _can_hold_many(name) else []
+        server = servers.start(context, name, documents, *options, through=through)
+        yield from _rows(context, server, case)
+
+
+def _can_hold_many(name: str) -> bool:
+    return name not in servers.RECIPES and name in ("fork", "thread", "epoll")
+
+
+def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    """A full disk below the access log, and below the cache of the proxy."""
+    if name in servers.RECIPES:
+        return
+    case = f"a disk of {DISK_KIB} KiB for the log, {CLIENTS} clients"
+    folder = context.folder()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_KIB}k,mode=1777", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        yield skipped(name, case, "no file system can be mounted here")
+        return
+    (folder / "filling").write_bytes(b"x" * (DISK_KIB // 2 * 1024))
+    server = servers.start(context, name, documents, "--log", str(folder / "log"))
+    yield from _rows(context, server, case)
+    if has_option(name, "cache"):
+        yield from _full_cache(context, name, documents, folder)
+    subprocess.run(["umount", str(folder)], check=False)
+
+
+def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> Iterator[Row]:
+    """The proxy forwards what it cannot store."""
+    origin = servers.start(context, "epoll", documents)
+    url = f"http://127.0.0.1:{origin.port}"
+    options = ["--service", "proxy", "--origin", url, "--cache", str(folder / "cache")]
+    server = servers.start(context, name, documents, *options)
+    case = f"a disk of {DISK_KIB} KiB for the cache, {CLIENTS} clients"
+    yield from _rows(context, server, case)
+    origin.end()
+
+
+def run(context: Context) -> Iterator[Row]:
+    documents = make_documents(context.folder())
+    for name in [*context.models, *context.peers]:
+        for resources in (_descriptors, _processes, _memory, _disk):
+            try:
+                yield from resources(context, name, documents)
+            except servers.Problem as problem:
+                if name not in servers.RECIPES:
+                    raise
+                yield skipped(name, resources.__name__.strip("_"), str(problem)[:120])
+
+
+def raise_limits() -> None:
+    """Allows this process as many descriptors as it may have: the crowds need them."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+TRIAL = Trial(
+    "scarcity",
+    "Scarcity",
+    f"Each of these is used up by {CLIENTS} clients that hold connections and 16 that ask as fast "
+    f"as they can: descriptors ({DESCRIPTORS} a process), processes and threads of the user "
+    f"(`RLIMIT_NPROC` {PROCESSES}), memory (a control group of {MEMORY >> 20} MiB), disk (a file "
+    f"system of {DISK_KIB} KiB for the log; the same for the cache of the proxy).",
+    "The server must not end, must serve 20 requests of 20 when the clients have left, must hold no "
+    "more descriptors and processes than before, and must stop when it is told to.",
+    run,
+    peers="Peers have the same limits; a peer that does not start with one is not tried with it.",
+)

@@ -1,0 +1,192 @@
+"""The trial of upgrades: a new program takes over the port, again and again, under load."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGKILL, SIGQUIT, SIGUSR1, SIGUSR2
+
+from trials import processes, servers
+from trials.clients import Counts, Download, Load, Plan, fetch, make_documents
+from trials.trial import Context, Row, Trial
+
+LONGEST_WAIT = 0.05
+DOWNLOAD_RATE = 1 << 20
+PAUSE = 0.02
+
+
+def _read(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text()
+    return ""
+
+
+def _taken_over(server: servers.Server) -> list[int]:
+    """The processes that have taken over from ours, in order."""
+    return [int(pid) for pid in re.findall(r"process (\d+) has taken over", server.errors())]
+
+
+def _upgrade_ours(server: servers.Server) -> bool:
+    before = len(_taken_over(server))
+    server.send(SIGUSR2)
+    done = processes.wait_until(lambda: len(_taken_over(server)) > before, 20)
+    if done:
+        server.pid = _taken_over(server)[-1]
+    return done
+
+
+def _upgrade_nginx(server: servers.Server) -> bool:
+    """As its manual says: SIGUSR2 starts a new program, SIGQUIT ends the old one."""
+    file = server.folder / "server/nginx.pid"
+    server.pid = int(_read(file))
+    server.send(SIGUSR2)
+    old = Path(f"{file}.oldbin")
+    if not processes.wait_until(lambda: old.exists() and _read(file).strip().isdigit(), 10):
+        return False
+    new = int(_read(file))
+    # Its workers are there, then it serves.
+    processes.wait_until(lambda: len(processes.tree(new)) > 1, 10)
+    server.send(SIGQUIT)
+    server.pid = new
+    return processes.wait_until(lambda: not old.exists(), 20)
+
+
+def _restart_gracefully(server: servers.Server) -> bool:
+    """lighttpd and Apache read their configuration again, and replace their workers."""
+    before = set(processes.tree(server.pid))
+    server.send(SIGUSR1)
+    servers.wait_for_signal(server)
+    processes.wait_until(lambda: set(processes.tree(server.pid)) != before, 2)
+    return bool(fetch(server.port))
+
+
+def _upgrade(server: servers.Server) -> bool:
+    if server.name not in servers.RECIPES:
+        return _upgrade_ours(server)
+    return _upgrade_nginx(server) if server.name == "nginx" else _restart_gracefully(server)
+
+
+class Tools:
+    """ab and wrk, which run until they are ended; and what they say of failures."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        url = f"http://127.0.0.1:{port}/small.txt"
+        # -r: ab goes on after an error.
+        commands = {
+            "ab": ["ab", "-q", "-r", "-c", "4", "-t", "600", "-n", "50000000", url],
+            "wrk": ["wrk", "-t", "1", "-c", "8", "-d", "600", url],
+        }
+        self.running = {}
+        self.files = {name: folder / name for name in commands}
+        for name, command in commands.items():
+            with self.files[name].open("wb") as out:
+                self.running[name] = subprocess.Popen(
+                    command, stdout=out, stderr=out, process_group=0
+                )
+
+    def end(self) -> tuple[int, int]:
+        """Ends both. Returns how many requests failed of all that they made."""
+        for process in self.running.values():
+            process.send_signal(2)
+        for process in self.running.values():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        ab, wrk = (self.files[name].read_text() for name in ("ab", "wrk"))
+        made = _number(r"Complete requests:\s+(\d+)", ab) + _number(r"(\d+) requests in", wrk)
+        errors = re.search(
+            r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", wrk
+        )
+        failed = _number(r"Failed requests:\s+(\d+)", ab) + _number(r"Non-2xx.*: (\d+)", wrk)
+        return failed + sum(map(int, errors.groups() if errors else ())), made
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    return int(found[1]) if found else 0
+
+
+def _try(context: Context, name: str, documents: Path) -> Iterator[Row]:
+    times = 3 if context.quick else 100 if name not in servers.RECIPES else 30
+    change = (lambda text: text.replace("daemon off;", "daemon on;")) if name == "nginx" else None
+    single = name == "iterative"
+    options = [] if name in servers.RECIPES else ["--stop-timeout", "30"]
+    server = servers.start(context, name, documents, *options, change=change)
+    counts, tools, broken, missed = _under_load(context, server, times, alone=single)
+    served = servers.answers(server)
+    server.end(SIGKILL)
+    case = f"{counts.answered} requests of 4 paced clients" + (
+        "" if single else f", {tools[1]} of ab and wrk"
+    )
+    yield context.judge(name, case, times, "upgrades that did not happen", missed + (not served), 0)
+    yield context.judge(
+        name, case, times, "requests of the paced clients that failed", counts.failed, 0
+    )
+    if not single:
+        yield context.judge(name, case, times, "requests of ab and wrk that failed", tools[0], 0)
+        yield context.judge(name, case, times, "downloads cut off", broken, 0)
+    yield context.judge(
+        name,
+        case,
+        times,
+        "longest wait",
+        round(counts.longest, 4),
+        LONGEST_WAIT,
+        " s",
+        is_time=True,
+    )
+
+
+def _under_load(
+    context: Context, server: servers.Server, times: int, *, alone: bool
+) -> tuple[Counts, tuple[int, int], int, int]:
+    """Upgrades a server so many times. Returns what the paced clients, and ab and wrk saw, how many
+    downloads broke, and how many upgrades did not happen."""
+    tools = None if alone else Tools(context.folder(), server.port)
+    # A server of one connection at a time would serve the download alone.
+    downloads = [] if alone else [Download(server.port, "/big.bin", DOWNLOAD_RATE)]
+    load = Load(Plan(server.port, fresh=4, kept=0, pause=0.003))
+    load.wait_for(20)
+    for download in downloads:
+        download.start()
+        download.begun.wait(10)
+    missed = 0
+    for _ in range(times):
+        missed += not _upgrade(server)
+        time.sleep(PAUSE)
+        if downloads and downloads[-1].ended:
+            downloads.append(Download(server.port, "/big.bin", DOWNLOAD_RATE))
+            downloads[-1].start()
+            downloads[-1].begun.wait(10)
+    counts = load.end()
+    for download in downloads:
+        download.join(30)
+    told = tools.end() if tools else (0, 0)
+    return counts, told, sum(not one.whole for one in downloads), missed
+
+
+def run(context: Context) -> Iterator[Row]:
+    documents = make_documents(context.folder())
+    for name in [*context.models, *context.peers]:
+        yield from _try(context, name, documents)
+
+
+TRIAL = Trial(
+    "upgrade",
+    "Upgrades",
+    "`SIGUSR2`: a new program takes over the listening sockets. 100 times one after the other, under "
+    "`ab -c 4` (a connection for each request), `wrk -c 8` (persistent connections), one download of "
+    "8 MiB in 8 s, and four clients that make a request every 3 ms on a connection each, by which "
+    "waits are measured. The iterative server has these four alone.",
+    "A request fails that is refused, cut off, late or wrong. The longest wait is from the first "
+    "try of a request to its whole response.",
+    run,
+    needs={"ab": "apache2-utils", "wrk": "wrk"},
+    peers="nginx: `SIGUSR2`, then `SIGQUIT` to the old program. lighttpd and Apache: `SIGUSR1`, a graceful "
+    "restart of the same program. 30 times each.",
+)
