@@ -20,25 +20,15 @@ from collect.install import build, install
 from collect.measure.recipes import Need
 from collect.project import StudyError
 from trials import (
-    crash,
-    kill,
-    memory,
-    overload,
-    page,
-    processes,
-    scarcity,
-    servers,
-    slow,
-    stop,
-    symlinks,
-    upgrade,
+    crash, hostile, kill, memory, overload, page, processes, scarcity, servers, slow, soak, stop,
+    symlinks, upgrade,
 )  # fmt: skip
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 
 TRIALS: list[Trial] = [
     stop.TRIAL, upgrade.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
-    scarcity.TRIAL, memory.TRIAL,
+    scarcity.TRIAL, memory.TRIAL, soak.TRIAL, hostile.TRIAL,
 ]  # fmt: skip
 PEERS = ("nginx", "lighttpd", "apache")
 

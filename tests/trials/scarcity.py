@@ -44,12 +44,15 @@ def _rows(context: Context, server: servers.Server, case: str) -> Iterator[Row]:
     alive = server.runs() and server.pid == first
     served = alive and servers.answers(server)
     ended = server.end()
-    yield context.judge(name, case, 1, "crashes of the server", int(not alive), 0)
-    yield context.judge(name, case, 1, "times not serving afterwards", int(not served), 0)
-    yield context.judge(
-        name, case, 1, "times more descriptors or processes held than before", int(not rested), 0
-    )
-    yield context.judge(name, case, 1, "stops that did not end", int(not ended), 0)
+    faults = {
+        "it ended": not alive,
+        "it does not serve afterwards": not served,
+        "it holds more descriptors or processes than before": not rested,
+        "it does not stop": not ended,
+    }
+    told = ", ".join(name for name, happened in faults.items() if happened)
+    measure = f"faults{': ' if told else ''}{told}"
+    yield context.judge(name, case, 1, measure, sum(faults.values()), 0)
 
 
 def _is_at_rest(server: servers.Server, before: processes.Held) -> bool:

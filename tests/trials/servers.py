@@ -41,6 +41,7 @@ class Server:
     port: int
     folder: Path
     group: int
+    tls: bool = False
 
     def runs(self) -> bool:
         processes.reap()
@@ -118,7 +119,7 @@ def start(
     else:
         command = [str(build / f"{name}_server"), "--root", str(documents), *options, "0"]
     process = _launch([*(through or []), *command], folder, user)
-    server = Server(name, process, port, folder, process)
+    server = Server(name, process, port, folder, process, "--tls" in options)
     _wait(server)
     return server
 
@@ -155,7 +156,7 @@ def _wait(server: Server) -> None:
             text = (server.folder / "stdout").read_text(errors="replace")
             found = re.search(r"https?://\S*?:(\d+)/", text)
             server.port = int(found[1]) if found and "\n" in text else 0
-        if server.port and fetch(server.port, seconds=2):
+        if server.port and fetch(server.port, seconds=2, tls=server.tls):
             return
         if not server.runs() and not server.follow():
             break
@@ -184,4 +185,4 @@ def wait_for_end(server: Server, seconds: float = END_SECONDS) -> bool:
 
 def answers(server: Server, times: int = 20) -> bool:
     """Whether a server answers so many requests, one after the other."""
-    return all(is_whole(fetch(server.port)) for _ in range(times))
+    return all(is_whole(fetch(server.port, tls=server.tls)) for _ in range(times))

@@ -1,0 +1,84 @@
+"""Hostile input and injected faults: runs the programs of tests/ that have these as their subject."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+
+from trials.trial import PROJECT, Context, Row, Trial, skipped
+
+PATIENCE_SECONDS = 900
+FUZZ_SECONDS = 10
+
+
+def _run(*command: str) -> tuple[int, str, float]:
+    """Runs a program in the folder of the project: its status, what it printed, and the seconds."""
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", process_group=0,
+    )  # fmt: skip
+    try:
+        text = process.communicate(timeout=PATIENCE_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        return 124, f"not done after {PATIENCE_SECONDS} s", time.monotonic() - begin
+    return process.returncode, text, time.monotonic() - begin
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:160] if lines else "nothing printed"
+
+
+def _program(context: Context, name: str, case: str, *options: str) -> Iterator[Row]:
+    """One of the programs; its status says whether something was found."""
+    if not (PROJECT / "tests" / name).exists():
+        yield skipped("all", case, f"there is no tests/{name}")
+        return
+    named = [word for model in context.models for word in ("--server", model)]
+    status, text, _ = _run(f"tests/{name}", *options, *named)
+    if status == 77:
+        yield skipped("all", case, _last(text))
+        return
+    yield context.judge("all", case, 1, f"findings ({_last(text)})", int(status != 0), 0)
+
+
+def _fuzz(context: Context) -> Iterator[Row]:
+    case = f"make fuzz TIME={FUZZ_SECONDS}"
+    if context.quick or not shutil.which("clang-14"):
+        yield skipped(
+            "all", case, "not in the short form" if context.quick else "there is no clang-14"
+        )
+        return
+    status, text, _ = _run("make", "--no-print-directory", "fuzz", f"TIME={FUZZ_SECONDS}")
+    executions = sum(map(int, re.findall(r"stat::number_of_executed_units:\s*(\d+)", text)))
+    fuzzers = len(re.findall(r"^== ", text, re.M))
+    measure = f"findings of {fuzzers} fuzzers" + ("" if status == 0 else f": {_last(text)}")
+    yield context.judge("all", case, executions, measure, int(status != 0), 0)
+
+
+def run(context: Context) -> Iterator[Row]:
+    yield from _program(context, "inject", "failing system calls", "--quick")
+    yield from _program(
+        context, "differential", "mutated requests", *(["--quick"] if context.quick else [])
+    )
+    yield from _fuzz(context)
+
+
+TRIAL = Trial(
+    "hostile",
+    "Hostile input and injected faults",
+    f"`tests/inject --quick`: each system call on the path of a request fails once. "
+    f"`tests/differential`: mutated requests to our servers, and to the peers. `make fuzz`: "
+    f"{FUZZ_SECONDS} s for each fuzzer.",
+    "What the programs find: a crash, a hang, a leak, a wrong response, a difference that is not explained.",
+    run,
+    needs={
+        "strace": "strace",
+        "clang-14": "clang-14",
+        "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer*": "libclang-rt-14-dev",
+    },
+)

@@ -1,0 +1,156 @@
+"""The soak: a mixed load for long, by which nothing of a server may grow."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trials import processes, servers
+from trials.clients import Counts, Crowd, Load, Plan, make_documents
+from trials.trial import CLIENTS, PROJECT, Context, Row, Trial, default_connections
+
+SAMPLES = 12
+MEMORY_MARGIN = 10
+SPARE_KIB = 512
+
+
+@dataclass
+class House:
+    """One model as three servers: of documents (and datagrams), by TLS, and a proxy of the first."""
+
+    plain: servers.Server
+    tls: servers.Server
+    proxy: servers.Server
+
+    def all(self) -> list[servers.Server]:
+        return [self.plain, self.tls, self.proxy]
+
+    def held(self) -> processes.Held:
+        parts = [processes.held(server.pid) for server in self.all()]
+        return processes.Held(
+            *(sum(getattr(part, name) for part in parts) for name in processes.Held.__annotations__)
+        )
+
+
+def _open(context: Context, name: str, documents: Path, certificate: Path) -> House:
+    cert = ["--cert", str(certificate / "cert.pem"), "--key", str(certificate / "key.pem")]
+    plain = servers.start(context, name, documents, "--udp")
+    tls = servers.start(context, name, documents, "--tls", *cert)
+    cache = context.folder() / "cache"
+    origin = ["--origin", f"http://127.0.0.1:{plain.port}", "--cache", str(cache)]
+    proxy = servers.start(context, name, documents, "--service", "proxy", *origin)
+    return House(plain, tls, proxy)
+
+
+class Witness:
+    """collect/clients/witness by TLS or UDP."""
+
+    def __init__(self, port: int, seconds: float, *how: str) -> None:
+        command = [str(CLIENTS / "witness"), *how, "--requests", "10000000", "--concurrency", "1"]
+        command += ["--seconds", f"{max(seconds, 1):.0f}", str(port), "/small.txt"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
+
+    def end(self) -> tuple[int, int]:
+        """Waits for the end. Returns how many were answered, and how many lost or wrong."""
+        words = self.process.communicate()[0].split()
+        if words[:1] != ["witness"]:
+            return 0, 1
+        return int(words[2]), int(words[3]) + int(words[6])
+
+
+def _mixed(
+    context: Context, house: House, seconds: float, one_at_a_time: bool
+) -> tuple[int, int, list[processes.Held]]:
+    """Loads all three servers. Returns how many requests were answered and how many failed, and
+    what the servers held at even distances. A server of one connection at a time gets no clients
+    that stay, since nobody else would be served."""
+    few = 1 if one_at_a_time else 2
+    kept = 0 if one_at_a_time else 2
+    pause = 0.002
+    loads = [
+        Load(Plan(server.port, fresh=few, kept=kept, pause=pause, patience=30))
+        for server in (house.plain, house.proxy)
+    ]
+    witnesses = [
+        Witness(house.tls.port, seconds, "--tls", "new"),
+        Witness(house.tls.port, seconds, "--tls", "resumed"),
+        Witness(house.plain.port, seconds, "--udp"),
+    ]
+    crowds = [] if one_at_a_time else [
+        Crowd("slow", 4, house.plain.port, "/small.txt", "--patience", "1", "--seconds", "86400")
+    ]  # fmt: skip
+    samples = []
+    begin = time.monotonic()
+    for number in range(1, SAMPLES + 1):
+        time.sleep(max(begin + number * seconds / SAMPLES - time.monotonic(), 0))
+        samples.append(house.held())
+    for crowd in crowds:
+        crowd.end()
+    counts: list[Counts] = [load.end() for load in loads]
+    told = [witness.end() for witness in witnesses]
+    answered = sum(one.answered for one in counts) + sum(one[0] for one in told)
+    # A datagram may be lost, and is asked for again.
+    failed = sum(one.failed for one in counts) + sum(one[1] for one in told[:2])
+    return answered, failed, samples
+
+
+def _rows(
+    context: Context, name: str, documents: Path, certificate: Path, seconds: float
+) -> Iterator[Row]:
+    house = _open(context, name, documents, certificate)
+    for server in house.all():
+        servers.answers(server)
+    before = house.held()
+    answered, failed, samples = _mixed(context, house, seconds, default_connections(name) == 1)
+
+    def rested() -> bool:
+        now = house.held()
+        return (
+            now.descriptors <= before.descriptors + 3 * 4
+            and now.processes <= before.processes
+            and not now.zombies
+        )
+
+    is_rested = processes.wait_until(rested, 40, 0.2)
+    after = house.held()
+    ended = [server.end() for server in house.all()]
+    case = f"{seconds:.0f} s, {answered} requests answered"
+    early = samples[SAMPLES // 4 : SAMPLES // 2]
+    late = samples[-SAMPLES // 4 :]
+    first = sorted(one.kib for one in early)[len(early) // 2]
+    last = sorted(one.kib for one in late)[len(late) // 2]
+    margin = max(MEMORY_MARGIN, 100 * SPARE_KIB / max(first, 1))
+    growth = round(100 * (last / max(first, 1) - 1), 1)
+    measure = f"growth of memory, last quarter to second quarter ({first:,} to {last:,} KiB)"
+    yield context.judge(name, case, answered, "requests lost, refused, late or wrong", failed, 0)
+    yield context.judge(name, case, answered, measure, growth, round(margin, 1), "%", is_time=True)
+    measure = f"times more held at the end: descriptors {before.descriptors} to {after.descriptors}, processes {before.processes} to {after.processes}, zombies {after.zombies}"
+    yield context.judge(name, case, answered, measure, int(not is_rested), 0)
+    yield context.judge(name, case, answered, "stops that did not end", ended.count(False), 0)
+
+
+def run(context: Context) -> Iterator[Row]:
+    documents = make_documents(context.folder())
+    certificate = context.folder() / "certificate"
+    command = [str(PROJECT / "collect/certificate.sh"), str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    for name in context.models:
+        yield from _rows(context, name, documents, certificate, context.soak / len(context.models))
+
+
+TRIAL = Trial(
+    "soak",
+    "Soak",
+    "Three servers of each model, one for documents and datagrams, one for TLS, and a proxy of the "
+    "first, under a mixed load: a connection for each request, persistent and slow connections, new "
+    "and resumed TLS sessions, datagrams, and requests through the proxy's cache. `--soak S` is how "
+    "long, for all models together.",
+    f"Memory may grow by {MEMORY_MARGIN}% (or {SPARE_KIB} KiB) from the second to the last quarter. When the load has "
+    "ended, no descriptor, process or zombie more than before may be left. No request may fail; a "
+    "datagram may be lost.",
+    run,
+    peers="No peer beside: what is measured is growth.",
+)
