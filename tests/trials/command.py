@@ -20,9 +20,21 @@ from collect.install import build, install
 from collect.measure.recipes import Need
 from collect.project import StudyError
 from trials import (
-    crash, hostile, kill, memory, overload, page, processes, scarcity, servers, slow, soak, stop,
-    symlinks, upgrade,
-)  # fmt: skip
+    crash,
+    hostile,
+    kill,
+    memory,
+    overload,
+    page,
+    processes,
+    scarcity,
+    servers,
+    slow,
+    soak,
+    stop,
+    symlinks,
+    upgrade,
+)
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 

@@ -15,7 +15,7 @@ from trials.clients import Counts, Download, Load, Plan, fetch, make_documents
 from trials.trial import Context, Row, Trial
 
 LONGEST_WAIT = 0.05
-DOWNLOAD_RATE = 1 << 20
+DOWNLOAD_BYTES = 8 << 20
 PAUSE = 0.02
 
 
@@ -147,9 +147,10 @@ def _under_load(
 ) -> tuple[Counts, tuple[int, int], int, int]:
     """Upgrades a server so many times. Returns what the paced clients, and ab and wrk saw, how many
     downloads broke, and how many upgrades did not happen."""
+    rate = DOWNLOAD_BYTES // (1 if context.quick else 8)
     tools = None if alone else Tools(context.folder(), server.port)
     # A server of one connection at a time would serve the download alone.
-    downloads = [] if alone else [Download(server.port, "/big.bin", DOWNLOAD_RATE)]
+    downloads = [] if alone else [Download(server.port, "/big.bin", rate)]
     load = Load(Plan(server.port, fresh=4, kept=0, pause=0.003))
     load.wait_for(20)
     for download in downloads:
@@ -160,7 +161,7 @@ def _under_load(
         missed += not _upgrade(server)
         time.sleep(PAUSE)
         if downloads and downloads[-1].ended:
-            downloads.append(Download(server.port, "/big.bin", DOWNLOAD_RATE))
+            downloads.append(Download(server.port, "/big.bin", rate))
             downloads[-1].start()
             downloads[-1].begun.wait(10)
     counts = load.end()

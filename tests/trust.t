@@ -1,0 +1,35 @@
+#!/usr/bin/perl
+# The short form of tests/trust: its trials with few clients and few repetitions, against two models; no time is judged.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use List::Util qw(any);
+
+# Two models stand for all: processes for connections, and event loops.
+my @models = map { m{(\w+)_server\z} ? $1 : () } split ' ', $ENV{TEST_SERVERS} // '';
+my @chosen = grep { /\A(?:fork|epoll)\z/ } @models;
+@chosen = $models[0] // 'fork' if !@chosen;
+
+# What inject.t, differential.t and the fuzzers try is not tried again.
+my $top    = "$FindBin::Bin/..";
+my @trials = qw(stop upgrade crash kill slow symlinks overload scarcity memory soak);
+my $folder = scratch();
+my $run    = run_command("$top/tests/trust", '--quick', '--servers', join(',', @chosen), '--only', join(',', @trials),
+    '--output', $folder);
+like $run->{out}, qr/^\d+ limits exceeded/m, 'tests/trust comes to its end' or diag($run->{out}, $run->{err});
+
+my ($head, @rows) = map { [split /\t/] } split /\n/, -e "$folder/trust.tsv" ? slurp("$folder/trust.tsv") : '';
+for my $row (@rows) {
+    my %row;
+    @row{@$head} = @$row;
+    my $name = "$row{trial}, $row{server}: $row{measure}";
+    if    ($row{verdict} eq 'skip') { skip_case("$name: $row{value}") }
+    elsif ($row{verdict} ne '')     { is $row{verdict}, 'pass', $name or diag("$row{case}: $row{value}, $row{limit}") }
+}
+for my $trial (@trials) {
+    ok any(sub { $_->[0] eq $trial }, @rows), "$trial was tried";
+}
+is $run->{status}, (any { $_->[7] eq 'FAIL' } @rows) ? 1 : 0, 'the status tells whether a limit was exceeded';
+like slurp("$folder/trust.md"), qr/^# Trust/, 'the page is made';
+done_testing;
