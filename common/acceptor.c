@@ -134,20 +134,23 @@ void acceptor_wait_for_resources(struct server *server)
     signals_collect(server);
 }
 
-/* Some kernels allow the filter to root alone. */
-static bool refuse(const struct server *server, struct listener *listener)
+/* Refuses new clients at all listeners. */
+static bool refuse(struct server *server)
 {
-    return !listener->adopted &&
-           (listener_refuse(listener) || handover_refuse(server->upgrade.helper, listener));
+    bool refused = listener_refuse(&server->listener);
+
+    for (int i = 0; i < server->twin_count; i++)
+        refused = listener_refuse(&server->twins[i]) && refused;
+    return refused;
 }
 
 /* Where the kernel cannot refuse new clients, there is no last one to wait for. */
 void acceptor_refuse(struct server *server)
 {
-    bool refused = refuse(server, &server->listener);
+    /* Some kernels allow the filter to root alone. */
+    bool refused =
+        refuse(server) || (!server->listener.adopted && handover_refuse(server->upgrade.helper));
 
-    for (int i = 0; i < server->twin_count; i++)
-        refused = refuse(server, &server->twins[i]) && refused;
     server->refusing = true;
     server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->no_late_clients, !refused);

@@ -12,7 +12,6 @@
 #include "common/signals.h"
 #include "common/startup.h"
 #include "common/summary.h"
-#include "common/upgrade.h"
 
 #include <err.h>
 #include <errno.h>
@@ -47,7 +46,7 @@ void server_ready(struct server *server)
     putchar('\n');
     fflush(stdout);
     service_manager_tell(server->service_manager, "READY=1");
-    upgrade_report(server);
+    signals_ready(server);
 }
 
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)

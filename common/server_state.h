@@ -19,8 +19,8 @@
 struct upgrade {
     struct handover given; /* by the server before */
     int helper;            /* see handover.h */
-    int channel;           /* to the other server, until it has told what there is to tell; or -1 */
-    bool follows;          /* the other one is that before */
+    int channel;           /* to the server before, until it has told what to do; or -1 */
+    bool pending;          /* a new server was started, and has not told yet */
     bool stopped;          /* a stop was requested after the handover */
     int64_t started;
 };

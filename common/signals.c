@@ -119,6 +119,13 @@ static void open_again(struct server *server)
         log_reopen(server->context.log);
 }
 
+/* The answer may have come before SIGIO was asked for. */
+void signals_ready(struct server *server)
+{
+    upgrade_report(server);
+    hear(server);
+}
+
 void signals_handle(struct server *server)
 {
     struct signalfd_siginfo signal;

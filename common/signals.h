@@ -8,6 +8,9 @@
  * failure. */
 bool signals_open(struct server *server);
 
+/* Tells the server before this one, if there is one, that this one handles signals and serves. */
+void signals_ready(struct server *server);
+
 /* Handles the signals that have arrived. */
 void signals_handle(struct server *server);
 

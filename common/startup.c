@@ -11,6 +11,7 @@
 #include "common/net/transport_plain.h"
 #include "common/net/transport_tls.h"
 #include "common/signals.h"
+#include "common/upgrade.h"
 
 #include <err.h>
 #include <errno.h>
@@ -170,7 +171,6 @@ static bool open_twins(struct server *server)
     return good;
 }
 
-/* With --accept reuseport there are as many listeners as workers. */
 static bool inherit_listeners(struct server *server)
 {
     const struct handover *given = &server->upgrade.given;
@@ -201,20 +201,28 @@ static bool open_listeners(struct server *server)
     return open_twins(server);
 }
 
-/* Opens what leads to other servers: the one before this one, and the one behind it. The process
- * that starts that one comes first, since it must not inherit what is opened later. */
+/* With --accept reuseport each worker has one of the listeners that were passed. */
 static bool open_upgrade(struct server *server, char **argv)
 {
-    struct upgrade *upgrade = &server->upgrade;
+    int given;
 
-    upgrade->given = handover_take();
-    upgrade->channel = upgrade->given.channel;
-    if (server->options.accept == ACCEPT_REUSEPORT && upgrade->given.listeners > 0)
-        server->options.workers = upgrade->given.listeners;
-    upgrade->helper = handover_open(argv);
-    if (upgrade->helper < 0)
+    if (!upgrade_open(server, argv)) {
         warn("cannot prepare upgrades");
-    return upgrade->helper >= 0;
+        return false;
+    }
+    given = server->upgrade.given.listeners;
+    if (server->options.accept == ACCEPT_REUSEPORT && given > 0)
+        server->options.workers = given;
+    return true;
+}
+
+static bool pass_listeners(struct server *server)
+{
+    bool good = upgrade_pass(server);
+
+    if (!good)
+        warn("cannot prepare upgrades");
+    return good;
 }
 
 /* Opens what needs the rights that the server was started with. */
@@ -224,7 +232,7 @@ static bool open_privileged(struct server *server)
 
     return services_open(&server->services, options, &server->identity, server->model->lasting) &&
            open_tls(server) && open_internals(server) && open_log(server) && open_stats(server) &&
-           open_listeners(server);
+           open_listeners(server) && pass_listeners(server);
 }
 
 static enum sandbox_makes makes(const struct model *model)

@@ -19,8 +19,14 @@ enum upgrade_event {
 /* Hears what the server before or behind this one has told. Call it at SIGIO. */
 enum upgrade_event upgrade_hear(struct server *server);
 
+/* Opens what leads to the other servers: first the process that starts the new one, which must not
+ * inherit what is opened later; then, with the listeners, all else. False, with errno set, on
+ * failure. */
+bool upgrade_open(struct server *server, char **argv);
+bool upgrade_pass(struct server *server);
+
 /* Tells the server before this one that this one is ready. */
-void upgrade_report(struct server *server);
+void upgrade_report(const struct server *server);
 
 /* Lets the helper process end. */
 void upgrade_close(struct server *server);

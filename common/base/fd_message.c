@@ -49,9 +49,10 @@ static void take(struct fd_message *message, struct cmsghdr *part)
     }
 }
 
-bool fd_message_receive(int socket, void *data, size_t size, struct fd_message *message)
+bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
+                        struct fd_message *message)
 {
-    struct iovec bytes = {.iov_base = data, .iov_len = size};
+    struct iovec bytes = {.iov_base = data, .iov_len = limit};
     union control control;
     struct msghdr header = {
         .msg_iov = &bytes,
@@ -66,15 +67,13 @@ bool fd_message_receive(int socket, void *data, size_t size, struct fd_message *
     do
         length = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
-    if (length < 0)
+    if (length <= 0)
         return false;
     for (struct cmsghdr *part = CMSG_FIRSTHDR(&header); part != NULL;
          part = CMSG_NXTHDR(&header, part))
         take(message, part);
-    if ((size_t)length == size && !(header.msg_flags & MSG_TRUNC))
-        return true;
-    fd_message_close(message);
-    return false;
+    *size = (size_t)length;
+    return true;
 }
 
 void fd_message_close(struct fd_message *message)

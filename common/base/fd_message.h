@@ -18,9 +18,10 @@ struct fd_message {
 /* Sends data and descriptors, which stay open here. False, with errno set, on failure. */
 bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count);
 
-/* Receives a message of exactly `size` bytes. False, without descriptors, at the end of all
- * messages and for one of another size. */
-bool fd_message_receive(int socket, void *data, size_t size, struct fd_message *message);
+/* Receives a message of up to `limit` bytes, and says how many it has. False at the end of all
+ * messages. */
+bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
+                        struct fd_message *message);
 
 /* Closes the descriptors that came with a message. */
 void fd_message_close(struct fd_message *message);

@@ -27,9 +27,10 @@ void fd_passing_give(struct fd_passing *fd_passing, int descriptor)
 int fd_passing_take(struct fd_passing *fd_passing)
 {
     struct fd_message message;
+    size_t size;
     char nothing;
 
-    if (!fd_message_receive(fd_passing->taker, &nothing, 1, &message) || message.count == 0)
+    if (!fd_message_receive(fd_passing->taker, &nothing, 1, &size, &message) || message.count == 0)
         return -1;
     return message.descriptors[0];
 }

@@ -7,6 +7,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,15 +62,24 @@ bool handover_listener(const struct handover *handover, int number, struct liste
                             handover->datagrams, handover->adopted);
 }
 
+/* ---- messages ---- */
+
+bool handover_send(int socket, const struct handover_message *message)
+{
+    return send(socket, message, sizeof *message, MSG_NOSIGNAL) == (ssize_t)sizeof *message;
+}
+
+bool handover_receive(int socket, struct handover_message *message, enum handover_kind end)
+{
+    ssize_t length = recv(socket, message, sizeof *message, MSG_DONTWAIT);
+
+    if (length == (ssize_t)sizeof *message)
+        return true;
+    *message = (struct handover_message){.kind = end};
+    return length >= 0 || errno != EAGAIN;
+}
+
 /* ---- the process that starts it ---- */
-
-enum kind { KIND_REFUSE, KIND_PASS, KIND_START };
-
-struct message {
-    enum kind kind;
-    int streams; /* of the sockets that come with it, these are TCP; the others are UDP */
-    bool adopted;
-};
 
 struct program {
     const char *path;
@@ -78,131 +88,193 @@ struct program {
     pid_t server;
 };
 
-/* The sockets for the next program. */
+/* What comes with a listener, or with the output of the server. */
 struct passed {
-    int *sockets;
-    int count, listeners, streams;
-    bool adopted, incomplete;
+    int streams; /* of the sockets of a listener, these are TCP; the others are UDP. 0: the output
+                  */
+    bool adopted;
 };
 
-static void refuse(int socket, const struct message *message, const struct fd_message *sockets)
+struct helper {
+    const struct program *program;
+    int server;    /* the socket to the server */
+    int channel;   /* to the program that was started; -1: none */
+    int output[2]; /* the standard output and the standard error of the server */
+    struct listener *listeners;
+    int count;
+};
+
+static void keep(struct helper *helper, const struct passed *passed, struct fd_message *sockets)
 {
-    struct listener listener = {.count = sockets->count, .streams = message->streams};
-    char answer;
+    size_t count = (size_t)helper->count + 1;
+    struct listener *grown;
 
-    memcpy(listener.sockets, sockets->descriptors, (size_t)sockets->count * sizeof(int));
-    answer = listener_refuse(&listener);
-    send(socket, &answer, 1, MSG_NOSIGNAL);
-}
-
-static void keep(struct passed *passed, const struct message *message, struct fd_message *sockets)
-{
-    size_t count = (size_t)(passed->count + sockets->count);
-    int *grown = realloc(passed->sockets, count * sizeof *grown);
-
-    if (grown == NULL) {
-        passed->incomplete = true;
+    if (passed->streams == 0) {
+        memcpy(helper->output, sockets->descriptors, sizeof helper->output);
         return;
     }
-    passed->sockets = grown;
-    memcpy(grown + passed->count, sockets->descriptors, (size_t)sockets->count * sizeof *grown);
-    passed->count += sockets->count;
-    passed->streams = message->streams;
-    passed->adopted = message->adopted;
-    passed->listeners++;
-    sockets->count = 0;
+    grown = realloc(helper->listeners, count * sizeof *grown);
+
+    if (grown == NULL || sockets->count > LISTENER_SOCKETS) {
+        fd_message_close(sockets);
+        return;
+    }
+    helper->listeners = grown;
+    grown += helper->count++;
+    *grown = (struct listener){
+        .count = sockets->count, .streams = passed->streams, .adopted = passed->adopted};
+    memcpy(grown->sockets, sockets->descriptors, (size_t)sockets->count * sizeof(int));
 }
 
-static void forget(struct passed *passed)
+static void refuse(const struct helper *helper)
 {
-    for (int i = 0; i < passed->count; i++)
-        close(passed->sockets[i]);
-    free(passed->sockets);
-    *passed = (struct passed){0};
+    struct handover_message answer = {.kind = HANDOVER_REFUSE};
+
+    for (int i = 0; i < helper->count; i++)
+        if (!listener_refuse(&helper->listeners[i]))
+            answer.error = EPERM;
+    handover_send(helper->server, &answer);
 }
 
-static void set_environment(const struct passed *passed)
+static void set_environment(const struct helper *helper)
 {
+    const struct listener *first = helper->listeners;
     char text[80];
 
-    snprintf(text, sizeof text, "%d %d %d %d %d", (int)getpid(), passed->listeners, passed->streams,
-             passed->count / passed->listeners - passed->streams, passed->adopted);
+    snprintf(text, sizeof text, "%d %d %d %d %d", (int)getpid(), helper->count, first->streams,
+             first->count - first->streams, first->adopted);
     setenv(VARIABLE, text, 1);
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
 }
 
-/* Becomes the program. Descriptors are received in rising order, so that none is overwritten before
- * it has been moved. Until the program handles signals, one more of these must not end it. */
-static void become(const struct program *program, const struct passed *passed,
-                   const int descriptors[3])
+/* Becomes the program. The descriptors were received in rising order, so that none is overwritten
+ * before it has been moved. Until the program handles signals, another one must not end it. */
+static void become(const struct helper *helper, int channel)
 {
-    struct handover_report report = {0};
+    const struct program *program = helper->program;
+    struct handover_message failed = {.kind = HANDOVER_FAILED};
     int next = FIRST_DESCRIPTOR;
 
-    dup2(descriptors[0], STDOUT_FILENO);
-    dup2(descriptors[1], STDERR_FILENO);
-    for (int i = 0; i < passed->count; i++)
-        dup2(passed->sockets[i], next++);
-    dup2(descriptors[2], next);
+    dup2(helper->output[0], STDOUT_FILENO);
+    dup2(helper->output[1], STDERR_FILENO);
+    for (int i = 0; i < helper->count; i++)
+        for (int j = 0; j < helper->listeners[i].count; j++)
+            dup2(helper->listeners[i].sockets[j], next++);
+    dup2(channel, next);
     close_range((unsigned)next + 1, ~0U, 0);
-    set_environment(passed);
+    set_environment(helper);
     signal(SIGUSR2, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     sigprocmask(SIG_SETMASK, &program->signals, NULL);
     execv(program->path, program->argv);
-    report.error = errno;
-    send(next, &report, sizeof report, MSG_NOSIGNAL);
+    failed.error = errno;
+    handover_send(next, &failed);
     _exit(1);
 }
 
-static void report_error(int channel)
-{
-    struct handover_report report = {.error = errno};
-
-    send(channel, &report, sizeof report, MSG_NOSIGNAL);
-}
-
 /* Forks twice: nobody has to reap the program. */
-static void start(const struct program *program, const struct passed *passed,
-                  const struct fd_message *message)
+static bool fork_program(const struct helper *helper, int channel)
 {
-    int channel = message->descriptors[2];
-    pid_t child;
+    pid_t child = fork();
+    int status;
 
-    errno = ENOMEM;
-    child = passed->incomplete || passed->count == 0 ? -1 : fork();
-    if (child < 0) {
-        report_error(channel);
-    } else if (child == 0) {
+    if (child == 0) {
         child = fork();
         if (child == 0)
-            become(program, passed, message->descriptors);
-        if (child < 0)
-            report_error(channel);
-        _exit(0);
-    } else {
-        waitpid(child, NULL, 0);
+            become(helper, channel);
+        _exit(child < 0 ? errno : 0);
     }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return false;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN;
+    return errno == 0;
+}
+
+/* Tells the program, and forgets it. */
+static void tell_program(struct helper *helper, const struct handover_message *message)
+{
+    if (helper->channel < 0)
+        return;
+    handover_send(helper->channel, message);
+    close(helper->channel);
+    helper->channel = -1;
+}
+
+static void start(struct helper *helper)
+{
+    struct handover_message failed = {.kind = HANDOVER_FAILED};
+    int ends[2] = {-1, -1};
+
+    tell_program(helper, &(struct handover_message){.kind = HANDOVER_STOP});
+    if (helper->count > 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
+        fork_program(helper, ends[1])) {
+        helper->channel = ends[0];
+    } else {
+        failed.error = errno;
+        handover_send(helper->server, &failed);
+        close(ends[0]);
+    }
+    close(ends[1]);
+}
+
+/* Passes on what the program has told. */
+static void hear_program(struct helper *helper)
+{
+    struct handover_message message;
+
+    if (!handover_receive(helper->channel, &message, HANDOVER_FAILED))
+        return;
+    handover_send(helper->server, &message);
+    if (message.kind != HANDOVER_FAILED)
+        return;
+    close(helper->channel);
+    helper->channel = -1;
+}
+
+/* Obeys the first process of the server. Returns false at the end of all processes that could ask.
+ */
+static bool hear_server(struct helper *helper)
+{
+    union {
+        struct handover_message message;
+        struct passed passed;
+    } asked;
+    struct fd_message got;
+    size_t size;
+
+    if (!fd_message_receive(helper->server, &asked, sizeof asked, &size, &got))
+        return false;
+    if (got.sender != helper->program->server)
+        fd_message_close(&got);
+    else if (got.count > 0 && size == sizeof asked.passed)
+        keep(helper, &asked.passed, &got);
+    else if (size != sizeof asked.message)
+        return true;
+    else if (asked.message.kind == HANDOVER_REFUSE)
+        refuse(helper);
+    else if (asked.message.kind == HANDOVER_START)
+        start(helper);
+    else
+        tell_program(helper, &asked.message);
+    return true;
 }
 
 static void serve(int socket, const void *argument)
 {
-    const struct program *program = argument;
-    struct passed passed = {0};
-    struct fd_message sockets;
-    struct message message;
+    struct helper helper = {.program = argument, .server = socket, .channel = -1};
+    bool goes_on = true;
 
-    while (fd_message_receive(socket, &message, sizeof message, &sockets)) {
-        if (sockets.sender == program->server && message.kind == KIND_REFUSE)
-            refuse(socket, &message, &sockets);
-        else if (sockets.sender == program->server && message.kind == KIND_PASS)
-            keep(&passed, &message, &sockets);
-        else if (sockets.sender == program->server && sockets.count == 3)
-            start(program, &passed, &sockets);
-        if (message.kind == KIND_START)
-            forget(&passed);
-        fd_message_close(&sockets);
+    while (goes_on) {
+        struct pollfd waits[] = {
+            {.fd = helper.server, .events = POLLIN},
+            {.fd = helper.channel, .events = POLLIN},
+        };
+        poll(waits, 2, -1);
+        if (waits[1].revents != 0)
+            hear_program(&helper);
+        if (waits[0].revents != 0)
+            goes_on = hear_server(&helper);
     }
 }
 
@@ -216,6 +288,8 @@ int handover_open(char **argv)
         .argv = argv,
         .server = getpid(),
     };
+    const int output[2] = {STDOUT_FILENO, STDERR_FILENO};
+    const struct passed passed = {0};
     int sockets[2], on = 1;
     bool good;
 
@@ -223,7 +297,8 @@ int handover_open(char **argv)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return -1;
     good = setsockopt(sockets[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
-           helper_process_start("handover", sockets[1], serve, &program, HELPER_PROCESS_EXECUTES);
+           helper_process_start("handover", sockets[1], serve, &program, HELPER_PROCESS_EXECUTES) &&
+           fd_message_send(sockets[0], &passed, sizeof passed, output, 2);
     close(sockets[1]);
     if (good)
         return sockets[0];
@@ -231,30 +306,23 @@ int handover_open(char **argv)
     return -1;
 }
 
-static bool send_listener(int helper, enum kind kind, const struct listener *listener)
-{
-    const struct message message = {kind, listener->streams, listener->adopted};
-
-    return fd_message_send(helper, &message, sizeof message, listener->sockets, listener->count);
-}
-
-bool handover_refuse(int helper, const struct listener *listener)
-{
-    char answer = 0;
-
-    return helper >= 0 && send_listener(helper, KIND_REFUSE, listener) &&
-           recv(helper, &answer, 1, 0) == 1 && answer != 0;
-}
-
 bool handover_pass(int helper, const struct listener *listener)
 {
-    return send_listener(helper, KIND_PASS, listener);
+    const struct passed passed = {listener->streams, listener->adopted};
+
+    return fd_message_send(helper, &passed, sizeof passed, listener->sockets, listener->count);
 }
 
-bool handover_start(int helper, int channel)
+/* What the process has told before is of no interest any more. */
+bool handover_refuse(int helper)
 {
-    const struct message message = {.kind = KIND_START};
-    const int descriptors[3] = {STDOUT_FILENO, STDERR_FILENO, channel};
+    struct handover_message message = {.kind = HANDOVER_REFUSE};
 
-    return fd_message_send(helper, &message, sizeof message, descriptors, 3);
+    if (helper < 0 || !handover_send(helper, &message))
+        return false;
+    do
+        if (recv(helper, &message, sizeof message, 0) != (ssize_t)sizeof message)
+            return false;
+    while (message.kind != HANDOVER_REFUSE);
+    return message.error == 0;
 }

@@ -25,18 +25,29 @@ bool handover_listener(const struct handover *handover, int number, struct liste
  * that has inherited the socket ends. */
 int handover_open(char **argv);
 
-/* Has the process refuse new clients, as listener_refuse() does. */
-bool handover_refuse(int helper, const struct listener *listener);
-
-/* Passes a listener to the program that is started next. */
+/* Passes a listener to the process, which holds it for the next program. */
 bool handover_pass(int helper, const struct listener *listener);
-/* Starts the program. What becomes of it is told through the channel: one report, or the end of the
- * channel if it ends without one. */
-bool handover_start(int helper, int channel);
 
-struct handover_report {
-    pid_t process; /* it is ready */
-    int error;     /* errno of starting it; or 0 */
+/* What the server asks of the process, and it of the server, in messages of this form. */
+enum handover_kind {
+    HANDOVER_REFUSE, /* refuse new clients; and the answer: `error` says whether it could */
+    HANDOVER_START,  /* start the program */
+    HANDOVER_GO,     /* to the program: this server hands over */
+    HANDOVER_STOP,   /* to the program: stop, as this server does */
+    HANDOVER_READY,  /* the program is ready: it is `process` */
+    HANDOVER_FAILED, /* it ended before it was ready; or could not be started, by `error` */
 };
+struct handover_message {
+    enum handover_kind kind;
+    pid_t process;
+    int error;
+};
+
+bool handover_send(int socket, const struct handover_message *message);
+/* Receives a message if there is one. Its end counts as `end`. */
+bool handover_receive(int socket, struct handover_message *message, enum handover_kind end);
+
+/* Has the process refuse new clients at all listeners, as listener_refuse() does. */
+bool handover_refuse(int helper);
 
 #endif
