@@ -7,9 +7,9 @@
 
 #include "common/base/clock.h"
 #include "common/net/key_reader.h"
-#include "common/net/tickets.h"
+#include "common/net/tls_bio.h"
+#include "common/net/tls_tickets.h"
 #include "common/net/tls_warmup.h"
-#include "common/net/tls_wire.h"
 
 #include <err.h>
 #include <errno.h>

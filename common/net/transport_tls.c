@@ -3,7 +3,7 @@
 #include "common/net/transport_tls.h"
 
 #include "common/net/tls.h"
-#include "common/net/tls_wire.h"
+#include "common/net/tls_bio.h"
 #include "common/net/transport_plain.h"
 
 #include <openssl/err.h>

@@ -8,7 +8,7 @@
 #include "common/proxy/origin.h"
 #include "common/proxy/proxy.h"
 #include "common/proxy/rewrite.h"
-#include "common/proxy/send_body.h"
+#include "common/proxy/send_request_body.h"
 #include "common/proxy/send_response.h"
 #include "common/proxy/serve_cached.h"
 #include "common/proxy/stage.h"

@@ -1,6 +1,6 @@
 /* The stage that sends the body of a request to the origin. */
-#ifndef COMMON_PROXY_SEND_BODY_H
-#define COMMON_PROXY_SEND_BODY_H
+#ifndef COMMON_PROXY_SEND_REQUEST_BODY_H
+#define COMMON_PROXY_SEND_REQUEST_BODY_H
 
 #include "common/http/body_reader.h"
 #include "common/proxy/fetch.h"

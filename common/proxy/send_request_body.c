@@ -1,5 +1,5 @@
 /* Sends the body of a request to the origin, framed as the client framed it. */
-#include "common/proxy/send_body.h"
+#include "common/proxy/send_request_body.h"
 
 #include "common/proxy/proxy.h"
 

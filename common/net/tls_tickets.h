@@ -1,7 +1,7 @@
 /* The keys of session tickets, which all processes of a server share. They are replaced regularly:
  * a stolen key does not decrypt old sessions. */
-#ifndef COMMON_NET_TICKETS_H
-#define COMMON_NET_TICKETS_H
+#ifndef COMMON_NET_TLS_TICKETS_H
+#define COMMON_NET_TLS_TICKETS_H
 
 #include "common/base/lock.h"
 

@@ -1,5 +1,5 @@
 /* Tests of tickets.c: how keys of session tickets age. */
-#include "common/net/tickets.h"
+#include "common/net/tls_tickets.h"
 
 #include "tests/unit.h"
 

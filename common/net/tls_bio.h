@@ -1,6 +1,6 @@
 /* How a TLS session reaches the socket of its transport: a BIO of OpenSSL. */
-#ifndef COMMON_NET_TLS_WIRE_H
-#define COMMON_NET_TLS_WIRE_H
+#ifndef COMMON_NET_TLS_BIO_H
+#define COMMON_NET_TLS_BIO_H
 
 #include "common/net/transport.h"
 

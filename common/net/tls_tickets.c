@@ -1,5 +1,5 @@
 /* The keys of session tickets, and their renewal. */
-#include "common/net/tickets.h"
+#include "common/net/tls_tickets.h"
 
 #include <string.h>
 #include <sys/random.h>

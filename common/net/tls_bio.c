@@ -1,5 +1,5 @@
 /* A BIO of OpenSSL that reads and writes the socket of a transport. */
-#include "common/net/tls_wire.h"
+#include "common/net/tls_bio.h"
 
 #include <errno.h>
 #include <openssl/bio.h>
