@@ -35,7 +35,7 @@ enum { CERTIFICATE, KEY };
 
 /* Lies in memory that all processes of the server share. */
 struct shared {
-    struct tickets tickets;
+    struct tls_tickets tickets;
     struct lock lock;         /* of the files */
     _Atomic unsigned version; /* of the files */
     struct key_file
@@ -159,7 +159,7 @@ static bool configure(SSL_CTX *context, struct tls *tls)
     SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_read_ahead(context, 1);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets hold the sessions */
-    SSL_CTX_set_timeout(context, TICKETS_SECONDS);
+    SSL_CTX_set_timeout(context, TLS_TICKETS_SECONDS);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_cipher_list(context, CIPHERS) == 1 &&
@@ -264,18 +264,18 @@ static int use_ticket(SSL *session, unsigned char *name, unsigned char *vector,
                       EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *digest, int making)
 {
     struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(session));
-    struct tickets *tickets = &tls->shared->tickets;
+    struct tls_tickets *tickets = &tls->shared->tickets;
     int64_t now = clock_now().milliseconds / 1000;
     enum ticket_age age = TICKET_FRESH;
     struct ticket_key key;
     bool good;
 
     if (!making) {
-        age = tickets_find(tickets, name, now, &key);
+        age = tls_tickets_find(tickets, name, now, &key);
         if (age == TICKET_UNKNOWN)
             return 0;
     } else {
-        if (!tickets_current(tickets, now, &key) || RAND_bytes(vector, 16) != 1)
+        if (!tls_tickets_current(tickets, now, &key) || RAND_bytes(vector, 16) != 1)
             return -1;
         memcpy(name, key.name, sizeof key.name);
     }
@@ -325,7 +325,7 @@ static struct shared *open_shared(void)
     if (shared == MAP_FAILED)
         return NULL;
     madvise(shared, sizeof *shared, MADV_DONTDUMP); /* no keys in a core file */
-    if (tickets_open(&shared->tickets) && lock_open(&shared->lock))
+    if (tls_tickets_open(&shared->tickets) && lock_open(&shared->lock))
         return shared;
     munmap(shared, sizeof *shared);
     return NULL;
@@ -344,7 +344,7 @@ static bool open_all(struct tls *tls)
         warnx("cannot make TLS ready: there is no memory");
         return false;
     }
-    tls->wire = tls_wire_method();
+    tls->wire = tls_bio_method();
     tls->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
     if (tls->wire == NULL || tls->cipher == NULL) {
         warnx("cannot make TLS ready: %s", reason());
@@ -496,7 +496,7 @@ static SSL_CTX *hold_context(struct tls *tls, bool *old)
     return context;
 }
 
-struct ssl_st *tls_begin(struct tls *tls, struct tls_wire *wire)
+struct ssl_st *tls_begin(struct tls *tls, struct tls_bio *wire)
 {
     bool old;
     SSL_CTX *context = hold_context(tls, &old);
@@ -510,7 +510,7 @@ struct ssl_st *tls_begin(struct tls *tls, struct tls_wire *wire)
     }
     session = SSL_new(context);
     SSL_CTX_free(context);
-    bio = tls_wire_bio(tls->wire, wire);
+    bio = tls_bio_make(tls->wire, wire);
     if (session == NULL || bio == NULL) {
         SSL_free(session);
         BIO_free(bio);

@@ -4,7 +4,7 @@
 #define COMMON_NET_TLS_H
 
 struct tls;
-struct tls_wire;
+struct tls_bio;
 
 /* Reads certificate and key in PEM form. On failure it prints why and returns NULL. To be called
  * before the sandbox is entered and before workers are forked: all of them use the result. */
@@ -15,7 +15,7 @@ struct tls *tls_open(const char *certificate, const char *key);
 void tls_renew(struct tls *tls);
 
 /* Returns a session with the client at the other end of the wire; or NULL. */
-struct ssl_st *tls_begin(struct tls *tls, struct tls_wire *wire);
+struct ssl_st *tls_begin(struct tls *tls, struct tls_bio *wire);
 
 /* Gives back the memory that OpenSSL has used before main(), if the server does not use TLS. Each
  * fork would copy it otherwise. */

@@ -6,7 +6,7 @@
 
 static int read_socket(BIO *bio, char *data, size_t size, size_t *count)
 {
-    struct tls_wire *wire = BIO_get_data(bio);
+    struct tls_bio *wire = BIO_get_data(bio);
     struct transport *transport = wire->transport;
     ssize_t result;
 
@@ -32,7 +32,7 @@ static int read_socket(BIO *bio, char *data, size_t size, size_t *count)
 
 static int write_socket(BIO *bio, const char *data, size_t size, size_t *count)
 {
-    const struct tls_wire *wire = BIO_get_data(bio);
+    const struct tls_bio *wire = BIO_get_data(bio);
     int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (wire->more ? MSG_MORE : 0);
     ssize_t result;
 
@@ -48,7 +48,7 @@ static int write_socket(BIO *bio, const char *data, size_t size, size_t *count)
 
 static long control(BIO *bio, int command, long number, void *pointer)
 {
-    const struct tls_wire *wire = BIO_get_data(bio);
+    const struct tls_bio *wire = BIO_get_data(bio);
 
     (void)number;
     (void)pointer;
@@ -57,7 +57,7 @@ static long control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
-BIO_METHOD *tls_wire_method(void)
+BIO_METHOD *tls_bio_method(void)
 {
     BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "wire");
 
@@ -68,7 +68,7 @@ BIO_METHOD *tls_wire_method(void)
     return NULL;
 }
 
-BIO *tls_wire_bio(BIO_METHOD *method, struct tls_wire *wire)
+BIO *tls_bio_make(BIO_METHOD *method, struct tls_bio *wire)
 {
     BIO *bio = BIO_new(method);
 

@@ -7,7 +7,7 @@
 struct bio_st;
 struct bio_method_st;
 
-struct tls_wire {
+struct tls_bio {
     struct transport *transport;
     bool more;    /* further bytes follow those that are written now */
     bool surplus; /* the last read filled its buffer: the socket may hold more */
@@ -18,8 +18,8 @@ struct tls_wire {
 };
 
 /* Returns the method of such BIOs, which BIO_meth_free() frees; NULL: no memory. */
-struct bio_method_st *tls_wire_method(void);
+struct bio_method_st *tls_bio_method(void);
 /* Returns a BIO for the wire, which must outlive it; NULL: no memory. */
-struct bio_st *tls_wire_bio(struct bio_method_st *method, struct tls_wire *wire);
+struct bio_st *tls_bio_make(struct bio_method_st *method, struct tls_bio *wire);
 
 #endif

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-bool tickets_open(struct tickets *tickets)
+bool tls_tickets_open(struct tls_tickets *tickets)
 {
     tickets->filled = false;
     return lock_open(&tickets->lock);
 }
 
-static bool begin(struct tickets *tickets, int64_t now)
+static bool begin(struct tls_tickets *tickets, int64_t now)
 {
     tickets->filled = getrandom(&tickets->current, sizeof tickets->current, 0) ==
                       (ssize_t)sizeof tickets->current;
@@ -19,31 +19,31 @@ static bool begin(struct tickets *tickets, int64_t now)
 }
 
 /* Replaces the previous key by random bytes: no ticket names them. */
-static bool forget_previous(struct tickets *tickets)
+static bool forget_previous(struct tls_tickets *tickets)
 {
     return getrandom(&tickets->previous, sizeof tickets->previous, 0) ==
            (ssize_t)sizeof tickets->previous;
 }
 
 /* Takes the lock and renews the keys if it is time; false if there are none. */
-static bool take(struct tickets *tickets, int64_t now)
+static bool take(struct tls_tickets *tickets, int64_t now)
 {
     int64_t age;
 
     if (!lock_take(&tickets->lock))
         tickets->filled = false;
     age = now - tickets->since;
-    if (!tickets->filled || age >= 2 * TICKETS_SECONDS) {
+    if (!tickets->filled || age >= 2 * TLS_TICKETS_SECONDS) {
         tickets->filled = false;
         return forget_previous(tickets) && begin(tickets, now);
     }
-    if (age < TICKETS_SECONDS)
+    if (age < TLS_TICKETS_SECONDS)
         return true;
     tickets->previous = tickets->current;
-    return begin(tickets, tickets->since + TICKETS_SECONDS);
+    return begin(tickets, tickets->since + TLS_TICKETS_SECONDS);
 }
 
-bool tickets_current(struct tickets *tickets, int64_t now, struct ticket_key *key)
+bool tls_tickets_current(struct tls_tickets *tickets, int64_t now, struct ticket_key *key)
 {
     bool good = take(tickets, now);
 
@@ -53,15 +53,15 @@ bool tickets_current(struct tickets *tickets, int64_t now, struct ticket_key *ke
     return good;
 }
 
-enum ticket_age tickets_find(struct tickets *tickets, const unsigned char *name, int64_t now,
-                             struct ticket_key *key)
+enum ticket_age tls_tickets_find(struct tls_tickets *tickets, const unsigned char *name,
+                                 int64_t now, struct ticket_key *key)
 {
     enum ticket_age age = TICKET_UNKNOWN;
 
     if (take(tickets, now)) {
-        if (memcmp(name, tickets->current.name, TICKETS_NAME_SIZE) == 0)
+        if (memcmp(name, tickets->current.name, TLS_TICKETS_NAME_SIZE) == 0)
             age = TICKET_FRESH;
-        else if (memcmp(name, tickets->previous.name, TICKETS_NAME_SIZE) == 0)
+        else if (memcmp(name, tickets->previous.name, TLS_TICKETS_NAME_SIZE) == 0)
             age = TICKET_AGEING;
     }
     if (age != TICKET_UNKNOWN)

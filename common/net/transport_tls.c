@@ -15,7 +15,7 @@
 
 struct session {
     SSL *ssl;
-    struct tls_wire wire;
+    struct tls_bio wire;
     uint64_t written; /* bytes before encryption */
     bool broken;      /* nothing can be sent any more */
 };

@@ -26,7 +26,7 @@ struct proxy_request {
     struct cache_lookup lookup;
     struct fetch *fetch; /* NULL until the origin is asked, or a stale entry is served */
     struct cache_store store;
-    struct send_body send_body;
+    struct send_request_body request_body;
     struct tunnel tunnel;
 };
 
@@ -93,7 +93,7 @@ static bool make(struct service_call *call)
         call->keeps_connection = false;
     cache_lookup_start(&proxied->lookup, proxy->cache.shared != NULL ? &proxy->cache : NULL);
     cache_store_start(&proxied->store, &proxied->lookup);
-    proxied->send_body.complete = request->framing == FRAMING_NONE;
+    proxied->request_body.complete = request->framing == FRAMING_NONE;
     call->work = proxied;
     return true;
 }
@@ -197,18 +197,18 @@ static enum service_progress send_head(struct service_call *call)
     return fetch_send_head(proxied->fetch, call);
 }
 
-static enum service_progress send_body(struct service_call *call)
+static enum service_progress send_request_body(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
 
-    return send_body_run(&proxied->send_body, proxied->fetch, call);
+    return send_request_body_run(&proxied->request_body, proxied->fetch, call);
 }
 
 static enum service_progress expire_body(struct service_call *call)
 {
     const struct proxy_request *proxied = call->work;
 
-    return send_body_expire(&proxied->send_body, call);
+    return send_request_body_expire(&proxied->request_body, call);
 }
 
 static enum service_progress await_head(struct service_call *call)
@@ -234,7 +234,7 @@ static enum service_progress choose(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
 
-    if (!proxied->send_body.complete)
+    if (!proxied->request_body.complete)
         call->keeps_connection = false; /* nobody reads the rest of the request */
     return choose_response_run(&proxied->store, proxied->fetch, call);
 }
@@ -288,7 +288,7 @@ static const struct {
     [STAGE_OPEN] = {open_fetch, NULL},
     [STAGE_CONNECT] = {connect_fetch, connect_late},
     [STAGE_SEND_HEAD] = {send_head, fail_late},
-    [STAGE_SEND_BODY] = {send_body, expire_body},
+    [STAGE_SEND_BODY] = {send_request_body, expire_body},
     [STAGE_AWAIT_HEAD] = {await_head, fail_late},
     [STAGE_SEND_INTERIM] = {send_interim, NULL},
     [STAGE_CHOOSE] = {choose, NULL},
@@ -305,7 +305,7 @@ static bool is_taken(const struct service_call *call)
 
     return call->request->method != METHOD_CONNECT &&
            (call->request->framing == FRAMING_NONE ||
-            (proxied != NULL && proxied->send_body.complete));
+            (proxied != NULL && proxied->request_body.complete));
 }
 
 /* Returns the result of a step for the connection. A client that has got a stale entry does not

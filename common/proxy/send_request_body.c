@@ -6,7 +6,7 @@
 /* The client must send this much in each request timeout. */
 #define MINIMUM_BYTES 16384
 
-static void begin(struct send_body *body, const struct service_call *call)
+static void begin(struct send_request_body *body, const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
 
@@ -16,7 +16,7 @@ static void begin(struct send_body *body, const struct service_call *call)
     body->begun = true;
 }
 
-static enum transfer send_piece(struct send_body *body, struct fetch *fetch,
+static enum transfer send_piece(struct send_request_body *body, struct fetch *fetch,
                                 struct service_call *call)
 {
     enum transfer transfer = fetch_send_lines(fetch, call);
@@ -34,7 +34,7 @@ static enum transfer send_piece(struct send_body *body, struct fetch *fetch,
 }
 
 /* Takes the next piece off the bytes that the client has sent. */
-static enum body_reader_progress take_piece(struct send_body *body, struct buffer *lines,
+static enum body_reader_progress take_piece(struct send_request_body *body, struct buffer *lines,
                                             struct service_call *call)
 {
     enum body_reader_progress progress =
@@ -52,7 +52,7 @@ static enum body_reader_progress take_piece(struct send_body *body, struct buffe
     return progress;
 }
 
-static enum transfer receive(struct send_body *body, struct service_call *call)
+static enum transfer receive(struct send_request_body *body, struct service_call *call)
 {
     size_t count;
     enum transfer transfer =
@@ -68,7 +68,7 @@ static enum transfer receive(struct send_body *body, struct service_call *call)
 }
 
 /* Waits for the client, and for an early response of the origin. */
-static enum service_progress await_client(struct send_body *body, struct fetch *fetch,
+static enum service_progress await_client(struct send_request_body *body, struct fetch *fetch,
                                           struct service_call *call, enum transfer transfer)
 {
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
@@ -90,8 +90,8 @@ static bool responds_early(struct fetch *fetch, struct service_call *call,
     return true;
 }
 
-enum service_progress send_body_run(struct send_body *body, struct fetch *fetch,
-                                    struct service_call *call)
+enum service_progress send_request_body_run(struct send_request_body *body, struct fetch *fetch,
+                                            struct service_call *call)
 {
     enum service_progress early;
     uint64_t moved = 0;
@@ -127,7 +127,8 @@ enum service_progress send_body_run(struct send_body *body, struct fetch *fetch,
     }
 }
 
-enum service_progress send_body_expire(const struct send_body *body, struct service_call *call)
+enum service_progress send_request_body_expire(const struct send_request_body *body,
+                                               struct service_call *call)
 {
     if (body->awaits_client)
         return stage_refuse(call, 408, "The body of the request did not come in time.");

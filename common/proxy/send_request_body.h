@@ -5,7 +5,7 @@
 #include "common/http/body_reader.h"
 #include "common/proxy/fetch.h"
 
-struct send_body {
+struct send_request_body {
     bool begun;
     struct body_reader reader;
     struct text piece;  /* that is being sent */
@@ -15,9 +15,10 @@ struct send_body {
     size_t received;    /* bytes since that was set */
 };
 
-enum service_progress send_body_run(struct send_body *body, struct fetch *fetch,
-                                    struct service_call *call);
+enum service_progress send_request_body_run(struct send_request_body *body, struct fetch *fetch,
+                                            struct service_call *call);
 /* The client or the origin was too slow. */
-enum service_progress send_body_expire(const struct send_body *body, struct service_call *call);
+enum service_progress send_request_body_expire(const struct send_request_body *body,
+                                               struct service_call *call);
 
 #endif
