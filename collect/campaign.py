@@ -18,7 +18,7 @@ from time import monotonic
 from collect.design.plan import cells_of, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
 from collect.measure.machine import identity, processors_allowed
-from collect.measure.run import DONE, INTERRUPTED, INVALID, run_plan
+from collect.measure.run_plan import DONE, INTERRUPTED, INVALID, run_plan
 from collect.options import Line
 from collect.project import PLAN_FILE, ROUNDS_FILE, STUDY_FILE, command_name, enter_home, fail, say
 from collect.schema import PLAN

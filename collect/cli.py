@@ -57,7 +57,7 @@ def _measure(line: Line) -> int:
     """Measures a study, or finishes one, and writes its report."""
     from collect import start
     from collect.campaign import is_campaign
-    from collect.measure.run import DONE, INVALID, run_plan
+    from collect.measure.run_plan import DONE, INVALID, run_plan
 
     if line.resume and is_campaign(Path(line.resume)):
         return _campaign(line)

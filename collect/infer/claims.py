@@ -11,9 +11,9 @@ import pandas as pd
 
 from collect.infer import claims_fork, claims_others, claims_protocols, claims_proxy
 from collect.infer.cells import Cells
+from collect.infer.claims_file import Claim, Wording, read_wording
 from collect.infer.findings import CLAIM, NOT_TESTABLE, READING, Finding, Judged, Part, judge_claim
 from collect.infer.numbers import number
-from collect.infer.wording import Claim, Wording, read_wording
 
 COLUMNS = [
     "claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict",

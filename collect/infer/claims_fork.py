@@ -8,16 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collect.infer.cells import Cells
-from collect.infer.contrast import (
-    Result,
-    blocks_test,
-    contrast_test,
-    control_cost,
-    mean_of_pairs,
-    server_pairs,
-)
-from collect.infer.findings import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
-from collect.infer.parts import (
+from collect.infer.claims_tools import (
     by_block,
     found,
     has_level,
@@ -31,6 +22,15 @@ from collect.infer.parts import (
     within_block_trend,
     without_mistake,
 )
+from collect.infer.contrast import (
+    Result,
+    blocks_test,
+    contrast_test,
+    control_cost,
+    mean_of_pairs,
+    server_pairs,
+)
+from collect.infer.findings import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
 from collect.infer.statistics import holm
 from collect.text import thousands
 

@@ -7,9 +7,7 @@ import re
 import numpy as np
 
 from collect.infer.cells import Cells, is_floor, is_peer
-from collect.infer.contrast import Result
-from collect.infer.findings import CLAIM, READING, Finding
-from collect.infer.parts import (
+from collect.infer.claims_tools import (
     by_block,
     found,
     has_level,
@@ -21,6 +19,8 @@ from collect.infer.parts import (
     varies,
     without_mistake,
 )
+from collect.infer.contrast import Result
+from collect.infer.findings import CLAIM, READING, Finding
 from collect.text import plural, thousands
 
 Words = dict[str, str]

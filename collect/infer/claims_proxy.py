@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from collect.infer.cells import Cells
-from collect.infer.contrast import Result
-from collect.infer.findings import CLAIM, READING, READING_ASIDE, READING_CONTROL, Finding
-from collect.infer.parts import (
+from collect.infer.claims_tools import (
     against,
     by_block,
     found,
@@ -18,6 +16,8 @@ from collect.infer.parts import (
     varies,
     without_mistake,
 )
+from collect.infer.contrast import Result
+from collect.infer.findings import CLAIM, READING, READING_ASIDE, READING_CONTROL, Finding
 from collect.infer.statistics import line_fit
 from collect.text import thousands
 

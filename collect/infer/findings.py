@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collect.infer.claims_file import Claim, Rule
 from collect.infer.contrast import Result
 from collect.infer.statistics import count_interval, share_interval
-from collect.infer.wording import Claim, Rule
 from collect.text import estimate_text, human, percent_text
 
 REPRODUCED = "reproduced"

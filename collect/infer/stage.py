@@ -9,7 +9,7 @@ import pandas as pd
 from collect.infer.averages import average
 from collect.infer.claims import judge_study
 from collect.infer.comparisons import compare
-from collect.infer.load import read_cells
+from collect.infer.read_results import read_cells
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh
 from collect.project import (

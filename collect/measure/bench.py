@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collect.measure import cost, crowd, loads
+from collect.measure import control_groups, crowd, loads
 from collect.measure.loads import Load
 from collect.measure.machine import processors_allowed
 from collect.measure.recipes import (
@@ -342,7 +342,7 @@ def bench_main(arguments: Sequence[str]) -> int:
         for path in DATA.glob("*.txt"):
             shutil.copy(path, documents)
         small = documents / "small.txt"
-        accounting = cost.begin()
+        accounting = control_groups.begin()
         servers = Servers(work, accounting)
         setting = Setting(
             "", documents, work / "certificates", len(processors_allowed()),

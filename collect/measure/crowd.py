@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.measure.cost import Group
+from collect.measure.control_groups import Group
 from collect.measure.servers import split_address
 from collect.project import CLIENTS
 from collect.text import one_line

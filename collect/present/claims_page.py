@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from collect.infer.claims_file import Claim, Wording, read_wording
 from collect.infer.pooling import PooledClaim, pool_claims
-from collect.infer.wording import Claim, Wording, read_wording
 from collect.present import verdicts
 from collect.present.published import Published
 from collect.present.report import ClaimPart, ClaimResult

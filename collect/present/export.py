@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from collect.infer.cells import Cells
-from collect.infer.load import read_cells
+from collect.infer.read_results import read_cells
 from collect.project import fail
 from collect.tables import read_pairs, read_table
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from collect.infer.cells import CEILING, ORDINARY, Part, is_floor, is_peer
 from collect.infer.contrast import contrast_test, mean_of
-from collect.present.groups import fits
+from collect.present.server_groups import fits
 from collect.present.view import Row, Slice, View
 from collect.text import (
     DASH,

@@ -2,7 +2,7 @@
 
 For each part and file: CPU per request, requests/s, time of a request, ratio to the baseline,
 memory; where it was measured, the busiest worker. Studies of what happens to others, studies
-without an x axis and averages are rows (rows.py). The runs themselves are in runs_figures.py.
+without an x axis and averages are rows (row_figures.py). The runs themselves are in runs_figures.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import pairwise
 
 from collect.infer.cells import ORDINARY, Part
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
-from collect.present.groups import Group, group_servers
 from collect.present.palette import REPORT, look_of
-from collect.present.rows import average_rows, category_figures, outcome_figures
+from collect.present.row_figures import average_rows, category_figures, outcome_figures
 from collect.present.runs_figures import runs_figures
 from collect.present.scales import Scale, level_scale, log_scale, ratio_scale, value_scale, x_shift
+from collect.present.server_groups import Group, group_servers
 from collect.present.view import Estimate, Slice, View
 from collect.text import estimate_text, human, plural
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from collect.infer.cells import Part
 from collect.present.facts import CPU, RPS, Average, average_of, is_open
-from collect.present.rows import memory_text
+from collect.present.row_figures import memory_text
 from collect.present.view import Row, Slice, View, parsed
 from collect.text import DASH, estimate_text, factor_text, human, p_text, thousands
 
@@ -334,7 +334,7 @@ NUMBERS = ("n_cannot", "held_of_cannot", "n_never", "rps_middle", "max_ms_middle
 
 
 def outcomes(view: View, part: Part) -> list[Outcome]:
-    from collect.present.rows import memory_each
+    from collect.present.row_figures import memory_each
 
     found = []
     top = view.x_values(part)[-1]

@@ -13,7 +13,7 @@ from collect.design.factors import Context, axis_title, factor_value
 from collect.design.study import Study
 from collect.infer.cells import Cells, Part
 from collect.infer.comparisons import slice_of
-from collect.infer.load import read_cells
+from collect.infer.read_results import read_cells
 from collect.infer.statistics import describe
 from collect.project import command_name, fail
 from collect.tables import read_pairs, read_table

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 240.0
 MEASURE = """
 import sys
 from collect.cli import main
-from collect.measure.run import run_plan
+from collect.measure.run_plan import run_plan
 from collect.options import parse
 from collect.project import StudyError
 from collect.start import start, unfinished

@@ -13,6 +13,7 @@ import pytest
 from synthetic import invent
 
 from collect.infer.claims import TESTS, judge_study
+from collect.infer.claims_file import Claim, Rule, read_wording
 from collect.infer.contrast import Result
 from collect.infer.findings import (
     CANNOT_TELL,
@@ -30,9 +31,8 @@ from collect.infer.findings import (
     judge,
     judge_claim,
 )
-from collect.infer.load import read_cells
+from collect.infer.read_results import read_cells
 from collect.infer.statistics import t_test
-from collect.infer.wording import Claim, Rule, read_wording
 from collect.tables import read_frame, write_table
 
 Judge = Callable[..., pd.DataFrame]

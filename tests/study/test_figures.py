@@ -14,7 +14,6 @@ from collect.present import palette
 from collect.present.chart import LineFigure, RowFigure, script_of
 from collect.present.draw import tidy_svg
 from collect.present.figures import figures_of
-from collect.present.groups import LINES, group_servers
 from collect.present.scales import (
     level_scale,
     linear_tics,
@@ -24,6 +23,7 @@ from collect.present.scales import (
     spread_out,
     value_scale,
 )  # fmt: skip
+from collect.present.server_groups import LINES, group_servers
 from collect.present.view import load_view
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table

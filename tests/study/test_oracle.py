@@ -23,8 +23,8 @@ from collect.infer.cells import Cells
 from collect.infer.claims import judge_study
 from collect.infer.comparisons import compare
 from collect.infer.contrast import contrast_test, mean_of
-from collect.infer.load import read_cells
 from collect.infer.numbers import number
+from collect.infer.read_results import read_cells
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh
 from collect.tables import read_frame, whole_lines

@@ -11,7 +11,7 @@ import pytest
 from presenting import need_programs
 
 from collect.design.study import load_study, study_names, study_path
-from collect.infer.wording import read_wording
+from collect.infer.claims_file import read_wording
 from collect.pack import machine_name
 from collect.present.claims_page import drawing
 from collect.present.overview import (

@@ -17,7 +17,7 @@ from synthetic import invent
 from collect.infer.averages import average
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
-from collect.infer.load import read_cells
+from collect.infer.read_results import read_cells
 from collect.infer.stage import analyse
 from collect.infer.summary import summarise
 from collect.project import StudyError

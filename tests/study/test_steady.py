@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from synthetic import invent
 
-from collect.infer.load import read_cells
+from collect.infer.read_results import read_cells
 from collect.infer.threats import weigh
 from collect.tables import read_table, write_table
 

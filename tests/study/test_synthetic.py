@@ -18,11 +18,11 @@ from collect.histogram import bucket_of
 from collect.infer.averages import average
 from collect.infer.calibration import floor_by_round, moves, read_calibration
 from collect.infer.cells import Cells
+from collect.infer.claims_file import read_wording
 from collect.infer.comparisons import compare
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.statistics import share_interval
 from collect.infer.threats import weigh
-from collect.infer.wording import read_wording
 
 RATIO = 2.2
 CAMPAIGNS = 1000

@@ -13,7 +13,7 @@ from collect.design.study import Study
 from collect.histogram import Histogram
 from collect.measure import crowd as crowds
 from collect.measure import loads, origin
-from collect.measure.cost import Accounting
+from collect.measure.control_groups import Accounting
 from collect.measure.link import NEAR, Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed

@@ -27,10 +27,10 @@ from pathlib import Path
 
 from collect import histogram
 from collect.design.study import Study, load_study
-from collect.measure import cost, link, machine, others
+from collect.measure import control_groups, link, machine, other_programs
 from collect.measure.link import Link
+from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
-from collect.measure.runner import Result, Runner, calibration_cells
 from collect.measure.scratch import scratch
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
 from collect.project import (
@@ -124,7 +124,7 @@ def _run(folder: Path, stop: Stop) -> int:
     network = _enter_network(study)
     with scratch() as work:
         _prepare_documents(work, plan)
-        accounting = cost.begin()
+        accounting = control_groups.begin()
         runner = Runner(study, folder, work, accounting, stop)
         try:
             done = _believed(folder)
@@ -261,7 +261,7 @@ class _Sitting:
         self.invalid = sum(_is_invalid(row["valid"]) for row in self.believed.rows)
         progress = Progress(len(self.plan), len(finished))
         begun = {row["round"] for row in self.believed.rows if "round" in row}
-        begin = others.read_ticks()
+        begin = other_programs.read_ticks()
         interrupted = False
         try:
             todo = [row for row in self.plan if row["run"] not in finished]
@@ -293,7 +293,7 @@ class _Sitting:
     def _round(self, rows: list[dict[str, str]], progress: Progress, resumed: bool) -> None:
         """Makes the runs of a round, between two looks at the floors."""
         number = rows[0].get("round", "1")
-        before, begin = progress.done, others.read_ticks()
+        before, begin = progress.done, other_programs.read_ticks()
         started = time.time()
         try:
             self._calibrate(number, "resume" if resumed else "begin")
@@ -323,7 +323,9 @@ class _Sitting:
             append_line(path, row_text(columns, place | result.columns | started))
         self.runner.end_block()
 
-    def _record_round(self, number: str, started: float, count: int, begin: others.Ticks) -> None:
+    def _record_round(
+        self, number: str, started: float, count: int, begin: other_programs.Ticks
+    ) -> None:
         """Writes down when and where a round was measured."""
         path = self.folder / ROUNDS_FILE
         if not path.exists():
@@ -335,7 +337,7 @@ class _Sitting:
             "date": datetime.fromtimestamp(started, UTC).strftime(DATE),
             "runs": count,
             **machine.identity(),
-            **others.shares(begin, others.read_ticks()),
+            **other_programs.shares(begin, other_programs.read_ticks()),
         }
         append_line(path, row_text(ROUNDS.names, row))
 
@@ -365,10 +367,10 @@ class _Sitting:
         self.own_seconds += time.monotonic() - begin - load
         return result.is_invalid
 
-    def _end_record(self, done: int, begin: others.Ticks, interrupted: bool) -> None:
+    def _end_record(self, done: int, begin: other_programs.Ticks, interrupted: bool) -> None:
         if not done:
             return
-        pairs = others.shares(begin, others.read_ticks())
+        pairs = other_programs.shares(begin, other_programs.read_ticks())
         if not interrupted:
             pairs["own_ms_per_run"] = int(1000 * self.own_seconds / done)
             pairs["ended"] = _now()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collect.measure import cost
+from collect.measure import control_groups
 from collect.project import CLIENTS
 
 OURS = f"fork-vs-thread.{os.getpid()}"
@@ -43,8 +43,8 @@ class Kernel:
         (self.process / "mounts").write_text("proc /proc proc rw 0 0\n" + "".join(lines))
         (self.process / "cgroup").write_text("".join(own))
 
-    def begin(self) -> cost.Accounting:
-        return cost.begin(self.process)
+    def begin(self) -> control_groups.Accounting:
+        return control_groups.begin(self.process)
 
     def folders(self) -> list[str]:
         """The folders that a study made, from the top."""
@@ -163,7 +163,7 @@ def test_version_2_that_counts_nothing_of_ours(
     kernel = boot("unified")
     (kernel.top / "unified/cgroup.controllers").write_text("cpu")
     if refused == "cgroup.procs":
-        monkeypatch.setattr(cost, "_may_join", lambda folder: False)
+        monkeypatch.setattr(control_groups, "_may_join", lambda folder: False)
     else:
         monkeypatch.setitem(FILES, "unified", {"cgroup.procs": ""})
     accounting = kernel.begin()
@@ -180,7 +180,7 @@ def test_none(boot: Boot) -> None:
 
 
 def test_the_groups_of_this_machine_are_removed() -> None:
-    accounting = cost.begin()
+    accounting = control_groups.begin()
     made = list(accounting.made)
     accounting.end()
     assert accounting.method.split()[0] in ("cgroup", "process")
