@@ -2,7 +2,7 @@
 
 For each part and file: CPU per request, requests/s, time of a request, ratio to the baseline,
 memory; where it was measured, the busiest worker. Studies of what happens to others, studies
-without an x axis and averages are rows (row_figures.py). The runs themselves are in runs_figures.py.
+without an x axis and averages are rows (row_figures.py). The runs are in runs_figures.py.
 """
 
 from __future__ import annotations
