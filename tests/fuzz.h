@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 extern const char *const fuzz_seeds[];
 extern const size_t fuzz_seed_count;
-extern const char fuzz_subject[]; /* what is mutated, in words */
-extern const long fuzz_rounds;    /* mutations to try where nothing else is said */
+extern const char fuzz_subject[]; /* what the fuzzer mutates, for the name of its case */
+extern const long fuzz_rounds;    /* the default number of mutations */
 
 /* Ends the program where a property does not hold. */
 static inline void require(bool holds, const char *what)
@@ -121,7 +121,7 @@ static size_t mutate(char *input, size_t size)
         const char *word = fuzz_words[random_below(COUNT_OF(fuzz_words))];
         return insert(input, size, word, strlen(word) + (word[0] == '\0'));
     }
-    case 2: /* a part of it once more, perhaps many times */
+    case 2: /* a copy of a part, perhaps many times */
         if (size == 0)
             return size;
         from = random_below(size);
@@ -130,7 +130,7 @@ static size_t mutate(char *input, size_t size)
         for (size_t times = random_below(8) == 0 ? random_below(400) : 1; times > 0; times--)
             size = insert(input, size, block, length);
         return size;
-    case 3: /* a part less */
+    case 3: /* without a part */
         if (size == 0)
             return size;
         from = random_below(size);

@@ -1,5 +1,5 @@
-/* Fuzzes the files of the cache: an entry that is damaged in any way is not used, or it is what was
- * stored. */
+/* Fuzzes the files of the cache: an entry whose file is damaged is not used, unless it is still
+ * what was stored. */
 #include "common/proxy/cache.h"
 #include "tests/fuzz.h"
 
@@ -55,7 +55,7 @@ static void set_up(void)
     pristine_size = (size_t)size;
 }
 
-/* Puts the bytes where the entry is. */
+/* Replaces the file of the entry by the bytes. */
 static void replace_entry(const char *bytes, size_t size)
 {
     int file = openat(cache.directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -64,7 +64,7 @@ static void replace_entry(const char *bytes, size_t size)
     close(file);
 }
 
-/* What is used is what was stored. */
+/* Requires that an entry that is used is what was stored. */
 static void check_entry(bool must_be_there)
 {
     char found[CACHE_NAME_SIZE];
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     length = damage(bytes, data, size);
     replace_entry(bytes, length);
     check_entry(length == pristine_size && memcmp(bytes, pristine, length) == 0);
-    if (size > 0) { /* and a file that is nothing but the input */
+    if (size > 0) { /* also a file that consists of the input */
         replace_entry((const char *)data, size);
         check_entry(false);
     }

@@ -24,8 +24,8 @@ static struct text serve(const char *bytes, size_t size, size_t piece, enum prot
     return (struct text){script.received.data, script.received.length};
 }
 
-/* A client that expects to be told to go on is told so only if it waits: what it receives depends
- * on the cuts. */
+/* A client with Expect: 100-continue gets 100 only if it waits, so its responses depend on the
+ * cuts. */
 static bool is_cut_alike(const char *bytes, size_t size)
 {
     for (size_t i = 0; i + 6 <= size; i++)

@@ -67,7 +67,7 @@ static void try_fields(const struct request *request)
     }
 }
 
-/* What goes on to others has as many lines as it has fields, and no other bytes. */
+/* Forwarded fields have as many lines as there are fields, and no other bytes. */
 static void try_lines(struct text lines)
 {
     struct text line, name, value;
@@ -94,15 +94,15 @@ static void try_forward(const struct request *request)
     rewrite_has_looped(request, TEXT("me"));
     if (request->method != METHOD_CONNECT) {
         rewrite_request(&rewrite, &output);
-        require(!output.overflow, "a request that is passed on is not much longer");
+        require(!output.overflow, "a forwarded request is not much longer");
     }
     free(output.data);
     if (address_split(request->host, 80, &host, &port))
         address_find(&destination, TEXT("127.0.0.1 a\n"), host, port);
 }
 
-/* All that a cache makes of the fields of a response. */
-static void try_policy(const struct parsed_response *response)
+/* Tries what the cache does with the fields of a response. */
+static void try_cache(const struct parsed_response *response)
 {
     size_t room = 4 * response->fields.length + 16;
     struct buffer kept = {.data = malloc(room), .capacity = room};
@@ -157,7 +157,7 @@ static size_t read_response(const char *bytes, size_t size, size_t step)
     if (progress != RESPONSE_PARSER_WHOLE)
         return 0;
     try_lines(response.fields);
-    try_policy(&response);
+    try_cache(&response);
     return taken;
 }
 
@@ -232,7 +232,7 @@ static struct body_result read_body(const char *bytes, size_t size, size_t step)
     return result;
 }
 
-/* A datagram holds one request and nothing else: what is taken for one has no byte behind it. */
+/* A datagram holds one request and nothing else: a request that is found has no byte after it. */
 static void try_datagram(struct text bytes, const struct result *head)
 {
     struct body_result body;

@@ -1,4 +1,4 @@
-/* The service that fuzzers of connections ask, and the connection's settings. */
+/* The service that fuzzers of connections use, and the settings of the connections. */
 #ifndef TESTS_FUZZ_SERVICE_H
 #define TESTS_FUZZ_SERVICE_H
 

@@ -1,5 +1,5 @@
-/* Fuzzes TLS: what a client sends before, within and after the handshake. Only requests that
- * arrived undamaged are answered, and with the same responses as without TLS. */
+/* Fuzzes TLS: the bytes of a client before, during and after the handshake. Only requests that
+ * arrive undamaged get responses, the same as without TLS. */
 #include "common/net/tls.h"
 #include "common/net/transport_tls.h"
 #include "tests/fuzz.h"
@@ -16,7 +16,7 @@
 
 #define STEP_LIMIT 4000
 
-/* What the first byte of an input chooses. */
+/* The ways to use an input; its first byte chooses one. */
 enum manner {
     MANNER_RAW,     /* the input is all that the client sends */
     MANNER_DAMAGED, /* it changes bytes of what a correct client sends */

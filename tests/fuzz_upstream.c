@@ -1,5 +1,5 @@
-/* Fuzzes what an origin sends to the proxy: however its bytes are cut, the same response is read,
- * and what goes on to a client is made of fields. */
+/* Fuzzes the responses of an origin: however the bytes are cut, the proxy reads the same response,
+ * and forwards well-formed fields only. */
 #include "common/http/fields.h"
 #include "common/proxy/rewrite.h"
 #include "common/proxy/upstream.h"
@@ -9,7 +9,7 @@
 /* No origin may send more interim responses than this here. */
 #define HEADS 20
 
-/* Reads on until something has come. */
+/* Reads until something has come. */
 static enum transfer read_head(struct upstream *upstream)
 {
     enum transfer transfer;
@@ -30,7 +30,7 @@ static enum transfer read_body(struct upstream *upstream, struct text *data)
     return transfer;
 }
 
-/* Lines that go on to a client are fields, and nothing else. */
+/* Requires that all forwarded lines are fields. */
 static void check_fields(struct text fields)
 {
     size_t room = 2 * fields.length + 1024, from = 0;

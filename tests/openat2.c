@@ -1,6 +1,5 @@
-/* For valgrind 3.19, which does not know openat2: a library to preload that answers it by openat.
- * The checks that openat2 makes are left out, so it is for a run that looks for leaks, and for
- * nothing else. */
+/* A library to preload for valgrind 3.19, which does not know openat2: it calls openat instead. The
+ * checks of openat2 are left out, so it is only for runs that search for leaks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,5 +1,4 @@
-/* What the unit tests share: a table becomes a list of cases, each a test of its own with a name of
- * its own. */
+/* The base of the unit tests: each row of a table becomes a case with a name. */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 
@@ -18,7 +17,7 @@
 static struct CMUnitTest unit_tests[UNIT_LIMIT];
 static size_t unit_count;
 
-/* The name as a test line can show it. */
+/* Returns the name in characters that a line of TAP can show. */
 static inline const char *unit_printable(const char *name)
 {
     static char names[64 * 1024];

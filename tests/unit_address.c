@@ -166,6 +166,6 @@ int main(void)
     UNIT_TABLE(splits, check_split);
     UNIT_TABLE(finds, check_find);
     UNIT_TABLE(reads, check_read);
-    unit_add("addresses that are the same", check_same, NULL);
+    unit_add("two forms of an address are the same", check_same, NULL);
     return unit_run("address");
 }

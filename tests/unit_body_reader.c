@@ -235,10 +235,10 @@ static void check_gap(void **state)
 int main(void)
 {
     UNIT_TABLE(cases, check_case);
-    unit_add("bodies by Content-Length", check_length, NULL);
-    unit_add("Content-Length over the limit", check_length_limit, NULL);
-    unit_add("chunks over the limit", check_chunk_limit, NULL);
-    unit_add("endless extensions and trailers", check_overhead, NULL);
-    unit_add("endless trailers behind much data", check_gap, NULL);
+    unit_add("a body ends after Content-Length bytes", check_length, NULL);
+    unit_add("a Content-Length over the limit is refused", check_length_limit, NULL);
+    unit_add("chunks over the limit are refused", check_chunk_limit, NULL);
+    unit_add("endless extensions and trailers are refused", check_overhead, NULL);
+    unit_add("endless trailers after much data are refused", check_gap, NULL);
     return unit_run("content");
 }

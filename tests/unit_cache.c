@@ -1,5 +1,5 @@
-/* Tests the cache: an entry that was written is found again, whole or not at all, whatever happens
- * to the files and whichever processes write at the same time. */
+/* Tests of the cache: an entry that was stored is found again, whole or not at all, whatever
+ * happens to its files and whichever processes write at the same time. */
 #include "common/proxy/cache.h"
 
 #include "tests/unit.h"

@@ -1,5 +1,5 @@
-/* Tests which request fetches a response and which ones wait for it, and how long, by a simulated
- * clock. */
+/* Tests of collapse.c: which request fetches a response, which ones wait for it, and how long, by a
+ * simulated clock. */
 #include "common/base/clock.h"
 #include "common/proxy/proxy.h"
 #include "common/proxy/proxy_request.h"
@@ -229,7 +229,7 @@ static void check_slow(void **state)
     assert_true(has_asked(&client));
     assert_in_range(time, 29000 + PATIENCE, 31000 + PATIENCE);
     leave(&client);
-    ask(&client); /* but not for ever */
+    ask(&client); /* it does not wait for ever */
     time = advance(&client, 10 * MOST, 500, 10 * MOST);
     assert_true(has_asked(&client));
     assert_in_range(time, MOST, MOST + 1000);
@@ -283,7 +283,7 @@ static void check_stored(void **state)
     leave(&client);
 }
 
-/* Without locks, no request waits. */
+/* Without locks no request waits. */
 static void check_no_lock(void **state)
 {
     struct client client;
@@ -313,7 +313,7 @@ static const struct stale_case stale[] = {
     {"ETag: \"1\"\r\n", false},
 };
 
-/* One request validates for all if the entry can become fresh; else each validates for itself. */
+/* One request validates for all if the entry can become fresh. Otherwise each request validates. */
 static void check_stale(void **state)
 {
     const struct stale_case *row = *state;
@@ -331,7 +331,7 @@ static void check_stale(void **state)
     tear_down(NULL);
 }
 
-/* A client that does not read a stale response keeps no other request from asking, and is
+/* A client that does not read a stale response does not delay the requests of others, and is
  * disconnected in time. */
 static void check_stalled(void **state)
 {

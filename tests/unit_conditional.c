@@ -1,4 +1,4 @@
-/* Tests of conditional.c: the verdict for the If- fields of a request. */
+/* Tests of conditional.c: the result of the If-* fields of a request. */
 #include "common/http/conditional.h"
 
 #include "tests/unit.h"
@@ -160,7 +160,7 @@ int main(void)
 {
     UNIT_TABLE(cases, check_verdict);
     UNIT_TABLE(range_cases, check_range);
-    unit_add("a date as a strong validator", check_strength, NULL);
-    unit_add("a representation without a tag", check_no_etag, NULL);
+    unit_add("a date is a strong validator only when it is old enough", check_strength, NULL);
+    unit_add("without an entity tag only * matches", check_no_etag, NULL);
     return unit_run("conditional");
 }

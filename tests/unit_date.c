@@ -1,4 +1,4 @@
-/* Dates: written in one format, read in three. */
+/* Tests of date.c: HTTP dates are written in one format and read in three. */
 #include "common/http/date.h"
 
 #include "tests/unit.h"
@@ -175,8 +175,9 @@ int main(void)
 {
     UNIT_TABLE(read_cases, check_read);
     UNIT_TABLE(write_cases, check_write);
-    unit_add("written as the C library writes it, and read again", check_round_trip, NULL);
-    unit_add("years of two digits", check_two_digits, NULL);
-    unit_add("dates with a wrong byte", check_mutations, NULL);
+    unit_add("a date is written as the C library writes it, and read again", check_round_trip,
+             NULL);
+    unit_add("a year of two digits belongs to the right century", check_two_digits, NULL);
+    unit_add("a date with a wrong byte is refused or read", check_mutations, NULL);
     return unit_run("date");
 }

@@ -125,7 +125,7 @@ static void check_store(void **state)
                      row->stored);
 }
 
-/* Statuses of responses that are about one request alone. */
+/* Responses with these statuses are about one request only. */
 static void check_for_one(void **state)
 {
     static const int known[] = {100, 103, 206, 304, 407, 408, 411, 412, 413,
@@ -603,13 +603,13 @@ static void check_head(void **state)
 int main(void)
 {
     UNIT_TABLE(store_cases, check_store);
-    unit_add("statuses that are about one request", check_for_one, NULL);
+    unit_add("a status that is about one request is recognized", check_for_one, NULL);
     UNIT_TABLE(lifetimes, check_lifetime);
     unit_add("a heuristic lifetime needs a status that allows it, or public", check_guess, NULL);
     UNIT_TABLE(ages, check_age);
-    unit_add("the delay of the response counts", check_delay, NULL);
+    unit_add("the age includes the delay of the response", check_delay, NULL);
     UNIT_TABLE(tags, check_tag);
-    unit_add("a Last-Modified that is no date", check_modified, NULL);
+    unit_add("a Last-Modified that is no date is ignored", check_modified, NULL);
     UNIT_TABLE(uses, check_use);
     UNIT_TABLE(bridges, check_bridge);
     UNIT_TABLE(stored_fields, check_stored_fields);

@@ -1,4 +1,4 @@
-/* Tests of generated.c: documents of all sizes, and paths that are no size. */
+/* Tests of generated.c: documents of all sizes, and paths that are refused. */
 #include "common/base/clock.h"
 #include "common/files/generated.h"
 
@@ -135,8 +135,8 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    unit_add("each size from 100 to 20000", test_all_sizes, NULL);
-    unit_add("odd documents stay, even ones change", test_versions, NULL);
+    unit_add("documents of all sizes from 100 to 20,000 are well-formed", test_all_sizes, NULL);
+    unit_add("odd documents are constant, even ones change", test_versions, NULL);
     UNIT_TABLE(refused, test_refused);
     return unit_run("sized");
 }

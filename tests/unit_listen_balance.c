@@ -1,4 +1,4 @@
-/* Which event loops listen: a busy loop gets help, an idle one gives its permit up, persistent
+/* Tests of listen_balance.c: a busy loop gets help, an idle one gives its permit up, persistent
  * connections are shared, and at least one loop listens. */
 #include "common/workers/listen_balance.h"
 
@@ -79,10 +79,10 @@ static void check_help(void **state)
     assert_true(pass_time(&balances[0], &now, 95));
     assert_true(listen_balance_take(&balances[1]));
     assert_false(listen_balance_take(&balances[2]));
-    assert_true(listen_balance_review(&balances[1], 0, now)); /* its load before does not count */
+    assert_true(listen_balance_review(&balances[1], 0, now)); /* its earlier load does not count */
     assert_true(pass_time(&balances[1], &now, 95));
     assert_true(listen_balance_take(&balances[2]));
-    assert_true(pass_time(&balances[2], &now, 95)); /* there is no loop left */
+    assert_true(pass_time(&balances[2], &now, 95)); /* no other loop is left */
     assert_int_equal(server.board->permits, LOOPS);
     end();
 }
@@ -98,7 +98,7 @@ static void check_leave(void **state)
     assert_true(listen_balance_take(&balances[1]));
     assert_true(pass_time(&balances[1], &now, 50));
     assert_false(pass_time(&balances[1], &now, 10));
-    assert_false(listen_balance_take(&balances[2])); /* the permit is gone */
+    assert_false(listen_balance_take(&balances[2])); /* no permit is left */
     assert_true(pass_time(&balances[0], &now, 10));
     assert_int_equal(server.board->permits, 1);
     end();
@@ -166,7 +166,7 @@ int main(void)
     unit_add("an idle loop gives its permit up, except the last one", check_leave, NULL);
     unit_add("persistent connections are shared", check_persistent, NULL);
     unit_add("the permit of a dead worker goes to another", check_death, NULL);
-    unit_add("one loop", check_alone, NULL);
-    unit_add("a permit for each", check_own, NULL);
+    unit_add("a single loop always listens", check_alone, NULL);
+    unit_add("with a permit for each loop, all loops listen", check_own, NULL);
     return unit_run("listen_balance");
 }

@@ -1,4 +1,5 @@
-/* The memory limit of a control group: both versions, groups above, containers. */
+/* Tests of memory_limit.c: the limit of a control group of either version, of its parents, and in a
+ * container. */
 #include "common/base/memory_limit.h"
 
 #include "tests/unit.h"
@@ -79,9 +80,9 @@ int main(void)
 
     if (mkdtemp(place) == NULL)
         return 1;
-    unit_add("version 2", test_version_2, NULL);
-    unit_add("version 1", test_version_1, NULL);
-    unit_add("no group", test_nothing, NULL);
+    unit_add("a limit of control groups of version 2 is found", test_version_2, NULL);
+    unit_add("a limit of control groups of version 1 is found", test_version_1, NULL);
+    unit_add("without a control group there is no limit", test_nothing, NULL);
     failed = unit_run("memory_limit");
     snprintf(command, sizeof command, "rm -rf %s", place);
     return system(command) != 0 || failed;

@@ -182,8 +182,8 @@ static void check_pairs(void **state)
 int main(void)
 {
     UNIT_TABLE(cases, check_case);
-    unit_add("targets around the limit", check_lengths, NULL);
-    unit_add("a target that is much too long", check_long, NULL);
+    unit_add("a target of any length fits or is refused", check_lengths, NULL);
+    unit_add("a target that is much too long is refused", check_long, NULL);
     unit_add("all triples of segments stay below the root", check_pairs, NULL);
     return unit_run("path");
 }

@@ -445,7 +445,7 @@ static void check_field_count(void **state)
     }
 }
 
-/* The next request must not show anything of the one before. */
+/* A request must not show anything of the one before it. */
 static void check_reuse(void **state)
 {
     struct request request;
@@ -475,11 +475,11 @@ int main(void)
     UNIT_TABLE(cases, check_bytes);
     UNIT_TABLE(scheme_cases, test_scheme);
     UNIT_TABLE(keep_cases, check_keep_alive);
-    unit_add("all parts of a head", check_parts, NULL);
-    unit_add("methods", check_methods, NULL);
-    unit_add("a byte of every value in every place", check_every_byte, NULL);
-    unit_add("sizes", check_sizes, NULL);
-    unit_add("the number of fields", check_field_count, NULL);
-    unit_add("a request after another", check_reuse, NULL);
+    unit_add("all parts of a head are parsed", check_parts, NULL);
+    unit_add("methods are recognized", check_methods, NULL);
+    unit_add("a byte is allowed only in the right places", check_every_byte, NULL);
+    unit_add("parts of a head that are too long are refused", check_sizes, NULL);
+    unit_add("the number of fields is limited", check_field_count, NULL);
+    unit_add("a request shows nothing of the one before it", check_reuse, NULL);
     return unit_run("request");
 }

@@ -185,6 +185,6 @@ int main(void)
 {
     UNIT_TABLE(heads, check_head);
     UNIT_TABLE(refused, check_refused);
-    unit_add("limits of a head", check_limits, NULL);
-    return unit_run("response");
+    unit_add("a head that does not end is refused at its limit", check_limits, NULL);
+    return unit_run("response_parser");
 }

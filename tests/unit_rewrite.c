@@ -1,4 +1,4 @@
-/* Tests the heads that the proxy forwards. */
+/* Tests of rewrite.c: the heads that the proxy forwards. */
 #include "common/proxy/rewrite.h"
 
 #include "tests/unit.h"

@@ -1,5 +1,5 @@
-/* The wheel of deadlines: nothing comes early, nothing is late by more than a span, nothing is
- * lost. */
+/* Tests of timers.c: no deadline comes early, none is late by more than a span, and none is lost.
+ */
 #include "common/workers/timers.h"
 
 #include "tests/unit.h"
@@ -67,7 +67,7 @@ static void check_put_off(void **state)
     found = timers_take(&timers, START + 5000 + TIMERS_SPAN);
     assert_ptr_equal(found, &set[0]);
     timers_set(&timers, &set[0], START + 50000);
-    timers_set(&timers, &set[0], START + 6000); /* brought forward */
+    timers_set(&timers, &set[0], START + 6000); /* advanced */
     found = timers_take(&timers, START + 6000 + TIMERS_SPAN);
     assert_ptr_equal(found, &set[0]);
 }
@@ -92,7 +92,7 @@ static unsigned draw(unsigned *random, unsigned below)
     return (*random >> 8) % below;
 }
 
-/* Against a plain list of the same deadlines; 0 is not set. */
+/* Compares with a plain list of the same deadlines, in which 0 is not set. */
 static void check_random(void **state)
 {
     int64_t wanted[COUNT] = {0}, now = START;
@@ -127,10 +127,10 @@ static void check_random(void **state)
 
 int main(void)
 {
-    unit_add("an empty wheel", check_empty, NULL);
-    unit_add("one deadline, near and far", check_one, NULL);
-    unit_add("a deadline put off, and brought forward", check_put_off, NULL);
-    unit_add("a timer that was stopped", check_stopped, NULL);
-    unit_add("100,000 random steps", check_random, NULL);
+    unit_add("an empty wheel has no deadline", check_empty, NULL);
+    unit_add("a deadline comes in time, near or far", check_one, NULL);
+    unit_add("a deadline can be postponed and advanced", check_put_off, NULL);
+    unit_add("a timer that was stopped does not expire", check_stopped, NULL);
+    unit_add("100,000 random steps agree with a plain list", check_random, NULL);
     return unit_run("timers");
 }

@@ -1,4 +1,4 @@
-/* Tests of tickets.c: how keys of session tickets age. */
+/* Tests of tls_tickets.c: the ages of keys of session tickets. */
 #include "common/net/tls_tickets.h"
 
 #include "tests/unit.h"
@@ -149,8 +149,8 @@ static void test_death(void **state)
 int main(void)
 {
     UNIT_TABLE(ages, test_age);
-    unit_add("each key is another one", test_random, NULL);
+    unit_add("each key is different", test_random, NULL);
     unit_add("processes have the same keys", test_processes, NULL);
-    unit_add("a process that dies with the lock", test_death, NULL);
+    unit_add("a process that dies with the lock leaves keys that can be used", test_death, NULL);
     return unit_run("tickets");
 }

@@ -104,7 +104,7 @@ static void check_long(void **state)
     assert_false(whole_request_is((struct text){bytes, REQUEST_HEAD_LIMIT / 2}));
 }
 
-/* None of the longest messages that begin so is a request whose head is too long. */
+/* Among the longest messages, none that begins like these is a request whose head is too long. */
 static void check_long_others(void **state)
 {
     static const char *const starts[] = {
@@ -130,9 +130,9 @@ static void check_long_others(void **state)
 int main(void)
 {
     UNIT_TABLE(wholes, check_whole);
-    unit_add("a request without its end is none, wherever it is cut", check_shorter, NULL);
-    unit_add("a request that is too long counts", check_long, NULL);
-    unit_add("a message that is too long and does not begin as a request is none",
+    unit_add("a request that is cut anywhere is no request", check_shorter, NULL);
+    unit_add("a request that is too long is a request", check_long, NULL);
+    unit_add("a message that is too long and does not begin as a request is no request",
              check_long_others, NULL);
     return unit_run("whole_request");
 }
