@@ -1,4 +1,4 @@
-"""With --tap the results are in the Test Anything Protocol, so that prove counts each case."""
+"""Prints the results in the Test Anything Protocol with --tap, so that tests/run counts each case."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """A place to measure in; nothing may be left behind."""
+    """Makes a place to measure in, in which nothing may be left behind."""
     folder = tmp_path_factory.mktemp("bench")
     temporary = folder / "tmp"
     temporary.mkdir()

@@ -1,4 +1,4 @@
-"""What the tests that measure share: running the command, reading its tables, looking for leftovers."""
+"""Runs studies for tests, reads their tables, and finds what they leave behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collect.tables import read_table, whole_lines
 
 TOP = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0
-# Measures without a report: what takes long is the report.
+# Measures without a report, which takes long.
 MEASURE = """
 import sys
 from collect.cli import main
@@ -35,7 +35,7 @@ except StudyError as error:
 
 
 def until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> bool:
-    """Asks until a condition holds."""
+    """Waits until a condition holds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if condition():
@@ -46,7 +46,7 @@ def until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> 
 
 @dataclass
 class Bench:
-    """A place for results, with an environment that marks what is started."""
+    """A place for results, with an environment that marks the processes of a test."""
 
     folder: Path
     mark: str
@@ -60,7 +60,7 @@ class Bench:
         return self._run([str(TOP / "dcollect.sh"), *map(str, words)])
 
     def measure(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """Measures, and writes no report."""
+        """Measures without a report."""
         return self._run(self.measuring(*words))
 
     def measuring(self, *words: object) -> list[str]:
@@ -74,7 +74,7 @@ class Bench:
         )  # fmt: skip
 
     def begin(self, *words: object) -> subprocess.Popen[str]:
-        """Starts measuring as a terminal would, in a process group of its own."""
+        """Starts measuring in another process group, as a terminal does."""
         environment = {**self._environment(), "PYTHONPATH": str(TOP)}
         return subprocess.Popen(
             self.measuring(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -95,7 +95,7 @@ class Bench:
         return process.returncode, output
 
     def left_behind(self) -> list[str]:
-        """The processes that a study of this test left behind."""
+        """Returns the processes that a study of this test left behind."""
         left = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -132,7 +132,7 @@ def row_count(folder: Path) -> int:
 
 
 def raw(folder: Path) -> dict[str, str]:
-    """What raw.gz holds of each run; the last part of a run counts, like the row after it."""
+    """Returns the raw output of each run. The last part of a run counts, as its last row does."""
     text = gzip.decompress((folder / "raw.gz").read_bytes()).decode()
     parts = re.split(r"^# run (\d+) ", text, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
@@ -143,7 +143,7 @@ def column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
 
 
 def assert_follows_plan(folder: Path) -> None:
-    """The rows are those of the plan, in its order, each once, and every row is whole."""
+    """Asserts that the rows are those of the plan, in its order, each once, and whole."""
     plan, table = read_table(folder / "plan.tsv"), read_table(folder / "runs.tsv")
     assert [{name: row[name] for name in plan.columns} for row in table.rows] == plan.rows
     assert table.disbelieved == 0

@@ -1,4 +1,4 @@
-"""What the tests of figures, reports and pages share."""
+"""Makes figures, reports and pages for tests, and opens pages in a browser."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def add_machine(folder: Path, **values: str) -> None:
 
 
 def published(study: str) -> Path:
-    """The first published run of a study."""
+    """Returns the first published run of a study."""
     return sorted((PUBLISHED / study).glob("*/runs.tsv"))[0].parent
 
 
 def publish(study: str, target: Path) -> Path:
-    """A copy of a published run, without what is made from its tables."""
+    """Copies a published run, without the files that are made from its tables."""
     keep = shutil.ignore_patterns("*.svg", "*.png", "*.html")
     shutil.copytree(published(study), target, ignore=keep)
     return target
@@ -76,7 +76,7 @@ def browser() -> str:
 
 
 def opened(page: Path, scratch: Path, *options: str, width: int = 1280) -> tuple[str, list[str]]:
-    """Opens a file; returns the document as it stands then, and the words in the console."""
+    """Opens a file. Returns the document after its scripts, and what the console prints."""
     profile = scratch / f"profile-{len(list(scratch.glob('profile-*')))}"
     command = [browser(), *QUIET, f"--user-data-dir={profile}", f"--window-size={width},900"]
     done = subprocess.run(
@@ -88,7 +88,7 @@ def opened(page: Path, scratch: Path, *options: str, width: int = 1280) -> tuple
 
 
 def with_script(page: Path, script: str, target: Path) -> Path:
-    """A copy of a page with one more script at its end."""
+    """Copies a page, with one more script at its end."""
     text = page.read_text(encoding="utf-8")
     assert "</body>" in text
     target.write_text(text.replace("</body>", f"<script>{script}</script></body>"))
@@ -96,7 +96,7 @@ def with_script(page: Path, script: str, target: Path) -> Path:
 
 
 def told(page: Path, script: str, scratch: Path, width: int = 1280, dark: bool = False) -> dict:
-    """Runs a script in a page of that width; returns what it sends: send({...}).
+    """Runs a script in a page of that width. Returns what it sends: send({...}).
 
     A headless window is at least 500 pixels wide, so that the page stands in a frame.
     """

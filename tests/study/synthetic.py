@@ -236,7 +236,7 @@ values = { thread = [2.146, 7], fork = [2.341, 21] }
     "classroom-download": DOWNLOAD,
 }  # fmt: skip
 
-# Server CPU per request, requests/s at most, and of a crew its workers and the busiest's share.
+# Server CPU per request, the maximum of requests/s, the number of workers and the busiest one's share.
 MODELS: list[tuple[str, float, float, int, float]] = [
     ("^iterative", 12, 30000, 0, 0), ("^fork", 110, 13000, 0, 0), ("^floor-fork", 100, 14000, 0, 0),
     ("^thread", 25, 25000, 0, 0), ("^floor-thread", 22, 26000, 0, 0),
@@ -307,7 +307,7 @@ def cpu(kind: str, cell: Cell) -> float:
 
 
 class Noise:
-    """Log-normal noise of a seed."""
+    """Returns log-normal noise of a seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -421,7 +421,7 @@ def study_text(options: Options) -> str:
 
 
 def invent(folder: Path, options: Options | None = None, **changes: object) -> Path:
-    """Makes a results folder; the options as fields of Options."""
+    """Makes a results folder. The options are the fields of Options."""
     options = options or Options(**changes)  # type: ignore[arg-type]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.toml").write_text(study_text(options))

@@ -1,4 +1,4 @@
-"""Campaigns: rounds of several studies, interrupted, resumed, made longer. It waits a lot."""
+"""Campaigns: rounds of several studies, interrupted, resumed, and extended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALL = "servers = ['fork', 'thread']\nfiles = 'small.txt'\nrequests = 30\nround
 
 
 class CampaignBench(Bench):
-    """Measures campaigns, and writes no reports."""
+    """Measures campaigns without reports."""
 
     def measuring(self, *words: object) -> list[str]:
         return [sys.executable, "-B", "-c", CAMPAIGN, *map(str, words)]

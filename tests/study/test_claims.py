@@ -40,7 +40,7 @@ Judge = Callable[..., pd.DataFrame]
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """Judges invented data, those of the same options once."""
+    """Judges invented data. The data of the same options are judged once."""
     top = tmp_path_factory.mktemp("judged")
 
     @cache
@@ -231,7 +231,7 @@ def test_a_claim_without_a_test(tmp_path: Path) -> None:
 def finding(
     rule: str, low: float, high: float, kind: str = CLAIM, df: int = 1000, scale: str = "ratio"
 ) -> Finding:
-    """A finding whose 95% interval is about this."""
+    """Makes a finding with about this 95% interval."""
     ends = [math.log(low), math.log(high)] if scale == "ratio" else [low, high]
     middle = (ends[0] + ends[1]) / 2
     test = t_test(middle, (ends[1] - ends[0]) / 2 / 1.9623, df)
@@ -313,7 +313,7 @@ def test_one_of_many_parts_that_fails_needs_a_wider_interval() -> None:
 
 
 def test_a_part_without_power_is_left_out() -> None:
-    """It neither refutes nor confirms, and is counted."""
+    """A cell that is client-bound neither refutes nor confirms, and is counted."""
     wide = finding("ahead", 0.1, 11)
     judged = judge_claim(claim_of(), [finding("ahead", *YES), wide])
     assert (judged.verdict, len(judged.parts)) == (REPRODUCED, 1)

@@ -1,4 +1,4 @@
-"""Figures: the palette, groups, scales, and what is drawn of a study."""
+"""Figures: the palette, groups, scales, and the figures of a study."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_server_has_a_look_of_its_own() -> None:
 
 @pytest.mark.parametrize("look", palette.all_looks(), ids=lambda look: look.colour)
 def test_contrast(look: palette.Look) -> None:
-    """WCAG 2: 4.5 for text; 3 for what is drawn, which sky blue and orange have by their text."""
+    """WCAG 2 asks for 4.5 for text and 3 for graphics; sky blue and orange are labelled in text."""
     assert contrast(look.text_colour, palette.PAPER) >= 4.5
     assert contrast(look.dark, palette.DARK_PAPER) >= 4.5
     assert contrast(look.colour, palette.PAPER) >= 2
@@ -174,7 +174,7 @@ def test_a_server_has_one_look(figures: list) -> None:
 
 
 def test_means_have_their_intervals(figures: list) -> None:
-    """Every mean of several runs that are not all the same has its interval."""
+    """Each mean of several runs has its interval, unless all runs are the same."""
     for figure in figures:
         if "Mean of" not in figure.subtitle or figure.kind in ("spread", "busiest"):
             continue
@@ -222,7 +222,7 @@ def test_a_ceiling_stands_beside_requests(tmp_path: Path) -> None:
 
 
 def test_rounds_floors_and_times_of_all_requests(tmp_path: Path) -> None:
-    """Runs of four rounds, with the floors around each and the times of their requests."""
+    """Makes runs of four rounds, with the floors before and after each and the times of requests."""
     folder = invent(tmp_path / "rounds", blocks=8, concurrency=3)
     runs = read_table(folder / "runs.tsv")
     for row in runs.rows:

@@ -1,4 +1,4 @@
-"""Histograms of times: added up they say what all requests together would."""
+"""Histograms of times: their sum has the quantiles of all requests together."""
 
 from __future__ import annotations
 

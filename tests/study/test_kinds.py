@@ -1,5 +1,5 @@
 """The other kinds of study, measured: HTTPS, protocols, UDP, idle and slow clients, crashes, workers,
-memory, and `make bench`. It waits a lot."""
+memory, and `make bench`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOORS_AND_PEERS = ["floor-fork", "floor-thread", "floor-one", "nginx", "lighttp
 
 
 def study(bench: Bench, name: str, *words: object, repetitions: int = 2) -> Path:
-    """Measures a study, and writes its report."""
+    """Measures a study and writes its report."""
     folder = bench.folder / name
     done = bench.dcollect(
         "--output", folder, "--seed", 3, "--repetitions", repetitions, *words, name
@@ -36,7 +36,7 @@ def cells(rows: list[dict[str, str]], *names: str) -> set[str]:
     return {" ".join(row[name] for name in names) for row in rows}
 
 
-# --- every server there is ---
+# --- all servers ---
 
 
 def test_all_is_every_model_with_each_way_to_accept_each_floor_and_each_peer() -> None:
@@ -64,7 +64,7 @@ def test_servers_describe_themselves() -> None:
     assert set(FLOORS_AND_PEERS) < set(all_recipes())
 
 
-# --- ways to speak ---
+# --- protocols ---
 
 
 def test_https(bench: Bench) -> None:
@@ -107,7 +107,7 @@ def test_udp(bench: Bench) -> None:
     assert {"U1", "U2"} <= set(column(rows_of(folder / "claims.tsv"), "claim"))
 
 
-# --- what happens to others ---
+# --- effects on other clients ---
 
 
 def test_idle_connections(bench: Bench) -> None:
@@ -189,7 +189,7 @@ def same_servers() -> Iterator[list[subprocess.Popen[str]]]:
 def test_memory_is_no_less_where_others_run_the_same_program(
     same_servers: list[subprocess.Popen[str]],
 ) -> None:
-    """They share the pages of its file."""
+    """Processes share the pages of the file of the program."""
 
     def begin() -> None:
         command = [str(TOP / "iterative_server"), "--bind", "127.0.0.1", "0"]

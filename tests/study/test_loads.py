@@ -1,4 +1,4 @@
-"""What the load generators print, and which runs count."""
+"""Load generators: how their output is read, and which runs count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WATCHED = Watched(0.5, 0.1, "0", 50000, peak_kib=700)
 
 
 def row(generator: str, output: str, watched: Watched = WATCHED, **more: object) -> dict[str, str]:
-    """The measured columns of a run."""
+    """Returns the measured columns of a run."""
     requests = {"httperf": 10, "ab": 10}.get(generator, 1)
     load = Load(generator, "http://127.0.0.1:80/", "small.txt", 1, requests)
     load = replace(load, **more)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 """Small studies on real servers: rows against ab's own output, interruptions, runs that do not
-count, proxies, a slow link. It waits a lot."""
+count, proxies, a slow link."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def number_after(label: str, text: str) -> float | None:
 
 
 class Flaws:
-    """What disagrees between a row and what ab printed for it."""
+    """Returns what differs between a row and what ab printed for it."""
 
     def __init__(self, row: dict[str, str]) -> None:
         self.row = row
@@ -70,7 +70,7 @@ def disagreements(row: dict[str, str], text: str) -> list[str]:
     flaws.agree("length", (TOP / "data" / row["file"]).stat().st_size)
     flaws.agree("rps", number_after("Requests per second", text))
     flaws.agree("kbytes_s", number_after("Transfer rate", text))
-    # It follows from the requests per second, which have two places.
+    # It is computed from the requests per second, which have two decimal places.
     flaws.agree("seconds", taken, 0.00051 + taken**2 * 0.005 / 60)
     if number_after("Concurrency Level", text) != float(row["concurrency"]):
         flaws.found.append(f"run {row['run']}: ab was told another concurrency")
@@ -82,7 +82,7 @@ def disagreements(row: dict[str, str], text: str) -> list[str]:
 
 
 def compare_times(flaws: Flaws, text: str) -> None:
-    """Times are those of the -e file, and those are what ab prints rounded."""
+    """The times are those of the -e file, which ab also prints rounded."""
     row = flaws.row
     at = {int(p): float(v) for p, v in re.findall(r"^(\d+),([\d.]+)$", text, re.MULTILINE)}
     printed = {int(p): float(v) for p, v in re.findall(r"^ +(\d+)% +(\d+)", text, re.MULTILINE)}
@@ -114,7 +114,7 @@ def compare_times(flaws: Flaws, text: str) -> None:
 
 
 def compare_cost(flaws: Flaws, text: str) -> None:
-    """CPU time of the server and faults, from the line that launch wrote."""
+    """Returns the CPU time and page faults of the server, from the line that launch wrote."""
     launch = re.search(r"^# launch: (.*)$", text, re.MULTILINE)
     assert launch
     words = launch[1].split()
@@ -138,7 +138,7 @@ def assert_rows_are_what_ab_said(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def main(bench: Bench) -> Path:
-    """A small study from start to report."""
+    """Runs a small study from start to report."""
     folder = bench.folder / "main"
     done = bench.dcollect("--output", folder, *SMALL, "--repetitions", 2)
     assert done.returncode == 0, done.stderr
@@ -205,7 +205,7 @@ def test_an_interrupted_study_goes_on(bench: Bench, main: Path) -> None:
     assert first == (main / "plan.tsv").read_text(), "the same seed gives the same plan"
     assert 3 <= row_count(folder) < 48
 
-    # Ctrl-C may come at any time, also when a load ends by itself at that moment.
+    # Ctrl-C may come at any time, also at the moment when a load ends.
     for number in (signal.SIGINT, signal.SIGTERM) * 2:
         begun = bench.begin("--resume", folder)
         more = row_count(folder) + 1
@@ -226,8 +226,8 @@ def test_an_interrupted_study_goes_on(bench: Bench, main: Path) -> None:
 
 
 def tear(folder: Path) -> None:
-    """Leaves what a full disk would: the row that comes next without its line end, and a torn end
-    of the raw output."""
+    """Leaves what a full disk would leave: the next row without its line end, and raw output with an
+    incomplete end."""
     rows = runs(folder)
     assert len(rows) < 48
     columns = (folder / "runs.tsv").read_text().split("\n", 1)[0].split("\t")
@@ -239,8 +239,8 @@ def tear(folder: Path) -> None:
 
 
 def finish(bench: Bench, folder: Path) -> None:
-    """Goes on to the end. A folder of temporary files whose owner was killed is removed, one whose
-    owner is at work is not."""
+    """Resumes the study to its end. A temporary folder of a killed process is removed, one of a
+    running process is not."""
     temporary = bench.folder / "tmp"
     left, held = (temporary / f"fork-vs-thread.work.{name}" for name in ("killed", "atwork"))
     left.mkdir()
@@ -306,8 +306,8 @@ while (1) {
 
 
 def fake_server(length: int, life: int = 0) -> str:
-    """A server that answers everything but absent.txt with a body of its own. With `life` its
-    first start ends by SIGKILL after so many answers, in the midst of a run."""
+    """Makes a server that responds to every path except absent.txt with the same body. With `life`
+    its first process is killed after so many responses, in the middle of a run."""
     return FAKE.replace("{length}", str(length)).replace("{life}", str(life))
 
 
@@ -352,7 +352,7 @@ def test_runs_that_do_not_count(bench: Bench, fakes: Path) -> None:
     assert set(column(shorts, "n")) == {"0"}
 
 
-# --- proxies: what is called a hit was one ---
+# --- proxies: each hit was a hit ---
 
 LIAR = r"""#!/usr/bin/perl
 use strict;
@@ -423,11 +423,11 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
         assert row["valid"] == reasons[row["server"]]
 
 
-# --- a network of its own ---
+# --- a network namespace ---
 
 
 def network() -> str:
-    """What a namespace could leave behind: devices, and mounts that hold it."""
+    """Returns what a namespace can leave behind: devices, and mounts that hold it."""
     devices = sorted(path.name for path in Path("/sys/class/net").iterdir())
     named = sorted(map(str, Path("/run/netns").glob("*")))
     mounts = [x for x in Path("/proc/self/mounts").read_text().splitlines() if " nsfs " in x]
@@ -457,7 +457,7 @@ def test_over_a_slow_link(bench: Bench) -> None:
     assert done.returncode == 0, done.stderr
     over = runs(folder)
     assert [(row["valid"], row["length"]) for row in over] == [("yes", "300000")] * 4
-    # 40 Mbit/s are 4,883 KiB/s; what is in the device's bucket and in the last packets goes
+    # 40 Mbit/s are 4,883 KiB/s. The bytes in the device's bucket and in the last packets are
     # faster. A busy machine is slower.
     assert all(0 < float(rate) <= 5400 for rate in column(over, "kbytes_s"))
     made = read_pairs(folder / "machine.tsv")["link"]
@@ -529,7 +529,7 @@ def test_progress_on_a_terminal(bench: Bench) -> None:
 
 
 def test_a_slow_down_is_found(bench: Bench) -> None:
-    """One that no neighbour can hide."""
+    """A slow-down that is too large for other load to hide."""
     folder = bench.folder / "slowed"
     done = bench.dcollect(
         "--output", folder, "--servers", "floor-thread,floor-thread+work50000", "--files",
@@ -547,7 +547,7 @@ def test_a_slow_down_is_found(bench: Bench) -> None:
     assert float(found[0]["p_holm"]) < 0.05 and found[0]["difference"] == "lower"
 
 
-# --- wrong usage: one line on standard error, and nothing made ---
+# --- wrong usage: one line on standard error, and no folder ---
 
 
 @pytest.mark.parametrize(
@@ -589,7 +589,7 @@ def test_resume_takes_no_seed(bench: Bench, main: Path) -> None:
 
 
 def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
-    """Without ab, and without what could install it."""
+    """Makes an environment without ab and without a way to install it."""
     bare = bench.folder / "bare"
     bare.mkdir()
     for folder in reversed(os.environ["PATH"].split(":")):
@@ -634,11 +634,11 @@ def test_help_names_every_factor(bench: Bench) -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
-# --- what another study left ---
+# --- files that another study left ---
 
 
 def test_groups_of_a_killed_study_are_removed(tmp_path: Path) -> None:
-    """Not those of one that runs. There is no process of so high a number."""
+    """The files of a study that runs are kept. No process has so high a number."""
     for process in (os.getpid(), 4194304):
         (tmp_path / f"fork-vs-thread.{process}" / "1").mkdir(parents=True)
     sweep(tmp_path)

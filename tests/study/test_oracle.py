@@ -51,12 +51,12 @@ VERDICTS = {
     ("proxy-requests", "R2.3", "cause"): "an effect that is not there has no cause",
 }
 
-# Studies whose average over everything was one of unlike cells.
+# Studies whose average over all cells was one of unlike cells.
 UNLIKE_CELLS = {"https", "processors", "proxy", "proxy-requests", "udp"}
 
 OF_FAMILY = ["p_holm", "all_low", "all_high", "difference"]
 
-# Parts that were tested otherwise in the first edition.
+# Parts that the first edition tested in another way.
 PARTS_GONE = {
     "floor-thread+joinable: runs that failed": "a share with a rule of its own",
     "thread: runs that failed": "a share with a rule of its own",
@@ -83,12 +83,12 @@ def first(study: str, table: str) -> pd.DataFrame:
     return read_frame(FIRST / study / f"{table}.tsv")
 
 
-# Columns that the first edition has not.
+# Columns that the first edition does not have.
 NEW_COLUMNS = ["ceiling", "unit", "sd_within", "sd_between", "drift", "drift_low", "drift_high"]
 NEW_COLUMNS += ["drift_p", "p50_ms_low", "p50_ms_high", "p99_ms_low", "p99_ms_high"]
 NEW_MEASURES = ["p50_ms", "p99_ms"]
 
-# Where a server that does nothing was measured, it tells which cells the client limits.
+# Where a server that does nothing was measured, it shows which cells are client-bound.
 FLOORS = {"designs"}
 
 

@@ -36,8 +36,8 @@ need_programs()
 
 COLUMNS = ["claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict", "blocks", "rule", "reason", "scale", "estimate", "error", "df", "count", "of"]  # fmt: skip
 
-# Percent that others had (- where not recorded), load average, then of each claim: name, kind,
-# verdict, verdict on the cause, found.
+# The percentage that other programs used (- if it is not recorded), the load average, and for each
+# claim: name, kind, verdict, verdict on the cause, found.
 STUDIES = {
     "fork-vs-thread": (
         "0", 0.5,
@@ -67,7 +67,7 @@ def rule_of(claim: str) -> str:
 
 
 def numbers(low: str, high: str) -> dict[str, object]:
-    """Estimate and error of a ratio from its interval; of a count where there is none."""
+    """Returns the estimate and error of a ratio from its interval; of a count if there is none."""
     if low == "-":
         return {"scale": "share", "count": 3, "of": 4}
     ends = math.log(float(low)), math.log(float(high))
@@ -148,7 +148,7 @@ def html(reports: Path) -> str:
 
 
 def section(text: str, claim: str) -> str:
-    """What claims.md says of a claim."""
+    """Returns what claims.md says about a claim."""
     match = re.search(rf'^### <a id="{re.escape(claim)}"></a>.*?(?=^##|\Z)', text, re.M | re.S)
     return match[0] if match else f"nothing of {claim}"
 
@@ -284,7 +284,7 @@ def test_many_parts_are_folded(reports: Path) -> None:
 
 @pytest.fixture
 def one(tmp_path: Path) -> Path:
-    """A folder of reports with one run."""
+    """Makes a folder of reports with one run."""
     write_run(tmp_path, "sized")
     return tmp_path / "sized" / MACHINE
 

@@ -1,4 +1,4 @@
-"""Packs: what is sent to others is all that was measured, and nothing that can be made of it."""
+"""Packs: a pack has all that was measured, and nothing that can be made from it."""
 
 from __future__ import annotations
 

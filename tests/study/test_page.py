@@ -1,4 +1,4 @@
-"""The pages in headless Chromium: to be read at 400 and 1,280 pixels, by mouse and by keyboard."""
+"""Pages in headless Chromium: they can be read at 400 and 1,280 pixels, by mouse and by keyboard."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ send({ focused: document.activeElement === frame, first: said[0], second: said[1
     reachable: scrolls.every(s => s.tabIndex === 0 && s.getAttribute('aria-label')) });
 """
 
-# The contrast of each text with the ground that it stands on, by WCAG 2.
+# The contrast of each text with its background, by WCAG 2.
 CONTRAST = """
 const channel = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
 const rgb = text => text.match(/[\\d.]+/g).map(Number);
@@ -125,7 +125,7 @@ def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of all claims, from the published runs."""
+    """Makes the page of all claims, from the published runs."""
     browser()
     reports = tmp_path_factory.mktemp("claims")
     for run in ("fork-vs-thread", "table1", "mistakes", "sized", "idle"):
@@ -212,7 +212,7 @@ def test_the_claims(claims: Path, tmp_path: Path, width: int) -> None:
     assert opened(claims, tmp_path)[1] == []
 
 
-# --- axe-core, where it is there: npm install --no-save axe-core, or AXE_CORE=FILE ---
+# --- axe-core, if it is installed: npm install --no-save axe-core, or AXE_CORE=FILE ---
 
 AXE = """
 axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'best-practice'] }).then(found => send({

@@ -1,4 +1,4 @@
-"""Studies of one thing, pooled; and the rounds that an earlier study asks for."""
+"""Pooling of several studies of one claim; and the number of rounds for a wanted power."""
 
 from __future__ import annotations
 

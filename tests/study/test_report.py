@@ -29,7 +29,7 @@ need_programs()
 
 @pytest.fixture(scope="module")
 def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole report of fork against thread."""
+    """Makes a whole report of fork against thread."""
     folder = tmp_path_factory.mktemp("main") / "run"
     return reported(invent(folder, blocks=6, concurrency=6, invalid=2))
 
@@ -156,7 +156,7 @@ def test_a_single_run(tmp_path: Path) -> None:
     assert "too few valid runs" in report
 
 
-# --- what a report had stands beside what is measured here ---
+# --- the numbers of earlier reports beside those of this one ---
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +258,7 @@ def with_floor(folder: Path) -> Path:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_client_whose_cpu_time_is_not_known(tmp_path: Path, known: bool) -> None:
-    """With floors it is judged nevertheless; without them the report says that it is not known."""
+    """With floors the cells are judged. Without floors the report says that it is not known."""
     folder = invent(tmp_path / "httperf", blocks=4, concurrency=2)
     folder = with_floor(folder) if known else folder
     runs = read_table(folder / "runs.tsv")

@@ -1,4 +1,4 @@
-"""collect/SCHEMA.md says what collect/schema.py says, and tables have the columns that it names."""
+"""collect/SCHEMA.md agrees with collect/schema.py, and tables have the columns that it names."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from collect.tables import read_frame
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """Makes invented cells, those of the same options once."""
+    """Makes invented cells. Cells of the same options are made once."""
     top = tmp_path_factory.mktemp("made")
 
     @cache
@@ -91,7 +91,7 @@ def test_half_a_row_and_a_row_told_twice_change_nothing(tmp_path: Path) -> None:
 
 
 def test_every_mistake_meets_the_same_server_without_it(made) -> None:
-    """Two load generators are never averaged over."""
+    """No average covers two load generators."""
     comparisons = compare(made(kind="mistakes", blocks=4))
     found = {f"{row.server} / {row.baseline} by {row.load}" for row in comparisons.itertuples()}
     assert found == {

@@ -1,4 +1,4 @@
-"""The first tenth of a run against the rest: what is not steady is found, and only that."""
+"""The first tenth of a run against the rest: runs that are not steady are found, and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collect.tables import read_table, write_table
 
 
 def with_first_tenth(folder: Path, ratios: dict[str, float]) -> Path:
-    """Gives each run of a server a first tenth around a ratio."""
+    """Gives the first tenth of each run of a server about this ratio to the rest."""
     table = read_table(folder / "runs.tsv")
     noise = np.random.default_rng(3)
     for row in table.rows:

@@ -1,4 +1,4 @@
-"""Study files and plans: what they mean, and which mistakes are told in one line."""
+"""Study files and plans: how they are read, and which mistakes are reported in one line."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_every_study_has_cells(path: Path) -> None:
     assert len(plan_sitting(made, cells)) == sum(cells.blocks.values())
 
 
-# Where requests/s do not tell of the server: a link is the limit, memory is measured, each server
-# is compared with itself, or the floors are what is studied.
+# Where requests/s say nothing about the server: a link is the limit, memory is measured, each server
+# is compared with itself, or the study is about the floors.
 NO_CEILING = {"crash", "download", "growth-memory", "idle", "mistakes", "slow-clients"}
 
 
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
 def test_a_server_that_does_nothing_is_in_every_block_that_a_client_can_limit(path: Path) -> None:
-    """It serves neither TLS nor UDP, and what a proxy does its client cannot see."""
+    """The floor serves neither TLS nor UDP, and a client cannot see what a proxy does."""
     made = load_study(path)
     if path.stem in NO_CEILING or "all" in made.levels["server"]:  # `all` has the floors, too
         return
@@ -182,7 +182,7 @@ def test_rounds_go_on_where_the_last_one_ended() -> None:
     assert [row["run"] for row in rows] == [str(i + 1) for i in range(len(rows))]
     assert [row["block"] for row in rows] == sorted((row["block"] for row in rows), key=int)
     assert {row["round"] for row in rows if row["block"] in "12"} == {"1"}
-    # What takes long is in the first block of the first two rounds.
+    # Cells that take long are in the first block of the first two rounds only.
     assert [len(block) for block in by_block(rows, "run")] == [4, 2, 4, 2, 2, 2]
 
 

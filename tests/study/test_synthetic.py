@@ -1,4 +1,4 @@
-"""Invented campaigns whose truth is known: do the intervals cover it as often as they say?"""
+"""Invented campaigns whose truth is known: the intervals cover it as often as they say."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def estimates(world: World, one_sitting: bool = False, seed: int = 1) -> list[Re
     for _ in range(CAMPAIGNS):
         fork, thread = world.tables(random)
         table = np.vstack([fork, thread])
-        # The numbers go in behind the table of runs: to make that a thousand times takes minutes.
+        # The numbers replace those of the cells: making a table of runs a thousand times takes minutes.
         data.__dict__["_measured"] = {"rps": table}
         data.__dict__["_logarithms"] = {"rps": np.log(table)}
         data.__dict__["_unit_logarithms"] = {"rps": data.by_unit(np.log(table))}
@@ -127,8 +127,8 @@ def test_intervals_of_rounds_cover_the_truth(world: World) -> None:
 
 
 def test_the_old_interval_of_blocks_did_not() -> None:
-    """For the record: with blocks as the sample, the interval covers a ratio that differs by a tenth
-    from round to round far too seldom. It covers it as it says where all rounds are alike."""
+    """Intervals from blocks instead of rounds cover far too seldom a ratio that differs by a tenth
+    from round to round. They cover as they say where all rounds are alike."""
     world = World(between=0.1)
     of_blocks = coverage(estimates(world, one_sitting=True))
     of_rounds = coverage(estimates(world))
@@ -153,7 +153,7 @@ def test_two_campaigns_cover_each_other_as_often_as_they_should() -> None:
 
 
 def test_spread_within_and_between_rounds() -> None:
-    """Of the mean over three levels, of two servers each."""
+    """Intervals of the mean over three levels of two servers cover the truth as they say."""
     found = [result.spread for result in estimates(World())]
     within = math.sqrt(np.mean([spread.within**2 for spread in found]))
     between = math.sqrt(np.mean([spread.between**2 for spread in found]))
@@ -162,7 +162,7 @@ def test_spread_within_and_between_rounds() -> None:
 
 
 def test_drift_of_the_ratio() -> None:
-    """It is found where it is, and in one of twenty campaigns where it is not."""
+    """Drift is found where there is some, and in one of twenty campaigns where there is none."""
 
     def found(world: World) -> float:
         drifts = [result.drift for result in estimates(world)]
@@ -173,7 +173,7 @@ def test_drift_of_the_ratio() -> None:
 
 
 def test_a_campaign_from_its_runs() -> None:
-    """The whole way: the truth is in the interval, and what all servers share cancels."""
+    """Over all stages: the interval has the truth, and what all servers share cancels."""
     world = World()
     fork, thread = world.tables(np.random.default_rng(3))
     data = put(cells_of(world), fork=fork, thread=thread)
@@ -192,7 +192,7 @@ def test_a_campaign_from_its_runs() -> None:
 def calibration_of(
     data: Cells, floors: NDArray[np.float64], moved: float = 1.0, floor: str = "floor-one"
 ) -> pd.DataFrame:
-    """The floors at the begin and the end of each round; in the second they move."""
+    """Makes the floors at the start and the end of each round; in the second round they move."""
     rows = []
     for number, rate in enumerate(floors, 1):
         ends = {"begin": rate, "end": rate * (moved if number == 2 else 1)}
@@ -202,7 +202,7 @@ def calibration_of(
 
 
 def test_figures_relative_to_the_floor_of_their_round() -> None:
-    """The floor feels the weather of its round: relative to it, a server is known more closely."""
+    """The floor changes with its round: relative to it, the interval of a server is shorter."""
     world = World(weather=0.3, slowdown=0)
     random = np.random.default_rng(8)
     fork, thread = world.tables(random)
@@ -244,7 +244,7 @@ def test_calibration_is_read_without_what_does_not_count(tmp_path: Path) -> None
 
 
 def test_latency_of_pooled_histograms() -> None:
-    """A percentile of a round is that of all its requests: not the mean of those of its runs."""
+    """A percentile of a round is that of all its requests, not the mean over its runs."""
     world = World(levels=("10",), rounds=5)
     fork, thread = world.tables(np.random.default_rng(2))
     data = put(cells_of(world), fork=fork, thread=thread)
@@ -293,12 +293,12 @@ def test_the_rule_of_a_server_against_itself() -> None:
     assert same_server_share(cells, study.repetitions, 0.05, high) > 0.7
     assert same_server_share(cells, study.repetitions, 0.10, high) < 0.05
     assert same_server_share(10, 32, 0.05, high) < 0.3
-    # 15% would pass most methods with twice as many false alarms as there should be.
+    # A share of 15% would accept most methods that give twice as many false alarms as they should.
     assert same_server_share(cells, study.repetitions, 0.10, 0.15) > 0.5
 
 
 def test_a_round_that_broke_off() -> None:
-    """The last round has one block, and a cell of it is missing: it counts as a round."""
+    """A last round of one block in which a cell is missing counts as a round."""
     world = World(rounds=4)
     fork, thread = world.tables(np.random.default_rng(3))
     data = put(cells_of(world), fork=fork, thread=thread)
@@ -349,7 +349,7 @@ def without(data: Cells, **changes: str) -> Cells:
 
 
 def judged(data: Cells) -> tuple[str, str]:
-    """How many cells the client limits, of how many of which that is known."""
+    """Returns how many cells are client-bound, and of how many that is known."""
     table = weigh(data, 0, Path("/nonexistent")).set_index("name")
     return str(table.at["client_bound", "value"]), str(table.at["client_bound", "of"])
 
