@@ -41,12 +41,16 @@ class Server:
         self.group = self.process.pid
 
     def pids(self) -> list[int]:
-        """Returns the processes of the server's group that are no zombies."""
-        return [pid for pid, state in group_members(self.group) if state != "Z"]
+        """Returns the server and the processes that it has made, but neither zombies nor helpers beside it."""
+        family = {self.process.pid}
+        members = group_members(self.group)
+        while found := {pid for pid, parent, _ in members if parent in family} - family:
+            family |= found
+        return [pid for pid, _, state in members if pid in family and state != "Z"]
 
     def zombies(self) -> list[int]:
-        """Returns the processes of the group that nobody has reaped."""
-        return [pid for pid, state in group_members(self.group) if state == "Z"]
+        """Returns the children that the server has not reaped."""
+        return [pid for pid, parent, state in group_members(self.group) if state == "Z" and parent == self.process.pid]
 
     def descriptors(self) -> int:
         """Returns how many descriptors the processes of the server have open together."""
@@ -74,8 +78,8 @@ class Server:
         self.process.wait()
 
 
-def group_members(group: int) -> list[tuple[int, str]]:
-    """Returns the processes of a group and their states."""
+def group_members(group: int) -> list[tuple[int, int, str]]:
+    """Returns the processes of a group, their parents and their states."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -84,9 +88,9 @@ def group_members(group: int) -> list[tuple[int, str]]:
             text = Path("/proc", entry, "stat").read_text(errors="replace")
         except OSError:
             continue
-        state, _, its_group = text.rpartition(")")[2].split()[:3]
+        state, parent, its_group = text.rpartition(")")[2].split()[:3]
         if int(its_group) == group:
-            found.append((int(entry), state))
+            found.append((int(entry), int(parent), state))
     return found
 
 
