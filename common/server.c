@@ -12,6 +12,7 @@
 #include "common/signals.h"
 #include "common/startup.h"
 #include "common/summary.h"
+#include "common/upgrade.h"
 
 #include <err.h>
 #include <errno.h>

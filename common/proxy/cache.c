@@ -1,6 +1,8 @@
 /* Opens the cache, and finds and removes its entries by their URI. */
 #include "common/proxy/cache.h"
 
+#include "common/proxy/cache_name.h"
+
 #include "common/proxy/cache_evict.h"
 
 #include <err.h>
@@ -15,7 +17,7 @@ bool cache_open_directory(struct cache *cache, int directory, const char *path, 
     int locks;
 
     *cache = (struct cache){.directory = directory, .owner = geteuid(), .limit = limit};
-    locks = cache_file_open(cache, CACHE_LOCK_FILE, O_RDWR | O_CREAT);
+    locks = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT);
     if (locks < 0 || !cache_shared_open(cache)) {
         warn("cannot write to the cache directory '%s'", path);
         return false;

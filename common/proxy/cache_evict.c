@@ -158,7 +158,7 @@ static void remove_least_used(const struct cache *cache, struct inventory *inven
 /* One process at a time trims. Bytes that others add while it counts are added to its result. */
 void cache_evict_trim(const struct cache *cache)
 {
-    int lock = cache_file_open(cache, CACHE_SHARED_FILE, O_RDWR | O_CREAT);
+    int lock = cache_file_open(cache, CACHE_NAME_SHARED, O_RDWR | O_CREAT);
     struct inventory inventory;
     int64_t before;
 

@@ -1,11 +1,14 @@
 /* Opens, reads and writes the files of the cache directory. */
 #include "common/proxy/cache_file.h"
 
+#include "common/proxy/cache_name.h"
+
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,33 +25,64 @@ static bool belongs_to(int directory, uid_t owner, const char *path)
         !(status.st_mode & (S_IWGRP | S_IWOTH)))
         return true;
     warnx("the cache directory '%s' must belong to the user of the server, and nobody else may "
-          "write to it (see --user)",
+          "write to it: change the owner of it and of its files (see chown(1), --user)",
           path);
     return false;
 }
 
-static bool is_empty(int directory)
+/* Returns true if a file of the cache can have this name. */
+static bool is_name(const char *name)
+{
+    return cache_name_is_valid(name) || strcmp(name, CACHE_NAME_SHARED) == 0 ||
+           strcmp(name, CACHE_NAME_LOCKS) == 0;
+}
+
+/* Gives one file of the cache to the owner. A file with another name, of another user, that is no
+ * regular file or has another name elsewhere was not made by a cache. */
+static bool give_file(int directory, const char *name, uid_t owner, gid_t group)
+{
+    int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat status;
+    bool good =
+        file >= 0 && is_name(name) && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_nlink == 1 &&
+        (status.st_uid == owner || (status.st_uid == geteuid() && fchown(file, owner, group) == 0));
+
+    if (file >= 0)
+        close(file);
+    return good;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Returns false if there is a file that cannot be given. */
+static bool give_files(int directory, uid_t owner, gid_t group)
 {
     int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
-    int count = 0;
+    const struct dirent *entry;
+    bool good = entries != NULL;
 
-    while (entries != NULL && count < 3 && readdir(entries) != NULL)
-        count++;
+    while (good && (entry = readdir(entries)) != NULL)
+        good = is_dots(entry->d_name) || give_file(directory, entry->d_name, owner, group);
     if (entries != NULL)
         closedir(entries);
     else if (copy >= 0)
         close(copy);
-    return entries != NULL && count < 3; /* "." and ".." */
+    return good;
 }
 
-/* Gives a new or empty directory to the owner, before this process becomes that user. */
+/* Gives the directory of an earlier server, which ran as root, to the owner, before this process
+ * becomes that user. Nobody else may have written to it. */
 static bool give_directory(int directory, uid_t owner, gid_t group)
 {
     struct stat status;
 
     if (owner == geteuid() || fstat(directory, &status) < 0 || status.st_uid != geteuid() ||
-        !is_empty(directory))
+        (status.st_mode & (S_IWGRP | S_IWOTH)) || !give_files(directory, owner, group))
         return true;
     return fchown(directory, owner, group) == 0;
 }

@@ -23,7 +23,7 @@ int cache_lock_take(const struct cache *cache, const char *name)
         .l_start = (off_t)(cache_name_number(name) >> 2),
         .l_len = 1,
     };
-    int file = cache_file_open(cache, CACHE_LOCK_FILE, O_RDWR | O_CREAT), error;
+    int file = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT), error;
 
     if (file < 0)
         return CACHE_LOCK_NONE;

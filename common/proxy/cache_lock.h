@@ -5,9 +5,6 @@
 
 #include "common/proxy/cache_file.h"
 
-/* The name of the file whose bytes are locked. */
-#define CACHE_LOCK_FILE "locks"
-
 /* Locks the name. Returns a descriptor, or one of these. The kernel releases the lock if its holder
  * dies. */
 #define CACHE_LOCK_BUSY (-1) /* somebody else holds it */

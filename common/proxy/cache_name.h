@@ -12,6 +12,10 @@
 #define CACHE_NAME_SIZE   40
 #define CACHE_NAME_LENGTH 33
 
+/* The files that the processes share which use the directory; see cache_shared.h, cache_lock.h. */
+#define CACHE_NAME_SHARED "account"
+#define CACHE_NAME_LOCKS  "locks"
+
 /* The letters. */
 #define CACHE_NAME_ENTRY     'e' /* a response, or the list of fields that it varies on */
 #define CACHE_NAME_RECORD    'r' /* a newer head of a large entry */

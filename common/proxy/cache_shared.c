@@ -17,7 +17,7 @@ static struct cache mapped;
 static bool lengthen(void)
 {
     const off_t size = sizeof *mapped.shared;
-    int file = cache_file_open(&mapped, CACHE_SHARED_FILE, O_RDWR | O_CREAT);
+    int file = cache_file_open(&mapped, CACHE_NAME_SHARED, O_RDWR | O_CREAT);
     struct stat status;
     bool repaired = file >= 0 && fstat(file, &status) == 0 && status.st_size < size &&
                     fallocate(file, 0, 0, size) == 0;
@@ -49,7 +49,7 @@ bool cache_shared_open(struct cache *cache)
 {
     const size_t size = sizeof *cache->shared;
     const struct sigaction action = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO};
-    int file = cache_file_open(cache, CACHE_SHARED_FILE, O_RDWR | O_CREAT);
+    int file = cache_file_open(cache, CACHE_NAME_SHARED, O_RDWR | O_CREAT);
     bool shared = file >= 0 && posix_fallocate(file, 0, (off_t)size) == 0;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         shared ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, shared ? file : -1, 0);

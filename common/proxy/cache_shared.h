@@ -8,8 +8,6 @@
 
 #include <stdatomic.h>
 
-/* The name of the file. */
-#define CACHE_SHARED_FILE  "account"
 #define CACHE_SHARED_SLOTS 4096
 
 struct cache_shared {

@@ -1,0 +1,50 @@
+#!/usr/bin/perl
+# The cache directory of a proxy that ran as root goes to the user that it runs as now; a directory with other files does not.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use Origin;
+
+my $origin = Origin->new;
+
+# The user names of all that is in the directory, and of the directory.
+sub owners ($directory) { return map { (getpwuid((stat $_)[4]))[0] } $directory, glob "$directory/*" }
+
+each_server(sub ($model) {
+    return skip_case('only root can change owners') if $> != 0;
+    my $place = scratch();
+    my $cache = "$place/cache";
+    my @proxy = ('--service', 'proxy', '--cache', $cache);
+    my $path  = "/$model->{name}";
+    $origin->play($path, response(200, 'stored', 'Cache-Control' => 'max-age=600'));
+    for my $user (qw(root nobody)) {
+        my $server   = start_server(options => [@proxy, '--user', $user]);
+        my $response = scalar $server->exchange(request(GET => $origin->url($path), Connection => 'close'));
+        is $response->{body}, 'stored', "a proxy that runs as $user serves";
+        is join(' ', grep { $_ ne $user } owners($cache)), '', "all files of the cache belong to $user";
+        $server->stop(warnings => qr/descriptors allows/);
+    }
+    is $origin->count($path), 1, 'what the first proxy stored is used by the second one';
+
+    # What is no file of a cache keeps its owner, and the server does not start.
+    my %foreign = (
+        'a file with another name' => sub { spit("$cache/letter", 'x') },
+        'a symbolic link' => sub { symlink "$place/other", "$cache/account" },
+        'a hard link' => sub { link "$place/other", "$cache/account" },
+        'a directory' => sub { mkdir "$cache/account" },
+    );
+    spit("$place/other", 'x');
+    for my $what (sort keys %foreign) {
+        run_command('rm', '-rf', $cache);
+        mkdir $cache, 0700;
+        $foreign{$what}->();
+        my $run = run_server(@proxy, qw(--user nobody 0));
+        is $run->{status}, 1, "$what in a cache of root: the server does not start";
+        like $run->{err}, qr/must belong to the user of the server.*chown/, "$what: and says what to do";
+        is((getpwuid((stat "$place/other")[4]))[0], 'root', "$what: no other file changes its owner");
+        is((getpwuid((stat $cache)[4]))[0], 'root', "$what: nor does the directory");
+    }
+});
+
+done_testing;
