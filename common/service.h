@@ -8,7 +8,7 @@
 #include "common/net/transport.h"
 #include "common/scoreboard.h"
 
-/* A step of a connection ends when it has moved so many bytes, so that others are served too. */
+/* A step of a connection ends when it has moved this many bytes, so that others are served too. */
 #define STEP_BYTES_LIMIT (4 * 1024 * 1024)
 
 enum protocol {

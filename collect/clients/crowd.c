@@ -41,8 +41,8 @@
 
 enum {
     COUNT_MOST = 100000,
-    /* So many connect at once: Apache sends those away that wait when all of its threads
-       are busy. */
+    /* The clients that connect at once: Apache refuses those that wait when all of its threads are
+       busy. */
     OPENING_MOST = 16,
     EVENTS = 256,
     READ_BYTES = 16384,

@@ -63,7 +63,7 @@ static const char usage[] =
     "  --split-writes   head and body in two writes, Nagle's algorithm on; implies --keep-alive\n"
     "  --joinable       threads are neither detached nor joined: their stacks stay. After 16000\n"
     "                   of them connections are closed unanswered, as if none could be made\n"
-    "  --work US        sleep for so many microseconds before each response, as a slow handler "
+    "  --work US        sleep for US microseconds before each response, as a slow handler "
     "would\n";
 
 static void answer_once(int connection)

@@ -67,7 +67,7 @@ enum {
     JOINS_MOST = 8,
     PATH_BYTES = 512,
     MESSAGE_BYTES = 64 * 1024,
-    /* A counter that does not change in so many reads, 2 ms apart, has seen the last scheduler
+    /* A counter that does not change in this many reads, 2 ms apart, has seen the last scheduler
        tick. */
     QUIET_LOOKS = 3,
     QUIET_LOOKS_MOST = 60,

@@ -87,14 +87,14 @@ struct witness {
 static const char usage[] =
     "usage: witness [OPTION]... PORT PATH\n"
     "Asks 127.0.0.1:PORT for PATH, and tells what was answered and what was lost.\n"
-    "  --requests N      so many responses (1000)\n"
+    "  --requests N      the number of responses (1000)\n"
     "  --concurrency N   clients at once (1)\n"
     "  --seconds S       not longer than this (10)\n"
     "  --tls HOW         by TLS, each session `new`, or `resumed` by a ticket\n"
     "  --udp             a datagram for each request, and one for its response\n"
     "  --timeout MS      a datagram that is not answered by then is lost (200)\n"
     "  --fault PATH      one client asks for PATH, which the server dies of,\n"
-    "  --after N         after so many responses (half of them)\n"
+    "  --after N         after N responses (half of them)\n"
     "  --patience MS     how long nobody may be answered after that (1000)\n";
 
 /* ---- one client ---- */

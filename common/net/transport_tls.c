@@ -10,7 +10,7 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
-/* A client that sends so many records in a row without a byte of data is cut off. */
+/* A client that sends this many records in a row without a byte of data is cut off. */
 #define IDLE_RECORDS 32
 
 struct session {

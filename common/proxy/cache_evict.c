@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Trimming removes entries until so many percent of the limit are left. */
+/* Trimming removes entries until this percentage of the limit is left. */
 #define TRIM_PERCENT 90
 
 /* ---- one entry ---- */

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* The clock of one worker may be behind that of another by so many milliseconds. */
+/* The clock of one worker may be behind that of another by this many milliseconds. */
 #define CLOCK_DIFFERENCE 1000
 
 /* ---- the lock ---- */

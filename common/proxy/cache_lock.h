@@ -25,8 +25,8 @@ void cache_lock_note_timeout(const struct cache *cache, const char *name, int64_
 /* Returns true if that has happened since then. */
 bool cache_lock_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now);
 
-/* Notes, for so many seconds, that responses of that name will not be stored, so that no request
- * waits for one. `now` is in seconds. */
+/* Notes, for some seconds, that responses of that name will not be stored: no request waits for
+ * one. `now` is in seconds. */
 #define CACHE_LOCK_BYPASS_SECONDS 10
 void cache_lock_note_bypass(const struct cache *cache, const char *name, int64_t now);
 bool cache_lock_is_bypassed(const struct cache *cache, const char *name, int64_t now);

@@ -10,7 +10,7 @@
 /* How long to wait between two looks. */
 #define FIRST_PAUSE   2
 #define LONGEST_PAUSE 32
-/* While no lock was released, only every so many looks read the cache. */
+/* While no lock was released, only one in this many looks reads the cache. */
 #define LOOKS 4
 
 void collapse_start(struct collapse *collapse, const struct cache *cache)

@@ -202,7 +202,7 @@ bool freshness_is_fresh(const struct cached_response *response, int64_t now)
            freshness_lifetime(response) > freshness_age(response, now);
 }
 
-/* ---- using a stored response ---- */
+/* ---- using an entry ---- */
 
 /* Returns true if the origin forbids to use the response while it is stale. */
 static bool forbids_stale(const struct cache_control *response)

@@ -23,8 +23,9 @@ int listen_balance_descriptor(const struct listen_balance *balance);
 /* Takes a free permit; false if another loop was faster. */
 bool listen_balance_take(struct listen_balance *balance);
 
-/* Called after each round of a loop that has so many persistent connections: it may give its permit
- * up, pass it on, or add one for another loop. Returns true if the loop still has a permit. */
+/* Called after each round of a loop, with its number of persistent connections: it may give its
+ * permit up, pass it on, or add one for another loop. Returns true if the loop still has a permit.
+ */
 bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now);
 
 /* The worker has died: frees its permit. */
