@@ -228,7 +228,7 @@ static void client_serve(struct crowd *crowd, struct client *client)
         client_read(crowd, client);
 }
 
-/* What a client that holds a connection does each second. */
+/* Does the work of each second for a client that holds a connection. */
 static void client_tick(struct crowd *crowd, struct client *client)
 {
     if (crowd->kind == READ) {

@@ -157,14 +157,14 @@ static const struct syscall_rule file_lock[] = {
 
 /* ---- the models ---- */
 
-/* What makes a thread of this process; clone3 has its flags where no filter sees them. */
+/* The call that makes a thread of this process. A filter cannot see the flags of clone3. */
 static const struct syscall_rule threads[] = {
     IF(clone, 0,
        CLONE_THREAD | CLONE_VM | CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET,
        CLONE_THREAD | CLONE_VM),
 };
 
-/* What makes a process, in no new namespace. */
+/* The calls that make a process, in no new namespace. */
 #define NAMESPACES                                                                                 \
     (CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
@@ -210,7 +210,7 @@ static const struct syscall_rule workers[] = {
 #define SANITIZED false
 #endif
 
-/* What the runtime of a sanitizer needs as well. */
+/* The calls that the runtime of a sanitizer needs as well. */
 static const struct syscall_rule sanitizers[] = {
     ANY(sigaltstack),
     ANY(openat),

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the process makes after it has entered the sandbox. */
+/* The processes or threads that the process makes after it has entered the sandbox. */
 enum sandbox_makes {
     SANDBOX_NOTHING,
     SANDBOX_THREADS,

@@ -88,7 +88,7 @@ struct program {
     pid_t server;
 };
 
-/* What comes with a listener, or with the output of the server. */
+/* The description that comes with a listener, or with the output of the server. */
 struct passed {
     int streams; /* of the sockets of a listener, these are TCP; the others are UDP. 0: the output
                   */
@@ -313,7 +313,7 @@ bool handover_pass(int helper, const struct listener *listener)
     return fd_message_send(helper, &passed, sizeof passed, listener->sockets, listener->count);
 }
 
-/* What the process has told before is of no interest any more. */
+/* Earlier messages of the process are skipped. */
 bool handover_refuse(int helper)
 {
     struct handover_message message = {.kind = HANDOVER_REFUSE};

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-/* What the server before this one has passed to this process. */
+/* The sockets that the server before this one has passed to this process. */
 struct handover {
     int listeners;          /* how many; 0: there was no such server */
     int streams, datagrams; /* sockets of each listener */
@@ -28,7 +28,7 @@ int handover_open(char **argv);
 /* Passes a listener to the process, which holds it for the next program. */
 bool handover_pass(int helper, const struct listener *listener);
 
-/* What the server asks of the process, and it of the server, in messages of this form. */
+/* The kinds of messages between the server and the process. */
 enum handover_kind {
     HANDOVER_REFUSE, /* refuse new clients; and the answer: `error` says whether it could */
     HANDOVER_START,  /* start the program */
