@@ -72,7 +72,7 @@ struct crowd {
     enum kind kind;
     bool again, told;
     bool drips; /* already the request goes out a byte a second */
-    int count, addresses, opening, held, next;
+    int count, addresses, opening, held, most, next;
     long lost, cut, refused;
     double patience, end, progress;
     int events, signals;
@@ -114,8 +114,11 @@ static void client_hold(struct crowd *crowd, struct client *client)
 {
     client->state = HELD;
     crowd->opening--;
-    crowd->held++;
-    crowd->progress = tool_now();
+    /* A client that only takes the place of another one is no progress. */
+    if (++crowd->held > crowd->most) {
+        crowd->most = crowd->held;
+        crowd->progress = tool_now();
+    }
 }
 
 static void client_refused(struct crowd *crowd, struct client *client)
