@@ -6,11 +6,14 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Crowd;
+use Origin;
+use Proxy qw(%few);
 use Socket qw(PF_INET SOCK_STREAM SOL_SOCKET SO_RCVBUF SO_REUSEADDR pack_sockaddr_in inet_aton);
 
 my $big  = 8 * 1024 * 1024;
 my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin' => '');
 truncate "$root/sparse.bin", 1 << 30 or die "truncate: $!";
+my $origin = Origin->new;
 
 # Starts a server that waits for its clients longer than any test takes, so that a slow machine loses no request.
 sub patient_server (@options) {
@@ -66,18 +69,23 @@ each_way_to_accept(sub ($model) {
         $server->ended;
     }
 
-    # Clients that wait in the listen queue when the signal arrives are served when a place is free.
-    my $server = patient_server(qw(--max-connections 1), $model->{limited} ? qw(--workers 1) : ());
+    # Clients that wait in the listen queue when the signal arrives are served when a place is free. The client that has the only
+    # place waits for an origin, so that it does not have to give way.
+    $origin->play('/held', [\"held$model->{label}", @{ response(200, 'held') }]);
+    $origin->play('/next', response(200, 'next'));
+    my $server = start_server(options => [qw(--service proxy --no-cache --stop-timeout 3600 --max-connections 1), $model->{limited} ? qw(--workers 1) : ()]);
     my $held = $server->connect;
-    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'SIGTERM, --max-connections 1: one client is served before';
+    $held->send(request(GET => $origin->url('/held')));
+    ok until_true(sub { $origin->count('/held') }), 'SIGTERM, --max-connections 1: a client has the only place before';
     my @queued = map { $server->connect } 1 .. 3;
-    $_->send(request(GET => '/small.txt', Connection => 'close')) for @queued;
+    $_->send(request(GET => $origin->url('/next'), Connection => 'close')) for @queued;
     ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: three clients wait before';
     $server->deliver('TERM');
     ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: they wait after the signal';
-    is $held->ask(request(GET => '/small.txt'))->{status}, 200, 'SIGTERM, --max-connections 1: the first client is served again after the signal';
-    is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'SIGTERM, --max-connections 1: the three clients are served when it has left';
-    $server->ended;
+    $origin->open_gate("held$model->{label}");
+    is $held->response->{status}, 200, 'SIGTERM, --max-connections 1: the first client gets its response after the signal';
+    is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'SIGTERM, --max-connections 1: the three clients are served then';
+    $server->ended(%few);
 });
 
 each_server(sub ($model) {
