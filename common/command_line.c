@@ -54,6 +54,12 @@ static bool read_service(const struct option_row *row, const char *value,
     return *service != NULL || complain(row, value, "files, sized or proxy");
 }
 
+static bool read_switch(const struct option_row *row, const char *value, bool *on)
+{
+    *on = strcmp(value, "on") == 0;
+    return *on || strcmp(value, "off") == 0 || complain(row, value, "on or off");
+}
+
 static bool read_protocol(const struct option_row *row, const char *value, enum protocol *protocol)
 {
     for (int i = PROTOCOL_SIMPLE; i <= PROTOCOL_PIPELINED; i++) {
@@ -143,6 +149,8 @@ static bool read_row(struct options *options, const struct option_row *row,
     case OPTION_FLAG:
         *(bool *)member = true;
         return true;
+    case OPTION_SWITCH:
+        return read_switch(row, value, member);
     case OPTION_TEXT:
         *(const char **)member = value;
         return value[0] != '\0' || complain(row, value, "a name");

@@ -9,6 +9,7 @@
 /* How the value of an option is read. */
 enum option_kind {
     OPTION_FLAG,
+    OPTION_SWITCH, /* on or off */
     OPTION_TEXT,
     OPTION_COUNT,
     OPTION_SECONDS,

@@ -22,6 +22,7 @@ struct options {
     enum accept accept;
     bool tls;
     const char *certificate, *key;
+    bool key_process;
     bool udp;
     int request_timeout, idle_timeout, write_timeout, stop_timeout; /* milliseconds */
     int backlog;

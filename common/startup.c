@@ -43,7 +43,7 @@ static bool open_tls(struct server *server)
         tls_forgo();
         return true;
     }
-    server->context.tls = tls_open(options->certificate, options->key);
+    server->context.tls = tls_open(options->certificate, options->key, options->key_process);
     return server->context.tls != NULL;
 }
 
@@ -251,6 +251,7 @@ static void enter_sandbox(struct server *server)
     *sandbox = services_sandbox(&server->services);
     sandbox->datagrams = server->options.udp;
     sandbox->log = server->options.log != NULL;
+    sandbox->key_process = server->options.tls && server->options.key_process;
     sandbox->makes = makes(server->model);
     sandbox->kills = server->options.sandbox_kills;
     sandbox_enter(sandbox);

@@ -88,7 +88,7 @@ static void set_up(void)
 
     require(mkdtemp(directory) != NULL, "there is a directory");
     make_files(certificate, key, sizeof key);
-    tls = tls_open(certificate, key);
+    tls = tls_open(certificate, key, false);
     clients = SSL_CTX_new(TLS_client_method());
     require(tls != NULL && clients != NULL, "TLS is ready");
     atexit(remove_files);

@@ -6,7 +6,7 @@
 #include "common/net/tls.h"
 
 #include "common/base/clock.h"
-#include "common/net/key_reader.h"
+#include "common/net/key_process.h"
 #include "common/net/tls_bio.h"
 #include "common/net/tls_tickets.h"
 #include "common/net/tls_warmup.h"
@@ -44,7 +44,9 @@ struct shared {
 
 struct tls {
     struct shared *shared;
-    struct key_reader key_reader;
+    struct key_reader key_reader;   /* if this process signs itself */
+    struct key_process key_process; /* if another one does */
+    struct key_name used;           /* the key of `context`, if another process has it */
     const char *names[KEY_READER_FILES];
     BIO_METHOD *wire;
     EVP_CIPHER *cipher;    /* of tickets */
@@ -71,6 +73,18 @@ static int refuse_passphrase(char *buffer, int size, int writing, void *argument
     return -1;
 }
 
+static void warn_locked(const char *name)
+{
+    warnx("the key '%s' is locked by a passphrase: it cannot be used without somebody who enters "
+          "it",
+          name);
+}
+
+static void warn_bad(const char *name, const char *why)
+{
+    warnx("'%s' holds no private key in PEM form: %s", name, why);
+}
+
 static EVP_PKEY *read_key(const struct key_file *file, const char *name)
 {
     BIO *text = BIO_new_mem_buf(file->data, (int)file->length);
@@ -80,11 +94,9 @@ static EVP_PKEY *read_key(const struct key_file *file, const char *name)
 
     BIO_free(text);
     if (locked)
-        warnx("the key '%s' is locked by a passphrase: it cannot be used without somebody who "
-              "enters it",
-              name);
+        warn_locked(name);
     else if (key == NULL)
-        warnx("'%s' holds no private key in PEM form: %s", name, reason());
+        warn_bad(name, reason());
     return key;
 }
 
@@ -111,14 +123,49 @@ static bool use_chain(SSL_CTX *context, BIO *text, const char *name)
     return good;
 }
 
-static bool use_files(SSL_CTX *context, const struct key_file *files, const char *const *names)
+/* Prints what is wrong with the key of the other process. */
+static bool is_good(const struct tls *tls, const struct key_report *report)
 {
-    BIO *text = BIO_new_mem_buf(files[CERTIFICATE].data, (int)files[CERTIFICATE].length);
-    bool good = text != NULL && use_chain(context, text, names[CERTIFICATE]);
+    if (report->verdict == KEY_LOCKED)
+        warn_locked(tls->names[KEY]);
+    else if (report->verdict == KEY_BAD)
+        warn_bad(tls->names[KEY], report->reason);
+    return report->verdict == KEY_GOOD;
+}
+
+/* Returns a key that signs through the other process. With a report, that one has just read it. */
+static EVP_PKEY *find_key(struct tls *tls, SSL_CTX *context, const struct key_report *report)
+{
+    X509 *certificate = SSL_CTX_get0_certificate(context);
+    struct key_name name;
     EVP_PKEY *key;
 
+    if (report != NULL && !is_good(tls, report))
+        return NULL;
+    if (report != NULL && (!key_signer_name(X509_get0_pubkey(certificate), &name) ||
+                           memcmp(&name, &report->name, sizeof name) != 0)) {
+        warnx("the key '%s' does not belong to the certificate '%s'", tls->names[KEY],
+              tls->names[CERTIFICATE]);
+        return NULL;
+    }
+    key = key_process_key(&tls->key_process, certificate);
+    if (key == NULL)
+        warnx("the key '%s' is neither RSA nor EC: it needs --key-process off", tls->names[KEY]);
+    return key;
+}
+
+static bool use_files(SSL_CTX *context, struct tls *tls, const struct key_file *files,
+                      const struct key_report *report)
+{
+    const char *const *names = tls->names;
+    BIO *text = BIO_new_mem_buf(files[CERTIFICATE].data, (int)files[CERTIFICATE].length);
+    bool good = text != NULL && use_chain(context, text, names[CERTIFICATE]);
+    EVP_PKEY *key = NULL;
+
     BIO_free(text);
-    key = good ? read_key(&files[KEY], names[KEY]) : NULL;
+    if (good)
+        key = tls->key_process.socket >= 0 ? find_key(tls, context, report)
+                                           : read_key(&files[KEY], names[KEY]);
     if (key == NULL)
         return false;
     good = SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
@@ -168,14 +215,15 @@ static bool configure(SSL_CTX *context, struct tls *tls)
 }
 
 /* Returns NULL on failure, and prints why. */
-static SSL_CTX *make_context(struct tls *tls, const struct key_file *files)
+static SSL_CTX *make_context(struct tls *tls, const struct key_file *files,
+                             const struct key_report *report)
 {
     SSL_CTX *context;
 
     ERR_clear_error();
     context = SSL_CTX_new(TLS_server_method());
     if (context != NULL && configure(context, tls)) {
-        if (use_files(context, files, tls->names))
+        if (use_files(context, tls, files, report))
             return context;
     } else {
         warnx("cannot make TLS ready: %s", reason());
@@ -185,9 +233,10 @@ static SSL_CTX *make_context(struct tls *tls, const struct key_file *files)
 }
 
 /* Works as make_context(), and tries the context by serving a client. */
-static SSL_CTX *make_tried_context(struct tls *tls, const struct key_file *files)
+static SSL_CTX *make_tried_context(struct tls *tls, const struct key_file *files,
+                                   const struct key_report *report)
 {
-    SSL_CTX *context = make_context(tls, files);
+    SSL_CTX *context = make_context(tls, files, report);
 
     if (context == NULL || tls_warmup_run(context))
         return context;
@@ -331,7 +380,16 @@ static struct shared *open_shared(void)
     return NULL;
 }
 
-static bool open_all(struct tls *tls)
+static bool open_helper(struct tls *tls, bool key_process)
+{
+    if (key_process ? key_process_open(&tls->key_process, tls->names)
+                    : key_reader_open(&tls->key_reader, tls->names))
+        return true;
+    warn("cannot make a process that reads the certificate again");
+    return false;
+}
+
+static bool open_all(struct tls *tls, bool key_process)
 {
     const uint64_t settings = OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
                               OPENSSL_INIT_LOAD_CRYPTO_STRINGS |
@@ -350,10 +408,7 @@ static bool open_all(struct tls *tls)
         warnx("cannot make TLS ready: %s", reason());
         return false;
     }
-    if (key_reader_open(&tls->key_reader, tls->names))
-        return true;
-    warn("cannot make a process that reads the certificate again");
-    return false;
+    return open_helper(tls, key_process);
 }
 
 static bool have_all(const struct key_file *files, const char *const *names)
@@ -379,23 +434,38 @@ static void forget(struct key_file *files)
     free(files);
 }
 
+/* Reads both files; the other process keeps the key to itself, and reports on it. */
+static bool read_files(struct tls *tls, struct key_file *files, struct key_report *report)
+{
+    if (tls->key_process.socket < 0 && tls->context != NULL)
+        return key_reader_reload(&tls->key_reader, files);
+    if (tls->key_process.socket < 0) {
+        for (int i = 0; i < KEY_READER_FILES; i++)
+            key_reader_load(tls->names[i], &files[i]);
+        return true;
+    }
+    if (!key_process_load(&tls->key_process, &tls->used, report, &files[CERTIFICATE]))
+        return false;
+    files[KEY].error = report->key_error;
+    files[KEY].length = 0;
+    return true;
+}
+
 static bool read_first(struct tls *tls)
 {
-    struct key_file *files = malloc(KEY_READER_FILES * sizeof *files);
+    struct key_file *files = calloc(KEY_READER_FILES, sizeof *files);
+    struct key_report report = {0};
 
-    if (files == NULL) {
+    if (files == NULL || !read_files(tls, files, &report))
         warn("cannot read the certificate");
-        return false;
-    }
-    for (int i = 0; i < KEY_READER_FILES; i++)
-        key_reader_load(tls->names[i], &files[i]);
-    if (have_all(files, tls->names))
-        tls->context = make_tried_context(tls, files);
+    else if (have_all(files, tls->names))
+        tls->context = make_tried_context(tls, files, &report);
+    tls->used = report.name;
     forget(files);
     return tls->context != NULL;
 }
 
-struct tls *tls_open(const char *certificate, const char *key)
+struct tls *tls_open(const char *certificate, const char *key, bool key_process)
 {
     struct tls *tls = calloc(1, sizeof *tls);
 
@@ -405,8 +475,9 @@ struct tls *tls_open(const char *certificate, const char *key)
     }
     *tls = (struct tls){.names = {[CERTIFICATE] = certificate, [KEY] = key},
                         .key_reader = {.socket = -1},
+                        .key_process = {.socket = -1},
                         .mutex = PTHREAD_MUTEX_INITIALIZER};
-    if (open_all(tls) && read_first(tls))
+    if (open_all(tls, key_process) && read_first(tls))
         return tls;
     tls_close(tls);
     return NULL;
@@ -418,6 +489,7 @@ void tls_close(struct tls *tls)
     EVP_CIPHER_free(tls->cipher);
     BIO_meth_free(tls->wire);
     key_reader_close(&tls->key_reader);
+    key_process_close(&tls->key_process);
     if (tls->shared != NULL) {
         OPENSSL_cleanse(&tls->shared->tickets, sizeof tls->shared->tickets);
         munmap(tls->shared, sizeof *tls->shared);
@@ -443,14 +515,16 @@ static void replace(struct tls *tls, SSL_CTX *context, unsigned version)
 void tls_renew(struct tls *tls)
 {
     struct shared *shared = tls->shared;
-    struct key_file *files = malloc(KEY_READER_FILES * sizeof *files);
+    struct key_file *files = calloc(KEY_READER_FILES, sizeof *files);
+    struct key_report report = {0};
     SSL_CTX *context = NULL;
 
-    if (files == NULL || !key_reader_reload(&tls->key_reader, files))
+    if (files == NULL || !read_files(tls, files, &report))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
     else if (have_all(files, tls->names))
-        context = make_tried_context(tls, files);
+        context = make_tried_context(tls, files, &report);
     if (context != NULL) {
+        tls->used = report.name;
         lock_take(&shared->lock);
         memcpy(shared->files, files, sizeof shared->files);
         replace(tls, context, atomic_fetch_add(&shared->version, 1) + 1);
@@ -477,7 +551,7 @@ static void adopt(struct tls *tls)
     memcpy(files, shared->files, sizeof shared->files);
     version = atomic_load(&shared->version);
     lock_give(&shared->lock);
-    context = make_context(tls, files);
+    context = make_context(tls, files, NULL);
     if (context != NULL)
         replace(tls, context, version);
     forget(files);

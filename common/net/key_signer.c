@@ -1,0 +1,327 @@
+/* The processes that hold the TLS key: they sign for the workers, and read the files again. */
+
+/* RSA_sign() and its like are deprecated; they are what the methods of RSA and EC keys replace. */
+#define OPENSSL_API_COMPAT 10101
+
+#include "common/net/key_signer.h"
+
+#include "common/base/fd_message.h"
+#include "common/base/lock.h"
+
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/x509.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The last keys that were read: sessions that began before a reload need the one before. */
+#define VAULT_KEYS 4
+/* A signer that dies is replaced after this long: it might die again at once. */
+#define REPLACE_NANOSECONDS 10000000
+
+struct vault_key {
+    uint64_t loaded; /* the number of the load; 0: empty */
+    struct key_name name;
+    struct key_file file;
+};
+
+/* Lies in memory that the supervisor and its signers share, and nobody else. */
+struct vault {
+    struct lock lock;
+    uint64_t loads;
+    struct vault_key keys[VAULT_KEYS];
+};
+
+/* The keys that a signer has parsed, by their place in the vault. */
+struct signer {
+    int socket;
+    const char *const *paths;
+    struct vault *vault;
+    EVP_PKEY *keys[VAULT_KEYS];
+    uint64_t loaded[VAULT_KEYS];
+};
+
+bool key_signer_name(struct evp_pkey_st *key, struct key_name *name)
+{
+    unsigned char *text = NULL;
+    int length = i2d_PUBKEY(key, &text);
+    bool good =
+        length > 0 && EVP_Digest(text, (size_t)length, name->bytes, NULL, EVP_sha256(), NULL) == 1;
+
+    OPENSSL_free(text);
+    return good;
+}
+
+/* ---- reading the files ---- */
+
+static int refuse_passphrase(char *buffer, int size, int writing, void *locked)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    *(bool *)locked = true;
+    return -1;
+}
+
+static EVP_PKEY *parse(const struct key_file *file, bool *locked)
+{
+    BIO *text = BIO_new_mem_buf(file->data, (int)file->length);
+    EVP_PKEY *key =
+        text != NULL ? PEM_read_bio_PrivateKey(text, NULL, refuse_passphrase, locked) : NULL;
+
+    BIO_free(text);
+    return key;
+}
+
+static bool is_named(const struct vault_key *key, const struct key_name *name)
+{
+    return key->loaded != 0 && memcmp(&key->name, name, sizeof *name) == 0;
+}
+
+/* Returns the place for a key: its own, or that of the oldest key that is not in use. */
+static struct vault_key *place_for(struct vault *vault, const struct key_name *name,
+                                   const struct key_name *used)
+{
+    struct vault_key *place = NULL;
+
+    for (int i = 0; i < VAULT_KEYS; i++) {
+        struct vault_key *key = &vault->keys[i];
+        if (is_named(key, name))
+            return key;
+        if (!is_named(key, used) && (place == NULL || key->loaded < place->loaded))
+            place = key;
+    }
+    return place;
+}
+
+static void keep(struct vault *vault, const struct key_name *used, const struct key_name *name,
+                 const struct key_file *file)
+{
+    struct vault_key *key;
+
+    lock_take(&vault->lock);
+    key = place_for(vault, name, used);
+    key->name = *name;
+    key->file = *file;
+    key->loaded = ++vault->loads;
+    lock_give(&vault->lock);
+}
+
+static void judge_key(const struct key_file *file, struct key_report *report)
+{
+    bool locked = false;
+    EVP_PKEY *key;
+    const char *reason;
+
+    ERR_clear_error();
+    key = parse(file, &locked);
+    report->verdict = locked ? KEY_LOCKED : KEY_BAD;
+    if (key != NULL && key_signer_name(key, &report->name))
+        report->verdict = KEY_GOOD;
+    reason = ERR_reason_error_string(ERR_peek_last_error());
+    snprintf(report->reason, sizeof report->reason, "%s",
+             reason != NULL ? reason : "there is no memory");
+    EVP_PKEY_free(key);
+}
+
+static bool send_all(int socket, const void *data, size_t size)
+{
+    return send(socket, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
+static void load(const struct signer *signer, const struct signer_request *request, int client)
+{
+    struct key_file *files = calloc(KEY_READER_FILES, sizeof *files);
+    struct key_report report = {0};
+
+    if (files == NULL)
+        return;
+    for (int i = 0; i < KEY_READER_FILES; i++)
+        key_reader_load(signer->paths[i], &files[i]);
+    report.certificate_error = files[0].error;
+    report.key_error = files[1].error;
+    report.length = files[0].length;
+    judge_key(&files[1], &report);
+    if (report.verdict == KEY_GOOD && report.key_error == 0)
+        keep(signer->vault, &request->name, &report.name, &files[1]);
+    if (send_all(client, &report, sizeof report))
+        send_all(client, files[0].data, files[0].length);
+    explicit_bzero(files, KEY_READER_FILES * sizeof *files);
+    free(files);
+}
+
+/* ---- signing ---- */
+
+/* Returns the key with that name; NULL if there is none. */
+static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
+{
+    struct vault *vault = signer->vault;
+    EVP_PKEY *key = NULL;
+    bool locked;
+
+    lock_take(&vault->lock);
+    for (int i = 0; i < VAULT_KEYS && key == NULL; i++) {
+        const struct vault_key *kept = &vault->keys[i];
+        if (!is_named(kept, name))
+            continue;
+        if (signer->loaded[i] != kept->loaded) {
+            EVP_PKEY_free(signer->keys[i]);
+            signer->keys[i] = parse(&kept->file, &locked);
+            signer->loaded[i] = kept->loaded;
+        }
+        key = signer->keys[i];
+    }
+    lock_give(&vault->lock);
+    return key;
+}
+
+/* Returns true if the block is padded by PSS with this digest, and a salt as long as that. Without
+ * this check a worker could have anything encrypted, and so decrypt messages of others. */
+static bool is_pss(const unsigned char *block, size_t size, int bits, const EVP_MD *digest)
+{
+    size_t hash = (size_t)EVP_MD_get_size(digest), masked = size - hash - 1;
+    unsigned char mask[SIGNER_DATA_LIMIT];
+    size_t i = 0;
+
+    if (size < 2 * hash + 2 || block[size - 1] != 0xbc ||
+        PKCS1_MGF1(mask, (long)masked, block + masked, (long)hash, digest) != 0)
+        return false;
+    for (size_t k = 0; k < masked; k++)
+        mask[k] ^= block[k];
+    mask[0] &= (unsigned char)(0xff >> (8 * size - (size_t)bits + 1));
+    while (i < masked && mask[i] == 0)
+        i++;
+    return i < masked && mask[i] == 1 && masked - i - 1 == hash;
+}
+
+static unsigned sign_block(RSA *rsa, const struct signer_request *request, unsigned char *signature)
+{
+    int bits = RSA_bits(rsa), length;
+
+    if (request->length != (unsigned)RSA_size(rsa) ||
+        (!is_pss(request->data, request->length, bits, EVP_sha256()) &&
+         !is_pss(request->data, request->length, bits, EVP_sha384()) &&
+         !is_pss(request->data, request->length, bits, EVP_sha512())))
+        return 0;
+    length =
+        RSA_private_encrypt((int)request->length, request->data, signature, rsa, RSA_NO_PADDING);
+    return length > 0 ? (unsigned)length : 0;
+}
+
+/* Returns the length of the signature; 0 on failure. */
+static unsigned sign(EVP_PKEY *key, const struct signer_request *request, unsigned char *signature)
+{
+    RSA *rsa = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA ? EVP_PKEY_get1_RSA(key) : NULL;
+    EC_KEY *ec = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC ? EVP_PKEY_get1_EC_KEY(key) : NULL;
+    unsigned length = 0;
+
+    if (request->operation == SIGNER_RSA_PSS && rsa != NULL)
+        length = sign_block(rsa, request, signature);
+    else if (request->operation == SIGNER_RSA && rsa != NULL &&
+             RSA_sign(request->type, request->data, request->length, signature, &length, rsa) != 1)
+        length = 0;
+    else if (request->operation == SIGNER_EC && ec != NULL &&
+             ECDSA_sign(0, request->data, (int)request->length, signature, &length, ec) != 1)
+        length = 0;
+    RSA_free(rsa);
+    EC_KEY_free(ec);
+    return length;
+}
+
+static void answer_signature(struct signer *signer, const struct signer_request *request,
+                             int client)
+{
+    struct {
+        unsigned length;
+        unsigned char signature[SIGNER_DATA_LIMIT];
+    } response = {0};
+    EVP_PKEY *key = find(signer, &request->name);
+
+    ERR_clear_error();
+    if (key != NULL && request->length <= SIGNER_DATA_LIMIT)
+        response.length = sign(key, request, response.signature);
+    send_all(client, &response, sizeof response.length + response.length);
+}
+
+static bool is_over(int socket)
+{
+    struct pollfd peer = {.fd = socket};
+
+    return poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP);
+}
+
+/* Ends when there is nobody who could ask. A message that is no request ends nothing. */
+static void serve(struct signer *signer)
+{
+    struct signer_request request;
+    struct fd_message message;
+
+    for (;;) {
+        if (!fd_message_receive(signer->socket, &request, sizeof request, &message)) {
+            if (is_over(signer->socket))
+                break;
+            continue;
+        }
+        if (message.count > 0 && request.operation == SIGNER_LOAD)
+            load(signer, &request, message.descriptors[0]);
+        else if (message.count > 0)
+            answer_signature(signer, &request, message.descriptors[0]);
+        fd_message_close(&message);
+    }
+}
+
+/* ---- the supervisor ---- */
+
+static struct vault *open_vault(void)
+{
+    struct vault *vault =
+        mmap(NULL, sizeof *vault, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (vault == MAP_FAILED)
+        return NULL;
+    madvise(vault, sizeof *vault, MADV_DONTDUMP);
+    return lock_open(&vault->lock) ? vault : NULL;
+}
+
+static bool start(const struct signer *signer)
+{
+    struct signer own = *signer;
+    pid_t child = fork();
+
+    if (child == 0) {
+        serve(&own);
+        _exit(0);
+    }
+    return child > 0;
+}
+
+/* No other process of the same user may read the memory of these. */
+void key_signer_supervise(int socket, const void *paths)
+{
+    struct signer signer = {.socket = socket, .paths = paths, .vault = open_vault()};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int living = 0, status;
+
+    prctl(PR_SET_DUMPABLE, 0);
+    if (signer.vault == NULL)
+        return;
+    for (long i = 0; i < processors; i++)
+        living += start(&signer);
+    while (living > 0 && wait(&status) > 0) {
+        living--;
+        if (WIFEXITED(status))
+            continue; /* the server has ended */
+        nanosleep(&(struct timespec){.tv_nsec = REPLACE_NANOSECONDS}, NULL);
+        living += start(&signer);
+    }
+}

@@ -1,0 +1,47 @@
+/* The processes that hold the TLS key, and what they are asked. */
+#ifndef COMMON_NET_KEY_SIGNER_H
+#define COMMON_NET_KEY_SIGNER_H
+
+#include "common/net/key_reader.h"
+
+struct evp_pkey_st;
+
+/* A key is named by a checksum of its public half. */
+struct key_name {
+    unsigned char bytes[32];
+};
+
+/* What is signed, and a signature, are no longer: RSA keys have at most 16384 bits. */
+#define SIGNER_DATA_LIMIT 2048
+
+/* SIGNER_RSA and SIGNER_EC sign a digest, SIGNER_RSA_PSS a block that is padded already.
+ * SIGNER_LOAD reads the files again; `name` is a key to keep. */
+enum signer_operation { SIGNER_LOAD, SIGNER_RSA, SIGNER_RSA_PSS, SIGNER_EC };
+
+/* A message with a socket for the response: to SIGNER_LOAD a report and the file of the
+ * certificate, else the length of the signature and the signature. */
+struct signer_request {
+    enum signer_operation operation;
+    int type; /* of the digest, as OpenSSL numbers it */
+    struct key_name name;
+    unsigned length;
+    unsigned char data[SIGNER_DATA_LIMIT];
+};
+
+enum key_verdict { KEY_GOOD, KEY_LOCKED, KEY_BAD };
+
+struct key_report {
+    int certificate_error, key_error; /* errno of reading the files; or 0 */
+    enum key_verdict verdict;
+    char reason[160];     /* of a bad key */
+    struct key_name name; /* of a good one */
+    size_t length;        /* of the certificate's file */
+};
+
+/* The work of the process: makes signers, and replaces those that die. `paths` are the files. */
+void key_signer_supervise(int socket, const void *paths);
+
+/* Computes the name of a key; false if that fails. */
+bool key_signer_name(struct evp_pkey_st *key, struct key_name *name);
+
+#endif
