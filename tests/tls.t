@@ -39,6 +39,27 @@ sub client ($server, $input, @options) {
 
 my $last = request(GET => '/small.txt', Connection => 'close');
 
+# The processes that hold the key for the server.
+sub key_holders ($server) {
+    return grep { (eval { slurp("/proc/$_/comm") } // '') eq "key_process\n" } map { $_->[0] } group_processes($server->pid);
+}
+
+# Is the private key in the memory of the process: as text, or as a number in either order of its bytes?
+sub has_key ($pid, $file) {
+    my ($number) = run_command(qw(openssl pkey -noout -text -in), $file)->{out} =~ /^(?:priv|privateExponent):\s*((?:\s*[0-9a-f]{2}:?)+)/m;
+    my $bytes = pack 'H*', $number =~ s/[^0-9a-f]//gr =~ s/^00//r;
+    my ($line) = slurp($file) =~ /\n([^\n-]{60,})\n/;
+    my @patterns = ($line, substr($bytes, 0, 32), substr scalar reverse($bytes), -32);
+    open my $memory, '<:raw', "/proc/$pid/mem" or return 0;
+    for my $map (split /\n/, slurp("/proc/$pid/maps")) {
+        my ($start, $end) = $map =~ /^(\w+)-(\w+) rw/ or next;
+        next if hex($end) - hex($start) > 1 << 26 || !sysseek $memory, hex $start, 0;
+        sysread $memory, my $content, hex($end) - hex $start;
+        for my $pattern (@patterns) { return 1 if defined $content && index($content, $pattern) >= 0 }
+    }
+    return 0;
+}
+
 sub serial_of ($server) {
     my ($text) = client($server, $last) =~ /(-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----)/s or return 'none';
     spit("$place/seen.pem", $text);
@@ -304,14 +325,42 @@ each_server(sub ($model) {
     $server->stop(name => 'SIGTERM stops a server that has an idle client');
     like $waiting->{ask}(), qr/^closed$/m, 'SIGTERM: an idle client gets a close_notify';
     $server = start_server(root => $root, options => [tls_options('first'), @workers]);
-    my @readers;
-    until_true(sub { @readers = grep { (eval { slurp("/proc/$_->[0]/comm") } // '') eq "key_reader\n" } group_processes($server->pid) });
-    is scalar @readers, 1, 'one process, the key reader, can reload the certificate';
+    my @holders;
+    until_true(sub { (@holders = key_holders($server)) > 1 });
+    cmp_ok scalar @holders, '>', 1, 'a process holds the key, and others below it sign';
     kill KILL => $server->pid;
-    ok until_true(sub { !-e "/proc/$readers[0][0]" || (eval { slurp("/proc/$readers[0][0]/stat") } // ' Z ') =~ / Z / }), 'the key reader ends when the server is killed';
+    ok until_true(sub { !grep { -e "/proc/$_" && (eval { slurp("/proc/$_/stat") } // ' Z ') !~ / Z / } @holders }), 'they end when the server is killed';
     $server->discard;
 
-    # The first process of a container is the parent of all orphans. It must also wait for the key reader.
+    # The key is in no process of the server, whatever the key and the version of TLS. Signers that die are replaced.
+    for my $key ([first => ()], [rsa => qw(-newkey rsa:2048)]) {
+        my ($name, @kind) = @$key;
+        make_certificate($name, @kind) if @kind;
+        for my $process ('on', 'off') {
+            my $case = "--key-process $process, $name";
+            $server = start_server(root => $root, options => [tls_options($name), @workers, '--key-process', $process]);
+            for my $version ([qw(--tlsv1.3)], [qw(--tls-max 1.2)]) {
+                is curl($server, $name, @$version, $server->url . 'small.txt')->{out}, $small, "$case: a document by @$version";
+            }
+            my $holders = { map { $_ => 1 } key_holders($server) };
+            my @with = grep { !$holders->{$_} && has_key($_, "$place/$name.key") } map { $_->[0] } group_processes($server->pid);
+            if ($> != 0) { skip_case('only root may look into other processes') }
+            elsif ($process eq 'on') { is "@with", '', "$case: the server and its workers do not have the key" }
+            else                     { ok scalar(@with), "$case: the server has the key itself" }
+            if ($process eq 'on') {
+                my ($first, @signers) = sort { $a <=> $b } keys %$holders;
+                kill KILL => @signers;
+                is curl($server, $name, $server->url . 'small.txt')->{out}, $small, "$case: a document after the death of all signers";
+                ok until_true(sub { key_holders($server) == 1 + @signers }), "$case: signers that die are replaced";
+            }
+            $server->signal('HUP');
+            ok until_true(sub { $server->errors =~ /was read again/ }), "$case: the files can be read again";
+            is curl($server, $name, $server->url . 'small.txt')->{out}, $small, "$case: a document after that";
+            $server->stop(warnings => qr/was read again/);
+        }
+    }
+
+    # The first process of a container is the parent of all orphans. It must also wait for the process with the key.
     my @container = qw(unshare --pid --fork --kill-child);
     if (run_command(@container, 'true')->{status} == 0) {
         $server = start_server(root => $root, through => \@container, environment => no_leak_search(), options => [tls_options('first'), @workers]);

@@ -289,7 +289,8 @@ void key_process_close(struct key_process *process)
         close(process->socket);
     process->socket = -1;
     RSA_meth_free(process->rsa);
-    EC_KEY_METHOD_free(process->ec);
+    if (process->ec != NULL)
+        EC_KEY_METHOD_free(process->ec);
     process->rsa = NULL;
     process->ec = NULL;
 }
