@@ -260,24 +260,29 @@ static bool is_over(int socket)
     return poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP);
 }
 
+static void answer(struct signer *signer, const struct signer_request *request, int client)
+{
+    if (request->operation == SIGNER_LOAD)
+        load(signer, request, client);
+    else
+        answer_signature(signer, request, client);
+}
+
 /* Ends when there is nobody who could ask. A message that is no request ends nothing. */
 static void serve(struct signer *signer)
 {
     struct signer_request request;
     struct fd_message message;
+    size_t size;
 
-    for (;;) {
-        if (!fd_message_receive(signer->socket, &request, sizeof request, &message)) {
-            if (is_over(signer->socket))
-                break;
-            continue;
-        }
-        if (message.count > 0 && request.operation == SIGNER_LOAD)
-            load(signer, &request, message.descriptors[0]);
-        else if (message.count > 0)
-            answer_signature(signer, &request, message.descriptors[0]);
+    do {
+        size = 0;
+        message.count = 0;
+        fd_message_receive(signer->socket, &request, sizeof request, &size, &message);
+        if (size == sizeof request && message.count > 0)
+            answer(signer, &request, message.descriptors[0]);
         fd_message_close(&message);
-    }
+    } while (size > 0 || !is_over(signer->socket));
 }
 
 /* ---- the supervisor ---- */
