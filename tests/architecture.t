@@ -12,6 +12,13 @@ my $page = slurp("$top/ARCHITECTURE.md");
 my $run = run_command("$top/tools/architecture_map.py", '--check');
 ok $run->{status} == 0, 'the lists of files are what `make map` writes, and each file says what it is for' or diag($run->{err});
 
+# The picture of the layers.
+my ($picture) = $page =~ /^```\n(.*?)^```$/ms;
+my %modules = map { s{.*/|\.[ch]\z}{}gr => 1 } glob "$top/common/*.[ch]";
+my @folders = map { s{.*/common/}{}r } grep { -d } glob "$top/common/*";
+is join(' ', grep { $picture !~ /\b\Q$_\E\b/ } sort keys %modules), '', 'the picture of the layers has each file at the top of common/';
+is join(' ', grep { $picture !~ /\b\Q$_\E\// } @folders), '', 'the picture of the layers has each folder of common/';
+
 # The paths and functions that the prose names, as `path` and as `function()` (`path`).
 my $prose = $page =~ s/^<!-- made: .*?^<!-- \/made -->$//gmsr;
 my @paths = $prose =~ /`((?:[\w.-]+\/)*[\w-]+\.(?:[chtp]|py|sh|md|toml|tsv))`/g;
