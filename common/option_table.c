@@ -21,8 +21,9 @@ const struct option_row option_table[] = {
     {"cert", "FILE", OPTION_TEXT, AT(certificate), "certificate/cert.pem",
      "the certificate and its chain, in PEM form", 0},
     {"key", "FILE", OPTION_TEXT, AT(key), "certificate/key.pem", "the private key, in PEM form", 0},
-    {"key-process", "on|off", OPTION_SWITCH, AT(key_process), "on",
-     "on: a process of its own holds the private key and signs with it, and no worker ever has it",
+    {"key-process", "HOW", OPTION_SWITCH, AT(key_process), "on",
+     "on: a process of its own holds the private key and signs with it, and no worker ever has it; "
+     "off: the server has it",
      0},
     {"udp", NULL, OPTION_FLAG, AT(udp), NULL,
      "also answer requests in UDP datagrams on the same port: one request and one response each",
