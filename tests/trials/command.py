@@ -42,6 +42,7 @@ TRIALS: list[Trial] = [
     stop.TRIAL, upgrade.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,
     scarcity.TRIAL, memory.TRIAL, soak.TRIAL, hostile.TRIAL,
 ]  # fmt: skip
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PEERS = ("nginx", "lighttpd", "apache")
 
 
@@ -83,6 +84,12 @@ def _needs(chosen: list[Trial], peers: list[str]) -> list[Need]:
     return [Need(program, package) for program, package in needs.items()]
 
 
+def _ignore_signals() -> None:
+    """From now on: a second signal must not keep what was started from being ended."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def _workplace() -> Iterator[Path]:
     """A folder for all files. At the end no process and no mount is left."""
@@ -91,8 +98,7 @@ def _workplace() -> Iterator[Path]:
     try:
         yield work
     finally:
-        # A second Ctrl-C does not keep what was started from being ended.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _ignore_signals()
         processes.end_all()
         for mount in Path("/proc/self/mounts").read_text().splitlines():
             if mount.split()[1].startswith(f"{work}/"):
@@ -164,13 +170,14 @@ def _all(options: argparse.Namespace, work: Path) -> int:
 
 
 def _stop(_number: int, _frame: object) -> None:
+    _ignore_signals()
     raise KeyboardInterrupt
 
 
 def main(words: list[str], text: str) -> int:
     options = _options(words, text)
     scarcity.raise_limits()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, _stop)
     chosen = [trial for trial in TRIALS if trial.name in options.only]
     try:
