@@ -107,23 +107,23 @@ struct helper {
 static void keep(struct helper *helper, const struct passed *passed, struct fd_message *sockets)
 {
     size_t count = (size_t)helper->count + 1;
-    struct listener *grown;
+    struct listener *grown = NULL, *added;
 
     if (passed->streams == 0) {
         memcpy(helper->output, sockets->descriptors, sizeof helper->output);
         return;
     }
-    grown = realloc(helper->listeners, count * sizeof *grown);
-
-    if (grown == NULL || sockets->count > LISTENER_SOCKETS) {
+    if (sockets->count <= LISTENER_SOCKETS)
+        grown = realloc(helper->listeners, count * sizeof *grown);
+    if (grown == NULL) {
         fd_message_close(sockets);
         return;
     }
     helper->listeners = grown;
-    grown += helper->count++;
-    *grown = (struct listener){
+    added = &grown[helper->count++];
+    *added = (struct listener){
         .count = sockets->count, .streams = passed->streams, .adopted = passed->adopted};
-    memcpy(grown->sockets, sockets->descriptors, (size_t)sockets->count * sizeof(int));
+    memcpy(added->sockets, sockets->descriptors, (size_t)sockets->count * sizeof(int));
 }
 
 static void refuse(const struct helper *helper)
@@ -276,6 +276,7 @@ static void serve(int socket, const void *argument)
         if (waits[0].revents != 0)
             goes_on = hear_server(&helper);
     }
+    free(helper.listeners);
 }
 
 /* ---- the server ---- */
