@@ -1,4 +1,4 @@
-/* What the fuzzers share: checks, and a driver that makes mutations of seeds.
+/* The base of the fuzzers: checks, and a driver that makes mutations of seeds.
  *
  * A fuzzer defines LLVMFuzzerTestOneInput() and its seeds. With -DFUZZER it is for libFuzzer and
  * AFL++ (tests/fuzz). Otherwise it has a main() that tries mutations from a fixed start, as many as

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# How the servers are hardened when they are built: what the linker has made, and what the kernel maps of it.
+# Hardening: the sections and segments of the programs, and the mappings of their processes.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -7,7 +7,7 @@ use Harness;
 
 sub readelf ($path, @options) { return run_command('readelf', '-W', @options, $path)->{out} }
 
-# The sections and the segments of a program as [address, end], by their names; the flags of segments.
+# Returns the sections and the segments of a program, by their names, with their addresses, and the flags of what is loaded.
 sub layout ($path) {
     my (%section, %segment, @loads);
     for (split /\n/, readelf($path, '-S')) {
@@ -25,13 +25,13 @@ each_server(sub ($model) {
     my $path = $model->{path};
     my ($section, $segment, @loads) = layout($path);
 
-    like readelf($path, '-h'), qr/Type:\s+DYN/, 'it can be loaded at any address';
+    like readelf($path, '-h'), qr/Type:\s+DYN/, 'the program can be loaded at any address';
     is join(' ', grep { /W/ && /E/ } @loads), '', 'no segment is writable and executable';
     is $segment->{GNU_STACK}{flags}, 'RW', 'the stack is not executable';
     my $relro = $segment->{GNU_RELRO};
     ok $relro, 'some data is read-only after the relocations';
     for my $name (grep { $section->{$_} } qw(.init_array .fini_array .data.rel.ro .dynamic .got .got.plt)) {
-        ok $relro && $section->{$name}[0] >= $relro->{start} && $section->{$name}[1] <= $relro->{end}, "$name belongs to it";
+        ok $relro && $section->{$name}[0] >= $relro->{start} && $section->{$name}[1] <= $relro->{end}, "$name is read-only after the relocations";
     }
     like readelf($path, '-d'), qr/BIND_NOW|\bNOW\b/, 'functions are bound at the start';
     unlike readelf($path, '-d'), qr/TEXTREL/, 'no relocation changes code';
@@ -41,11 +41,11 @@ each_server(sub ($model) {
     my $main = run_command('objdump', '-d', '--disassemble=main', '--no-show-raw-insn', $path)->{out};
     like $main, qr/<main>:\n\s*\w+:\s+endbr64/, 'indirect branches have marked targets';
 
-    # The kernel's view, after the start.
+    # The mappings of a running server
     my $server = start_server();
     my @maps = grep { /^\w+-\w+ \S+/ } split /\n/, slurp('/proc/' . $server->pid . '/maps');
     is join("\n", grep { /^\S+ .w.?x|^\S+ .wx/ } @maps), '', 'no memory is writable and executable';
-    is scalar(grep { /^\S+ r--p .*_server$/ } @maps), 1, 'what is read-only after the relocations is one mapping';
+    is scalar(grep { /^\S+ r--p .*_server$/ } @maps), 1, 'all data that is read-only after the relocations is one mapping';
     $server->stop;
 });
 

@@ -4,7 +4,6 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
-use JSON::PP qw(decode_json);
 
 my $size = 64 * 1024 * 1024;
 my $root = tree('small.txt' => "small\n", 'middle.bin' => 'm' x (16 * 1024 * 1024), 'sparse.bin' => '');
@@ -156,10 +155,11 @@ each_server(sub ($model) {
 # Returns true for a model whose connections give their places up to clients that wait.
 sub yields ($model) { return !$model->{single} && !$model->{limited} }
 
-# Who gives way: idle connections, then those without a whole request, then slow bodies; never one that makes progress.
+# When all places are taken, idle connections give way first, then those without a whole request, then slow bodies and slow
+# readers; no connection that makes progress does.
 each_server(sub ($model) {
     if (!yields($model)) {
-        skip_case('its connections keep their places');
+        skip_case('connections of this model do not give way');
         return;
     }
     my @one = ('--max-connections', 3, $model->{workers} ? ('--workers', 1) : ());
@@ -183,21 +183,21 @@ each_server(sub ($model) {
     my $old_body = $begin->('body');
     my $old_head = $begin->('head');
     my $idle     = $begin->('idle');
-    is $passes->(), 200, 'all places are taken: one client more is served';
-    ok $idle->ends, 'the idle connection gave way, although it was the youngest';
+    is $passes->(), 200, 'all places taken by a body, a head and an idle connection: another client is served';
+    ok $idle->ends, 'the idle connection gives way, although it is the youngest';
     my $head = $begin->('head');
-    is $passes->(), 200, 'two heads and a body that do not end: one client more is served';
-    ok $old_head->ends, 'the older head gave way';
+    is $passes->(), 200, 'all places taken by two heads and a body: another client is served';
+    ok $old_head->ends, 'the older one of two heads gives way';
     my $body = $begin->('body');
-    is $passes->(), 200, 'a head and two bodies: one client more is served';
-    ok $head->ends, 'the head gave way';
+    is $passes->(), 200, 'all places taken by a head and two bodies: another client is served';
+    ok $head->ends, 'a head gives way before bodies';
     my $last = $begin->('body');
-    is $passes->(), 200, 'three bodies: one client more is served';
-    ok $old_body->ends, 'the oldest body gave way';
-    is $_->ask('x' x 9)->{status}, 405, 'a body that was left goes on' for $body, $last;
+    is $passes->(), 200, 'all places taken by three bodies: another client is served';
+    ok $old_body->ends, 'the oldest one of three bodies gives way';
+    is $_->ask('x' x 9)->{status}, 405, 'a body that did not give way is still read' for $body, $last;
     $_->close for $body, $last;
     $server->stop;
-    is decode_json(slurp($stats))->{gave_way}, 4, 'the counters tell how many gave way';
+    is json($stats)->{gave_way}, 4, 'the statistics count the connections that gave way';
 
     $server = start_server(root => $root, options => \@one);
     my @readers = map { $server->connect } 1 .. 3;
@@ -206,12 +206,12 @@ each_server(sub ($model) {
     my $waiting = $server->connect;
     $waiting->send(request(GET => '/small.txt', Connection => 'close'));
     while (my @left = grep { !$_->{ended} } @readers) { $_->fill($PATIENCE) for @left }
-    is scalar(grep { length($_->response->{body}) == 16 * 1024 * 1024 } @readers), 3, 'clients that read get all of their responses';
-    is $waiting->response->{status}, 200, 'then the one that waits is served';
+    is scalar(grep { length($_->response->{body}) == 16 * 1024 * 1024 } @readers), 3, 'all places taken by clients that read their responses: each gets all of it';
+    is $waiting->response->{status}, 200, 'all places taken by clients that read their responses: another client is served afterwards';
     my @stalled = map { $server->connect } 1 .. 3;
     $_->send(request(GET => '/sparse.bin', Connection => 'close')) for @stalled;
     $_->fill($PATIENCE) for @stalled;
-    is $passes->(), 200, 'clients that read nothing give way';
+    is $passes->(), 200, 'all places taken by clients that read nothing: another client is served';
     $_->close for @stalled;
     $server->stop;
 });
@@ -223,27 +223,27 @@ each_way_to_accept(sub ($model) {
         my $server = start_server(root => $root, options => ['--max-connections', $limit]);
         my @clients = map { $server->connect } 1 .. 20;
         $_->send(request(GET => '/small.txt')) for @clients;
-        is scalar(grep { $_->response->{status} == 200 } @clients), 20, "20 persistent connections with $limit places: idle ones give way";
+        is scalar(grep { $_->response->{status} == 200 } @clients), 20, "--max-connections $limit: 20 persistent connections are served, because idle ones give way";
         $_->close for @clients;
-        like $server->stop, qr/(?<!\d)$limit at once/, 'the summary tells how many there were at once';
-        return;
+        like $server->stop, qr/(?<!\d)$limit at once/, 'the summary says how many connections there were at once';
+    } else {
+        my $server = start_server(root => $root, options => ['--max-connections', $limit]);
+        my @held = map { $server->connect } 1 .. $limit;
+        is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, "--max-connections: $limit at once are served";
+        my @waiting = map { $server->connect } 1 .. 5;
+        $_->send(request(GET => '/small.txt', Connection => 'close')) for @waiting;
+        ok !$waiting[-1]->fill(0.3), '--max-connections: more clients than the limit wait' if @waiting;
+        is scalar(grep { $_->pending ne '' } @waiting), 0, '--max-connections: no client that waits gets a byte';
+        is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, '--max-connections: clients within the limit are served while others wait';
+        (shift @held)->close;
+        is scalar(grep { $_->response->{status} == 200 } @waiting), 5, '--max-connections: clients that wait are served when another one leaves';
+        $_->close for @held, @waiting;
+        my $summary = $server->stop;
+        like $summary, qr/(?<!\d)$limit at once/, 'the summary says how many connections there were at once';
     }
-    my $server = start_server(root => $root, options => ['--max-connections', $limit]);
-    my @held = map { $server->connect } 1 .. $limit;
-    is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, "--max-connections: $limit at once are served";
-    my @waiting = map { $server->connect } 1 .. 5;
-    $_->send(request(GET => '/small.txt', Connection => 'close')) for @waiting;
-    ok !$waiting[-1]->fill(0.3), '--max-connections: more clients than the limit wait' if @waiting;
-    is scalar(grep { $_->pending ne '' } @waiting), 0, '--max-connections: no client that waits gets a byte';
-    is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @held), $limit, '--max-connections: clients within the limit are served while others wait';
-    (shift @held)->close;
-    is scalar(grep { $_->response->{status} == 200 } @waiting), 5, '--max-connections: clients that wait are served when another one leaves';
-    $_->close for @held, @waiting;
-    my $summary = $server->stop;
-    like $summary, qr/(?<!\d)$limit at once/, 'the summary says how many connections there were at once';
 
     if (!$model->{single}) {
-        $server = start_server(root => $root);
+        my $server = start_server(root => $root);
         my $many  = $model->{limited} ? $model->{workers} : 200;
         my @crowd = map { $server->connect } 1 .. $many;
         is scalar(grep { $_->ask(request(GET => '/small.txt'))->{status} == 200 } @crowd), $many,

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# The cache directory of a proxy that ran as root goes to the user that it runs as now; a directory with other files does not.
+# The owner of the cache: the directory of a proxy that ran as root is given to the user that it runs as now, unless it has other
+# files than those of a cache.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -8,7 +9,7 @@ use Origin;
 
 my $origin = Origin->new;
 
-# The user names of all that is in the directory, and of the directory.
+# Returns the names of the owners of a directory and of all files in it.
 sub owners ($directory) { return map { (getpwuid((stat $_)[4]))[0] } $directory, glob "$directory/*" }
 
 each_server(sub ($model) {
@@ -25,9 +26,9 @@ each_server(sub ($model) {
         is join(' ', grep { $_ ne $user } owners($cache)), '', "all files of the cache belong to $user";
         $server->stop(warnings => qr/descriptors allows/);
     }
-    is $origin->count($path), 1, 'what the first proxy stored is used by the second one';
+    is $origin->count($path), 1, 'a proxy that runs as nobody uses the entries of one that ran as root';
 
-    # What is no file of a cache keeps its owner, and the server does not start.
+    # Other files than those of a cache keep their owner, and the server does not start.
     my %foreign = (
         'a file with another name' => sub { spit("$cache/letter", 'x') },
         'a symbolic link' => sub { symlink "$place/other", "$cache/account" },
@@ -41,9 +42,9 @@ each_server(sub ($model) {
         $foreign{$what}->();
         my $run = run_server(@proxy, qw(--user nobody 0));
         is $run->{status}, 1, "$what in a cache of root: the server does not start";
-        like $run->{err}, qr/must belong to the user of the server.*chown/, "$what: and says what to do";
-        is((getpwuid((stat "$place/other")[4]))[0], 'root', "$what: no other file changes its owner");
-        is((getpwuid((stat $cache)[4]))[0], 'root', "$what: nor does the directory");
+        like $run->{err}, qr/must belong to the user of the server.*chown/, "$what in a cache of root: the server says what to do";
+        is((getpwuid((stat "$place/other")[4]))[0], 'root', "$what in a cache of root: no other file changes its owner");
+        is((getpwuid((stat $cache)[4]))[0], 'root', "$what in a cache of root: the directory does not change its owner");
     }
 });
 

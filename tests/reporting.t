@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What a server reports: the access log in the combined format, the statistics in JSON, the summary at its end.
+# Reports of a server: the access log in the combined format, the statistics in JSON, the summary at its end.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";

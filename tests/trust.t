@@ -11,13 +11,13 @@ my @models = map { m{(\w+)_server\z} ? $1 : () } split ' ', $ENV{TEST_SERVERS} /
 my @chosen = grep { /\A(?:fork|epoll)\z/ } @models;
 @chosen = $models[0] // 'fork' if !@chosen;
 
-# What inject.t, differential.t and the fuzzers try is not tried again.
+# All trials except those that inject.t, differential.t and the fuzzers run.
 my $top    = "$FindBin::Bin/..";
 my @trials = qw(stop upgrade crash kill slow symlinks overload scarcity memory soak);
 my $folder = scratch();
 my $run    = run_command("$top/tests/trust", '--quick', '--servers', join(',', @chosen), '--only', join(',', @trials),
     '--output', $folder);
-like $run->{out}, qr/^\d+ limits exceeded/m, 'tests/trust comes to its end' or diag($run->{out}, $run->{err});
+like $run->{out}, qr/^\d+ limits exceeded/m, 'tests/trust runs to its end' or diag($run->{out}, $run->{err});
 
 my ($head, @rows) = map { [split /\t/] } split /\n/, -e "$folder/trust.tsv" ? slurp("$folder/trust.tsv") : '';
 for my $row (@rows) {
@@ -28,8 +28,8 @@ for my $row (@rows) {
     elsif ($row{verdict} ne '')     { is $row{verdict}, 'pass', $name or diag("$row{case}: $row{value}, $row{limit}") }
 }
 for my $trial (@trials) {
-    ok any(sub { $_->[0] eq $trial }, @rows), "$trial was tried";
+    ok any(sub { $_->[0] eq $trial }, @rows), "$trial has results";
 }
-is $run->{status}, (any { $_->[7] eq 'FAIL' } @rows) ? 1 : 0, 'the status tells whether a limit was exceeded';
-like slurp("$folder/trust.md"), qr/^# Trust/, 'the page is made';
+is $run->{status}, (any { $_->[7] eq 'FAIL' } @rows) ? 1 : 0, 'the exit status says whether a limit was exceeded';
+like slurp("$folder/trust.md"), qr/^# Trust/, 'tests/trust makes the page';
 done_testing;

@@ -1,6 +1,6 @@
 package Clients;
 
-# What the tests of the study's clients share: starting a program that listens, and running the witness.
+# Starts programs that listen, and runs the witness, for the tests of the clients of the study.
 
 use v5.36;
 use Exporter qw(import);

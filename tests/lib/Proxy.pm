@@ -1,6 +1,6 @@
 package Proxy;
 
-# What the tests of the proxy share.
+# Reads Cache-Status, makes chunked bodies, and has common fields, for the tests of the proxy.
 
 use v5.36;
 use Exporter qw(import);

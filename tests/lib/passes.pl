@@ -22,7 +22,7 @@ my %options  = (jobs => 1, ways => 'marked');
 GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'verbose', 'record') or exit 2;
 my @given = @ARGV;
 
-# How each pass builds its servers, and in which folder.
+# The build of each pass: its settings of make and its folder.
 my %builds = (
     normal   => {},
     asan     => { with => 'SANITIZE=address,undefined', folder => 'build/asan' },

@@ -1,6 +1,6 @@
 """The analysis against the tables of the first edition, which other programs made of the same runs.
 
-Every table of every published study is made anew from its runs.tsv and compared with the table of
+Every table of every published study is made again from its runs.tsv and compared with the table of
 the first edition (first_edition/) to the printed digit. All differences are named here.
 """
 
