@@ -171,7 +171,8 @@ static bool keep(struct gathered *gathered, int socket)
 /* Returns false if there is no resource for another one. */
 static bool accept_next(struct server *server)
 {
-    int socket = listener_accept(&server->listener);
+    union address client;
+    int socket = listener_accept(&server->listener, &client);
 
     if (socket < 0)
         return errno == EAGAIN;
@@ -202,13 +203,14 @@ void acceptor_gather(struct server *server)
     server->gathered.closed = true;
 }
 
-int acceptor_take(struct server *server)
+int acceptor_take(struct server *server, union address *client)
 {
     struct gathered *gathered = &server->gathered;
 
+    client->any.sa_family = AF_UNSPEC;
     if (gathered->next < gathered->count)
         return gathered->sockets[gathered->next++];
-    return listener_accept(&server->listener);
+    return listener_accept(&server->listener, client);
 }
 
 bool acceptor_wait_for_client(struct server *server)

@@ -27,7 +27,7 @@ void acceptor_refuse(struct server *server);
  * and those that are on their way. */
 void acceptor_gather(struct server *server);
 /* Accepts the next connection, or takes one that was accepted before; -1 with errno. */
-int acceptor_take(struct server *server);
+int acceptor_take(struct server *server, union address *client);
 
 /* If no client comes for this long, none is on its way to a listener that refuses new ones. */
 #define ACCEPTOR_QUIET_MILLISECONDS 100

@@ -156,6 +156,7 @@ static bool read_row(struct options *options, const struct option_row *row,
         return value[0] != '\0' || complain(row, value, "a name");
     case OPTION_COUNT:
     case OPTION_CONNECTIONS:
+    case OPTION_LIMIT:
         return read_count(value, row->least, 1000000, member) ||
                complain(row, value,
                         row->least == 0 ? "a whole number from 0 to 1000000"

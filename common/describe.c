@@ -84,6 +84,9 @@ static void put_default(const struct option_row *row, const struct model *model)
     case OPTION_ACCEPT:
         put_text(workers ? model_accept_name(model_default_accept(model)) : NULL);
         break;
+    case OPTION_LIMIT:
+        put_count(0);
+        break;
     case OPTION_ADDRESS:
         printf("[\"127.0.0.1\", \"::1\"]");
         break;

@@ -36,6 +36,14 @@ const struct option_row option_table[] = {
      "at most N connections at once; more wait in the kernel's queue. The default is lower in a "
      "control group with little memory",
      1},
+    {"max-per-address", "N", OPTION_LIMIT, AT(max_per_address), NULL,
+     "at most N connections at once of one client address (IPv6: of one /64); more are closed. By "
+     "default half of --max-connections, at least 64, and no limit for loopback addresses",
+     1},
+    {"rate-per-address", "N", OPTION_LIMIT, AT(rate_per_address), NULL,
+     "at most N new connections a second of one client address; more are closed. By default no "
+     "limit",
+     1},
     {"workers", "N", OPTION_WORKERS, AT(workers), NULL, "the number of workers", 1},
     {"accept", "HOW", OPTION_ACCEPT, AT(accept), NULL, "", 0},
     {"request-timeout", "S", OPTION_SECONDS, AT(request_timeout), "10",

@@ -17,6 +17,7 @@ enum option_kind {
     OPTION_SERVICE,
     OPTION_PROTOCOL,
     OPTION_CONNECTIONS,
+    OPTION_LIMIT, /* a count that has no fixed default */
     OPTION_WORKERS,
     OPTION_ACCEPT,
     OPTION_ORIGIN,

@@ -18,7 +18,9 @@ struct options {
     int max_age; /* seconds */
     enum protocol protocol;
     int max_connections;
-    int workers; /* or 0 */
+    int max_per_address;  /* 0: half of the connections */
+    int rate_per_address; /* 0: no limit */
+    int workers;          /* or 0 */
     enum accept accept;
     bool tls;
     const char *certificate, *key;

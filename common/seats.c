@@ -16,18 +16,19 @@ enum { STANDING_WORKS = 0, STANDING_CALLING = -1, STANDING_CALLED = -2 };
 
 #define SINCE_MASK ((INT64_C(1) << SEATS_SINCE_BITS) - 1)
 
-bool seats_open(struct seats *seats, struct scoreboard *board)
+bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit)
 {
-    struct rlimit limit = {.rlim_cur = 1024};
+    struct rlimit descriptors = {.rlim_cur = 1024};
     void *memory;
 
-    getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur > SOCKETS_LIMIT)
-        limit.rlim_cur = SOCKETS_LIMIT;
-    memory = mmap(NULL, limit.rlim_cur * sizeof(int), PROT_READ | PROT_WRITE,
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    if (descriptors.rlim_cur > SOCKETS_LIMIT)
+        descriptors.rlim_cur = SOCKETS_LIMIT;
+    memory = mmap(NULL, descriptors.rlim_cur * sizeof(int), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *seats = (struct seats){.board = board, .of_socket = memory, .sockets = (int)limit.rlim_cur};
-    return memory != MAP_FAILED;
+    *seats = (struct seats){
+        .board = board, .limit = *limit, .of_socket = memory, .sockets = (int)descriptors.rlim_cur};
+    return memory != MAP_FAILED && address_limit_open(&seats->limit, (uint64_t)board->seat_count);
 }
 
 void seats_close(struct seats *seats)
@@ -53,9 +54,8 @@ static int take_between(struct scoreboard *board, int from, int to, int owner)
     return -1;
 }
 
-int seats_take(struct seats *seats, int owner)
+static int take_any(struct scoreboard *board, int owner)
 {
-    struct scoreboard *board = seats->board;
     int from = atomic_load_explicit(&board->free_seat, memory_order_relaxed);
     int seat = take_between(board, from, board->seat_count, owner);
 
@@ -66,12 +66,29 @@ int seats_take(struct seats *seats, int owner)
     return seat;
 }
 
+int seats_take(struct seats *seats, int owner, const union address *client)
+{
+    struct scoreboard *board = seats->board;
+    int seat = take_any(board, owner);
+
+    if (seat < 0 || address_limit_enter(&seats->limit, client, &board->seats[seat].address))
+        return seat;
+    seats_leave(seats, seat);
+    atomic_fetch_add(&board->refused, 1);
+    return SEATS_REFUSED;
+}
+
 void seats_leave(struct seats *seats, int seat)
 {
     struct scoreboard *board = seats->board;
+    uint32_t address = seat >= 0 ? atomic_load(&board->seats[seat].address) : 0;
 
     if (seat < 0)
         return;
+    if (address != 0) {
+        address_limit_leave(&seats->limit, address);
+        atomic_store(&board->seats[seat].address, 0);
+    }
     atomic_store(&board->seats[seat].standing, STANDING_WORKS);
     atomic_store(&board->seats[seat].owner, 0);
     if (seat < atomic_load_explicit(&board->free_seat, memory_order_relaxed))

@@ -3,6 +3,7 @@
 #ifndef COMMON_SEATS_H
 #define COMMON_SEATS_H
 
+#include "common/net/address_limit.h"
 #include "common/scoreboard.h"
 
 #include <signal.h>
@@ -10,20 +11,23 @@
 /* Each process has its own. All functions take -1 for a connection that has no seat. */
 struct seats {
     struct scoreboard *board;
+    struct address_limit limit;
     int *of_socket; /* the seat of each socket of this process */
     int sockets;
 };
 
 /* False, with errno set, if there is no memory. */
-bool seats_open(struct seats *seats, struct scoreboard *board);
+bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit);
 void seats_close(struct seats *seats);
 
 /* Owners that are neither processes nor workers. */
 #define SEATS_OWNER_UNKNOWN (-1)
 #define SEATS_OWNER_THREAD  (-2)
 
-/* Takes a free seat; -1 if there is none. */
-int seats_take(struct seats *seats, int owner);
+/* Takes a free seat for a client with this address; -1 if there is none. SEATS_REFUSED if the
+ * address has too many connections. */
+#define SEATS_REFUSED (-2)
+int seats_take(struct seats *seats, int owner, const union address *client);
 void seats_leave(struct seats *seats, int seat);
 /* Gives a seat whose owner is unknown to this one. It may have been left already. */
 void seats_assign(struct seats *seats, int seat, int owner);

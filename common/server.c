@@ -105,6 +105,7 @@ static int owner_of_new(const struct server *server)
 int server_accept(struct server *server)
 {
     while (acceptor_goes_on(server)) {
+        union address client;
         int socket;
 
         if (is_time_to_check(server))
@@ -113,9 +114,13 @@ int server_accept(struct server *server)
             acceptor_wait_for_place(server);
             continue;
         }
-        socket = acceptor_take(server);
+        socket = acceptor_take(server, &client);
         if (socket >= 0) {
-            server->seat = seats_take(&server->seats, owner_of_new(server));
+            server->seat = seats_take(&server->seats, owner_of_new(server), &client);
+            if (server->seat == SEATS_REFUSED) {
+                close(socket);
+                continue;
+            }
             seats_note(&server->seats, socket, server->seat);
             count_connection(server);
             return socket;

@@ -16,6 +16,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -112,10 +113,28 @@ static void raise_descriptors(struct server *server)
           (unsigned long long)wanted);
 }
 
+/* By default one address may have half of the places, which leaves others something, but for
+ * loopback: whoever is on this machine can do worse than take its places. */
+#define LEAST_PER_ADDRESS 64
+static struct address_limit limit_of_addresses(const struct server *server)
+{
+    const struct options *options = &server->options;
+    struct address_limit limit = {.rate = options->rate_per_address};
+
+    limit.most = limit.most_loopback = options->max_per_address;
+    if (limit.most == 0)
+        limit.most =
+            server->limit / 2 > LEAST_PER_ADDRESS ? (int)server->limit / 2 : LEAST_PER_ADDRESS;
+    if (limit.most_loopback == 0 && limit.rate > 0)
+        limit.most_loopback = INT_MAX;
+    return limit;
+}
+
 /* Makes what processes and threads share: the counters, and for event loops one permit to listen.
  */
 static bool open_shared(struct server *server)
 {
+    const struct address_limit limit = limit_of_addresses(server);
     bool permits = server->options.accept == ACCEPT_FEW;
 
     server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
@@ -123,7 +142,7 @@ static bool open_shared(struct server *server)
     server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
     server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||
-        !seats_open(&server->seats, server->board))
+        !seats_open(&server->seats, server->board, &limit))
         return false;
     atomic_store(&server->board->permits, permits);
     return true;

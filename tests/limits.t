@@ -216,6 +216,60 @@ each_server(sub ($model) {
     $server->stop;
 });
 
+# The child processes of a server that serve.
+sub servers ($server) {
+    my $pid = $server->pid;
+    return grep { eval { slurp("/proc/$_/comm") =~ /_server$/ } } split ' ', slurp("/proc/$pid/task/$pid/children");
+}
+
+# Asks over a connection of its own; nothing when the server closes it without a response.
+sub try_address ($server, $connection) {
+    eval { $connection->send(request(GET => '/small.txt')) };
+    $connection->fill($PATIENCE);
+    return $connection->pending =~ m{^HTTP/1.1 200 } ? 1 : 0;
+}
+
+# Limits of one client address
+each_way_to_accept(sub ($model) {
+    if ($model->{single}) {
+        skip_case('it serves one connection at a time');
+        return;
+    }
+    my $scratch = scratch();
+    my $stats = "$scratch/stats.json";
+    my $server = start_server(root => $root, options => ['--max-per-address', 2, '--stats', $stats]);
+    my @held = map { $server->connect } 1 .. 2;
+    is scalar(grep { try_address($server, $_) } @held), 2, '--max-per-address 2: two connections of one address are served';
+    my $third = $server->connect;
+    ok $third->ends, 'a third one is closed';
+    my $other = $server->connect(LocalHost => '127.0.0.2');
+    ok try_address($server, $other), 'one of another address is served';
+    (shift @held)->close;
+    ok until_true(sub { try_address($server, $held[1] = $server->connect) }), 'when one has ended, the next is served';
+    my @children = servers($server);
+    if (@children) {
+        kill KILL => @children;
+        $_->drain for @held, $other;
+        @held = ();
+        for my $number (1, 2) {
+            ok until_true(sub { try_address($server, $held[$number - 1] = $server->connect) }),
+                "when the processes have been killed, their connections do not count: $number";
+        }
+        ok !try_address($server, $server->connect), 'the limit still holds';
+    }
+    $_->close for @held, $other;
+    $server->stop(warnings => qr/signal 9/);
+    cmp_ok decode_json(slurp($stats))->{refused}, '>=', 1, 'the counters tell how many were refused';
+
+    $server = start_server(root => $root, options => ['--rate-per-address', 2]);
+    my @rapid = map { $server->connect } 1 .. 40;
+    my $served = grep { try_address($server, $_) } @rapid;
+    ok $served > 0 && $served < 40, '--rate-per-address 2: of 40 connections at once some are closed';
+    ok try_address($server, $server->connect(LocalHost => '127.0.0.2')), 'one of another address is served';
+    ok until_true(sub { try_address($server, $server->connect) }), 'later the address may connect again';
+    $server->stop;
+});
+
 each_way_to_accept(sub ($model) {
     # --max-connections
     my $limit = $model->{single} ? 1 : 3;

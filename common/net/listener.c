@@ -303,27 +303,31 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
 
 /* ---- accepting ---- */
 
-static int accept_at(int socket)
+static int accept_at(int socket, union address *client)
 {
+    socklen_t length;
     int fd;
 
-    do
-        fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC);
-    while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    do {
+        length = sizeof *client;
+        fd = accept4(socket, &client->any, &length, SOCK_CLOEXEC);
+    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (fd < 0 && errno == EINVAL)
         errno = ESHUTDOWN;
     return fd;
 }
 
-static int take_at(const struct listener *listener, int place)
+/* A datagram is no connection: its address is not told. */
+static int take_at(const struct listener *listener, int place, union address *client)
 {
-    return place < listener->streams ? accept_at(listener->sockets[place])
+    client->any.sa_family = AF_UNSPEC;
+    return place < listener->streams ? accept_at(listener->sockets[place], client)
                                      : datagram_receive(listener->sockets[place]);
 }
 
-int listener_accept(struct listener *listener)
+int listener_accept(struct listener *listener, union address *client)
 {
-    return take_at(listener, listener->next);
+    return take_at(listener, listener->next, client);
 }
 
 static bool block(int socket)
@@ -355,7 +359,7 @@ int listener_watch(const struct listener *listener)
     return events;
 }
 
-int listener_await(struct listener *listener, int events, int milliseconds)
+int listener_await(struct listener *listener, int events, int milliseconds, union address *client)
 {
     struct epoll_event event = {.data.u32 = 0};
     int fd;
@@ -366,7 +370,7 @@ int listener_await(struct listener *listener, int events, int milliseconds)
             errno = EAGAIN;
             return -1;
         }
-        fd = take_at(listener, (int)event.data.u32);
+        fd = take_at(listener, (int)event.data.u32, client);
         /* EAGAIN: another worker was faster. */
     } while (fd < 0 && errno == EAGAIN && listener->count > 1);
     return fd;

@@ -2,6 +2,8 @@
 #ifndef COMMON_NET_LISTENER_H
 #define COMMON_NET_LISTENER_H
 
+#include "common/net/address.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,7 +41,7 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
  * returns the descriptor, or -1 with errno (EAGAIN: there is none). Reads of the descriptor block
  * for at most LISTENER_PATIENCE milliseconds unless they are told not to. */
 #define LISTENER_PATIENCE 100
-int listener_accept(struct listener *listener);
+int listener_accept(struct listener *listener, union address *client);
 
 /* Prepares the listener for several workers. */
 bool listener_share(struct listener *listener);
@@ -49,7 +51,7 @@ int listener_watch(const struct listener *listener);
 /* Waits at that descriptor and accepts the next connection; -1 with errno, EAGAIN if none came in
  * time. At a single socket it waits in accept() itself, which serves the workers in the order of
  * their arrival and returns after LISTENER_PATIENCE at the latest. */
-int listener_await(struct listener *listener, int events, int milliseconds);
+int listener_await(struct listener *listener, int events, int milliseconds, union address *client);
 
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
  * allow that, or another process shall accept the new clients. */

@@ -45,9 +45,16 @@ static int owner(int number)
     return number + 1;
 }
 
-static void take_seat(struct worker *worker)
+/* Returns false, with errno set, if the address of the client has too many connections: then the
+ * connection is closed. */
+static bool take_seat(struct worker *worker, int socket, const union address *client)
 {
-    worker->seat = seats_take(&worker->server->seats, owner(worker->number));
+    worker->seat = seats_take(&worker->server->seats, owner(worker->number), client);
+    if (worker->seat != SEATS_REFUSED)
+        return true;
+    close(socket);
+    errno = EAGAIN;
+    return false;
 }
 
 void worker_take(struct worker *worker, int seat)
@@ -74,11 +81,13 @@ static bool is_drained(struct worker *worker, bool stopping)
     return true;
 }
 
-static int await(struct worker *worker, int milliseconds)
+static int await(struct worker *worker, int milliseconds, union address *client)
 {
     if (worker->events < 0)
         worker->events = listener_watch(worker->listener);
-    return worker->events < 0 ? -1 : listener_await(worker->listener, worker->events, milliseconds);
+    return worker->events < 0
+               ? -1
+               : listener_await(worker->listener, worker->events, milliseconds, client);
 }
 
 int worker_accept(struct worker *worker)
@@ -88,11 +97,14 @@ int worker_accept(struct worker *worker)
 
     while (acceptor_goes_on(server) && !atomic_load(&board->drained)) {
         bool stopping = scoreboard_stopping(board); /* those that came before it are served */
-        int socket = await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE);
+        union address client;
+        int socket =
+            await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE, &client);
 
+        if (socket >= 0 && !take_seat(worker, socket, &client))
+            continue;
         if (socket >= 0) {
-            worker_take(worker, -1);
-            take_seat(worker);
+            worker_take(worker, worker->seat);
             scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
@@ -112,6 +124,7 @@ int worker_try(struct worker *worker)
 {
     struct server *server = worker->server;
     struct scoreboard *board = server->board;
+    union address client;
     int64_t active;
     int socket = -1;
 
@@ -120,9 +133,8 @@ int worker_try(struct worker *worker)
     if (active > (int64_t)server->limit)
         errno = EBUSY;
     else
-        socket = listener_accept(worker->listener);
-    if (socket >= 0) {
-        take_seat(worker);
+        socket = listener_accept(worker->listener, &client);
+    if (socket >= 0 && take_seat(worker, socket, &client)) {
         scoreboard_note_peak(board, active);
         atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
         return socket;
