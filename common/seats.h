@@ -20,9 +20,8 @@ struct seats {
 bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit);
 void seats_close(struct seats *seats);
 
-/* Owners that are neither processes nor workers. */
+/* The owner of a seat whose process or worker is not known yet. A thread cannot die alone. */
 #define SEATS_OWNER_UNKNOWN (-1)
-#define SEATS_OWNER_THREAD  (-2)
 
 /* Takes a free seat for a client with this address; -1 if there is none. SEATS_REFUSED if the
  * address has too many connections. */

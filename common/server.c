@@ -96,12 +96,6 @@ static void count_connection(struct server *server)
     server->now = clock_now();
 }
 
-/* A thread cannot die alone. */
-static int owner_of_new(const struct server *server)
-{
-    return server->model->lasting ? SEATS_OWNER_THREAD : SEATS_OWNER_UNKNOWN;
-}
-
 int server_accept(struct server *server)
 {
     while (acceptor_goes_on(server)) {
@@ -116,7 +110,7 @@ int server_accept(struct server *server)
         }
         socket = acceptor_take(server, &client);
         if (socket >= 0) {
-            server->seat = seats_take(&server->seats, owner_of_new(server), &client);
+            server->seat = seats_take(&server->seats, SEATS_OWNER_UNKNOWN, &client);
             if (server->seat == SEATS_REFUSED) {
                 close(socket);
                 continue;
