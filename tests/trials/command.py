@@ -56,7 +56,7 @@ def _options(words: list[str], text: str) -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME,...", help=f"these trials: {', '.join(names)}")
     parser.add_argument("--servers", metavar="NAME,...", help="these servers of ours")
     parser.add_argument("--peers", metavar="NAME,...", help="these peers, or none")
-    parser.add_argument("--soak", metavar="S", type=float, help="seconds of the soak in all (300)")
+    parser.add_argument("--soak", metavar="S", type=float, help="seconds of the soak in all (240)")
     parser.add_argument("--output", metavar="FOLDER", help="where the results go (results)")
     options = parser.parse_args(words)
     options.only = _listed(parser, options.only, names, "trial")
@@ -146,7 +146,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
     loses one trial at most."""
     context = Context(
         options.quick, options.servers, options.peers, work,
-        options.soak or (10 if options.quick else 300), _say,
+        options.soak or (10 if options.quick else 240), _say,
     )  # fmt: skip
     folder = Path(options.output or PROJECT / "results")
     folder.mkdir(parents=True, exist_ok=True)
