@@ -43,6 +43,17 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """The comparison that answers a study's question: cells with the values `of` against those
+    that have the values `to` and are like them otherwise; all of them match `when`."""
+
+    measure: str
+    of: Mapping[str, str]
+    to: Mapping[str, str]
+    when: Condition
+
+
+@dataclass(frozen=True)
 class Theirs:
     """Numbers of the checked report: one per measure for each value of the factor `by`."""
 
@@ -79,6 +90,7 @@ class Study:
     where: tuple[Where, ...] = ()
     limits: tuple[Limit, ...] = ()
     theirs: tuple[Theirs, ...] = ()
+    contrast: Answer | None = None
     rate: int | None = None
     duration: int | None = None
     timeout: int | None = None
@@ -227,6 +239,21 @@ class _Reader:
             measures, row["by"], self.condition("theirs.when", row.get("when", {})), values
         )
 
+    def contrast(self, value: Any) -> Answer:
+        keys, needed = {"measure", "of", "to", "when"}, {"of", "to"}
+        if not isinstance(value, dict):
+            self.fail("contrast", f"{value!r} is no table such as {{ of = ..., to = ... }}")
+        row = self.tables("contrast", [value], keys, needed)[0]
+        measure = row.get("measure", "cpu")
+        if measure not in MEASURES:
+            self.fail("contrast.measure", f"`{measure}` is none of {', '.join(MEASURES)}")
+        sides = [self.condition(f"contrast.{side}", row[side]).values for side in ("of", "to")]
+        of, to = ({name: values[0] for name, values in side.items()} for side in sides)
+        if set(of) != set(to) or any(len(v) != 1 for side in sides for v in side.values()):
+            self.fail("contrast", "`of` and `to` have one value each of the same factors")
+        when = self.condition("contrast.when", row.get("when", {}))
+        return Answer(MEASURES[measure], of, to, when)
+
     def link(self, value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]*(kbit|mbit|gbit)", value):
             self.fail("link", f"`{value}` is no rate such as 20mbit")
@@ -250,6 +277,8 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+# What a contrast compares, and its column.
+MEASURES = {"cpu": "server_cpu_us", "requests": "rps"}
 TEXTS = ("name", "title", "question", "source", "baseline", "figure")
 NUMBERS = (
     "repetitions",
@@ -263,7 +292,10 @@ NUMBERS = (
     "seed",
 )
 LISTS = ("claims", "see")
-OTHERS = ("parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "quick", "given")
+OTHERS = (
+    "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "quick",
+    "given",
+)  # fmt: skip
 KEYS = (*(factor.key for factor in FACTORS), *TEXTS, *NUMBERS, *LISTS, *OTHERS)
 
 
@@ -328,6 +360,8 @@ def _take_others(reader: _Reader, merged: dict[str, Any], fields: dict[str, Any]
         fields["limits"] = reader.limits(merged["blocks"])
     if "theirs" in merged:
         fields["theirs"] = reader.theirs(merged["theirs"])
+    if "contrast" in merged:
+        fields["contrast"] = reader.contrast(merged["contrast"])
     if "link" in merged:
         fields["link"] = reader.link(merged["link"])
     if "client-ports" in merged:

@@ -434,11 +434,12 @@ def _level_place(at: float, level: int, levels: int) -> float:
 
 
 def _marks(at: float, line: Line, levels: int, x: Scale) -> str:
+    last = x.value(0.999)  # gnuplot leaves out words that rounding puts behind the axis
     return "".join(
         f"{mark.value:.7g} {_level_place(at, mark.level, levels):.4f} "
         f"{max(mark.low, x.low):.7g} {min(mark.high, x.high):.7g} {int(mark.hollow)} "
         f"{data_text(mark.text)} {number_of(mark.look.colour)} {mark.look.mark} "
-        f"{data_text(mark.said)} {min(max(mark.high, mark.value), x.high):.7g}\n"
+        f"{data_text(mark.said)} {min(max(mark.high, mark.value), last):.7g}\n"
         for mark in line.marks
     )
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from collect.design.study import Answer as StudyAnswer
+from collect.design.study import load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, is_floor, is_peer
-from collect.infer.contrast import contrast_test, mean_of
+from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
 from collect.present.server_groups import fits
-from collect.present.view import Row, Slice, View
+from collect.present.view import Estimate, Row, Slice, View
+from collect.project import STUDIES
 from collect.text import (
     DASH,
     estimate_places,
@@ -184,6 +188,97 @@ def average_of(view: View, part: Part, measure: str, server: str, cell: int) -> 
         return None
     mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
     return Average(server, mean, low, high, int(row["blocks"]))
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The comparison that answers the question of a study."""
+
+    measure: str
+    of: str
+    to: str
+    of_servers: bool  # the two sides are servers
+    where: str
+    pairs: int
+    ratio: float
+    low: float
+    high: float
+    mean: float
+    base_mean: float
+    blocks: int
+
+    @property
+    def interval(self) -> str:
+        return interval_text(self.low, self.high, self.ratio)
+
+    @property
+    def ratio_text(self) -> str:
+        return f"{self.ratio:.{estimate_places(self.ratio, self.low, self.high)}f}"
+
+    @property
+    def state(self) -> str:
+        if not self.low <= 1 <= self.high:
+            return "higher" if self.ratio > 1 else "lower"
+        return "open" if self.low < 1 / ROOM or self.high > ROOM else "same"
+
+    @property
+    def few(self) -> bool:
+        return self.blocks < FEW_BLOCKS
+
+
+def contrast_named(view: View) -> StudyAnswer | None:
+    """The contrast of a study; of a run from before it had one, that of its study of today."""
+    path = STUDIES / f"{view.study.name}.toml"
+    if view.study.contrast or not path.is_file():
+        return view.study.contrast
+    return load_study(path).contrast
+
+
+def answer(view: View) -> Answered | None:
+    """The answer to the question of a study that names its contrast, where it was measured."""
+    named, data = contrast_named(view), view.data
+    if named is None or not set(named.of) | set(named.when.values) <= set(data.factors):
+        return None
+    pairs = [
+        (cell, base)
+        for cell in data.pick(**named.of)
+        if named.when.matches(view.cell_values(cell))
+        and (base := data.like(cell, **named.to)) is not None
+        and data.has_data(cell, named.measure)
+        and data.has_data(base, named.measure)
+    ]
+    result = contrast_test(data, mean_of_pairs(pairs), named.measure)
+    sides = [contrast_test(data, mean_of(side), named.measure) for side in zip(*pairs, strict=True)]
+    if result is None or None in sides:
+        return None
+    means = [side.ratio for side in sides if side]
+    return Answered(
+        named.measure, _side(view, named.of), _side(view, named.to), set(named.of) == {"server"},
+        _where_of(view, named, pairs), len(pairs), result.ratio, *result.ratio_interval(),
+        means[0], means[1], result.blocks,
+    )  # fmt: skip
+
+
+def _side(view: View, values: Mapping[str, str]) -> str:
+    """One side of a contrast in words: "HTTPS, P-256, new sessions"."""
+    said = (v if name == "server" else view.say(name, v) for name, v in values.items())
+    return ", ".join(text for text in said if text)
+
+
+def _where_of(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> str:
+    """What tells the cells of a contrast from others, and over how many they are averaged."""
+    values = {
+        name: list(dict.fromkeys(view.data.value(cell, name) for cell, _ in pairs))
+        for name in named.when.values
+    }
+    said = [
+        ", ".join(known) if name == "server" else view.say(name, known[0])
+        for name, known in values.items()
+        if name == "server" or len(known) == 1
+    ]
+    if len(pairs) > 1:
+        said.append(f"average of {thousands(len(pairs))} cells")
+    return "; ".join(text for text in said if text)
 
 
 def main_slice(view: View, part: Part) -> Slice:
@@ -394,20 +489,20 @@ def alone(view: View, part: Part) -> Alone | None:
 # --- idle connections ---
 
 
-def idle_memory(view: View, part: Part) -> list[tuple[str, float, str]]:
+def idle_memory(view: View, part: Part) -> list[tuple[str, Estimate, str]]:
     """Returns the memory of an idle connection in each server at its most, the least first."""
     found = []
     for server in part.levels["server"]:
         held = [
-            (float(view.data.value(cell, "idle")), estimate.mean)
+            (float(view.data.value(cell, "idle")), estimate)
             for cell in part.cells
             if view.data.value(cell, "server") == server
             and (estimate := view.estimate(cell, "idle_kib")) is not None
         ]
         if held:
-            most, kib = max(held)
+            most, kib = max(held, key=lambda one: one[0])
             found.append((server, kib, thousands(most)))
-    return sorted(found, key=lambda one: one[1])
+    return sorted(found, key=lambda one: one[1].mean)
 
 
 def kind_of(view: View) -> str:

@@ -72,6 +72,7 @@ def write_report(view: View) -> str:
         HELD=HELD,
         FAULT=FAULT,
         ORDINARY=ORDINARY,
+        answer=facts.answer(view),
         main=main_picture(pictures, view.study.figure),
         pictures=pictures,
         pictures_of=pictures_of,

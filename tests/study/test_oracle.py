@@ -155,7 +155,10 @@ def test_threats(study: str) -> None:
     folder = published(study)
     planned = len(whole_lines(folder / "plan.tsv")) - 1
     # The published table is still that of the first edition.
-    new, old = weigh(cells(study), planned, folder / "machine.tsv"), read_frame(folder / "threats.tsv")
+    new, old = (
+        weigh(cells(study), planned, folder / "machine.tsv"),
+        read_frame(folder / "threats.tsv"),
+    )
     if study in FLOORS:
         new, old = (t[t["name"] != "client_bound"].reset_index(drop=True) for t in (new, old))
     assert differences(new, old) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ from presenting import (
 from synthetic import invent
 
 from collect.present.overview import overview
-from collect.present.published import KEPT
-from collect.present.stage import present
+from collect.present.published import KEPT, Published, find_published
+from collect.present.stage import present, write_page
 from collect.project import PROJECT, PUBLISHED
 from collect.tables import read_table, write_table
 
@@ -168,10 +169,20 @@ def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind:
 
 
 @pytest.mark.parametrize("study", ["idle", "crash", "growth"])
-def test_published_figures(tmp_path: Path, study: str) -> None:
+def test_figures_of_published_runs(tmp_path: Path, study: str) -> None:
     browser()
     folder = publish(study, tmp_path / study)
     present(folder)
+    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
+
+
+@pytest.mark.parametrize("run", find_published(PUBLISHED), ids=lambda run: run.path)
+def test_published_figures(tmp_path: Path, run: Published) -> None:
+    """As they are published."""
+    browser()
+    folder = tmp_path / "run"
+    shutil.copytree(run.folder, folder)
+    write_page(folder, run.title)
     assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
 
 

@@ -20,8 +20,11 @@ from synthetic import invent
 
 from collect.infer.stage import analyse
 from collect.present.facts import CPU, RPS, compared
+from collect.present.published import Published, abstract_of, find_published
+from collect.present.report import write_report
 from collect.present.stage import present, terminal
 from collect.present.view import load_view
+from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 
 need_programs()
@@ -213,7 +216,76 @@ def test_a_load_generator_that_knows_no_percentiles(tmp_path: Path) -> None:
         assert not re.search("percentile|median", text_of(folder, f"figures/{row['name']}.svg"))
 
 
+# --- the answer ---
+
+
+def answered(folder: Path, contrast: str) -> list[str]:
+    """The sentences of the abstract of a study with a contrast."""
+    study = folder / "study.toml"
+    study.write_text(f"contrast = {contrast}\n" + study.read_text())
+    abstract = text_of(reported(folder)).partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    answer = next(p for p in abstract.split("\n\n") if "The ratio is" in p).strip()
+    return re.split(r"(?<=\.) (?=[A-Z])", answer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "contrast", "answer", "size"),
+    [
+        ("https", '{ of = { scheme = "https", certificate = "p256", sessions = "new" }, '
+         'to = { scheme = "http", certificate = "-", sessions = "-" }, when = { load = "witness" } }',
+         r"A request takes more server CPU with \*\*HTTPS, P-256, new sessions\*\* than with HTTP\.",
+         r"The ratio is 12\.\d+ \(.* µs against .* µs; 95% interval 1[12]\.\d+ to 1[23]\.\d+; .*"
+         r"average of 4 cells\)\."),
+        ("fork-vs-thread", '{ measure = "requests", of = { server = "thread" }, '
+         'to = { server = "fork" }, when = { concurrency = [1, 2] } }',
+         r"\*\*thread\*\* answers more requests per second than fork, as this client sees it\.",
+         r"The ratio is 2\.\d+ \(.*; 95% interval 2\.\d+ to 2\.\d+; average of 4 cells\)\."),
+        ("fork-vs-thread", '{ measure = "requests", of = { file = "big.txt" }, '
+         'to = { file = "small.txt" } }',
+         r"As this client sees it, fewer requests per second are answered with \*\*big\.txt\*\* than",
+         r"The ratio is 0\.9\d+ \("),
+        ("same-server", '{ of = { server = "fork~2" }, to = { server = "fork" } }',
+         r"No difference in server CPU per request between \*\*fork~2\*\* and fork is shown\.",
+         r"The ratio is \d\.\d+ \("),
+    ],
+)  # fmt: skip
+def test_an_abstract_has_answer_size_and_limit(
+    tmp_path: Path, kind: str, contrast: str, answer: str, size: str
+) -> None:
+    folder = invent(tmp_path / kind, kind=kind, blocks=8, concurrency=3)
+    sentences = answered(folder, contrast)
+    assert len(sentences) == 3, sentences
+    assert re.match(answer, sentences[0]), sentences
+    assert re.match(size, sentences[1]), sentences
+    assert re.match(r"The interval holds within this sitting of 8 blocks|In \d+ of", sentences[2])
+    assert "\n## Part by part\n" in text_of(folder)
+
+
+def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "small", blocks=3, concurrency=2)
+    study = folder / "study.toml"
+    contrast = "contrast = { of = { concurrency = 9 }, to = { concurrency = 1 } }\n"
+    study.write_text(contrast + study.read_text())
+    report = text_of(reported(folder))
+    assert "Part by part" not in report
+    assert "takes" in report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
+
+
 # --- published runs ---
+
+
+@pytest.mark.parametrize("run", find_published(PUBLISHED), ids=lambda run: run.path)
+def test_published_abstracts_end_with_their_limit(run: Published) -> None:
+    """And the reports are those that the tables of today make."""
+    view = load_view(run.folder)
+    report = write_report(view)
+    assert report == (run.folder / "report.md").read_text()
+    abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    assert re.search(r"within this sitting of|the client is the limit|These are medians", abstract)
+    _, answer = abstract_of(report)
+    assert answer and "Part 1" not in abstract
+    if "The ratio is" in abstract:
+        assert len(re.split(r"(?<=\.) (?=[A-Z])", answer)) == 3
 
 
 def test_averages_are_geometric_means_of_the_runs() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from collect.design.factors import Context, choose_axis, factor_value
 from collect.design.plan import cells_of, plan_round, plan_sitting
-from collect.design.study import Study, given_toml, load_study, study_of, study_path
+from collect.design.study import Study, given_toml, load_study, read_toml, study_of, study_path
 from collect.project import PUBLISHED, STUDIES, StudyError
 
 SMALL = """
@@ -230,6 +230,20 @@ def test_numbers_of_a_report() -> None:
     assert made.theirs_of(fork, "min_ms") is None
 
 
+@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_contrast_has_cells_on_both_sides(path: Path, quick: bool) -> None:
+    made = study_of({**read_toml(path), "given": {"quick": quick}}, path.stem, str(path))
+    if made.contrast is None:
+        return
+    names, contrast = list(made.levels), made.contrast
+    cells = [dict(zip(names, (row[n] for n in names), strict=True)) for row in plan(made)]
+    found = [
+        cell for cell in cells if contrast.when.matches(cell) and cell == {**cell, **contrast.of}
+    ]
+    assert any({**cell, **contrast.to} in cells for cell in found)
+
+
 # --- wording ---
 
 
@@ -259,6 +273,18 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
     ("text", "words"),
     [
         ("concurency = 1", "concurency: there is no such key"),
+        ("contrast = 1", "contrast: 1 is no table such as"),
+        ("contrast = { of = { file = 1 } }", "contrast: `to` is missing"),
+        ("contrast = { of = { file = 1 }, to = { calls = 1 } }", "contrast: `of` and `to` have"),
+        (
+            "contrast = { of = { file = [1, 3] }, to = { file = 1 } }",
+            "contrast: `of` and `to` have",
+        ),
+        (
+            'contrast = { measure = "rps", of = { file = 1 }, to = { file = 3 } }',
+            "contrast.measure: `rps` is none of cpu, requests",
+        ),
+        ("contrast = { of = { fil = 1 }, to = { fil = 2 } }", "contrast.of: `fil` is no factor"),
         ("concurrency = 0", "concurrency: 0 is no number above 0"),
         ("concurrency = '9-3'", "concurrency: 9-3 is no range"),
         ("concurrency = []", "concurrency: names nothing"),
