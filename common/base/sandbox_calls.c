@@ -24,7 +24,7 @@
 #define IF(name, argument_, mask_, value_)                                                         \
     {                                                                                              \
         .number = SYS_##name, .tests = 1, .test = {                                                \
-            {.argument = argument_, .mask = mask_, .value = value_}                                \
+            {.argument = (argument_), .mask = (mask_), .value = (value_)}                          \
         }                                                                                          \
     }
 #define IF_BOTH(name, first, first_mask, first_value, second, second_mask, second_value)           \

@@ -224,18 +224,20 @@ static unsigned sign(EVP_PKEY *key, const struct signer_request *request, unsign
     RSA *rsa = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA ? EVP_PKEY_get1_RSA(key) : NULL;
     EC_KEY *ec = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC ? EVP_PKEY_get1_EC_KEY(key) : NULL;
     unsigned length = 0;
+    bool good = false;
 
-    if (request->operation == SIGNER_RSA_PSS && rsa != NULL)
+    if (request->operation == SIGNER_RSA_PSS && rsa != NULL) {
         length = sign_block(rsa, request, signature);
-    else if (request->operation == SIGNER_RSA && rsa != NULL &&
-             RSA_sign(request->type, request->data, request->length, signature, &length, rsa) != 1)
-        length = 0;
-    else if (request->operation == SIGNER_EC && ec != NULL &&
-             ECDSA_sign(0, request->data, (int)request->length, signature, &length, ec) != 1)
-        length = 0;
+        good = length > 0;
+    } else if (request->operation == SIGNER_RSA && rsa != NULL) {
+        good =
+            RSA_sign(request->type, request->data, request->length, signature, &length, rsa) == 1;
+    } else if (request->operation == SIGNER_EC && ec != NULL) {
+        good = ECDSA_sign(0, request->data, (int)request->length, signature, &length, ec) == 1;
+    }
     RSA_free(rsa);
     EC_KEY_free(ec);
-    return length;
+    return good ? length : 0;
 }
 
 static void answer_signature(struct signer *signer, const struct signer_request *request,
