@@ -53,6 +53,7 @@ static const struct syscall_rule all[] = {
     IF(fcntl, 1, INT, F_SETFD),
     IF(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH), /* of an open file */
     IF(ioctl, 1, INT, SIOCOUTQ),
+    IF(ioctl, 1, INT, TCGETS), /* the C library asks whether the output is a terminal */
     IF(setsockopt, 1, INT, SOL_SOCKET),
     IF(setsockopt, 1, INT, IPPROTO_TCP),
     IF(prctl, 0, INT, PR_SET_PDEATHSIG),
@@ -213,6 +214,9 @@ static const struct syscall_rule workers[] = {
 /* The calls that the runtime of a sanitizer needs as well. */
 static const struct syscall_rule sanitizers[] = {
     ANY(sigaltstack),
+    ANY(gettimeofday),
+    ANY(time),
+    ANY(mincore),
     ANY(openat),
     ANY(open),
     ANY(readlink),
