@@ -213,20 +213,11 @@ static const struct syscall_rule workers[] = {
 
 /* The calls that the runtime of a sanitizer needs as well. */
 static const struct syscall_rule sanitizers[] = {
-    ANY(sigaltstack),
-    ANY(gettimeofday),
-    ANY(time),
-    ANY(mincore),
-    ANY(openat),
-    ANY(open),
-    ANY(readlink),
-    ANY(prctl),
-    ANY(prlimit64),
-    ANY(tgkill),
-    ANY(sched_getaffinity),
-    ANY(newfstatat),
-    ANY(unlink),
-    ANY(clock_nanosleep),
+    ANY(sigaltstack), ANY(gettimeofday), ANY(nanosleep),
+    ANY(time),        ANY(mincore),      ANY(openat),
+    ANY(open),        ANY(readlink),     ANY(prctl),
+    ANY(prlimit64),   ANY(tgkill),       ANY(sched_getaffinity),
+    ANY(newfstatat),  ANY(unlink),       ANY(clock_nanosleep),
 };
 
 /* ---- the filters ---- */
