@@ -23,9 +23,9 @@ sub ab ($server, $name, $file, @options) {
     ok !@flaws, $name or diag(join "\n", @flaws, $run->{out});
 }
 
-# Counts the threads of all processes of the server.
+# Counts the threads of all processes of the server that serve.
 sub tasks ($server) {
-    return scalar grep { -e } map { glob "/proc/$_->[0]/task/*" } group_processes($server->pid);
+    return scalar grep { -e } map { glob "/proc/$_->[0]/task/*" } serving_processes($server->pid);
 }
 
 # Waits until the server has only its first process and its workers. Returns true if that happens. ThreadSanitizer adds a
