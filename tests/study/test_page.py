@@ -223,6 +223,53 @@ def test_the_claims(claims: Path, tmp_path: Path, width: int) -> None:
     assert opened(claims, tmp_path)[1] == []
 
 
+# --- names and order, by checks of our own that need no other program ---
+
+NAMES = """
+document.querySelectorAll('details').forEach(d => { d.open = true; });
+const unnamed = [], say = e => e.tagName.toLowerCase() + ' ' + (e.id || e.className.baseVal || e.className || '');
+const words = e => (e.getAttribute('aria-label') || e.getAttribute('alt') || e.textContent || '').trim();
+const labelled = e => (e.getAttribute('aria-labelledby') || '').split(' ')
+    .map(id => document.getElementById(id)).some(found => found && found.textContent.trim());
+let looked = 0;
+for (const e of document.querySelectorAll('a[href], button, summary, img, svg[role=img], table, [tabindex="0"], input')) {
+    looked++;
+    if (!words(e) && !labelled(e)) unnamed.push(say(e));
+}
+const levels = [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].map(h => +h.tagName[1]);
+levels.forEach((level, i) => { if (level > (levels[i - 1] || 0) + 1) unnamed.push('a heading of level ' + level + ' after ' + levels[i - 1]); });
+if (levels.filter(level => level === 1).length !== 1) unnamed.push('not one h1');
+const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+ids.forEach((id, i) => { if (ids.indexOf(id) !== i) unnamed.push('twice: ' + id); });
+document.querySelectorAll('table').forEach(t => { if (!t.querySelector('th')) unnamed.push('a table without heads'); });
+document.querySelectorAll('[tabindex]').forEach(e => { if (e.tabIndex > 0) unnamed.push('out of order: ' + say(e)); });
+const root = document.documentElement;
+send({ looked, unnamed: unnamed.length + ': ' + unnamed.slice(0, 6).join('; '), language: root.lang,
+    title: document.title.length > 0, landmark: document.querySelectorAll('main').length,
+    viewport: !!document.querySelector('meta[name=viewport]:not([content*="user-scalable=no"])') });
+"""
+
+
+@pytest.mark.parametrize("name", ["main", "claims"])
+def test_everything_has_a_name(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
+    page: Path = request.getfixturevalue(name)
+    found = told(page, NAMES, tmp_path)
+    assert int(found["looked"]) > 10
+    assert found["unnamed"] == "0: "
+    assert (found["language"], found["title"], found["landmark"]) == ("en", "true", "1")
+    assert found["viewport"] == "true"
+
+
+def test_a_page_without_names_is_found(tmp_path: Path) -> None:
+    browser()
+    page = tmp_path / "bad.html"
+    page.write_text(
+        "<!doctype html><html><body><h1>T</h1><h3>U</h3><a href='#x'></a></body></html>"
+    )
+    found = told(page, NAMES, tmp_path)
+    assert found["unnamed"] == "2: a ; a heading of level 3 after 1"
+
+
 # --- axe-core, if it is installed: npm install --no-save axe-core, or AXE_CORE=FILE ---
 
 AXE = """
