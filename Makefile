@@ -54,7 +54,8 @@ OBJECTS = $(COMMON:%.c=$(BUILD)/%.o) $(if $(ESCAPE),$(BUILD)/tests/escape.o)
 
 # All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
 # and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
-# sections, whose memory common/net/tls.c frees; OpenSSL is linked last; and our constants begin at a window.
+# sections, whose memory common/net/tls.c frees; OpenSSL is linked last; and our constants begin at a window. The data begin
+# where the three locks of the C library that each fork takes lie on one page.
 ifeq ($(SANITIZE)$(DEBUG),)
 FIRST   := $(BUILD)/first.o
 OPENSSL := $(BUILD)/openssl/libssl.a $(BUILD)/openssl/libcrypto.a
@@ -76,7 +77,8 @@ $(SERVERS): $(OUTPUT)%: $(FIRST) $(BUILD)/%.o $(OBJECTS) $(filter %.a,$(OPENSSL)
 
 $(BUILD)/first.o:
 	@mkdir -p $(@D)
-	printf '.section .rodata,"a",@progbits\n.balign 65536\n.section .note.GNU-stack,"",@progbits\n' | \
+	printf '%s\n' '.section .rodata,"a",@progbits' '.balign 65536' '.section .data,"aw",@progbits' '.balign 4096' '.skip 256' \
+	    '.section .note.GNU-stack,"",@progbits' | \
 	    $(CC) -x assembler -c -o $@ -
 
 $(BUILD)/openssl/%.a:

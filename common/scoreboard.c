@@ -1,16 +1,18 @@
 /* Counts what a server does, for all its processes and threads. */
 #include "common/scoreboard.h"
 
-#include <stddef.h>
 #include <sys/mman.h>
 
 /* The seats follow at once: the first ones are on the page of the counters, which each new process
  * touches anyway. */
-struct scoreboard *scoreboard_make(int slots, int seats)
+struct scoreboard *scoreboard_make(int slots, int seats, size_t rest)
 {
     size_t counters = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
     size_t size = counters + (size_t)seats * sizeof(struct seat);
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    size_t aligned =
+        (size + alignof(struct scoreboard_slot) - 1) & -alignof(struct scoreboard_slot);
+    void *memory = mmap(NULL, aligned + rest, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct scoreboard *board = memory;
 
     if (memory == MAP_FAILED)
@@ -18,6 +20,7 @@ struct scoreboard *scoreboard_make(int slots, int seats)
     board->slot_count = slots;
     board->seat_count = seats;
     board->seats = (struct seat *)((char *)memory + counters);
+    board->rest = (char *)memory + aligned;
     return board;
 }
 

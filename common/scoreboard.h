@@ -5,6 +5,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The counters of one worker; without workers, one slot counts for all connections. Each slot has
@@ -48,6 +49,7 @@ struct scoreboard {
     _Atomic uint64_t refused;  /* clients whose address had too many connections */
     int slot_count, seat_count;
     struct seat *seats; /* behind the slots */
+    void *rest;         /* behind the seats, aligned as a slot */
     struct scoreboard_slot slots[];
 };
 
@@ -59,8 +61,9 @@ struct tally {
     uint64_t dropped;
 };
 
-/* Makes the counters. NULL, with errno set, if there is no memory. */
-struct scoreboard *scoreboard_make(int slots, int seats);
+/* Makes the counters, and a rest of so many bytes for others: a fork costs time for each mapping.
+ * NULL, with errno set, if there is no memory. */
+struct scoreboard *scoreboard_make(int slots, int seats, size_t rest);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 

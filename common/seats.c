@@ -18,6 +18,12 @@ enum { STANDING_WORKS = 0, STANDING_CALLING = -1, STANDING_CALLED = -2 };
 
 bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit)
 {
+    *seats = (struct seats){.board = board, .limit = *limit};
+    return address_limit_open(&seats->limit, (uint64_t)board->seat_count, board->rest);
+}
+
+bool seats_open_notes(struct seats *seats)
+{
     struct rlimit descriptors = {.rlim_cur = 1024};
     void *memory;
 
@@ -26,14 +32,17 @@ bool seats_open(struct seats *seats, struct scoreboard *board, const struct addr
         descriptors.rlim_cur = SOCKETS_LIMIT;
     memory = mmap(NULL, descriptors.rlim_cur * sizeof(int), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *seats = (struct seats){
-        .board = board, .limit = *limit, .of_socket = memory, .sockets = (int)descriptors.rlim_cur};
-    return memory != MAP_FAILED && address_limit_open(&seats->limit, (uint64_t)board->seat_count);
+    if (memory == MAP_FAILED)
+        return false;
+    seats->of_socket = memory;
+    seats->sockets = (int)descriptors.rlim_cur;
+    return true;
 }
 
 void seats_close(struct seats *seats)
 {
-    munmap(seats->of_socket, (size_t)seats->sockets * sizeof(int));
+    if (seats->sockets > 0)
+        munmap(seats->of_socket, (size_t)seats->sockets * sizeof(int));
 }
 
 /* ---- owners ---- */

@@ -16,8 +16,11 @@ struct seats {
     int sockets;
 };
 
-/* False, with errno set, if there is no memory. */
+/* The scoreboard has address_limit_size() bytes of rest. False, with errno set, if it fails. */
 bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit);
+/* Also lets seats_note() note, for threads that serve what another accepts. A child process knows
+ * its seat, and would pay for this memory at each fork. */
+bool seats_open_notes(struct seats *seats);
 void seats_close(struct seats *seats);
 
 /* The owner of a seat whose process or worker is not known yet. A thread cannot die alone. */
@@ -33,7 +36,7 @@ void seats_assign(struct seats *seats, int seat, int owner);
 /* Leaves all seats of a process or worker that has died. */
 void seats_leave_all(struct seats *seats, int owner);
 
-/* Notes the seat of a socket; finds it. */
+/* Notes the seat of a socket; finds it. Without seats_open_notes(), none is found. */
 void seats_note(struct seats *seats, int socket, int seat);
 int seats_find(const struct seats *seats, int socket);
 

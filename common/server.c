@@ -139,9 +139,15 @@ bool server_hold(struct server *server, int socket, const char *what)
     return false;
 }
 
+/* A child process has the seat that was taken last: its server accepts nothing more. */
+static int seat_of(const struct server *server, int socket)
+{
+    return server->model->children != NULL ? server->seat : seats_find(&server->seats, socket);
+}
+
 void server_drop(struct server *server, int socket)
 {
-    seats_leave(&server->seats, seats_find(&server->seats, socket));
+    seats_leave(&server->seats, seat_of(server, socket));
     close(socket);
     server_left(server);
 }
@@ -279,7 +285,7 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
  * accepted. A thread must not read `now`, which the next connection may be changing. */
 void server_serve(struct server *server, int socket)
 {
-    server_serve_at(server, &server->board->slots[0], seats_find(&server->seats, socket), socket,
+    server_serve_at(server, &server->board->slots[0], seat_of(server, socket), socket,
                     server->model->lasting ? clock_now() : server->now);
 }
 

@@ -138,11 +138,12 @@ static bool open_shared(struct server *server)
     bool permits = server->options.accept == ACCEPT_FEW;
 
     server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
-                                    (int)server->limit);
+                                    (int)server->limit, address_limit_size(server->limit));
     server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
     server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||
-        !seats_open(&server->seats, server->board, &limit))
+        !seats_open(&server->seats, server->board, &limit) ||
+        (server->model->children == NULL && !seats_open_notes(&server->seats)))
         return false;
     atomic_store(&server->board->permits, permits);
     return true;

@@ -19,7 +19,7 @@ static struct address_limit begin(int most, int most_loopback, int rate)
 {
     struct address_limit limit = {.most = most, .most_loopback = most_loopback, .rate = rate};
 
-    assert_true(address_limit_open(&limit, 100));
+    assert_true(address_limit_open(&limit, 100, calloc(1, address_limit_size(100))));
     return limit;
 }
 

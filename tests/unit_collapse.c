@@ -80,7 +80,7 @@ static int set_up(void **state)
     proxy.allowed[0] = destination.addresses[0];
     proxy.origin_port = port;
     assert_true(cache_open(&proxy.cache, path, MIB));
-    context.board = scoreboard_make(1, 0);
+    context.board = scoreboard_make(1, 0, 0);
     cache_find(&proxy.cache, uri, TEXT(""), &entry, name);
     return 0;
 }

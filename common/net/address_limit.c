@@ -4,7 +4,6 @@
 #include "common/base/clock.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
 /* An address has its place in one set of the table. A table with four times as many places as
@@ -23,17 +22,25 @@ struct address_count {
     _Atomic int64_t due;   /* when its next connection would be on time, in microseconds */
 };
 
-bool address_limit_open(struct address_limit *limit, uint64_t connections)
+static uint64_t sets_for(uint64_t connections)
 {
-    void *memory;
+    uint64_t sets = LEAST_SETS;
 
-    limit->sets = LEAST_SETS;
-    while (limit->sets * SET_PLACES < connections * PLACES_EACH)
-        limit->sets *= 2;
-    memory = mmap(NULL, limit->sets * SET_PLACES * sizeof(struct address_count),
-                  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    while (sets * SET_PLACES < connections * PLACES_EACH)
+        sets *= 2;
+    return sets;
+}
+
+size_t address_limit_size(uint64_t connections)
+{
+    return sets_for(connections) * SET_PLACES * sizeof(struct address_count);
+}
+
+bool address_limit_open(struct address_limit *limit, uint64_t connections, void *memory)
+{
+    limit->sets = sets_for(connections);
     limit->counts = memory;
-    return memory != MAP_FAILED && getrandom(limit->seed, sizeof limit->seed, 0) > 0;
+    return getrandom(limit->seed, sizeof limit->seed, 0) > 0;
 }
 
 /* Returns how many connections the address may have; 0 if they are not counted. The key is the same

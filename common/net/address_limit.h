@@ -6,19 +6,22 @@
 #include "common/net/address.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 struct address_limit {
-    struct address_count *counts;
-    uint64_t sets;
-    uint64_t seed[2];
     int most;          /* connections at once */
     int most_loopback; /* the same of a loopback address */
     int rate;          /* new connections a second; 0: no limit */
+    struct address_count *counts;
+    uint64_t sets;
+    uint64_t seed[2];
 };
 
-/* Prepares to count the addresses of so many connections; the other members are set. False, with
- * errno set, if there is no memory. */
-bool address_limit_open(struct address_limit *limit, uint64_t connections);
+/* The bytes that the counts of so many connections take. */
+size_t address_limit_size(uint64_t connections);
+/* Prepares to count in this memory, which is zeros, aligned, and shared by all processes; the
+ * members above are set. False, with errno set, without random numbers. */
+bool address_limit_open(struct address_limit *limit, uint64_t connections, void *memory);
 
 /* Counts a connection; false if its address has as many as it may have. *place is what
  * address_limit_leave() needs; 0: it is not counted. If the process dies at any point, *place is
