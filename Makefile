@@ -104,7 +104,7 @@ crash:
 	@mkdir -p build
 	@flock build/crash.lock $(MAKE) --no-print-directory CRASH=1 # two tests may want it at the same time
 
-# Servers that try to break out of their sandbox, for tests/escape.t: see common/base/escape_injection.h.
+# Servers that try to break out of their sandbox, for tests/escape.t: see common/escape_injection.h.
 escape:
 	@mkdir -p build
 	@flock build/escape.lock $(MAKE) --no-print-directory ESCAPE=1

@@ -1,7 +1,7 @@
 /* The state machine of a connection: reads requests, has a service answer them, sends responses. */
 #include "common/connection.h"
 
-#include "common/base/escape_injection.h"
+#include "common/escape_injection.h"
 #include "common/http/whole_request.h"
 #include "common/log.h"
 #include "common/seats.h"

@@ -3,12 +3,12 @@
 
 #include "common/acceptor.h"
 #include "common/base/process_status.h"
-#include "common/base/sandbox.h"
 #include "common/base/service_manager.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
 #include "common/connection.h"
 #include "common/net/tls.h"
+#include "common/sandbox.h"
 #include "common/signals.h"
 #include "common/startup.h"
 #include "common/summary.h"

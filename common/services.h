@@ -4,12 +4,12 @@
 #define COMMON_SERVICES_H
 
 #include "common/base/identity.h"
-#include "common/base/sandbox.h"
 #include "common/files/files.h"
 #include "common/files/generated.h"
 #include "common/net/listener.h"
 #include "common/options.h"
 #include "common/proxy/proxy.h"
+#include "common/sandbox.h"
 
 /* The state of the service that the server has. */
 struct services {

@@ -3,13 +3,13 @@
 
 #include "common/acceptor.h"
 #include "common/base/process_status.h"
-#include "common/base/sandbox.h"
 #include "common/base/service_manager.h"
 #include "common/files/file_cache.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
 #include "common/net/transport_plain.h"
 #include "common/net/transport_tls.h"
+#include "common/sandbox.h"
 #include "common/signals.h"
 #include "common/upgrade.h"
 

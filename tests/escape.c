@@ -1,6 +1,6 @@
 /* Attempts of an attacker who has taken over a worker, for tests/escape.t: a request for
  * /escape/NAME makes one, and prints "escape NAME: " and the result. */
-#include "common/base/escape_injection.h"
+#include "common/escape_injection.h"
 
 #include <err.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The rights that a server needs in its sandbox. */
-#ifndef COMMON_BASE_SANDBOX_RIGHTS_H
-#define COMMON_BASE_SANDBOX_RIGHTS_H
+#ifndef COMMON_SANDBOX_RIGHTS_H
+#define COMMON_SANDBOX_RIGHTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Lets one request try to break out of the sandbox, in the builds of `make escape` for
  * tests/escape.t. In all other builds it does nothing. */
-#ifndef COMMON_BASE_ESCAPE_INJECTION_H
-#define COMMON_BASE_ESCAPE_INJECTION_H
+#ifndef COMMON_ESCAPE_INJECTION_H
+#define COMMON_ESCAPE_INJECTION_H
 
 #include "common/base/text.h"
 

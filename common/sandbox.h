@@ -1,8 +1,8 @@
 /* Limits what an attacker who has taken over the server could do. */
-#ifndef COMMON_BASE_SANDBOX_H
-#define COMMON_BASE_SANDBOX_H
+#ifndef COMMON_SANDBOX_H
+#define COMMON_SANDBOX_H
 
-#include "common/base/sandbox_rights.h"
+#include "common/sandbox_rights.h"
 
 /* Takes all other rights from this process and its future children. Open descriptors are not
  * affected. If the kernel cannot do that, it prints a warning. */

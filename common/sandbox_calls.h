@@ -1,9 +1,9 @@
 /* The system calls that a server and its workers need. */
-#ifndef COMMON_BASE_SANDBOX_CALLS_H
-#define COMMON_BASE_SANDBOX_CALLS_H
+#ifndef COMMON_SANDBOX_CALLS_H
+#define COMMON_SANDBOX_CALLS_H
 
-#include "common/base/sandbox_rights.h"
 #include "common/base/syscall_filter.h"
+#include "common/sandbox_rights.h"
 
 /* Fills in the filter of the process that accepts, and of all that it makes. */
 void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *filter);
