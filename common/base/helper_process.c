@@ -1,4 +1,4 @@
-/* Starts a process beside the server that keeps the rights which the server gives up. */
+/* Starts a process that keeps the rights which its maker gives up. */
 #include "common/base/helper_process.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Signals of the terminal are blocked: the process ends when the server does. */
+/* Signals of the terminal are blocked: the process ends when its maker does. */
 static int prepare(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -16,14 +16,14 @@ static int prepare(int socket)
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     for (int i = STDIN_FILENO; null >= 0 && i <= STDERR_FILENO; i++)
-        dup2(null, i); /* a reader of the server's output must not wait for this process */
+        dup2(null, i); /* a reader of the maker's output must not wait for this process */
     if (socket != STDERR_FILENO + 1)
         dup2(socket, STDERR_FILENO + 1);
     close_range(STDERR_FILENO + 2, ~0U, 0);
     return STDERR_FILENO + 1;
 }
 
-/* Forks twice: the server reaps and counts all of its own children. */
+/* Forks twice: the maker reaps and counts all of its own children. */
 bool helper_process_start(const char *name, int socket,
                           void (*work)(int socket, const void *argument), const void *argument,
                           enum helper_process_programs programs)

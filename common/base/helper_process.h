@@ -1,4 +1,4 @@
-/* A process beside the server that keeps the rights which the server gives up. */
+/* A process that keeps the rights which its maker gives up. */
 #ifndef COMMON_BASE_HELPER_PROCESS_H
 #define COMMON_BASE_HELPER_PROCESS_H
 

@@ -1,4 +1,4 @@
-/* The user that a server runs as. */
+/* The user that this process runs as. */
 #ifndef COMMON_BASE_IDENTITY_H
 #define COMMON_BASE_IDENTITY_H
 
@@ -6,12 +6,12 @@
 #include <sys/types.h>
 
 struct identity {
-    const char *name; /* NULL: the user stays the one who started the server */
+    const char *name; /* NULL: the user who started this process */
     uid_t user;
     gid_t group;
 };
 
-/* Finds the user with this name. With NULL, root becomes "nobody", and others stay who they are.
+/* Finds the user with this name. With NULL, root becomes "nobody", and others remain who they are.
  * False after it has printed why. */
 bool identity_find(struct identity *identity, const char *name);
 

@@ -1,4 +1,4 @@
-/* Takes sockets from a service manager such as systemd, and tells it the state of the server. */
+/* Takes sockets from a service manager such as systemd, and tells it the state of this process. */
 #include "common/base/service_manager.h"
 
 #include <err.h>

@@ -1,4 +1,4 @@
-/* The sockets that a service manager such as systemd passes to a server, and the messages to it. */
+/* The sockets that a service manager such as systemd passes to a process, and messages to it. */
 #ifndef COMMON_BASE_SERVICE_MANAGER_H
 #define COMMON_BASE_SERVICE_MANAGER_H
 
