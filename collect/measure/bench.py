@@ -9,6 +9,11 @@ the smallest and the largest.
 Then, on one connection, `ab -k -c 1 -n 1000`, and httperf with 1,000 connections of 5 calls each.
 Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000
 connections (or --requests, if that is less), ten at once (--concurrency), on ours and on nginx.
+
+Where a server is a subject both with options and without, as in `--subjects fork,fork+no-sandbox`,
+the last lines of a table say how much more it costs without them, with a 95% interval over the
+rounds. A part whose number of rounds is 0 is left out.
+
 Then how cost grows: the same CPU time at concurrency 1, 10, 100 and 1,000, and the memory of an
 idle keep-alive connection where 100 and 1,000 of them are held (10,000 for event loops): the
 proportional set size of the server's processes, without pages of files, beyond that of the same
@@ -20,6 +25,7 @@ cannot hold that many has a dash.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import shutil
 import statistics
@@ -29,6 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from collect.infer.statistics import mean_test
 from collect.measure import control_groups, crowd, loads
 from collect.measure.loads import Load
 from collect.measure.machine import processors_allowed
@@ -172,6 +179,27 @@ def _ratios(rows: Sequence[Measured], subject: str, other: str, name: str) -> st
     return f"{statistics.median(values):8.2f} {_range(values)}"
 
 
+def costs(rows: Sequence[Measured], subject: str, name: str) -> str:
+    """How much more a server costs than with the options of this subject, in percent: the geometric
+    mean of the ratios within rounds, with its 95% interval."""
+    own = {row.round: getattr(row, name) for row in rows if row.subject == subject}
+    plain = {row.round: getattr(row, name) for row in rows if row.subject == recipe_name(subject)}
+    both = sorted(own.keys() & plain.keys())
+    if len(both) < 2 or subject == recipe_name(subject):
+        return ""
+    test = mean_test([math.log(plain[number] / own[number]) for number in both])
+    low, high = (100 * math.expm1(end) for end in test.interval())
+    return f"{100 * math.expm1(test.estimate):+7.2f}% ({low:+.2f} to {high:+.2f})"
+
+
+def costs_table(rows: Sequence[Measured], chosen: Sequence[str], name: str) -> None:
+    """Prints a line for each subject with options."""
+    lines = [(subject, costs(rows, subject, name)) for subject in chosen]
+    for subject, cost in lines:
+        if cost:
+            print(f"{recipe_name(subject)} costs {cost} more than {subject}")
+
+
 def table(rows: Sequence[Measured], chosen: Sequence[str], name: str) -> None:
     """Prints a table of CPU time (`value`) or of `seconds`."""
     of_cpu = name == "value"
@@ -195,6 +223,7 @@ def table(rows: Sequence[Measured], chosen: Sequence[str], name: str) -> None:
             f"{min(values):9.{places}f} {statistics.fmean(row.rps for row in own):9.0f}   "
             f"{others[0]:<24}{others[1]:<24}{others[2]:<24}".rstrip()
         )
+    costs_table(rows, chosen, name)
 
 
 def growth_table(bench: Bench, kind: str, chosen: Sequence[str], numbers: Sequence[int]) -> None:
@@ -215,6 +244,8 @@ def growth_table(bench: Bench, kind: str, chosen: Sequence[str], numbers: Sequen
 
 
 def close_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) -> None:
+    if not options.rounds:
+        return
     bench.rounds("close", options.rounds, chosen, bench.measure)
     print(
         f"One connection per request: ab -n {options.requests} -c {options.concurrency}, "
