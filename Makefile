@@ -151,7 +151,7 @@ man: all
 map:
 	tools/architecture_map.py
 
-# What `dcollect` needs lies in one folder, laid out as the source tree is. The programs in bindir are links into it.
+# The files of `dcollect` lie in one folder, laid out as the source tree is. The programs in bindir are links into it.
 prefix     = /usr/local
 bindir     = $(prefix)/bin
 libdir     = $(prefix)/lib

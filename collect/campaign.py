@@ -1,6 +1,6 @@
 """A campaign: studies in turn, round by round, until a number of rounds or hours; resumable.
 
-A round is a fresh start: all servers are started anew, the cells are shuffled, and the floors are
+A round is a fresh start: all servers are started again, the cells are shuffled, and the floors are
 measured at its beginning and at its end. The folder of a campaign holds campaign.toml and a results
 folder for each study, whose plan grows by a round at a time.
 """

@@ -144,7 +144,7 @@ static bool refuse(struct server *server)
     return refused;
 }
 
-/* Where the kernel cannot refuse new clients, there is no last one to wait for. */
+/* If the kernel cannot refuse new clients, there is no last one to wait for. */
 void acceptor_refuse(struct server *server)
 {
     /* Some kernels allow the filter to root alone. */

@@ -15,12 +15,12 @@
 
 #include <sys/types.h>
 
-/* The server before this one, or the one behind it; see upgrade.h. */
+/* The server that this one replaces, or that replaces it; see upgrade.h. */
 struct upgrade {
     struct handover given; /* by the server before */
     int helper;            /* see handover.h */
-    int channel;           /* to the server before, until it has told what to do; or -1 */
-    bool pending;          /* a new server was started, and has not told yet */
+    int channel;           /* to the server before, until it has said what to do; or -1 */
+    bool pending;          /* a new server was started, and is not ready yet */
     bool stopped;          /* a stop was requested after the handover */
     int64_t started;
 };

@@ -113,8 +113,8 @@ static void raise_descriptors(struct server *server)
           (unsigned long long)wanted);
 }
 
-/* By default one address may have half of the places, which leaves others something, but for
- * loopback: whoever is on this machine can do worse than take its places. */
+/* By default one address may have half of the places, which leaves some to others. Loopback has no
+ * limit: a client on this machine can do worse than take places. */
 #define LEAST_PER_ADDRESS 64
 static struct address_limit limit_of_addresses(const struct server *server)
 {

@@ -26,8 +26,8 @@ bool upgrade_open(struct server *server, char **argv)
     return upgrade->helper >= 0;
 }
 
-/* The kernel sends SIGIO when there is something to hear: the server, which waits for signals
- * wherever it waits, needs no further descriptor to wait for. */
+/* The kernel sends SIGIO when a message arrives: the server waits for signals wherever it waits,
+ * and so needs no further descriptor to wait for. */
 static bool listen_to(int socket)
 {
     return fcntl(socket, F_SETOWN, getpid()) == 0 && fcntl(socket, F_SETFL, O_ASYNC) == 0;

@@ -8,7 +8,7 @@
 /* Starts the new server. If that fails, this one goes on and says why. */
 void upgrade_begin(struct server *server);
 
-/* A server that has been told to stop takes its new one along. */
+/* Called when a stop is requested: a new server that is not ready yet stops, too. */
 void upgrade_abandon(struct server *server);
 
 enum upgrade_event {
@@ -16,12 +16,12 @@ enum upgrade_event {
     UPGRADE_HANDED_OVER, /* the new server accepts all clients that come from now on */
     UPGRADE_STOP, /* the server before this one was told to stop, before this one was ready */
 };
-/* Hears what the server before or behind this one has told. Call it at SIGIO. */
+/* Reads the messages of the server before or after this one. Call it at SIGIO. */
 enum upgrade_event upgrade_hear(struct server *server);
 
-/* Opens what leads to the other servers: first the process that starts the new one, which must not
- * inherit what is opened later; then, with the listeners, all else. False, with errno set, on
- * failure. */
+/* Make the connections to the other servers: first to the process that starts the new one, which
+ * must not inherit what is opened later; then, once there are listeners, the rest. False, with
+ * errno set, on failure. */
 bool upgrade_open(struct server *server, char **argv);
 bool upgrade_pass(struct server *server);
 

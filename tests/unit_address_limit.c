@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <limits.h>
+#include <stdlib.h>
 
 static union address address_of(const char *text)
 {
@@ -116,7 +117,7 @@ static void check_many(void **state)
     }
 }
 
-/* What comes within the same second as the first one; slow machines let a few more in. */
+/* The rate counts within one second; on a slow machine, a few more may pass. */
 static void check_rate(void **state)
 {
     struct address_limit limit = begin(INT_MAX, INT_MAX, 1);

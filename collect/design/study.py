@@ -277,7 +277,7 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-# What a contrast compares, and its column.
+# The measures that a contrast can compare, each with its column.
 MEASURES = {"cpu": "server_cpu_us", "requests": "rps"}
 TEXTS = ("name", "title", "question", "source", "baseline", "figure")
 NUMBERS = (

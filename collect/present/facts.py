@@ -266,7 +266,7 @@ def _side(view: View, values: Mapping[str, str]) -> str:
 
 
 def _where_of(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> str:
-    """What tells the cells of a contrast from others, and over how many they are averaged."""
+    """Returns the values that single out the cells of a contrast, and how many are averaged."""
     values = {
         name: list(dict.fromkeys(view.data.value(cell, name) for cell, _ in pairs))
         for name in named.when.values

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Programs that the process starts may have rights that it has not, by their files. */
+/* HELPER_PROCESS_EXECUTES: programs that it starts get the rights that their files give them. */
 enum helper_process_programs { HELPER_PROCESS_ONLY, HELPER_PROCESS_EXECUTES };
 
 /* Starts a process that does the work at the socket, its only descriptor beside the standard ones,

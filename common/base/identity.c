@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Where /etc/passwd has no "nobody", as in a container that holds only the server. */
+/* The number of "nobody" if /etc/passwd does not have it, as in a container of one program. */
 #define NOBODY 65534
 
 static bool find_user(const char *name, struct identity *found)
@@ -44,7 +44,7 @@ bool identity_find(struct identity *identity, const char *name)
 }
 
 /* No program that this process might start can get a right of root back. A container may lack the
- * right to do this: then the set stays as small as the container made it. */
+ * right to do this: then the set remains as small as the container made it. */
 static void empty_bounding_set(void)
 {
     for (unsigned long right = 0; right <= CAP_LAST_CAP; right++)

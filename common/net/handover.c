@@ -18,8 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Tells the new program what it has got: its process, listeners, TCP and UDP sockets of each, and
- * whether they belong to a service manager. The sockets stand in this order; the channel follows.
+/* Tells the new program what it was passed: its process, listeners, TCP and UDP sockets of each,
+ * and whether they belong to a service manager. The sockets stand in this order; the channel
+ * follows.
  */
 #define VARIABLE         "SERVER_HANDOVER"
 #define FIRST_DESCRIPTOR (STDERR_FILENO + 1)

@@ -23,7 +23,7 @@
 #define TRIES            4
 #define PATIENCE_SECONDS 5
 
-/* What a key of OpenSSL carries. */
+/* The data of a key of OpenSSL whose private half is in the process. */
 struct remote {
     int socket;
     struct key_name name;

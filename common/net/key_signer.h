@@ -1,4 +1,4 @@
-/* The processes that hold the TLS key, and what they are asked. */
+/* The processes that hold the TLS key, and the requests to them. */
 #ifndef COMMON_NET_KEY_SIGNER_H
 #define COMMON_NET_KEY_SIGNER_H
 
@@ -11,7 +11,7 @@ struct key_name {
     unsigned char bytes[32];
 };
 
-/* What is signed, and a signature, are no longer: RSA keys have at most 16384 bits. */
+/* The most bytes of a signature, and of the data to sign: RSA keys have at most 16384 bits. */
 #define SIGNER_DATA_LIMIT 2048
 
 /* SIGNER_RSA and SIGNER_EC sign a digest, SIGNER_RSA_PSS a block that is padded already.

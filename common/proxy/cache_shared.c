@@ -44,7 +44,7 @@ static void repair(int signal, siginfo_t *fault, void *context)
     errno = error;
 }
 
-/* Where the disk is full, only the processes of this server share the memory. */
+/* If the disk is full, only the processes of this server share the memory. */
 bool cache_shared_open(struct cache *cache)
 {
     const size_t size = sizeof *cache->shared;

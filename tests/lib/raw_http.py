@@ -1,4 +1,4 @@
-"""What the programs of hostile input share: servers of their own, and responses read from raw bytes."""
+"""Tools that the programs of hostile input share: servers of their own, and responses read from raw bytes."""
 
 import contextlib
 import os

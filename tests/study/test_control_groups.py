@@ -13,7 +13,7 @@ from collect.measure import control_groups
 from collect.project import CLIENTS
 
 OURS = f"fork-vs-thread.{os.getpid()}"
-# What a kernel puts into each new folder below a mount, by the name of the mount.
+# The files that a kernel puts into each new folder below a mount, by the name of the mount.
 FILES = {
     "cpuacct": {"cgroup.procs": "", "cpuacct.usage": "0"},
     "memory": {

@@ -30,7 +30,7 @@ CAMPAIGNS = 1000
 
 @dataclass(frozen=True)
 class World:
-    """What is true: spreads are standard deviations of logarithms."""
+    """The truth of invented runs: spreads are standard deviations of logarithms."""
 
     within: float = 0.04  # from run to run
     between: float = 0.03  # of the ratio, from round to round

@@ -32,7 +32,7 @@ CLOSE = re.compile(rb"^Connection: *close", re.IGNORECASE | re.MULTILINE)
 
 @dataclass
 class Counts:
-    """What the clients saw.
+    """The record of what the clients saw.
 
     longest  the longest wait for a response, in seconds, with that of requests still open
     losses   for each lost request: when its connection was begun
@@ -223,7 +223,7 @@ class Load:
         return self.answered >= answered
 
     def progress(self) -> int:
-        """How many requests were answered so far."""
+        """Returns how many requests were answered so far."""
         while self.pipe.poll():
             self.answered = self.pipe.recv()
         return self.answered
@@ -286,7 +286,7 @@ def fetch(port: int, path: str = "/small.txt", seconds: float = 5.0, *, tls: boo
 
 
 def is_whole(response: bytes) -> bool:
-    """Whether this is a whole response of status 200."""
+    """Returns true if this is a whole response of status 200."""
     head, end, body = response.partition(b"\r\n\r\n")
     length = LENGTH.search(head)
     good = bool(re.match(rb"HTTP/1\.[01] 200 ", head)) and bool(end) and length is not None

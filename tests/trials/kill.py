@@ -45,7 +45,7 @@ def _try(context: Context, name: str, documents: Path) -> tuple[Counts, int, boo
 
 
 def _rate(counts: Counts) -> float:
-    """So many of 10,000 requests were lost."""
+    """Returns how many of 10,000 requests were lost."""
     return 10000 * counts.lost / max(counts.answered + counts.lost, 1)
 
 

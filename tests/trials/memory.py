@@ -13,7 +13,7 @@ from trials.trial import PROJECT, Context, Row, Trial, default_connections
 
 CLIENTS = 2000
 PATIENCE = 60.0
-# So many percent more than before is as before; so are so many KiB, for servers that hold little.
+# Memory that is at most this many percent, or KiB, above that of before counts as unchanged.
 MARGIN = 10
 SPARE_KIB = 512
 

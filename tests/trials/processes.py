@@ -94,7 +94,7 @@ def end_all() -> None:
 
 @dataclass(frozen=True)
 class Held:
-    """What the processes of a server hold at one moment."""
+    """The resources that the processes of a server hold at one moment."""
 
     kib: int  # the proportional share of memory, without pages of files
     descriptors: int

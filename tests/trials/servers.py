@@ -75,7 +75,7 @@ class Server:
         return [pid for pid in below if processes.group_of(pid) == self.group or self._names(pid)]
 
     def _names(self, pid: int) -> bool:
-        """Whether a process has the folder of this server in its command or environment."""
+        """Returns true if a process has the folder of this server in its command or environment."""
         mark = f"{self.folder}/".encode()
         for file in ("cmdline", "environ"):
             with suppress(OSError):
@@ -184,5 +184,5 @@ def wait_for_end(server: Server, seconds: float = END_SECONDS) -> bool:
 
 
 def answers(server: Server, times: int = 20) -> bool:
-    """Whether a server answers so many requests, one after the other."""
+    """Returns true if a server answers so many requests, one after the other."""
     return all(is_whole(fetch(server.port, tls=server.tls)) for _ in range(times))

@@ -28,8 +28,8 @@ def _crowd(kind: str, count: int, port: int, body: Path) -> Crowd:
 
 
 def _promises(name: str) -> bool:
-    """Whether a server of ours says that it serves others whatever slow clients do: one whose
-    workers have a connection each does not."""
+    """Returns true if a server of ours promises to serve others whatever slow clients do. Workers
+    with one connection each do not promise that."""
     one_each = default_connections(name) in (0, 1)
     return not one_each
 

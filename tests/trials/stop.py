@@ -42,7 +42,7 @@ def _under_load(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _is_taken(port: int) -> bool:
-    """Whether somebody takes a connection and then gives no response."""
+    """Returns true if somebody takes a connection and then gives no response."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as client:
         try:
             client.settimeout(1)

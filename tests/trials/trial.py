@@ -1,4 +1,4 @@
-"""What every trial is made of: its description, what it is given, and the rows that it makes."""
+"""The parts that every trial is made of: its description, what it is given, and the rows that it makes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass
 class Context:
-    """What a trial is given.
+    """The settings of a trial.
 
     quick     the short form: few clients, few repetitions, no peers, and no time is judged
     models    our servers
@@ -87,7 +87,7 @@ class Trial:
 
 @cache
 def describe(model: str) -> dict[str, Any]:
-    """What one of our servers says of itself."""
+    """Returns what one of our servers says of itself, by --describe."""
     command = [str(PROJECT / f"{model}_server"), "--describe"]
     return dict(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
 
