@@ -56,6 +56,8 @@ const struct option_row option_table[] = {
     {"backlog", "N", OPTION_COUNT, AT(backlog), "4096",
      "the listen queue; the kernel's limit applies, too", 1},
     {"list", NULL, OPTION_FLAG, AT(list), NULL, "list directories that have no index.html", 0},
+    {"status", NULL, OPTION_FLAG, AT(status), NULL,
+     "answer /.status with the counters as JSON, which the page / of the folder data shows", 0},
     {"log", "FILE", OPTION_TEXT, AT(log), NULL,
      "append to an access log in the combined format; - is standard output. SIGHUP opens the file "
      "again",

@@ -29,6 +29,7 @@ struct options {
     int request_timeout, idle_timeout, write_timeout, stop_timeout; /* milliseconds */
     int backlog;
     bool list;
+    bool status;
     const char *log;
     const char *stats;
     const char *user;

@@ -72,6 +72,7 @@ struct tls;
 struct log;
 
 struct service_context {
+    const char *server; /* the name of the program */
     const struct service *service;
     const void *state; /* the service's own state */
     enum protocol protocol;

@@ -30,6 +30,7 @@ static bool open_files(struct services *services, const struct options *options,
     const struct files_settings settings = {
         .root = options->root,
         .list = options->list,
+        .status = options->status,
         .cache = lasting && !options->no_file_cache,
     };
 

@@ -161,6 +161,7 @@ static void fill_context(struct server *server)
 {
     const struct options *options = &server->options;
 
+    server->context.server = server->model->name;
     server->context.service = options->service;
     server->context.protocol = options->protocol;
     server->context.state = services_state(&server->services);

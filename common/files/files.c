@@ -5,6 +5,7 @@
 #include "common/files/crash_injection.h"
 #include "common/files/file_cache.h"
 #include "common/files/listing.h"
+#include "common/files/status_page.h"
 #include "common/http/mime_type.h"
 #include "common/http/path.h"
 
@@ -39,6 +40,7 @@ bool files_open(struct files *files, const struct files_settings *settings)
 {
     files->list = settings->list;
     files->wants_cache = settings->cache;
+    files->status = settings->status;
     files->cache = NULL;
     return open_root(files, settings->root);
 }
@@ -258,7 +260,10 @@ static void answer(const struct service_context *context, const struct request *
     switch (request->method) {
     case METHOD_GET:
     case METHOD_HEAD:
-        answer_read(files, request, now, response);
+        if (files->status && text_equal(request->path, TEXT(STATUS_PAGE_PATH)))
+            status_page_answer(context, response);
+        else
+            answer_read(files, request, now, response);
         break;
     case METHOD_OPTIONS:
         response->status = 204;

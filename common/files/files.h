@@ -8,12 +8,14 @@ struct files_settings {
     const char *root; /* the directory */
     bool list;        /* list directories that have no index */
     bool cache;       /* keep small documents in memory */
+    bool status;      /* answer STATUS_PAGE_PATH with the counters */
 };
 
 struct files {
     int root; /* the directory's descriptor */
     bool list;
     bool wants_cache;
+    bool status;
     struct file_cache *cache; /* NULL: none */
 };
 
