@@ -27,7 +27,9 @@ from collect.measure.recipes import (
     is_installed,
     is_known,
     need_of,
+    recipe_name,
 )
+from collect.measure.own_servers import try_commands
 from collect.options import Line
 from collect.project import (
     MACHINE_FILE,
@@ -56,15 +58,18 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
     baseline_matters = "servers" not in given or "baseline" in given
     if "all" in study.levels["server"]:
         build()
-        given["servers"] = expand(study.levels["server"])
+        given["servers"] = study.server_texts(expand(study.levels["server"]))
         study = study_of({**data, "given": given}, path.stem, _told(path))
     _check_servers(study)
+    if study.commands:
+        given["directory"] = str(Path(study.directory).absolute())
+        study = study_of({**data, "given": given}, path.stem, _told(path))
     cells = cells_of(study, len(machine.processors_allowed()))
     if baseline_matters:
         check_baseline(study)
     present = present_servers(study)
     if present != list(study.levels["server"]):
-        given["servers"] = present
+        given["servers"] = study.server_texts(present)
         study = study_of({**data, "given": given}, path.stem, _told(path))
         cells = cells_of(study, len(machine.processors_allowed()))
     for why, count in cells.left_out.items():
@@ -79,8 +84,11 @@ def _told(path: Path) -> str:
 
 def _check_servers(study: Study) -> None:
     for label in study.levels["server"]:
-        if not is_known(label):
+        if recipe_name(label) not in study.commands and not is_known(label):
             fail(f"there is no server '{label}'; there are: {' '.join(all_recipes())}", 2)
+    for name in study.commands:
+        if name == "all" or is_known(name):
+            fail(f"the server with a command cannot be called '{name}': there is one", 2)
 
 
 def present_servers(study: Study) -> list[str]:
@@ -117,6 +125,7 @@ def prepare(study: Study) -> None:
     """Installs and builds what a study needs."""
     install([*ANALYSIS, *needs_of(study)])
     build(crash=study.fault is not None)
+    try_commands(study)
 
 
 def command_text(line: Line, study: Study, word: str, command: str = "") -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from collect.project import STUDIES, fail
 
 REPETITIONS = 32
 RANGE_MOST = 100_000
+# What begins the command of a server that is none of this project: NAME=cmd:COMMAND.
+COMMAND = "cmd:"
 
 
 @dataclass(frozen=True)
@@ -100,9 +103,16 @@ class Study:
     fresh: bool = False
     link: str = ""
     client_ports: tuple[int, int] | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""
     seed: int = 1
     quick: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    def server_texts(self, labels: Iterable[str]) -> list[str]:
+        """Servers as a study file names them, with the commands of those that have one."""
+        given = self.commands
+        return [f"{name}={COMMAND}{given[name]}" if name in given else name for name in labels]
 
     def theirs_of(self, cell: Mapping[str, str], measure: str) -> float | None:
         """Returns the number of the checked report for a measure in a cell."""
@@ -145,6 +155,35 @@ class _Reader:
         if any(re.search(r"\s", word) for word in words):
             self.fail(key, f"{value!r} holds a blank")
         return words
+
+    def servers(self, value: Any) -> tuple[list[str], dict[str, str]]:
+        """The names of servers, and the commands of those that have one. In a text a command ends
+        at a comma."""
+        items = value if isinstance(value, list) else None
+        if isinstance(value, str):
+            items = re.findall(rf"[^\s,=]+={COMMAND}[^,]*|[^\s,]+", value)
+        names: list[str] = []
+        commands: dict[str, str] = {}
+        for item in items if items is not None else self.words("servers", value):
+            name, mark, command = str(item).partition(f"={COMMAND}")
+            if mark:
+                self.command(name, command.strip(), commands)
+            names += [name] if mark else self.words("servers", [item])
+        return names, commands
+
+    def command(self, name: str, command: str, commands: dict[str, str]) -> None:
+        """Takes the command of a server."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}", name):
+            self.fail("servers", f"`{name}` is no name: letters, digits, dots, `_` and `-`")
+        if commands.get(name, command) != command:
+            self.fail("servers", f"`{name}` has two commands")
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            self.fail("servers", f"the command of `{name}`: {error}")
+        if not any("{port}" in word for word in words):
+            self.fail("servers", f"the command of `{name}` has no {{port}}, where it is to listen")
+        commands[name] = command
 
     def levels(self, factor: Factor, value: Any) -> tuple[str, ...]:
         """The values of a factor; ranges a-b are counted out."""
@@ -279,7 +318,7 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
 
 # The measures that a contrast can compare, each with its column.
 MEASURES = {"cpu": "server_cpu_us", "requests": "rps"}
-TEXTS = ("name", "title", "question", "source", "baseline", "figure")
+TEXTS = ("name", "title", "question", "source", "baseline", "figure", "directory")
 NUMBERS = (
     "repetitions",
     "round-blocks",
@@ -335,6 +374,8 @@ def study_of(data: dict[str, Any], name: str, path: str) -> Study:
     for key in LISTS:
         if key in merged:
             fields[key] = tuple(reader.words(key, merged[key]))
+    if "servers" in merged:
+        merged["servers"], fields["commands"] = reader.servers(merged["servers"])
     levels = {
         factor.name: reader.levels(factor, merged.get(factor.key, factor.default))
         for factor in FACTORS

@@ -175,6 +175,8 @@ class Runner:
             idle_timeout=self.study.idle_timeout,
             request_timeout=self.study.request_timeout,
             folder=self.binaries,
+            command=self.study.commands.get(recipe_name(cell["server"]), ""),
+            directory=self.study.directory,
         )
         return setting, place
 

@@ -5,6 +5,9 @@ RECIPE[+OPTION[=VALUE]]...[~N]: `fork`, `fork~2`, `fork+no-sandbox`, `floor-thre
 our servers an option is one of theirs without the dashes; what the floors know is in floor.c.
 Peers take none.
 
+Any other program has a label and a command of its own, NAME=cmd:COMMAND. It is started by that
+command, without a shell, in the folder where the study was; {port} and {root} are replaced.
+
 Peers get a configuration each that is fair to them: the same documents, no access log, the same
 backlog, as many workers as processors, keep-alive for 5 seconds with any number of requests, a
 user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
@@ -18,6 +21,7 @@ import json
 import os
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -61,10 +65,17 @@ class Setting:
     idle_timeout: int | None = None
     request_timeout: int | None = None
     folder: Path | None = None
+    command: str = ""
+    directory: str = ""
 
     @property
     def name(self) -> str:
         return recipe_name(self.label)
+
+    @property
+    def is_given_port(self) -> bool:
+        """Returns true if the server does not choose its port and print its URL."""
+        return bool(self.command) or is_peer(self.label)
 
 
 def recipe_name(label: str) -> str:
@@ -166,6 +177,8 @@ def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
     """The command that runs a server in the foreground. A peer gets its configuration in `folder`
     and listens at `port`; the others take a free port."""
     name = setting.name
+    if setting.command:
+        return own_command(setting.command, port, setting.documents)
     if name in PEERS:
         folder.mkdir(exist_ok=True)
         kind, _, model = name.partition("-")
@@ -178,6 +191,12 @@ def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
         kind = name.removeprefix("floor-")
         return [str(CLIENTS / "floor"), *options, *keep, kind, "0", str(setting.bytes)]
     return [str(_binary(setting)), *_our_options(setting, folder), *options, "0"]
+
+
+def own_command(command: str, port: int, documents: Path) -> list[str]:
+    """The command of a server that is none of this project, as arguments."""
+    words = shlex.split(command)
+    return [word.replace("{port}", str(port)).replace("{root}", str(documents)) for word in words]
 
 
 def _binary(setting: Setting) -> Path:

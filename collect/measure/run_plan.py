@@ -13,7 +13,6 @@ import fcntl
 import gzip
 import itertools
 import os
-import shutil
 import signal
 import sys
 import time
@@ -28,6 +27,7 @@ from pathlib import Path
 from collect import histogram
 from collect.design.study import Study, load_study
 from collect.measure import control_groups, link, machine, other_programs
+from collect.measure.documents import prepare_documents
 from collect.measure.link import Link
 from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
@@ -35,7 +35,6 @@ from collect.measure.scratch import scratch
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
 from collect.project import (
     CALIBRATION_FILE,
-    DATA,
     HISTOGRAMS_FILE,
     MACHINE_FILE,
     PLAN_FILE,
@@ -123,7 +122,7 @@ def _run(folder: Path, stop: Stop) -> int:
     plan = read_table(folder / PLAN_FILE).rows
     network = _enter_network(study)
     with scratch() as work:
-        _prepare_documents(work, plan)
+        prepare_documents(work, (row["file"] for row in plan))
         accounting = control_groups.begin()
         runner = Runner(study, folder, work, accounting, stop)
         try:
@@ -134,23 +133,6 @@ def _run(folder: Path, stop: Stop) -> int:
         finally:
             runner.end_block()
             accounting.end()
-
-
-def _prepare_documents(work: Path, plan: list[dict[str, str]]) -> None:
-    """Copies the documents. One called N.bin that data/ does not hold is made, of N bytes."""
-    documents = work / "data"
-    documents.mkdir()
-    for path in DATA.iterdir():
-        if path.is_file():
-            shutil.copy(path, documents)
-    for name in {row["file"] for row in plan}:
-        path = documents / name
-        number = name.removesuffix(".bin")
-        if name != number and number.isdigit() and len(number) < 10 and not path.exists():
-            path.write_bytes(os.urandom(int(number)))
-    for path in documents.iterdir():
-        path.chmod(0o644)
-    documents.chmod(0o755)
 
 
 # --- the network ---

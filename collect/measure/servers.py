@@ -130,14 +130,14 @@ class Servers:
             try:
                 if self._wait(server, setting.path):
                     return server
-                problem = f"{setting.label} does not start: {server.last_words()}"
+                problem = f"{setting.label} does not start: {_failure(server, setting)}"
             except BaseException:
                 self.stop(key)
                 raise
             self.stop(key)
             # Another process may have taken the port since it was found free; no other
             # failure is worth a second try.
-            if not is_peer(setting.label) or "ddress already in use" not in problem:
+            if not setting.is_given_port or "ddress already in use" not in problem:
                 break
         raise ServerProblem(problem)
 
@@ -145,13 +145,16 @@ class Servers:
         self.number += 1
         folder = self.work / f"server.{self.number}"
         folder.mkdir()
-        port = free_port() if is_peer(setting.label) else 0
+        port = free_port() if setting.is_given_port else 0
         group = self.accounting.group(str(self.number))
         hold = ["--processors", setting.processors] if setting.processors else []
         command = [str(CLIENTS / "launch"), "server", *group.join, *hold, "--"]
         command += command_of(setting, folder, port)
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as errors:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+                cwd=setting.directory or None,
+            )  # fmt: skip
         server = Server(setting.label, process, group, folder)
         if port:
             scheme = "https" if setting.scheme == "https" else "http"
@@ -231,6 +234,26 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> struct_rusage | N
     return None
 
 
+def _failure(server: Server, setting: Setting) -> str:
+    """What is known of a server that does not answer."""
+    words = server.last_words()
+    if not setting.command:
+        return words
+    said = f"; it printed: {words}" if words else ""
+    place = f"127.0.0.1:{server.address[1]}"
+    if not server.runs():
+        return f"`{setting.command}` ended with status {server.process.returncode}{said}"
+    if not _listens(server):
+        return f"nothing listens at {place} after {PATIENCE_SECONDS:.0f} s{said}"
+    return f"it listens at {place}, but does not answer GET /{setting.path} by HTTP{said}"
+
+
+def _listens(server: Server) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(server.address) == 0
+
+
 def _first_line(path: Path) -> str:
     text = path.read_text(errors="replace")
     return text.split("\n", 1)[0] if "\n" in text else ""
@@ -240,9 +263,9 @@ def _check(setting: Setting) -> None:
     """Raises for what a peer or a floor is not set up for."""
     name = setting.name
     tls = name == "nginx" and setting.scheme == "https"
-    if is_peer(name) and setting.scheme != "http" and not tls:
+    if setting.is_given_port and setting.scheme != "http" and not tls:
         raise ServerProblem(f"{name} is not set up for {setting.scheme}")
-    other = is_peer(name) or is_floor(name)
+    other = setting.is_given_port or is_floor(name)
     if other and (setting.service.startswith("proxy-") or setting.near):
         raise ServerProblem(f"{name} is set up neither as a proxy nor behind a link")
 

@@ -66,12 +66,18 @@ class Bench:
     def measuring(self, *words: object) -> list[str]:
         return [sys.executable, "-B", "-c", MEASURE, *map(str, words)]
 
-    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def run_in(
+        self, folder: Path | None, command: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a folder; None for the folder of the test."""
         environment = {**self._environment(), "PYTHONPATH": str(TOP)}
         return subprocess.run(
             command, capture_output=True, text=True, env=environment, check=False,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, cwd=folder,
         )  # fmt: skip
+
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return self.run_in(None, command)
 
     def begin(self, *words: object) -> subprocess.Popen[str]:
         """Starts measuring in another process group, as a terminal does."""

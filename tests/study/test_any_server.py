@@ -1,0 +1,145 @@
+"""Servers of others, which a study starts by a command: NAME=cmd:COMMAND."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measuring import TOP, Bench, column, rows_of, runs
+from test_study_files import study
+
+from collect.design.study import Study, given_toml, load_study
+from collect.measure.recipes import own_command
+from collect.project import StudyError
+from collect.tables import read_pairs
+
+# --- what a study says ---
+
+OWN = "mine=cmd:./mine --port {port} {root}"
+
+
+def servers(value: Any) -> Study:
+    return study("", servers=value)
+
+
+def test_a_command_ends_at_a_comma_or_with_an_item_of_a_list() -> None:
+    made = servers(f"fork, {OWN} ,thread+accept=lock")
+    assert made.levels["server"] == ("fork", "mine", "thread+accept=lock")
+    assert made.commands == {"mine": "./mine --port {port} {root}"}
+    made = servers(["fork", "mine=cmd:sh -c 'a {port}, b'"])
+    assert made.commands == {"mine": "sh -c 'a {port}, b'"}
+
+
+def test_a_server_with_a_command_can_be_named_again() -> None:
+    made = servers(f"{OWN},mine")
+    assert made.levels["server"] == ("mine", "mine~2")
+    assert servers(made.server_texts(made.levels["server"])).levels == made.levels
+
+
+def test_a_command_is_kept_with_the_study(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(given_toml({"servers": ["fork", OWN], "directory": "/there"}))
+    made = load_study(path)
+    assert (made.commands["mine"], made.directory) == ("./mine --port {port} {root}", "/there")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("mine=cmd:./mine {root}", "the command of `mine` has no {port}"),
+        ("mine=cmd:./mine '{port}", "the command of `mine`: No closing quotation"),
+        ("a+b=cmd:./mine {port}", "`a+b` is no name"),
+        (f"{OWN},mine=cmd:./other {{port}}", "`mine` has two commands"),
+    ],
+)
+def test_a_wrong_command_is_refused(value: str, words: str) -> None:
+    with pytest.raises(StudyError, match="^--servers: ") as error:
+        servers(value)
+    assert words in str(error.value)
+
+
+def test_port_and_root_are_replaced_in_any_word() -> None:
+    command = "app -l '127.0.0.1:{port}' --files={root}/x 'two words'"
+    assert own_command(command, 80, Path("/data")) == [
+        "app", "-l", "127.0.0.1:80", "--files=/data/x", "two words",
+    ]  # fmt: skip
+
+
+# --- measured ---
+
+needs_ab = pytest.mark.skipif(not shutil.which("ab"), reason="ab is not installed")
+SERVER = """\
+import functools, http.server, sys
+{first}
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[2])
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), handler).serve_forever()
+"""
+SMALL = ("--files", "small.txt", "--concurrency", "1,2", "--requests", 20, "--repetitions", 2,
+         "--seed", 3)  # fmt: skip
+
+
+def command(bench: Bench, name: str, first: str = "") -> str:
+    path = bench.spit(f"{name}.py", SERVER.replace("{first}", first))
+    return f"{name}=cmd:/usr/bin/python3 {path} {{port}} {{root}}"
+
+
+@needs_ab
+def test_a_server_with_a_command_takes_part(bench: Bench) -> None:
+    folder = bench.folder / "taking-part"
+    own = command(bench, "python")
+    done = bench.dcollect("--output", folder, "--servers", f"fork,thread,{own}", *SMALL)
+    assert done.returncode == 0, done.stderr
+    rows = runs(folder)
+    assert set(column(rows, "valid")) == {"yes"}
+    assert column(rows, "server").count("python") == 4
+    assert all(float(row["server_cpu_us"]) > 0 for row in rows)
+    compared = rows_of(folder / "comparisons.tsv")
+    assert {row["baseline"] for row in compared} == {"fork"}
+    assert {row["server"] for row in compared} == {"thread", "python"}
+    text = (folder / "report.md").read_text()
+    assert "python.py {port} {root}" in text, "the report says how it was started"
+    assert read_pairs(folder / "machine.tsv")["command"].count("=cmd:") == 1
+    bench.assert_nothing_left()
+
+
+@needs_ab
+@pytest.mark.parametrize(
+    ("name", "first", "words"),
+    [
+        ("ends", "sys.exit('no such thing')", "ended with status 1; it printed: no such thing"),
+        ("elsewhere", "sys.argv[2] = '/nowhere'", "answers GET /small.txt with `HTTP/1.0 404"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_told_before_anything_runs(
+    bench: Bench, name: str, first: str, words: str
+) -> None:
+    folder = bench.folder / name
+    own = command(bench, name, first)
+    done = bench.measure("--output", folder, "--servers", f"fork,{own}", *SMALL)
+    assert done.returncode == 1 and not folder.exists()
+    assert words in done.stderr and done.stderr.endswith("; nothing was measured\n")
+    bench.assert_nothing_left()
+
+
+@needs_ab
+@pytest.mark.parametrize(
+    ("servers", "words"),
+    [
+        ("fork=cmd:./x {port}", "the server with a command cannot be called 'fork'"),
+        ("nginx=cmd:./x {port}", "the server with a command cannot be called 'nginx'"),
+    ],
+)
+def test_a_name_of_another_server_is_refused(bench: Bench, servers: str, words: str) -> None:
+    done = bench.measure("--output", bench.folder / "named", "--servers", servers, *SMALL)
+    assert done.returncode == 2 and words in done.stderr
+
+
+@needs_ab
+def test_the_command_is_run_where_the_study_was_started(bench: Bench) -> None:
+    command(bench, "here")
+    words = ("--output", "there", "--servers", "here=cmd:/usr/bin/python3 here.py {port} {root}")
+    done = bench.run_in(bench.folder, [str(TOP / "dcollect.sh"), *map(str, (*words, *SMALL))])
+    assert done.returncode == 0, done.stderr
+    assert set(column(runs(bench.folder / "there"), "valid")) == {"yes"}
