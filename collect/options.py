@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -183,7 +184,8 @@ def _resumed(rest: list[str]) -> str:
 
 
 def _take_value(line: Line, name: str, value: str) -> None:
-    if not value or "\n" in value or "\t" in value:
+    value = re.sub(r"\s*\n\s*", " ", value.strip())
+    if not value or "\t" in value:
         fail(f"--{name} needs a value; see --help", 2)
     numbers = {"seed", "rate", "duration", "timeout", "rounds"}
     if name in numbers and not (value.isascii() and value.isdigit() and len(value) < 10):

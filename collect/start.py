@@ -20,6 +20,7 @@ from collect.design.study import (
 )
 from collect.install import ANALYSIS, build, install
 from collect.measure import link, loads, machine
+from collect.measure.own_servers import try_commands
 from collect.measure.recipes import (
     Need,
     all_recipes,
@@ -29,7 +30,6 @@ from collect.measure.recipes import (
     need_of,
     recipe_name,
 )
-from collect.measure.own_servers import try_commands
 from collect.options import Line
 from collect.project import (
     MACHINE_FILE,

@@ -17,7 +17,7 @@ from resource import struct_rusage
 from typing import Any
 
 from collect.measure.control_groups import Accounting, Group
-from collect.measure.recipes import Setting, command_of, is_floor, is_peer
+from collect.measure.recipes import Setting, command_of, is_floor
 from collect.project import CLIENTS, COLLECT
 from collect.text import one_line
 
