@@ -25,14 +25,10 @@ sub server_end ($server, $connection) {
     return;
 }
 
-# The bytes that the server has not read of a connection; 1 before it has accepted it.
-sub unread ($server, $connection) {
-    my $ports = sprintf ':%04X [0-9A-F]+:%04X ', $server->port, $connection->{socket}->sockport;
-    open my $table, '<', '/proc/net/tcp' or die "/proc/net/tcp: $!";
-    while (<$table>) {
-        return hex $1 if /$ports[0-9A-F]{2} [0-9A-F]+:([0-9A-F]+)/;
-    }
-    return 1;
+# Returns true if no process and no thread of the server runs.
+sub sleeps ($server) {
+    my @states = map { (eval { slurp($_) } // '') =~ /\) (\S) /g } map { glob "/proc/$_->[0]/task/*/stat" } group_processes($server->pid);
+    return !grep { !/[SZ]/ } @states;
 }
 
 each_server(sub ($model) {
@@ -175,8 +171,10 @@ each_server(sub ($model) {
         my $connection = $server->connect;
         $connection->send($first{$kind});
         $connection->response if $kind eq 'idle';
-        until_true(sub { unread($server, $connection) == 0 });
-        select undef, undef, undef, 1; # only connections that have waited for a while give way
+        until_true(sub { $server->has_read($connection) && sleeps($server) });
+        # Only connections that have waited for a quarter of a second give way.
+        my $waits = now();
+        until_true(sub { now() - $waits > 0.5 });
         return $connection;
     };
     my $passes = sub { $server->get('/small.txt')->{status} };

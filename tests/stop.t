@@ -104,7 +104,7 @@ each_server(sub ($model) {
     $server = patient_server();
     my $half = $server->connect;
     $half->send("GET /small.txt HTTP/1.1\r\nHo");
-    $half->fill(0.05);
+    until_true(sub { $server->has_read($half) });
     $server->deliver('TERM');
     $half->send("st: localhost\r\n\r\n");
     is $half->response->{status}, 200, 'a request that is half sent when SIGTERM arrives gets a response';

@@ -15,6 +15,7 @@ my @chosen = grep { /\A(?:fork|epoll)\z/ } @models;
 my $top    = "$FindBin::Bin/..";
 my @trials = qw(stop upgrade crash kill slow symlinks overload scarcity memory soak);
 my $folder = scratch();
+$PATIENCE = 1200;    # for all trials together
 my $run    = run_command("$top/tests/trust", '--quick', '--servers', join(',', @chosen), '--only', join(',', @trials),
     '--output', $folder);
 like $run->{out}, qr/^\d+ limits exceeded/m, 'tests/trust runs to its end' or diag($run->{out}, $run->{err});

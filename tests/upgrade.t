@@ -70,7 +70,7 @@ each_server(sub ($model) {
     is $server->get('/')->{status}, 200, 'the new server has the options of the old one';
     my $half = $server->connect;
     $half->send("GET /small.txt HTTP/1.1\r\nHo");
-    $half->fill(0.05);
+    until_true(sub { $server->has_read($half) });
     upgrade($server);
     $half->send("st: localhost\r\n\r\n");
     my $response = $half->response;

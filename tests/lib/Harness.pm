@@ -575,6 +575,12 @@ sub pending_signals ($self) {
     return scalar grep { hex } $status =~ /^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/mg;
 }
 
+# Returns true if the server has read all bytes of a connection that has sent some.
+sub has_read ($self, $connection) {
+    my $ports = sprintf ':%04X [0-9A-F]+:%04X [0-9A-F]{2} [0-9A-F]+:', $self->{port}, $connection->{socket}->sockport;
+    return Harness::slurp('/proc/net/tcp') =~ /${ports}00000000 /;
+}
+
 # Connects to the server, with options of IO::Socket::IP. Dies if the connection is refused.
 sub connect ($self, %options) {
     return Harness::Connection->new(PeerHost => $self->{host}, PeerPort => $self->{port}, %options);

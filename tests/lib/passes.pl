@@ -112,7 +112,9 @@ sub run_pass ($pass) {
     my @units = @given || $pass !~ /^(?:normal|asan)\z/ ? () : map { s{^tests/(.*)\.c\z}{$1}r } glob 'tests/unit_*.c tests/fuzz_*.c';
     @units = map { join '/', $build->{folder} // 'build', $_ } @units;
     my @how = $build->{folder} ? ($build->{with}, "BUILD=$build->{folder}") : ();
-    if (!make(@how) || @units && !make(@how, 'units')) {
+    # Tests that need the servers of `make crash` would else wait for that.
+    my @crash = @given || $pass ne 'normal' ? () : 'crash';
+    if (!make(@how, 'all', @crash) || @units && !make(@how, 'units')) {
         push @failed, "$pass (it does not build)";
         return;
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,10 @@ def test_each_cell_as_another_program_has_it(made, tmp_path: Path) -> None:
     )
     command = f"datamash -s -g {keys} mean {rps} sstdev {rps} median {rps}".split()
     try:
-        said = subprocess.run(command, input=valid, capture_output=True, text=True, check=True)
+        said = subprocess.run(
+            command, input=valid, capture_output=True, text=True, check=True,
+            env={**os.environ, "LC_ALL": "C"},
+        )  # fmt: skip
     except FileNotFoundError:
         pytest.skip("datamash is not installed")
     rows = (line.split("\t") for line in said.stdout.splitlines())

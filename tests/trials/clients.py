@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from trials.patience import patience
 from trials.trial import CLIENTS
 
 RETRY_SECONDS = 0.002
@@ -169,7 +170,7 @@ def _turn(clients: list[Client], sockets: dict[int, Client], poll: select.epoll)
     """Lets each client that is due begin, and waits for events of a few milliseconds."""
     now = time.monotonic()
     for client in clients:
-        if client.first and client.first + client.plan.patience < now:
+        if client.first and client.first + patience(client.plan.patience) < now:
             client.expire(now)
         idle = client.socket is None or not (client.first or client.connecting)
         if idle and client.due <= now:
@@ -268,10 +269,11 @@ def _secured(client: socket.socket) -> socket.socket:
 def fetch(port: int, path: str = "/small.txt", seconds: float = 5.0, *, tls: bool = False) -> bytes:
     """A whole response, or less where the server ends the connection early or takes too long."""
     received = b""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     try:
         with ExitStack() as stack:
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", port), seconds))
+            address = ("127.0.0.1", port)
+            client = stack.enter_context(socket.create_connection(address, patience(seconds)))
             if tls:
                 client = stack.enter_context(_secured(client))
             client.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
@@ -302,15 +304,15 @@ class Probes:
     longest: float = 0.0
 
 
-def probe(port: int, count: int, pace: float, patience: float = 3.0) -> Probes:
+def probe(port: int, count: int, pace: float) -> Probes:
     """Makes so many requests, `pace` seconds apart, each on its own connection. One fails that has
-    no whole response within the patience."""
+    no whole response in 3 s."""
     seen = Probes(count)
     lock = threading.Lock()
 
     def one() -> None:
         start = time.monotonic()
-        good = is_whole(fetch(port, seconds=patience))
+        good = is_whole(fetch(port, seconds=3))
         with lock:
             seen.failed += not good
             if good:
@@ -339,7 +341,7 @@ class Download(threading.Thread):
     def run(self) -> None:
         with suppress(OSError), socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-            client.settimeout(30)
+            client.settimeout(patience(30))
             client.connect(("127.0.0.1", self.port))
             client.sendall(
                 f"GET {self.path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()

@@ -35,6 +35,7 @@ from trials import (
     symlinks,
     upgrade,
 )
+from trials.patience import be_patient
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 
@@ -176,6 +177,8 @@ def _stop(_number: int, _frame: object) -> None:
 
 def main(words: list[str], text: str) -> int:
     options = _options(words, text)
+    if options.quick:
+        be_patient()
     scarcity.raise_limits()
     for number in SIGNALS:
         signal.signal(number, _stop)

@@ -54,8 +54,8 @@ def _rows(
     begin = time.monotonic()
     margin = max(MARGIN, 100 * SPARE_KIB / max(before, 1))
     most = before * (100 + margin) / 100
-    patience = 2 if context.quick else PATIENCE
-    processes.wait_until(lambda: processes.held(server.pid).kib <= most, patience, 0.5)
+    if not context.quick:
+        processes.wait_until(lambda: processes.held(server.pid).kib <= most, PATIENCE, 0.5)
     after = processes.held(server.pid).kib
     case = f"{case}: {crowd.connected:,} connected; before {before:,} KiB, with them {held:,} KiB"
     seconds = time.monotonic() - begin

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from trials.patience import patience
+
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -64,7 +66,7 @@ def name_of(pid: int) -> str:
 
 def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.01) -> bool:
     """Waits until a condition holds; returns false if it does not in that time."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience(seconds)
     while not condition():
         if time.monotonic() > deadline:
             return False

@@ -16,6 +16,7 @@ from collect.measure.recipes import Setting, command_of
 from collect.measure.servers import free_port
 from trials import processes
 from trials.clients import fetch, is_whole
+from trials.patience import patience
 from trials.trial import PROJECT, Context
 
 START_SECONDS = 15.0
@@ -150,7 +151,7 @@ def _launch(command: list[str], folder: Path, user: int | None) -> int:
 
 def _wait(server: Server) -> None:
     """Waits until the server answers."""
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + patience(START_SECONDS)
     while time.monotonic() < deadline:
         if not server.port:
             text = (server.folder / "stdout").read_text(errors="replace")

@@ -11,6 +11,7 @@ from signal import SIGTERM
 
 from trials import servers
 from trials.clients import Download, Load, Plan, make_documents
+from trials.patience import patience
 from trials.trial import Context, Row, Trial
 
 DOWNLOAD = 8 << 20
@@ -45,7 +46,7 @@ def _is_taken(port: int) -> bool:
     """Returns true if somebody takes a connection and then gives no response."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as client:
         try:
-            client.settimeout(1)
+            client.settimeout(patience(1))
             client.sendall(b"GET /small.txt HTTP/1.0\r\nHost: localhost\r\n\r\n")
             return not client.recv(100)
         except OSError:

@@ -12,6 +12,7 @@ from signal import SIGKILL, SIGQUIT, SIGUSR1, SIGUSR2
 
 from trials import processes, servers
 from trials.clients import Counts, Download, Load, Plan, fetch, make_documents
+from trials.patience import patience
 from trials.trial import Context, Row, Trial
 
 LONGEST_WAIT = 0.05
@@ -75,17 +76,21 @@ class Tools:
 
     def __init__(self, folder: Path, port: int) -> None:
         url = f"http://127.0.0.1:{port}/small.txt"
+
+        def longest(seconds: float) -> str:
+            return f"{patience(seconds):.0f}"
+
         # -r: ab goes on after an error.
         commands = {
-            "ab": ["ab", "-q", "-r", "-c", "4", "-t", "600", "-n", "50000000", url],
-            "wrk": ["wrk", "-t", "1", "-c", "8", "-d", "600", url],
+            "ab": ["ab", "-q", "-r", "-s", longest(30), "-c", "4", "-t", "600", "-n", "50000000"],
+            "wrk": ["wrk", "--timeout", longest(2) + "s", "-t", "1", "-c", "8", "-d", "600"],
         }
         self.running = {}
         self.files = {name: folder / name for name in commands}
         for name, command in commands.items():
             with self.files[name].open("wb") as out:
                 self.running[name] = subprocess.Popen(
-                    command, stdout=out, stderr=out, process_group=0
+                    [*command, url], stdout=out, stderr=out, process_group=0
                 )
 
     def end(self) -> tuple[int, int]:
@@ -94,7 +99,7 @@ class Tools:
             process.send_signal(2)
         for process in self.running.values():
             try:
-                process.wait(15)
+                process.wait(patience(15))
             except subprocess.TimeoutExpired:
                 process.kill()
         ab, wrk = (self.files[name].read_text() for name in ("ab", "wrk"))
@@ -166,7 +171,7 @@ def _under_load(
             downloads[-1].begun.wait(10)
     counts = load.end()
     for download in downloads:
-        download.join(30)
+        download.join(patience(30))
     told = tools.end() if tools else (0, 0)
     return counts, told, sum(not one.whole for one in downloads), missed
 
