@@ -485,6 +485,9 @@ static pid_t load_start(const struct options *options, char *command[])
     return load;
 }
 
+/* The time between two looks at the load, at most. */
+static const double TICK_MOST = 0.01;
+
 /* The ways in which the load ended. */
 struct ending {
     int status;
@@ -497,8 +500,9 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
 {
     const struct options *options = watch->options;
     struct ending ending = {.stopped = false};
-    struct timespec tick = {.tv_nsec = (long)(PACE_SECONDS * 1e9)};
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
+        double wait = watch->pace.interval < TICK_MOST ? watch->pace.interval : TICK_MOST;
+        struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
         int arrived = sigtimedwait(signals, NULL, &tick);
         if (arrived == SIGTERM || arrived == SIGINT ||
             (options->stop && access(options->stop, F_OK) == 0))

@@ -55,9 +55,9 @@ class Result:
 
 
 def calibration_cells() -> list[dict[str, str]]:
-    """The floors, by turns: `ab -n 1000 -c 10` on small.txt."""
+    """The floors, by turns: `ab -n 4000 -c 10` on small.txt."""
     usual = {factor.name: factor.default for factor in FACTORS}
-    usual |= {"file": "small.txt", "concurrency": "10", "requests": "1000"}
+    usual |= {"file": "small.txt", "concurrency": "10", "requests": "4000"}
     usual |= {"certificate": "-", "sessions": "-"}
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
