@@ -153,6 +153,16 @@ void sandbox_enter_worker(const struct sandbox *sandbox)
     restrict_calls(sandbox, sandbox_calls_worker);
 }
 
+void sandbox_enter_signer(const struct sandbox *sandbox)
+{
+    restrict_calls(sandbox, sandbox_calls_signer);
+}
+
+void sandbox_enter_supervisor(const struct sandbox *sandbox)
+{
+    restrict_calls(sandbox, sandbox_calls_supervisor);
+}
+
 void sandbox_enter_child(const struct sandbox *sandbox)
 {
     const struct rlimit none = {0};

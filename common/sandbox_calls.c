@@ -205,6 +205,39 @@ static const struct syscall_rule workers[] = {
     ANY(memfd_create),
 };
 
+/* The processes that hold the key sign what comes through their socket, respond at the socket that
+ * comes with it, and read files again. */
+static const struct syscall_rule signer[] = {
+    IF(mmap, 2, PROT_EXEC, 0),
+    IF(mprotect, 2, PROT_EXEC, 0),
+    IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
+    IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0),
+    IF(sendto, 4, LONG, 0),
+    ANY(recvmsg),
+    ANY(recvfrom), /* the process that only reads files */
+    ANY(poll),
+    ANY(read),
+    ANY(close),
+    ANY(brk),
+    ANY(munmap),
+    ANY(mremap),
+    ANY(madvise),
+    ANY(getrandom),
+    ANY(futex),
+    ANY(restart_syscall),
+    ANY(exit_group),
+};
+
+/* Their supervisor makes them, and each takes rights from itself. */
+static const struct syscall_rule supervisor[] = {
+    IF(clone, 0, CLONE_VM | NAMESPACES, 0),
+    IF(prctl, 0, INT, PR_SET_NO_NEW_PRIVS),
+    ANY(seccomp),
+    ANY(wait4),
+    ANY(clock_nanosleep),
+    ANY(set_robust_list),
+};
+
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define SANITIZED true
 #else
@@ -259,6 +292,21 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, workers);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */
     allow_needs(sandbox, filter);
+}
+
+void sandbox_calls_signer(const struct sandbox *sandbox, struct syscall_filter *filter)
+{
+    (void)sandbox;
+    syscall_filter_begin(filter);
+    ALLOW(filter, signer);
+    if (SANITIZED)
+        ALLOW(filter, sanitizers);
+}
+
+void sandbox_calls_supervisor(const struct sandbox *sandbox, struct syscall_filter *filter)
+{
+    sandbox_calls_signer(sandbox, filter);
+    ALLOW(filter, supervisor);
 }
 
 void sandbox_calls_worker(const struct sandbox *sandbox, struct syscall_filter *filter)

@@ -5,6 +5,7 @@
 #include "common/base/process_status.h"
 #include "common/base/service_manager.h"
 #include "common/files/file_cache.h"
+#include "common/net/key_reader.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
 #include "common/net/transport_plain.h"
@@ -32,9 +33,27 @@
 #define SANITIZER_THREADS 0
 #endif
 
+static void confine_key_process(enum key_role role, const void *argument)
+{
+    const struct options *options = argument;
+    const struct sandbox sandbox = {.kills = options->sandbox_kills};
+
+    if (options->no_sandbox)
+        return;
+    if (role == KEY_SUPERVISOR)
+        sandbox_enter_supervisor(&sandbox);
+    else
+        sandbox_enter_signer(&sandbox);
+}
+
 static bool open_tls(struct server *server)
 {
     const struct options *options = &server->options;
+    const struct key_files files = {
+        .paths = {options->certificate, options->key},
+        .confine = confine_key_process,
+        .argument = options,
+    };
 
     server->context.transport = options->tls   ? &transport_tls
                                 : options->udp ? &transport_datagram
@@ -44,7 +63,7 @@ static bool open_tls(struct server *server)
         tls_forgo();
         return true;
     }
-    server->context.tls = tls_open(options->certificate, options->key, options->key_process);
+    server->context.tls = tls_open(&files, options->key_process);
     return server->context.tls != NULL;
 }
 

@@ -1,6 +1,8 @@
 /* Attempts of an attacker who has taken over a worker, for tests/escape.t: a request for
- * /escape/NAME makes one, and prints "escape NAME: " and the result. */
+ * /escape/NAME makes one, and prints "escape NAME: " and the result. A key file "escape NAME" has
+ * the process that holds the key make it; then the server prints the result. */
 #include "common/escape_injection.h"
+#include "common/net/key_escape.h"
 
 #include <err.h>
 #include <errno.h>
@@ -420,26 +422,39 @@ static const struct {
     {"fake-input", fake_input},
 };
 
-static void attempt(const char *name, const char *argument)
+static const char *attempt(const char *name, const char *argument)
 {
-    for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
-        if (strcmp(attempts[i].name, name) != 0)
-            continue;
-        long result = attempts[i].attempt(argument);
-        warnx("escape %s %s: %s", name, argument, result < 0 ? strerrorname_np(errno) : "done");
-        return;
-    }
-    warnx("escape %s %s: unknown", name, argument);
+    for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++)
+        if (strcmp(attempts[i].name, name) == 0)
+            return attempts[i].attempt(argument) < 0 ? strerrorname_np(errno) : "done";
+    return "unknown";
 }
 
-/* The argument may be a path. */
+/* Copies a name into `space`, and ends it there. Returns its argument, which may be a path. */
+static const char *split(struct text name, char space[PATH_MAX])
+{
+    char *argument;
+
+    snprintf(space, PATH_MAX, "%.*s", (int)name.length, name.data);
+    argument = strchr(space, '/');
+    if (argument == NULL)
+        return "";
+    *argument = '\0';
+    return argument + 1;
+}
+
+const char *key_escape_attempt(struct text name)
+{
+    char space[PATH_MAX];
+    const char *argument = split(name, space);
+
+    return attempt(space, argument);
+}
+
 void escape_attempt(struct text name)
 {
-    char space[PATH_MAX], *argument;
+    char space[PATH_MAX];
+    const char *argument = split(name, space);
 
-    snprintf(space, sizeof space, "%.*s", (int)name.length, name.data);
-    argument = strchr(space, '/');
-    if (argument != NULL)
-        *argument++ = '\0';
-    attempt(space, argument != NULL ? argument : "");
+    warnx("escape %s %s: %s", space, argument, attempt(space, argument));
 }

@@ -104,6 +104,37 @@ sub refuses_all ($server, $name, %but) {
     $other->close if $other;
 }
 
+# Has a process that holds the TLS key make an attempt, by a key file that says so. Returns as attempt() does.
+sub attempt_by_signer ($server, $key, $name, $argument = '') {
+    my $bad  = qr/'\Q$key\E' holds no private key in PEM form: (\w+)/;
+    my $seen = () = $server->errors =~ /$bad/g;
+    spit($key, "escape $name/$argument\n");
+    $server->signal('HUP');
+    return until_true(sub { my @results = $server->errors =~ /$bad/g; @results > $seen ? $results[-1] : undef }, 20) // 'no result';
+}
+
+# These processes may read files, as root. They are the same in all models.
+my $signers_tried;
+sub signers_refuse_all () {
+    return if $signers_tried++;
+    my $place = scratch();
+    my $made  = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256),
+        '-keyout', "$place/key", '-out', "$place/cert");
+    die "no certificate: $made->{err}\n" if $made->{status} != 0;
+    my $server = starts(model(), forgiving => 1, options => ['--tls', '--cert', "$place/cert", '--key', "$place/key"]);
+    my @signers = map { $_->[0] } grep { $_->[2] eq 'key_process' } group_processes($server->pid);
+    is attempt_by_signer($server, "$place/key", 'read', '/etc/passwd'), 'done', 'a signer may read files';
+    my @attempts = (
+        (map { my $victim = $_; map { [$_, $victim] } @on_processes } $server->pid, @signers), @plain,
+        (map { [$_, "$outside/file"] } grep { $_ ne 'read' } @on_files), ['create', "$outside/new"], ['mkdir', "$outside/made"],
+        (map { ["udp-$_", $datagram->sockport] } qw(send connect)), (map { ["tcp-$_", $port] } qw(connect fast-open)),
+        (map { ['call', $calls{$_}] } sort keys %calls), ['call', 41], ['call', 53], ['call', 319],    # sockets, memory with a name
+    );
+    my @done = grep { attempt_by_signer($server, "$place/key", @$_) !~ $refused } @attempts;
+    is join(', ', map { "@$_" } @done), '', @attempts . ' attempts by a signer are refused';
+    $server->stop(warnings => qr/key|certificate/);
+}
+
 each_server(sub ($model) {
     if ($> != 0) {
         skip_case('only root can start the server as another user');
@@ -129,12 +160,19 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
     }
 
-    # Older kernels have fewer features of Landlock. The filter of system calls is the same.
-    for my $version (2 .. 6) {
+    signers_refuse_all();
+
+    # Older kernels have fewer features of Landlock. The filter of system calls is the same: it alone keeps a child of the server,
+    # which has no domain of its own, from its siblings.
+    for my $version (2 .. 7) {
         $server = starts($model, forgiving => 1, environment => { LANDLOCK_VERSION => $version });
         my $name = "Landlock $version";
+        my $other = $model->{single} ? undef : $server->connect;    # whose worker or child is the victim
+        $other->ask(request(GET => '/small.txt')) if $other;
         my $victim = victim($server);
+        isnt $victim, $server->pid, "$name: the victim is a sibling" if describe()->{makes} eq 'processes';
         refuses_on($server, $name, $victim);
+        $other->close if $other;
         refuses($server, $name, $_, "$outside/file") for @on_files;
         refuses($server, $name, 'create', "$outside/new");
         refuses($server, $name, 'tcp-connect', $port);

@@ -1,5 +1,6 @@
 /* Fuzzes TLS: the bytes of a client before, during and after the handshake. Only requests that
  * arrive undamaged get responses, the same as without TLS. */
+#include "common/net/key_reader.h"
 #include "common/net/tls.h"
 #include "common/net/transport_tls.h"
 #include "tests/fuzz.h"
@@ -88,7 +89,7 @@ static void set_up(void)
 
     require(mkdtemp(directory) != NULL, "there is a directory");
     make_files(certificate, key, sizeof key);
-    tls = tls_open(certificate, key, false);
+    tls = tls_open(&(struct key_files){.paths = {certificate, key}}, false);
     clients = SSL_CTX_new(TLS_client_method());
     require(tls != NULL && clients != NULL, "TLS is ready");
     atexit(remove_files);

@@ -39,10 +39,11 @@ sub client ($server, $input, @options) {
 
 my $last = request(GET => '/small.txt', Connection => 'close');
 
+# The processes of a server that have this name.
+sub helpers ($server, $name) { return map { $_->[0] } grep { $_->[1] ne 'Z' && $_->[2] eq $name } group_processes($server->pid) }
+
 # The processes that hold the key for the server.
-sub key_holders ($server) {
-    return grep { (eval { slurp("/proc/$_/comm") } // '') eq "key_process\n" } map { $_->[0] } group_processes($server->pid);
-}
+sub key_holders ($server) { return helpers($server, 'key_process') }
 
 # Is the private key in the memory of the process: as text, or as a number in either order of its bytes?
 sub has_key ($pid, $file) {
@@ -333,7 +334,7 @@ each_server(sub ($model) {
     $server->discard;
 
     # The key is in no process of the server, whatever the key and the version of TLS. Signers that die are replaced.
-    for my $key ([first => ()], [rsa => qw(-newkey rsa:2048)]) {
+    for my $key ([first => ()], [rsa => qw(-newkey rsa:2048)], [ed25519 => qw(-newkey ed25519)]) {
         my ($name, @kind) = @$key;
         make_certificate($name, @kind) if @kind;
         for my $process ('on', 'off') {
@@ -359,6 +360,14 @@ each_server(sub ($model) {
             $server->stop(warnings => qr/was read again/);
         }
     }
+
+    # Without any of the processes that hold the key no session begins, and the server goes on.
+    $server = start_server(root => $root, options => [tls_options('first'), @workers]);
+    kill KILL => key_holders($server);
+    ok until_true(sub { !key_holders($server) }), 'the processes that hold the key are killed';
+    is curl($server, 'first', $server->url . 'small.txt')->{status}, 35, 'without a process that signs, a handshake fails';
+    is curl($server, 'first', $server->url . 'small.txt')->{status}, 35, 'and the next one fails as well';
+    $server->stop;
 
     # The first process of a container is the parent of all orphans. It must also wait for the process with the key.
     my @container = qw(unshare --pid --fork --kill-child);
@@ -413,6 +422,16 @@ each_server(sub ($model) {
     $server->signal('HUP');
     ok until_true(sub { $server->errors =~ /was read again/ }), "in the sandbox @user: SIGHUP reloads a key that only root may read";
     is serial_of($server), $renewed, "in the sandbox @user: clients get the new certificate";
+    is join(' ', map { slurp("/proc/$_/status") =~ /^Seccomp:\s*2$/m ? () : $_ } key_holders($server)), '',
+        "in the sandbox @user: the processes that hold the key have a filter of system calls";
+    $server->stop(warnings => qr/sandbox|landlock|certificate/i);
+    $server = start_server(root => $root, sandbox => 1, options => [tls_options('first'), @user, @workers, qw(--key-process off)]);
+    my @readers = helpers($server, 'key_reader');
+    is scalar(grep { slurp("/proc/$_/status") =~ /^Seccomp:\s*2$/m } @readers), 1,
+        "in the sandbox @user: the process that reads the key has a filter of system calls";
+    $server->signal('HUP');
+    ok until_true(sub { $server->errors =~ /was read again/ }), "in the sandbox @user: that process reads both files";
+    is_deeply [helpers($server, 'key_reader')], \@readers, "in the sandbox @user: that process goes on";
     $server->stop(warnings => qr/sandbox|landlock|certificate/i);
     $serial = 0;
     make_certificate('first');

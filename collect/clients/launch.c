@@ -27,7 +27,8 @@
  * nanoseconds or microseconds, which counts all that ever ran in the group. Without a group: the
  * process clocks of the living tree, in nanoseconds, and the times of reaped children in
  * /proc/PID/stat, which come in ticks of 10 ms; for a server that forks, a short run is therefore
- * uncertain by some 10 ms, without a bias.
+ * uncertain by some 10 ms, without a bias. The tree is that of the server, and of the other
+ * processes of its process group, such as those that sign for it.
  *
  * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status), so that they
  * are `-` for servers whose threads or processes come and go: those are counted when the server has
@@ -251,6 +252,41 @@ static bool alive(pid_t pid)
            state != 'Z' && state != 'X' && !(flags & exiting);
 }
 
+static bool tree_holds(const struct tree *tree, pid_t pid)
+{
+    for (int i = 0; i < tree->count; i++)
+        if (tree->pids[i] == pid)
+            return true;
+    return false;
+}
+
+static pid_t process_group(const char *pid)
+{
+    char path[PATH_BYTES], text[PATH_BYTES * 2];
+    int group = -1;
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    if (file_read(path, text, sizeof(text)) <= 0)
+        return -1;
+    const char *fields = strrchr(text, ')');
+    return fields && sscanf(fields, ") %*c %*d %d", &group) == 1 ? group : -1;
+}
+
+/* Reads the tree of a server, and of the other processes of the group that it leads. */
+static void tree_read(struct tree *tree, pid_t server)
+{
+    tree->count = 0;
+    tree_add(tree, server);
+    DIR *folder = opendir("/proc");
+    if (!folder)
+        return;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && process_group(entry->d_name) == server && !tree_holds(tree, pid))
+            tree_add(tree, pid);
+    }
+    closedir(folder);
+}
+
 /* ---- counters of a control group ---- */
 
 static double group_cpu(const char *path)
@@ -318,8 +354,8 @@ static void watch_sample(struct watch *watch)
         return;
     double bytes = watch->current_file >= 0 ? group_bytes(watch->current_file) : 0;
     if (watch->current_file < 0) {
-        struct tree tree = {.count = 0};
-        tree_add(&tree, watch->options->server);
+        struct tree tree;
+        tree_read(&tree, watch->options->server);
         bytes = tree_memory(&tree);
     }
     if (bytes > watch->peak)
@@ -331,7 +367,7 @@ static void watch_sample(struct watch *watch)
 static void watch_begin(struct watch *watch, const struct options *options)
 {
     *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
-    tree_add(&watch->tree, options->server);
+    tree_read(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
     watch->pace.interval = PACE_SECONDS;
     pace_sample(&watch->pace, tool_now());
@@ -368,8 +404,8 @@ static void print_memory(struct watch *watch, FILE *out)
 
 static void print_events(struct watch *watch, FILE *out)
 {
-    struct tree tree = {.count = 0};
-    tree_add(&tree, watch->options->server);
+    struct tree tree;
+    tree_read(&tree, watch->options->server);
     struct switches after = tree_switches(&tree);
     /* The number is right only if hardly any process was made during the sample. */
     int born = youngest() - watch->created;
@@ -538,8 +574,8 @@ static int run_load(const struct options *options, char *command[])
 
 static int run_memory(const struct options *options)
 {
-    struct tree tree = {.count = 0};
-    tree_add(&tree, options->server);
+    struct tree tree;
+    tree_read(&tree, options->server);
     printf("%.0f\n", tree_memory(&tree) / 1024);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include <openssl/ec.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,24 +28,19 @@
 struct remote {
     int socket;
     struct key_name name;
+    size_t limit; /* of the length of a signature */
 };
 
 /* ---- requests ---- */
 
-static bool receive_all(int socket, void *data, size_t size)
+static ssize_t receive(int socket, void *data, size_t size)
 {
-    char *rest = data;
+    ssize_t count;
 
-    while (size > 0) {
-        ssize_t count = recv(socket, rest, size, 0);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return false;
-        rest += count;
-        size -= (size_t)count;
-    }
-    return true;
+    do
+        count = recv(socket, data, size, 0);
+    while (count < 0 && errno == EINTR);
+    return count;
 }
 
 /* Sends a request with one end of a new pair of sockets. Returns the other end, where the response
@@ -55,7 +51,7 @@ static int send_request(int socket, const struct signer_request *request)
     int ends[2];
     bool sent;
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -1;
     sent = setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
            fd_message_send(socket, request, sizeof *request, &ends[1], 1);
@@ -66,37 +62,31 @@ static int send_request(int socket, const struct signer_request *request)
     return -1;
 }
 
-static bool ask_once(int socket, const struct signer_request *request, void *head, size_t size,
-                     int *rest)
-{
-    *rest = send_request(socket, request);
-    if (*rest < 0)
-        return false;
-    if (receive_all(*rest, head, size))
-        return true;
-    close(*rest);
-    return false;
-}
-
-/* Sends a request and receives the first bytes of the response. The others are to be read from
- * `rest`, which the caller closes. */
-static bool ask(int socket, const struct signer_request *request, void *head, size_t size,
-                int *rest)
+/* Sends a request and receives the first message of the response. Others are to be read from
+ * `rest`, which the caller closes. Returns the length of the message; 0 if no signer responds. */
+static size_t ask(int socket, const struct signer_request *request, void *response, size_t size,
+                  int *rest)
 {
     for (int i = 0; i < TRIES; i++) {
-        if (ask_once(socket, request, head, size, rest))
-            return true;
-        if (errno == EAGAIN || errno == EPIPE)
-            return false; /* no signer answers in time, or there is none */
+        ssize_t length;
+        *rest = send_request(socket, request);
+        if (*rest < 0)
+            return 0;
+        length = receive(*rest, response, size);
+        if (length > 0)
+            return (size_t)length;
+        close(*rest);
+        if (length < 0)
+            return 0; /* there was no response in time */
     }
-    return false;
+    return 0;
 }
 
 /* Returns the length of the signature; 0 on failure. */
 static unsigned sign(const struct remote *remote, struct signer_request *request,
                      const unsigned char *data, size_t size, unsigned char *signature)
 {
-    unsigned length = 0;
+    size_t length;
     int rest;
 
     if (size > sizeof request->data)
@@ -104,12 +94,10 @@ static unsigned sign(const struct remote *remote, struct signer_request *request
     request->name = remote->name;
     request->length = (unsigned)size;
     memcpy(request->data, data, size);
-    if (!ask(remote->socket, request, &length, sizeof length, &rest))
-        return 0;
-    if (length > SIGNER_DATA_LIMIT || !receive_all(rest, signature, length))
-        length = 0;
-    close(rest);
-    return length;
+    length = ask(remote->socket, request, signature, remote->limit, &rest);
+    if (length > 0)
+        close(rest);
+    return (unsigned)length;
 }
 
 /* ---- RSA ---- */
@@ -222,21 +210,92 @@ static bool wrap_ec(EVP_PKEY *key, EVP_PKEY *public, const EC_KEY_METHOD *method
     return false;
 }
 
+/* ---- Ed25519 and Ed448 ---- */
+
+/* A key of these types has no methods; all keys of the type have. It carries the process. */
+static const int message_types[KEY_PROCESS_MESSAGE_TYPES] = {EVP_PKEY_ED25519, EVP_PKEY_ED448};
+
+static int sign_message(EVP_MD_CTX *context, unsigned char *signature, size_t *length,
+                        const unsigned char *message, size_t size)
+{
+    EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(context));
+    const struct key_process *process = EVP_PKEY_get_ex_data(key, 0);
+    struct signer_request request = {.operation = SIGNER_MESSAGE};
+    struct remote remote = {.limit = (size_t)EVP_PKEY_get_size(key)};
+
+    if (signature == NULL) {
+        *length = remote.limit;
+        return 1;
+    }
+    if (process == NULL || *length < remote.limit || !key_signer_name(key, &remote.name))
+        return 0;
+    remote.socket = process->socket;
+    *length = sign(&remote, &request, message, size, signature);
+    return *length > 0;
+}
+
+/* Sets the method of all keys of a type in this process. */
+static EVP_PKEY_METHOD *make_message_method(int type)
+{
+    const EVP_PKEY_METHOD *usual = EVP_PKEY_meth_find(type);
+    EVP_PKEY_METHOD *method;
+    int flags;
+
+    if (usual == NULL)
+        return NULL;
+    EVP_PKEY_meth_get0_info(NULL, &flags, usual);
+    method = EVP_PKEY_meth_new(type, flags);
+    if (method == NULL)
+        return NULL;
+    EVP_PKEY_meth_copy(method, usual);
+    EVP_PKEY_meth_set_digestsign(method, sign_message);
+    if (EVP_PKEY_meth_add0(method) == 1)
+        return method;
+    EVP_PKEY_meth_free(method);
+    return NULL;
+}
+
+static bool make_message_methods(struct key_process *process)
+{
+    for (int i = 0; i < KEY_PROCESS_MESSAGE_TYPES; i++) {
+        process->messages[i] = make_message_method(message_types[i]);
+        if (process->messages[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static void free_message_method(EVP_PKEY_METHOD *method)
+{
+    if (method == NULL)
+        return;
+    EVP_PKEY_meth_remove(method);
+    EVP_PKEY_meth_free(method);
+}
+
+static EVP_PKEY *make_message_key(const struct key_process *process, EVP_PKEY *public)
+{
+    EVP_PKEY *key = EVP_PKEY_dup(public);
+
+    if (key != NULL && EVP_PKEY_set_ex_data(key, 0, (void *)(uintptr_t)process) == 1)
+        return key;
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
 /* ---- */
 
-struct evp_pkey_st *key_process_key(const struct key_process *process, struct x509_st *certificate)
+static EVP_PKEY *make_method_key(const struct key_process *process, EVP_PKEY *public, int type)
 {
-    EVP_PKEY *public = X509_get0_pubkey(certificate), *key = EVP_PKEY_new();
+    EVP_PKEY *key = EVP_PKEY_new();
     struct remote *remote = calloc(1, sizeof *remote);
-    int type = public != NULL ? EVP_PKEY_get_base_id(public) : EVP_PKEY_NONE;
-    bool good =
-        key != NULL && remote != NULL && public != NULL && key_signer_name(public, &remote->name);
+    bool good = key != NULL && remote != NULL && key_signer_name(public, &remote->name);
 
     if (good) {
         remote->socket = process->socket;
-        good = type == EVP_PKEY_RSA  ? wrap_rsa(key, public, process->rsa, remote)
-               : type == EVP_PKEY_EC ? wrap_ec(key, public, process->ec, remote)
-                                     : false;
+        remote->limit = (size_t)EVP_PKEY_get_size(public);
+        good = type == EVP_PKEY_RSA ? wrap_rsa(key, public, process->rsa, remote)
+                                    : wrap_ec(key, public, process->ec, remote);
     }
     if (good)
         return key;
@@ -245,7 +304,17 @@ struct evp_pkey_st *key_process_key(const struct key_process *process, struct x5
     return NULL;
 }
 
-bool key_process_open(struct key_process *process, const char *const paths[KEY_READER_FILES])
+struct evp_pkey_st *key_process_key(const struct key_process *process, struct x509_st *certificate)
+{
+    EVP_PKEY *public = X509_get0_pubkey(certificate);
+    int type = public != NULL ? EVP_PKEY_get_base_id(public) : EVP_PKEY_NONE;
+
+    if (type == EVP_PKEY_RSA || type == EVP_PKEY_EC)
+        return make_method_key(process, public, type);
+    return key_signer_signs_messages(type) ? make_message_key(process, public) : NULL;
+}
+
+bool key_process_open(struct key_process *process, const struct key_files *files)
 {
     int sockets[2];
 
@@ -253,7 +322,7 @@ bool key_process_open(struct key_process *process, const char *const paths[KEY_R
     if (process->rsa == NULL || process->ec == NULL ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return false;
-    if (!helper_process_start("key_process", sockets[1], key_signer_supervise, paths,
+    if (!helper_process_start("key_process", sockets[1], key_signer_supervise, files,
                               HELPER_PROCESS_ONLY)) {
         close(sockets[0]);
         close(sockets[1]);
@@ -261,7 +330,7 @@ bool key_process_open(struct key_process *process, const char *const paths[KEY_R
     }
     close(sockets[1]);
     process->socket = sockets[0];
-    return true;
+    return make_message_methods(process); /* after the signers, which sign by the usual ones */
 }
 
 bool key_process_load(const struct key_process *process, const struct key_name *used,
@@ -273,12 +342,11 @@ bool key_process_load(const struct key_process *process, const struct key_name *
 
     if (used != NULL)
         request.name = *used;
-    if (!ask(process->socket, &request, report, sizeof *report, &rest))
+    if (ask(process->socket, &request, report, sizeof *report, &rest) != sizeof *report)
         return false;
     certificate->error = report->certificate_error;
     certificate->length = report->length;
-    good = report->length <= sizeof certificate->data &&
-           receive_all(rest, certificate->data, report->length);
+    good = receive(rest, certificate->data, sizeof certificate->data) == (ssize_t)report->length;
     close(rest);
     return good;
 }
@@ -288,6 +356,8 @@ void key_process_close(struct key_process *process)
     if (process->socket >= 0)
         close(process->socket);
     process->socket = -1;
+    for (int i = 0; i < KEY_PROCESS_MESSAGE_TYPES; i++)
+        free_message_method(process->messages[i]);
     RSA_meth_free(process->rsa);
     if (process->ec != NULL)
         EC_KEY_METHOD_free(process->ec);

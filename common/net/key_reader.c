@@ -64,22 +64,29 @@ static bool send_key_file(int socket, const char *path, struct key_file *file)
     return sent;
 }
 
+void key_reader_confine(const struct key_files *files, enum key_role role)
+{
+    if (files->confine != NULL)
+        files->confine(role, files->argument);
+}
+
 static void serve_files(int socket, const void *argument)
 {
-    const char *const *paths = argument;
+    const struct key_files *files = argument;
     struct key_file *file = calloc(1, sizeof *file);
     bool good = file != NULL;
     char question;
 
+    key_reader_confine(files, KEY_SIGNER);
     while (good && recv(socket, &question, 1, 0) == 1)
         for (int i = 0; i < KEY_READER_FILES && good; i++)
-            good = send_key_file(socket, paths[i], file);
+            good = send_key_file(socket, files->paths[i], file);
     free(file);
 }
 
 /* ---- the server ---- */
 
-bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_READER_FILES])
+bool key_reader_open(struct key_reader *key_reader, const struct key_files *files)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
     int sockets[2];
@@ -88,7 +95,7 @@ bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
         return false;
     if (setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
-        !helper_process_start("key_reader", sockets[1], serve_files, paths, HELPER_PROCESS_ONLY)) {
+        !helper_process_start("key_reader", sockets[1], serve_files, files, HELPER_PROCESS_ONLY)) {
         close(sockets[0]);
         close(sockets[1]);
         return false;
@@ -104,6 +111,8 @@ static bool receive_all(int socket, void *data, size_t size)
 
     while (size > 0) {
         ssize_t count = recv(socket, rest, size, 0);
+        if (count < 0 && errno == EINTR)
+            continue;
         if (count <= 0)
             return false;
         rest += count;

@@ -23,9 +23,21 @@ struct key_reader {
 /* Reads the file in this process. */
 void key_reader_load(const char *path, struct key_file *file);
 
+/* A process that reads the files or signs, or one that makes such processes. */
+enum key_role { KEY_SIGNER, KEY_SUPERVISOR };
+
+struct key_files {
+    const char *paths[KEY_READER_FILES];
+    /* Takes all rights from the calling process that it does not need; may be NULL. */
+    void (*confine)(enum key_role role, const void *argument);
+    const void *argument;
+};
+
+void key_reader_confine(const struct key_files *files, enum key_role role);
+
 /* Starts the process; false, with errno set, if that fails. It ends when the last process that has
  * inherited the socket ends. */
-bool key_reader_open(struct key_reader *key_reader, const char *const paths[KEY_READER_FILES]);
+bool key_reader_open(struct key_reader *key_reader, const struct key_files *files);
 
 /* Gets the files from the process. False if it does not answer; it is not asked again. */
 bool key_reader_reload(struct key_reader *key_reader, struct key_file files[KEY_READER_FILES]);

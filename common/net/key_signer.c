@@ -7,6 +7,7 @@
 
 #include "common/base/fd_message.h"
 #include "common/base/lock.h"
+#include "common/net/key_escape.h"
 
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -45,7 +46,7 @@ struct vault {
 /* The keys that a signer has parsed, by their place in the vault. */
 struct signer {
     int socket;
-    const char *const *paths;
+    const struct key_files *files;
     struct vault *vault;
     EVP_PKEY *keys[VAULT_KEYS];
     uint64_t loaded[VAULT_KEYS];
@@ -60,6 +61,11 @@ bool key_signer_name(struct evp_pkey_st *key, struct key_name *name)
 
     OPENSSL_free(text);
     return good;
+}
+
+bool key_signer_signs_messages(int type)
+{
+    return type == EVP_PKEY_ED25519 || type == EVP_PKEY_ED448;
 }
 
 /* ---- reading the files ---- */
@@ -128,15 +134,18 @@ static void judge_key(const struct key_file *file, struct key_report *report)
     report->verdict = locked ? KEY_LOCKED : KEY_BAD;
     if (key != NULL && key_signer_name(key, &report->name))
         report->verdict = KEY_GOOD;
-    reason = ERR_reason_error_string(ERR_peek_last_error());
+    reason = key_escape_check((struct text){file->data, file->length});
+    if (reason == NULL)
+        reason = ERR_reason_error_string(ERR_peek_last_error());
     snprintf(report->reason, sizeof report->reason, "%s",
              reason != NULL ? reason : "there is no memory");
     EVP_PKEY_free(key);
 }
 
-static bool send_all(int socket, const void *data, size_t size)
+/* A worker that cannot take a response waits until the socket is closed. */
+static void respond(int client, const void *data, size_t size)
 {
-    return send(socket, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+    send(client, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void load(const struct signer *signer, const struct signer_request *request, int client)
@@ -147,15 +156,15 @@ static void load(const struct signer *signer, const struct signer_request *reque
     if (files == NULL)
         return;
     for (int i = 0; i < KEY_READER_FILES; i++)
-        key_reader_load(signer->paths[i], &files[i]);
+        key_reader_load(signer->files->paths[i], &files[i]);
     report.certificate_error = files[0].error;
     report.key_error = files[1].error;
     report.length = files[0].length;
     judge_key(&files[1], &report);
     if (report.verdict == KEY_GOOD && report.key_error == 0)
         keep(signer->vault, &request->name, &report.name, &files[1]);
-    if (send_all(client, &report, sizeof report))
-        send_all(client, files[0].data, files[0].length);
+    respond(client, &report, sizeof report);
+    respond(client, files[0].data, files[0].length);
     explicit_bzero(files, KEY_READER_FILES * sizeof *files);
     free(files);
 }
@@ -218,41 +227,70 @@ static unsigned sign_block(RSA *rsa, const struct signer_request *request, unsig
     return length > 0 ? (unsigned)length : 0;
 }
 
-/* Returns the length of the signature; 0 on failure. */
+static unsigned sign_message(EVP_PKEY *key, const struct signer_request *request,
+                             unsigned char *signature)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    size_t length = SIGNER_DATA_LIMIT;
+    bool good = context != NULL && EVP_DigestSignInit(context, NULL, NULL, NULL, key) == 1 &&
+                EVP_DigestSign(context, signature, &length, request->data, request->length) == 1;
+
+    EVP_MD_CTX_free(context);
+    return good ? (unsigned)length : 0;
+}
+
+static unsigned sign_by_rsa(RSA *rsa, const struct signer_request *request,
+                            unsigned char *signature)
+{
+    unsigned length = 0;
+
+    if (rsa == NULL)
+        return 0;
+    if (request->operation == SIGNER_RSA_PSS)
+        return sign_block(rsa, request, signature);
+    if (RSA_sign(request->type, request->data, request->length, signature, &length, rsa) != 1)
+        return 0;
+    return length;
+}
+
+static unsigned sign_by_ec(EC_KEY *ec, const struct signer_request *request,
+                           unsigned char *signature)
+{
+    unsigned length = 0;
+
+    if (ec == NULL ||
+        ECDSA_sign(0, request->data, (int)request->length, signature, &length, ec) != 1)
+        return 0;
+    return length;
+}
+
+/* Returns the length of the signature; 0 on failure. A key signs only what is meant for its type.
+ */
 static unsigned sign(EVP_PKEY *key, const struct signer_request *request, unsigned char *signature)
 {
-    RSA *rsa = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA ? EVP_PKEY_get1_RSA(key) : NULL;
-    EC_KEY *ec = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC ? EVP_PKEY_get1_EC_KEY(key) : NULL;
-    unsigned length = 0;
-    bool good = false;
+    enum signer_operation operation = request->operation;
+    int type = EVP_PKEY_get_base_id(key);
 
-    if (request->operation == SIGNER_RSA_PSS && rsa != NULL) {
-        length = sign_block(rsa, request, signature);
-        good = length > 0;
-    } else if (request->operation == SIGNER_RSA && rsa != NULL) {
-        good =
-            RSA_sign(request->type, request->data, request->length, signature, &length, rsa) == 1;
-    } else if (request->operation == SIGNER_EC && ec != NULL) {
-        good = ECDSA_sign(0, request->data, (int)request->length, signature, &length, ec) == 1;
-    }
-    RSA_free(rsa);
-    EC_KEY_free(ec);
-    return good ? length : 0;
+    if (type == EVP_PKEY_RSA && (operation == SIGNER_RSA || operation == SIGNER_RSA_PSS))
+        return sign_by_rsa((RSA *)(uintptr_t)EVP_PKEY_get0_RSA(key), request, signature);
+    if (type == EVP_PKEY_EC && operation == SIGNER_EC)
+        return sign_by_ec((EC_KEY *)(uintptr_t)EVP_PKEY_get0_EC_KEY(key), request, signature);
+    if (key_signer_signs_messages(type) && operation == SIGNER_MESSAGE)
+        return sign_message(key, request, signature);
+    return 0;
 }
 
 static void answer_signature(struct signer *signer, const struct signer_request *request,
                              int client)
 {
-    struct {
-        unsigned length;
-        unsigned char signature[SIGNER_DATA_LIMIT];
-    } response = {0};
+    unsigned char signature[SIGNER_DATA_LIMIT];
     EVP_PKEY *key = find(signer, &request->name);
+    unsigned length = 0;
 
     ERR_clear_error();
     if (key != NULL && request->length <= SIGNER_DATA_LIMIT)
-        response.length = sign(key, request, response.signature);
-    send_all(client, &response, sizeof response.length + response.length);
+        length = sign(key, request, signature);
+    respond(client, signature, length);
 }
 
 static bool is_over(int socket)
@@ -306,6 +344,7 @@ static bool start(const struct signer *signer)
     pid_t child = fork();
 
     if (child == 0) {
+        key_reader_confine(own.files, KEY_SIGNER);
         serve(&own);
         _exit(0);
     }
@@ -313,15 +352,16 @@ static bool start(const struct signer *signer)
 }
 
 /* No other process of the same user may read the memory of these. */
-void key_signer_supervise(int socket, const void *paths)
+void key_signer_supervise(int socket, const void *files)
 {
-    struct signer signer = {.socket = socket, .paths = paths, .vault = open_vault()};
+    struct signer signer = {.socket = socket, .files = files, .vault = open_vault()};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int living = 0, status;
 
     prctl(PR_SET_DUMPABLE, 0);
     if (signer.vault == NULL)
         return;
+    key_reader_confine(files, KEY_SUPERVISOR);
     for (long i = 0; i < processors; i++)
         living += start(&signer);
     while (living > 0 && wait(&status) > 0) {

@@ -14,12 +14,14 @@ struct key_name {
 /* The most bytes of a signature, and of the data to sign: RSA keys have at most 16384 bits. */
 #define SIGNER_DATA_LIMIT 2048
 
-/* SIGNER_RSA and SIGNER_EC sign a digest, SIGNER_RSA_PSS a block that is padded already.
- * SIGNER_LOAD reads the files again; `name` is a key to keep. */
-enum signer_operation { SIGNER_LOAD, SIGNER_RSA, SIGNER_RSA_PSS, SIGNER_EC };
+/* SIGNER_RSA and SIGNER_EC sign a digest, SIGNER_RSA_PSS a block that is padded already, and
+ * SIGNER_MESSAGE (Ed25519 and Ed448) a whole message. SIGNER_LOAD reads the files again; `name` is
+ * a key to keep. */
+enum signer_operation { SIGNER_LOAD, SIGNER_RSA, SIGNER_RSA_PSS, SIGNER_EC, SIGNER_MESSAGE };
 
-/* A message with a socket for the response: to SIGNER_LOAD a report and the file of the
- * certificate, else the length of the signature and the signature. */
+/* A message with a socket that keeps the bounds of messages, for the response: to SIGNER_LOAD a
+ * message with the report and one with the file of the certificate, else the signature alone, or,
+ * on failure, an empty message. */
 struct signer_request {
     enum signer_operation operation;
     int type; /* of the digest, as OpenSSL numbers it */
@@ -38,8 +40,12 @@ struct key_report {
     size_t length;        /* of the certificate's file */
 };
 
-/* The work of the process: makes signers, and replaces those that die. `paths` are the files. */
-void key_signer_supervise(int socket, const void *paths);
+/* The work of the process, with a struct key_files: makes signers, and replaces those that
+ * die. */
+void key_signer_supervise(int socket, const void *files);
+
+/* Returns true if keys of this type, as OpenSSL numbers it, sign whole messages. */
+bool key_signer_signs_messages(int type);
 
 /* Computes the name of a key; false if that fails. */
 bool key_signer_name(struct evp_pkey_st *key, struct key_name *name);

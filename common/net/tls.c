@@ -47,7 +47,7 @@ struct tls {
     struct key_reader key_reader;   /* if this process signs itself */
     struct key_process key_process; /* if another one does */
     struct key_name used;           /* the key of `context`, if another process has it */
-    const char *names[KEY_READER_FILES];
+    struct key_files files;
     BIO_METHOD *wire;
     EVP_CIPHER *cipher;    /* of tickets */
     pthread_mutex_t mutex; /* protects the rest among the threads of this process */
@@ -127,9 +127,9 @@ static bool use_chain(SSL_CTX *context, BIO *text, const char *name)
 static bool is_good(const struct tls *tls, const struct key_report *report)
 {
     if (report->verdict == KEY_LOCKED)
-        warn_locked(tls->names[KEY]);
+        warn_locked(tls->files.paths[KEY]);
     else if (report->verdict == KEY_BAD)
-        warn_bad(tls->names[KEY], report->reason);
+        warn_bad(tls->files.paths[KEY], report->reason);
     return report->verdict == KEY_GOOD;
 }
 
@@ -144,20 +144,21 @@ static EVP_PKEY *find_key(struct tls *tls, SSL_CTX *context, const struct key_re
         return NULL;
     if (report != NULL && (!key_signer_name(X509_get0_pubkey(certificate), &name) ||
                            memcmp(&name, &report->name, sizeof name) != 0)) {
-        warnx("the key '%s' does not belong to the certificate '%s'", tls->names[KEY],
-              tls->names[CERTIFICATE]);
+        warnx("the key '%s' does not belong to the certificate '%s'", tls->files.paths[KEY],
+              tls->files.paths[CERTIFICATE]);
         return NULL;
     }
     key = key_process_key(&tls->key_process, certificate);
     if (key == NULL)
-        warnx("the key '%s' is neither RSA nor EC: it needs --key-process off", tls->names[KEY]);
+        warnx("the key '%s' is none of RSA, EC, Ed25519 and Ed448: it needs --key-process off",
+              tls->files.paths[KEY]);
     return key;
 }
 
 static bool use_files(SSL_CTX *context, struct tls *tls, const struct key_file *files,
                       const struct key_report *report)
 {
-    const char *const *names = tls->names;
+    const char *const *names = tls->files.paths;
     BIO *text = BIO_new_mem_buf(files[CERTIFICATE].data, (int)files[CERTIFICATE].length);
     bool good = text != NULL && use_chain(context, text, names[CERTIFICATE]);
     EVP_PKEY *key = NULL;
@@ -240,7 +241,7 @@ static SSL_CTX *make_tried_context(struct tls *tls, const struct key_file *files
 
     if (context == NULL || tls_warmup_run(context))
         return context;
-    warnx("the certificate '%s' serves nobody: %s", tls->names[CERTIFICATE], reason());
+    warnx("the certificate '%s' serves nobody: %s", tls->files.paths[CERTIFICATE], reason());
     SSL_CTX_free(context);
     return NULL;
 }
@@ -382,8 +383,8 @@ static struct shared *open_shared(void)
 
 static bool open_helper(struct tls *tls, bool key_process)
 {
-    if (key_process ? key_process_open(&tls->key_process, tls->names)
-                    : key_reader_open(&tls->key_reader, tls->names))
+    if (key_process ? key_process_open(&tls->key_process, &tls->files)
+                    : key_reader_open(&tls->key_reader, &tls->files))
         return true;
     warn("cannot make a process that reads the certificate again");
     return false;
@@ -441,7 +442,7 @@ static bool read_files(struct tls *tls, struct key_file *files, struct key_repor
         return key_reader_reload(&tls->key_reader, files);
     if (tls->key_process.socket < 0) {
         for (int i = 0; i < KEY_READER_FILES; i++)
-            key_reader_load(tls->names[i], &files[i]);
+            key_reader_load(tls->files.paths[i], &files[i]);
         return true;
     }
     if (!key_process_load(&tls->key_process, &tls->used, report, &files[CERTIFICATE]))
@@ -458,14 +459,14 @@ static bool read_first(struct tls *tls)
 
     if (files == NULL || !read_files(tls, files, &report))
         warn("cannot read the certificate");
-    else if (have_all(files, tls->names))
+    else if (have_all(files, tls->files.paths))
         tls->context = make_tried_context(tls, files, &report);
     tls->used = report.name;
     forget(files);
     return tls->context != NULL;
 }
 
-struct tls *tls_open(const char *certificate, const char *key, bool key_process)
+struct tls *tls_open(const struct key_files *files, bool key_process)
 {
     struct tls *tls = calloc(1, sizeof *tls);
 
@@ -473,7 +474,7 @@ struct tls *tls_open(const char *certificate, const char *key, bool key_process)
         warn("cannot make TLS ready");
         return NULL;
     }
-    *tls = (struct tls){.names = {[CERTIFICATE] = certificate, [KEY] = key},
+    *tls = (struct tls){.files = *files,
                         .key_reader = {.socket = -1},
                         .key_process = {.socket = -1},
                         .mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -521,7 +522,7 @@ void tls_renew(struct tls *tls)
 
     if (files == NULL || !read_files(tls, files, &report))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
-    else if (have_all(files, tls->names))
+    else if (have_all(files, tls->files.paths))
         context = make_tried_context(tls, files, &report);
     if (context != NULL) {
         tls->used = report.name;
@@ -529,7 +530,7 @@ void tls_renew(struct tls *tls)
         memcpy(shared->files, files, sizeof shared->files);
         replace(tls, context, atomic_fetch_add(&shared->version, 1) + 1);
         lock_give(&shared->lock);
-        warnx("the certificate '%s' was read again", tls->names[CERTIFICATE]);
+        warnx("the certificate '%s' was read again", tls->files.paths[CERTIFICATE]);
     } else {
         warnx("the certificate of before stays in use");
     }

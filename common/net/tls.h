@@ -7,11 +7,12 @@
 
 struct tls;
 struct tls_bio;
+struct key_files;
 
 /* Reads certificate and key in PEM form; with `key_process`, another process has the key and signs.
  * On failure it prints why and returns NULL. To be called before the sandbox is entered and before
  * workers are forked: all of them use the result. */
-struct tls *tls_open(const char *certificate, const char *key, bool key_process);
+struct tls *tls_open(const struct key_files *files, bool key_process);
 
 /* Reads both files again: new connections in all processes use them. If they are unusable, it
  * prints why and changes nothing. To be called in the process that called tls_open(). */

@@ -186,28 +186,41 @@ def same_servers() -> Iterator[list[subprocess.Popen[str]]]:
         server.communicate()
 
 
+def begin(servers: list[subprocess.Popen[str]], process_group: int | None = None) -> int:
+    """Starts a server; returns its process."""
+    command = [str(TOP / "iterative_server"), "--bind", "127.0.0.1", "0"]
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, process_group=process_group
+    )
+    servers.append(server)
+    assert server.stdout and server.stdout.readline()
+    return server.pid
+
+
+def memory(process: int) -> int:
+    command = [str(TOP / "collect/clients/launch"), "memory", "--server", str(process)]
+    return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
 def test_memory_is_no_less_where_others_run_the_same_program(
     same_servers: list[subprocess.Popen[str]],
 ) -> None:
     """Processes share the pages of the file of the program."""
-
-    def begin() -> None:
-        command = [str(TOP / "iterative_server"), "--bind", "127.0.0.1", "0"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        same_servers.append(server)
-        assert server.stdout and server.stdout.readline()
-
-    def memory() -> int:
-        command = [str(TOP / "collect/clients/launch"), "memory", "--server"]
-        command.append(str(same_servers[0].pid))
-        return int(subprocess.run(command, capture_output=True, check=True).stdout)
-
-    begin()
-    alone = memory()
+    first = begin(same_servers)
+    alone = memory(first)
     assert alone > 0
     for _ in range(3):
-        begin()
-    assert memory() >= alone
+        begin(same_servers)
+    assert memory(first) >= alone
+
+
+def test_the_processes_beside_a_server_belong_to_it(
+    same_servers: list[subprocess.Popen[str]],
+) -> None:
+    """They are no children of the server, but in the group that it leads. In another group than
+    its own, only the server itself is found."""
+    whole, part = begin(same_servers, process_group=0), begin(same_servers)
+    assert memory(whole) > memory(part)
 
 
 def test_bench(bench: Bench) -> None:
