@@ -213,12 +213,24 @@ int acceptor_take(struct server *server, union address *client)
     return listener_accept(&server->listener, client);
 }
 
+/* Returns after how many milliseconds it must be called again; -1: there is no need to. */
+static int maintain(struct server *server)
+{
+    int collect = signals_collect(server);
+
+    if (!server->spare_memory.threads)
+        return collect;
+    return clock_shorter(collect, spare_memory_review(&server->spare_memory,
+                                                      atomic_load(&server->board->active),
+                                                      clock_now().milliseconds));
+}
+
 bool acceptor_wait_for_client(struct server *server)
 {
     int left;
 
     if (!scoreboard_stopping(server->board)) {
-        sleep_for_client(server, signals_collect(server));
+        sleep_for_client(server, maintain(server));
         return true;
     }
     if (!server->refusing) {

@@ -89,8 +89,10 @@ static bool is_time_to_check(struct server *server)
 static void count_connection(struct server *server)
 {
     struct scoreboard *board = server->board;
+    int64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
-    scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
+    scoreboard_note_peak(board, active);
+    spare_memory_note(&server->spare_memory, active);
     if (server->options.workers == 0)
         atomic_fetch_add_explicit(&board->slots[0].connections, 1, memory_order_relaxed);
     server->now = clock_now();

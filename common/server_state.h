@@ -3,6 +3,7 @@
 #define COMMON_SERVER_STATE_H
 
 #include "common/base/clock.h"
+#include "common/base/spare_memory.h"
 #include "common/log.h"
 #include "common/model.h"
 #include "common/net/handover.h"
@@ -62,6 +63,7 @@ struct server {
     int service_manager;               /* see service_manager.h; or -1 */
     struct upgrade upgrade;
     struct gathered gathered;
+    struct spare_memory spare_memory;
     int status;         /* see process_status.h */
     long threads;       /* of this process, beside those that the model makes */
     uint64_t limit;     /* of connections at once */

@@ -309,6 +309,7 @@ bool startup_prepare(struct server *server, char **argv)
         return false;
     server->status = process_status_open();
     server->threads = process_status_number(server->status, "Threads:") + SANITIZER_THREADS;
+    server->spare_memory.threads = options->workers == 0 && makes(server->model) == SANDBOX_THREADS;
     if (!options->no_sandbox)
         enter_sandbox(server);
     fill_context(server);

@@ -12,4 +12,10 @@ struct moment {
 
 struct moment clock_now(void);
 
+/* Returns the shorter of two times; -1: without end. */
+static inline int clock_shorter(int a, int b)
+{
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 #endif

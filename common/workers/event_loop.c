@@ -2,6 +2,7 @@
 #include "common/workers/event_loop.h"
 
 #include "common/acceptor.h"
+#include "common/base/spare_memory.h"
 #include "common/base/wakeup.h"
 #include "common/connection.h"
 #include "common/workers/listen_balance.h"
@@ -39,6 +40,8 @@ struct event_loop {
     struct timers timers;
     struct moment now;
     struct exchange *spare; /* idle connections need none */
+    struct spare_memory spare_memory;
+    int spare_memory_wait; /* milliseconds until its next review; -1: there is no need */
     struct listen_balance balance;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
@@ -205,6 +208,7 @@ static void begin_client(struct event_loop *loop, int socket)
     client->watched = -1;
     client->persistent = false;
     loop->clients++;
+    spare_memory_note(&loop->spare_memory, loop->clients);
     step(loop, client, false);
 }
 
@@ -346,23 +350,19 @@ static void begin_stop(struct event_loop *loop)
         await_permit(loop, false);
 }
 
-static int shorter(int a, int b)
-{
-    return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 static void wait_for_events(struct event_loop *loop)
 {
     struct epoll_event events[EVENTS_LIMIT];
     int patience = timers_wait(&loop->timers, loop->now.milliseconds);
     int count;
 
+    patience = clock_shorter(patience, loop->spare_memory_wait);
     if (loop->stopping && loop->listening)
-        patience = shorter(patience, worker_quiet(loop->worker) + 1);
+        patience = clock_shorter(patience, worker_quiet(loop->worker) + 1);
     else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
-        patience = shorter(patience, PASSED_MILLISECONDS);
+        patience = clock_shorter(patience, PASSED_MILLISECONDS);
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
-        patience = shorter(patience, YIELD_MILLISECONDS);
+        patience = clock_shorter(patience, YIELD_MILLISECONDS);
     count = epoll_wait(loop->events, events, EVENTS_LIMIT, patience);
     loop->now = clock_now();
     for (int i = 0; i < count; i++) {
@@ -400,6 +400,7 @@ static void maintain(struct event_loop *loop)
     if (loop->pressed)
         help(loop);
     review_balance(loop);
+    loop->spare_memory_wait = spare_memory_review(&loop->spare_memory, loop->clients, now);
     /* At a stop, too: clients that came before it and found no place are waiting. */
     if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
         has_place(loop)) {
@@ -415,7 +416,8 @@ void event_loop_run(struct worker *worker)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = EVENT_STOP};
     struct epoll_event pressure = {.events = EPOLLIN | EPOLLET, .data.u64 = EVENT_PRESSURE};
-    struct event_loop loop = {.worker = worker, .now = clock_now(), .events = epoll_create1(0)};
+    struct event_loop loop = {
+        .worker = worker, .now = clock_now(), .events = epoll_create1(0), .spare_memory_wait = -1};
     struct timer *timer;
 
     if (loop.events < 0) {
