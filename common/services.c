@@ -95,7 +95,7 @@ static const void *generated_state(const struct services *services)
 static void print_generated(const struct options *options)
 {
     (void)options;
-    printf("documents of any size");
+    printf("documents of 100 to 20000 bytes");
 }
 
 /* ---- proxy ---- */
@@ -149,9 +149,9 @@ static void print_proxy(const struct options *options)
     const struct text *origin = &options->origin;
 
     if (origin->length > 0)
-        printf("what others have of http://%.*s/", (int)origin->length, origin->data);
+        printf("as a proxy for http://%.*s/", (int)origin->length, origin->data);
     else
-        printf("what others have");
+        printf("as a proxy");
 }
 
 static void close_proxy(struct services *services)

@@ -274,7 +274,7 @@ each_server(sub ($model) {
 
     # --- a reverse proxy ---
     $proxy = start_proxy('--origin', "http://$here/");
-    like $proxy->{ready}, qr{serves what others have of http://\Q$here\E/}, '--origin: the ready line names the origin';
+    like $proxy->{ready}, qr{serves as a proxy for http://\Q$here\E/}, '--origin: the ready line names the origin';
     is $proxy->get('/plain?x=1')->{body}, "hello\n", '--origin: a path is requested from the origin';
     is head_of(($origin->requests('/plain?x=1'))[-1])->{host}, $here, '--origin: Host is the origin';
     is $proxy->get('http://anything.example/plain?x=1')->{body}, "hello\n", '--origin: a target with another host is requested from the origin';

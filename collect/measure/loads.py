@@ -423,7 +423,7 @@ def _verdict_of_witness(load: Load, said: Said, length: int | None) -> str:
     if said.non2xx:
         return f"{said.non2xx} non-2xx"
     if said.wrong:
-        return f"{said.wrong} wrong replies"
+        return f"{said.wrong} wrong responses"
     if load.scheme != "http" and not complete:
         return "no request completed"
     too_many = load.sessions == "new" and resumed > 0

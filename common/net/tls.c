@@ -227,7 +227,7 @@ static SSL_CTX *make_context(struct tls *tls, const struct key_file *files,
         if (use_files(context, tls, files, report))
             return context;
     } else {
-        warnx("cannot make TLS ready: %s", reason());
+        warnx("cannot prepare TLS: %s", reason());
     }
     SSL_CTX_free(context);
     return NULL;
@@ -241,7 +241,8 @@ static SSL_CTX *make_tried_context(struct tls *tls, const struct key_file *files
 
     if (context == NULL || tls_warmup_run(context))
         return context;
-    warnx("the certificate '%s' serves nobody: %s", tls->files.paths[CERTIFICATE], reason());
+    warnx("a handshake with the certificate '%s' fails: %s", tls->files.paths[CERTIFICATE],
+          reason());
     SSL_CTX_free(context);
     return NULL;
 }
@@ -400,13 +401,13 @@ static bool open_all(struct tls *tls, bool key_process)
     tls->shared = open_shared();
     if (tls->shared == NULL || OPENSSL_init_ssl(settings, NULL) != 1 ||
         RAND_set_rand_method(&kernel_random) != 1) {
-        warnx("cannot make TLS ready: there is no memory");
+        warnx("cannot prepare TLS: there is no memory");
         return false;
     }
     tls->wire = tls_bio_method();
     tls->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
     if (tls->wire == NULL || tls->cipher == NULL) {
-        warnx("cannot make TLS ready: %s", reason());
+        warnx("cannot prepare TLS: %s", reason());
         return false;
     }
     return open_helper(tls, key_process);
@@ -471,7 +472,7 @@ struct tls *tls_open(const struct key_files *files, bool key_process)
     struct tls *tls = calloc(1, sizeof *tls);
 
     if (tls == NULL) {
-        warn("cannot make TLS ready");
+        warn("cannot prepare TLS");
         return NULL;
     }
     *tls = (struct tls){.files = *files,
@@ -532,7 +533,7 @@ void tls_renew(struct tls *tls)
         lock_give(&shared->lock);
         warnx("the certificate '%s' was read again", tls->files.paths[CERTIFICATE]);
     } else {
-        warnx("the certificate of before stays in use");
+        warnx("the old certificate stays in use");
     }
     forget(files);
 }

@@ -106,7 +106,7 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
         mmap(NULL, sizeof *proxy, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (proxy == MAP_FAILED) {
-        warn("cannot make ready");
+        warn("cannot prepare the proxy");
         return NULL;
     }
     *proxy = (struct proxy){
