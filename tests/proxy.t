@@ -17,7 +17,7 @@ sub get ($proxy, $path, @fields) { return $proxy->get($origin->url($path), @fiel
 
 each_server(sub ($model) {
     my $proxy = start_proxy();
-    my $big   = join '', map { chr($_ * 7 % 251) } 1 .. 300_000;
+    my $big   = substr +(join '', map { chr($_ * 7 % 251) } 1 .. 251) x 2000, 0, 300_000;
 
     # --- heads ---
     $origin->play('/plain?x=1', response(200, "hello\n", 'X-Thing' => 'y', Connection => 'X-Hop, close', 'X-Hop' => '1',

@@ -35,7 +35,7 @@ sub origin_has ($path, $count, $name) { ok scalar until_true(sub { $origin->coun
 each_server(sub ($model) {
     my $scratch = scratch();
     my $cache   = "$scratch/cache";
-    my $large   = join '', map { chr($_ * 7 % 251) } 1 .. 200_000;
+    my $large   = substr +(join '', map { chr($_ * 7 % 251) } 1 .. 251) x 2000, 0, 200_000;
     my $body;
     $proxy = start_proxy($cache);
 

@@ -23,7 +23,7 @@ sub unfinished ($cache) { return scalar(() = glob "$cache/t*") }
 each_server(sub ($model) {
     my $scratch = scratch();
     my $cache   = "$scratch/cache";
-    my $big     = join '', map { chr($_ * 11 % 253) } 1 .. 400_000;
+    my $big     = substr +(join '', map { chr($_ * 11 % 253) } 1 .. 253) x 2000, 0, 400_000;
     my $proxy   = start_proxy($cache);
     is sprintf('%o', (stat $cache)[2] & 07777), '700', 'the directory of the cache is private';
 

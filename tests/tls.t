@@ -56,7 +56,9 @@ sub has_key ($pid, $file) {
         my ($start, $end) = $map =~ /^(\w+)-(\w+) rw/ or next;
         next if hex($end) - hex($start) > 1 << 26 || !sysseek $memory, hex $start, 0;
         sysread $memory, my $content, hex($end) - hex $start;
-        for my $pattern (@patterns) { return 1 if defined $content && index($content, $pattern) >= 0 }
+        my $found = grep { defined $content && index($content, $_) >= 0 } @patterns;
+        undef $content;    # gives the memory back
+        return 1 if $found;
     }
     return 0;
 }
@@ -142,10 +144,11 @@ sub client_hello () {
 make_certificate('first');
 my $hello = client_hello();
 my $small = slurp("$FindBin::Bin/../data/small.txt");
-my $root  = tree('small.txt' => $small, 'large.bin' => join('', map { pack 'N', $_ } 1 .. 1_300_000), 'record.bin' => 'r' x 16384,
+my $large = '';
+$large .= pack 'N', $_ for 1 .. 1_300_000;    # a list of these would make this process large, and each fork slow
+my $root  = tree('small.txt' => $small, 'large.bin' => $large, 'record.bin' => 'r' x 16384,
     'page.html' => '<!DOCTYPE html><title>t</title><p id=p></p><script src="/page.js"></script>',
     'page.js'   => 'document.getElementById("p").textContent = "by " + location.protocol');
-my $large = slurp("$root/large.bin");
 
 each_server(sub ($model) {
     my @workers = $model->{workers} ? qw(--workers 3) : ();
