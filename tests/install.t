@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # make install and make uninstall: the installed programs work, a study writes nothing below the prefix, and uninstalling
-# leaves nothing behind. The model that README shows builds and serves.
+# leaves nothing behind. The model that docs/your-own-model.md shows builds and serves.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -64,15 +64,15 @@ spit("$root/usr/bin/another", "of somebody else\n");
 is run_command('make', '-s', '-C', $top, 'uninstall', "DESTDIR=$root", 'prefix=/usr')->{status}, 0, 'make uninstall: exit status 0';
 is_deeply [keys %{ inventory($root) }], ['/usr/bin/another'], 'make uninstall removes all that was installed, and nothing else';
 
-# ---- the model of README ----
+# ---- the model of docs/your-own-model.md ----
 
-my ($source) = slurp("$top/README.md") =~ /^```c\n(.*?)^```$/ms;
+my ($source) = slurp("$top/docs/your-own-model.md") =~ /^```c\n(.*?)^```$/ms;
 my $copy = scratch();
 run_command('sh', '-c', 'cd "$1" && tar -c --exclude="build/*/[!a-z]*" --exclude=build/asan --exclude=build/tsan --exclude=build/debug '
     . '--exclude=build/crash Makefile VERSION common data build | tar -x -C "$2"', 'sh', $top, "$copy");
 spit("$copy/mine_server.c", $source);
 my $built = run_command('make', '-s', '-C', "$copy", 'mine_server');
-is "$built->{status} $built->{out}$built->{err}", '0 ', 'the model that README shows builds without a warning';
-is try_server("$copy/mine_server", '--root', "$copy/data"), '200, the document, exit status 0', 'the model that README shows serves a document';
+is "$built->{status} $built->{out}$built->{err}", '0 ', 'the model that docs/your-own-model.md shows builds without a warning';
+is try_server("$copy/mine_server", '--root', "$copy/data"), '200, the document, exit status 0', 'the model that docs/your-own-model.md shows serves a document';
 
 done_testing;

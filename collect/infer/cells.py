@@ -176,6 +176,10 @@ class Cells:
         rests = dict.fromkeys(self.keys[cell][1:] for cell in cells)
         return [self._servers_at[rest] for rest in rests]
 
+    def is_other(self, server: str) -> bool:
+        """Returns true for a server that is none of this project: a peer, or one with a command."""
+        return is_peer(server) or server.partition("~")[0] in self.study.commands
+
     # --- what was measured ---
 
     @cached_property
@@ -442,9 +446,22 @@ class Cells:
 
     @cached_property
     def roots(self) -> list[str]:
-        if self.kind == ORDINARY and not self._parts_given:
+        if self.kind == ORDINARY and not self._parts_given and self._all_have_variants():
             return [self.root_of(self.value(c, "server")) for c in range(self.count)]
         return [self.baseline] * self.count
+
+    def _all_have_variants(self) -> bool:
+        """Returns true if each server is there with a variant of it, such as fork~2.
+
+        Such a study is about the variants. Where a server has none, all are compared with the
+        baseline.
+        """
+        servers = self.levels["server"]
+        found = {root: 0 for root in map(self.root_of, servers)}
+        for server in servers:
+            root = self.root_of(server)
+            found[root] += server.startswith((root + "~", root + "+"))
+        return all(found.values())
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from collect.infer.cells import Cells, is_floor, is_peer
+from collect.infer.cells import Cells, is_floor
 from collect.infer.claims_tools import (
     by_block,
     found,
@@ -39,7 +39,7 @@ def speaking(data: Cells, model: str, protocol: str) -> Words | None:
 def speakers(data: Cells) -> list[str]:
     """Returns our models without their protocols; iterative alone, where it is there."""
     models = [re.sub(r"\+protocol=[a-z]+$", "", s) for s in data.subjects]
-    ours = dict.fromkeys(m for m in models if not is_peer(m) and not is_floor(m))
+    ours = dict.fromkeys(m for m in models if not data.is_other(m) and not is_floor(m))
     return ["iterative"] if "iterative" in ours else list(ours)
 
 
@@ -154,7 +154,7 @@ PLAIN = {"scheme": "http", "certificate": "-", "sessions": "-"}
 def r4_1(data: Cells) -> list[Finding]:
     findings = []
     for server in data.subjects:
-        if is_peer(server) or server.startswith("epoll"):
+        if data.is_other(server) or server.startswith("epoll"):
             continue
         words = {
             "server": server,

@@ -10,7 +10,7 @@ import numpy as np
 
 from collect.design.study import Answer as StudyAnswer
 from collect.design.study import load_study
-from collect.infer.cells import CEILING, ORDINARY, Part, is_floor, is_peer
+from collect.infer.cells import CEILING, ORDINARY, Part, is_floor
 from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
 from collect.present.server_groups import fits
 from collect.present.view import Estimate, Row, Slice, View
@@ -83,7 +83,8 @@ class Extremes:
 
     best: Average
     worst: Average
-    peer: Average | None
+    other: Average | None
+    among: str
 
 
 def is_open(row: Row) -> bool:
@@ -167,19 +168,23 @@ def is_many(part: Part) -> bool:
 
 
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
-    """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the peers."""
+    """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the others.
+    Where fewer than two are ours, all count alike."""
     first = main_slice(view, part).first
     ours: list[Average] = []
-    peers: list[Average] = []
+    others: list[Average] = []
     for server in part.levels["server"]:
         average = average_of(view, part, measure, server, first)
         if average and not is_floor(server):
-            (peers if is_peer(server) else ours).append(average)
+            (others if view.data.is_other(server) else ours).append(average)
+    among = "our servers"
+    if len(ours) < 2:
+        among, ours, others = "these servers", ours + others, []
     if len(ours) < 2:
         return None
     ordered = sorted(ours, key=lambda average: sign * average.mean)
-    best_peer = min(peers, key=lambda average: sign * average.mean, default=None)
-    return Extremes(ordered[0], ordered[-1], best_peer)
+    best_other = min(others, key=lambda average: sign * average.mean, default=None)
+    return Extremes(ordered[0], ordered[-1], best_other, among)
 
 
 def average_of(view: View, part: Part, measure: str, server: str, cell: int) -> Average | None:

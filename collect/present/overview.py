@@ -94,6 +94,7 @@ class Model:
     summary: str
     take: str
     leave: str
+    alone: bool  # it serves one connection at a time
 
 
 def models() -> list[Model]:
@@ -110,7 +111,8 @@ def models() -> list[Model]:
             fail(f"{server.name} --describe prints no JSON")
         advice = told["advice"]
         name = told["name"].removesuffix("_server")
-        found.append(Model(name, told["summary"], advice["take"], advice["avoid"]))
+        alone = told["defaults"]["max_connections"] == 1
+        found.append(Model(name, told["summary"], advice["take"], advice["avoid"], alone))
     return found
 
 
@@ -182,7 +184,6 @@ def _write_readme(readme: Path, reports: str, runs: list[Published]) -> None:
     text = readme.read_text(encoding="utf-8")
     blocks: dict[str, str] = {}
     if designs := newest(runs, MAIN_STUDY):
-        blocks["figure"] = _answer_block(designs, reports)
         blocks["models"] = _models_block(designs, newest(runs, *KEPT_OPEN), reports)
     if pair := newest(runs, PAIR_STUDY):
         blocks["pair"] = _answer_block(pair, reports, PAIR_FIGURE)
@@ -195,14 +196,17 @@ def _write_readme(readme: Path, reports: str, runs: list[Published]) -> None:
 PEERS = ("lighttpd", "nginx", "apache-prefork", "apache-worker", "apache-event")
 
 
-def _answer_block(run: Published, reports: str, kind: str = "") -> str:
-    """Returns the block of README with the answer of a study and its main figure, or another."""
-    shown = main_picture(read_pictures(run.folder), kind or run.design.figure)
+def _answer_block(run: Published, reports: str, kind: str) -> str:
+    """Returns the block of README with the answer of a study, in two sentences, and a figure."""
+    shown = main_picture(read_pictures(run.folder), kind)
     where = f"{reports}/{run.path}"
     figure = f"![{shown.text}]({where}/figures/{shown.name}.png)" if shown else ""
+    text = _whole_answer(run)
+    answer = first_sentences(text)
     return render_markdown(
-        "readme_answer.md.j2", figure=figure, answer=_whole_answer(run), where=where
-    )
+        "readme_answer.md.j2", figure=figure, answer=answer, limit=text[len(answer) :].strip(),
+        where=where,
+    )  # fmt: skip
 
 
 def _models_block(run: Published, kept_open: Published | None, reports: str) -> str:
@@ -225,11 +229,9 @@ def _whole_answer(run: Published) -> str:
 
 
 def _by_cost(costs: dict[tuple[str, str], Cost]) -> list[Model]:
-    def cost(model: Model) -> float:
-        known = costs.get(("server_cpu_us", model.name))
-        return known.mean if known else 1e9
-
-    return sorted(models(), key=cost)
+    """The models that were measured; a model of the user's own has no place in the README."""
+    measured = [model for model in models() if ("server_cpu_us", model.name) in costs]
+    return sorted(measured, key=lambda model: costs[("server_cpu_us", model.name)].mean)
 
 
 def _with_block(text: str, name: str, block: str) -> str:

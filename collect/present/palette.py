@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Marks, as gnuplot numbers them when filled; one less is the same shape, hollow.
 SQUARE, CIRCLE, TRIANGLE, WEDGE, DIAMOND, PENTAGON = 5, 7, 9, 11, 13, 15
@@ -71,7 +71,13 @@ OPTIONS = {
 COPY = Look("#6e6e6e", WEDGE, "", "#b4b4b4")
 
 # For servers and options that the tables above do not know: each takes the same one everywhere.
+# Those of servers are far from the colours of fork and thread.
 SPARE = tuple(OPTIONS.values())[:6]
+SPARE_OF_SERVERS = tuple(
+    replace(OPTIONS[name], mark=mark)
+    for name in ("accept=mutex", "accept=pass", "accept=queue", "accept=lock")
+    for mark in (WEDGE, DIAMOND, TRIANGLE, PENTAGON, SQUARE, CIRCLE)
+)
 
 # Measurements of a report on its own machine.
 REPORT = Look("#222222", SQUARE, "", "#e8e8e8")
@@ -103,8 +109,10 @@ def look_of(server: str) -> Look:
     if re.search(r"~[0-9]+$", server):
         return COPY
     options = options_of(server)
-    table, key = (OPTIONS, options) if options else (SERVERS, server)
-    return table.get(key) or SPARE[zlib.crc32(key.encode()) % len(SPARE)]
+    table, spare, key = OPTIONS, SPARE, options
+    if not options:
+        table, spare, key = SERVERS, SPARE_OF_SERVERS, server
+    return table.get(key) or spare[zlib.crc32(key.encode()) % len(spare)]
 
 
 def level_look(number: int, of: int) -> Look:

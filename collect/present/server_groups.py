@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collect.infer.cells import is_floor, is_peer
+from collect.infer.cells import is_floor
 from collect.present.palette import look_of, options_of, plain_name
 
 LINES = 5
@@ -13,6 +13,7 @@ LINES = 5
 BARE, OTHERS = "bare models", "other servers"
 PER_CONNECTION, WORKERS = "per connection", "workers"
 PER_CONNECTION_MODELS = ("iterative", "fork", "thread", "clone")
+WORKER_MODELS = ("prefork", "pool", "epoll", "uring")
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,18 @@ def group_servers(servers: Sequence[str]) -> list[Group]:
         keys.setdefault(_key(server, with_options), []).append(server)
     groups: list[Group] = []
     for key, members in keys.items():
-        chunks = [members[i : i + LINES] for i in range(0, len(members), LINES)]
-        groups += [_group(key, chunk, key in with_options) for chunk in chunks]
+        groups += [_group(key, chunk, key in with_options) for chunk in _chunks(members)]
     return groups
+
+
+def _chunks(servers: Sequence[str]) -> list[list[str]]:
+    """Splits servers so that one panel can show each part."""
+    chunks: list[list[str]] = [[]]
+    for server in servers:
+        if not fits([*chunks[-1], server]):
+            chunks.append([])
+        chunks[-1].append(server)
+    return chunks
 
 
 def _key(server: str, with_options: set[str]) -> str:
@@ -50,9 +60,9 @@ def _key(server: str, with_options: set[str]) -> str:
         return name
     if is_floor(server):
         return BARE
-    if is_peer(server):
-        return OTHERS
-    return PER_CONNECTION if name in PER_CONNECTION_MODELS else WORKERS
+    if name in PER_CONNECTION_MODELS:
+        return PER_CONNECTION
+    return WORKERS if name in WORKER_MODELS else OTHERS
 
 
 def _group(key: str, servers: list[str], by_options: bool) -> Group:

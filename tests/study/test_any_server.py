@@ -6,12 +6,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from measuring import TOP, Bench, column, rows_of, runs
 from test_study_files import study
 
+from collect.design.factors import NAMES
+from collect.design.plan import cells_of, plan_sitting
 from collect.design.study import Study, given_toml, load_study
+from collect.infer.cells import Cells
 from collect.measure.recipes import own_command
+from collect.present.server_groups import fits, group_servers
 from collect.project import StudyError
 from collect.tables import read_pairs
 
@@ -143,3 +148,54 @@ def test_the_command_is_run_where_the_study_was_started(bench: Bench) -> None:
     done = bench.run_in(bench.folder, [str(TOP / "dcollect.sh"), *map(str, (*words, *SMALL))])
     assert done.returncode == 0, done.stderr
     assert set(column(runs(bench.folder / "there"), "valid")) == {"yes"}
+
+
+# --- compared ---
+
+
+def cells(*labels: str) -> Cells:
+    """Cells of a study of these servers, with runs that nobody made."""
+    made = servers(list(labels))
+    rows = [
+        {**row, "valid": "yes", "rps": "9"}
+        for row in plan_sitting(made, cells_of(made, 2))
+    ]  # fmt: skip
+    return Cells(made, list(NAMES), pd.DataFrame(rows), 0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "baselines"),
+    [
+        ("fork thread thread+no-file-cache", "fork fork fork"),
+        ("fork thread thread+no-file-cache floor-one", "fork fork fork fork"),
+        ("fork nginx thread thread~2", "fork fork fork fork"),
+        ("fork fork~2 thread thread~2 floor-one", "fork fork thread thread fork"),
+        ("fork fork+a fork+a+b", "fork fork fork"),
+    ],
+)
+def test_a_server_beside_its_own_variant_is_compared_with_all_others(
+    labels: str, baselines: str
+) -> None:
+    data = cells(*labels.split())
+    found = {
+        data.value(cell, "server"): part.baseline for part in data.parts for cell in part.cells
+    }
+    assert found == dict(zip(labels.split(), baselines.split(), strict=True))
+
+
+def test_own_servers_are_none_of_ours() -> None:
+    data = cells("fork", OWN, "mine", "nginx~2")
+    assert [data.is_other(name) for name in data.levels["server"]] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("count", [2, 5, 9])
+def test_no_two_own_servers_of_a_panel_look_alike(count: int) -> None:
+    names = ["fork", "thread", *(f"server{i}" for i in range(count))]
+    groups = group_servers(names)
+    assert sorted(name for group in groups for name in group.servers) == sorted(names)
+    assert all(fits(group.servers) for group in groups)
+
+
+def test_an_own_server_is_with_the_other_servers() -> None:
+    groups = group_servers(["fork", "thread", "epoll", "nginx", "lighttpd", "go", "mine"])
+    assert {"nginx", "lighttpd", "go", "mine"} in [set(group.servers) for group in groups]
