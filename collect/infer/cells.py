@@ -457,7 +457,7 @@ class Cells:
         baseline.
         """
         servers = self.levels["server"]
-        found = {root: 0 for root in map(self.root_of, servers)}
+        found = dict.fromkeys(map(self.root_of, servers), 0)
         for server in servers:
             root = self.root_of(server)
             found[root] += server.startswith((root + "~", root + "+"))
