@@ -40,7 +40,7 @@ sub attempt ($server, $name, $argument = '') {
     my $client = $server->connect;
     $client->send(request(GET => "/escape/$name/$argument", Connection => 'close'));
     $client->drain;
-    return until_true(sub { my @results = $server->errors =~ /$line: (\w+)/g; @results > $seen ? $results[-1] : undef }, 20) // 'no result';
+    return until_true(sub { my @results = $server->errors =~ /$line: (\w+)/g; @results > $seen ? $results[-1] : undef }) // 'no result';
 }
 
 # A file outside of the root that the user of the server may change.
@@ -110,7 +110,7 @@ sub attempt_by_signer ($server, $key, $name, $argument = '') {
     my $seen = () = $server->errors =~ /$bad/g;
     spit($key, "escape $name/$argument\n");
     $server->signal('HUP');
-    return until_true(sub { my @results = $server->errors =~ /$bad/g; @results > $seen ? $results[-1] : undef }, 20) // 'no result';
+    return until_true(sub { my @results = $server->errors =~ /$bad/g; @results > $seen ? $results[-1] : undef }) // 'no result';
 }
 
 # These processes may read files, as root. They are the same in all models.

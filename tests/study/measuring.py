@@ -97,7 +97,7 @@ class Bench:
             process.send_signal(number)
         else:
             os.killpg(process.pid, number)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
         return process.returncode, output
 
     def left_behind(self) -> list[str]:
