@@ -299,8 +299,10 @@ void sandbox_calls_signer(const struct sandbox *sandbox, struct syscall_filter *
     (void)sandbox;
     syscall_filter_begin(filter);
     ALLOW(filter, signer);
-    if (SANITIZED)
+    if (SANITIZED) {
+        ALLOW(filter, all);
         ALLOW(filter, sanitizers);
+    }
 }
 
 void sandbox_calls_supervisor(const struct sandbox *sandbox, struct syscall_filter *filter)
