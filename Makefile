@@ -65,6 +65,10 @@ else
 OPENSSL := -lssl -lcrypto
 endif
 
+# Each step prints one line; V=1 shows the commands, and -s nothing.
+say   = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '  %-8s%s\n' $(1) '$(2)')
+quiet = $(if $(V),,@)
+
 all: $(SERVERS) $(if $(OUTPUT),,collect)
 
 # Text and constants share one mapping, and so constants are executable: fork and exit cost time for each mapping, and the two
@@ -72,30 +76,43 @@ all: $(SERVERS) $(if $(OUTPUT),,collect)
 # the page cache holds a file that was written in one go in larger pieces, which makes a fork 5 to 9% cheaper.
 $(SERVERS): LDFLAGS += -Wl,-z,noseparate-code,-z,max-page-size=65536,-z,pack-relative-relocs
 $(SERVERS): $(OUTPUT)%: $(FIRST) $(BUILD)/%.o $(OBJECTS) $(filter %.a,$(OPENSSL))
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@.linked $(filter %.o,$^) $(if $(FIRST),-lc) $(OPENSSL)
+	$(call say,LINK,$@)
+	$(quiet)$(CC) $(CFLAGS) $(LDFLAGS) -o $@.linked $(filter %.o,$^) $(if $(FIRST),-lc) $(OPENSSL)
 	@cp $@.linked $@.copy && mv $@.copy $@ && rm $@.linked
 
 $(BUILD)/first.o:
 	@mkdir -p $(@D)
-	printf '%s\n' '.section .rodata,"a",@progbits' '.balign 65536' '.section .data,"aw",@progbits' '.balign 4096' '.skip 256' \
+	$(call say,AS,$@)
+	$(quiet)printf '%s\n' '.section .rodata,"a",@progbits' '.balign 65536' '.section .data,"aw",@progbits' '.balign 4096' '.skip 256' \
 	    '.section .note.GNU-stack,"",@progbits' | \
 	    $(CC) -x assembler -c -o $@ -
 
-$(BUILD)/openssl/%.a:
+# The headers and the static libraries of OpenSSL come in one package.
+$(BUILD)/openssl.found:
 	@mkdir -p $(@D)
-	objcopy --rename-section .data.rel.ro=tls_tables --rename-section .data.rel.ro.local=tls_tables \
+	@if ! printf '#include <openssl/ssl.h>\n' | $(CC) $(CPPFLAGS) -x c -E - >/dev/null 2>&1 || \
+	    ! [ -e "$$($(CC) -print-file-name=libssl.a)" ]; then \
+	    echo 'make: OpenSSL is missing: apt-get install libssl-dev (its headers and libssl.a)' >&2; exit 1; fi
+	@touch $@
+
+$(BUILD)/openssl/%.a: | $(BUILD)/openssl.found
+	@mkdir -p $(@D)
+	$(call say,OBJCOPY,$@)
+	$(quiet)objcopy --rename-section .data.rel.ro=tls_tables --rename-section .data.rel.ro.local=tls_tables \
 	    --rename-section .data=tls_variables --rename-section .data.rel=tls_variables \
 	    --rename-section .data.rel.local=tls_variables $$($(CC) -print-file-name=$*.a) $@
 
-$(BUILD)/%.o: %.c VERSION
+$(BUILD)/%.o: %.c VERSION | $(BUILD)/openssl.found
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The programs of the study: the bare reference servers, and those that start, load and watch a server.
 COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/clients/*.c)))
 collect: $(COLLECT)
-$(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm $(LDLIBS)
+$(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h) | $(BUILD)/openssl.found
+	$(call say,CC,$@)
+	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm $(LDLIBS)
 collect/clients/witness: LDFLAGS += -Wl,--no-warnings
 collect/clients/witness: LDLIBS = -lssl -lcrypto
 
@@ -112,7 +129,8 @@ escape:
 # Unit tests are dynamic, since cmocka is a dynamic library.
 units: $(UNITS)
 $(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
-	$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka
+	$(call say,LINK,$@)
+	$(quiet)$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka
 
 # make fuzz TIME=60: runs each fuzzer so many seconds by libFuzzer (clang-14, libclang-rt-14-dev), or with ENGINE=afl by AFL++
 # (afl++). It starts from its seeds and from tests/corpora/NAME. FUZZERS=request names one of them; tests/fuzz has the rest.
@@ -193,7 +211,7 @@ clean:
 	rm -rf build $(MODELS) $(COLLECT)
 
 help:
-	@echo 'make               build each model (./NAME_server) and the programs of the study'
+	@echo 'make               build each model (./NAME_server) and the programs of the study; V=1 shows the commands'
 	@echo 'make check         run the tests, as tests/run does'
 	@echo 'make certificate   make a key and a certificate for --tls (P-256; RSA=2048 for an RSA key)'
 	@echo 'make fuzz TIME=60  run libFuzzer (ENGINE=afl: AFL++) on all that reads bytes of others, TIME seconds each'
