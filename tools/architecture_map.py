@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Fills in the lists of files in ARCHITECTURE.md from the first sentence of each file.
 
 usage:    tools/architecture_map.py [--check]        or: make map
@@ -15,10 +15,11 @@ import textwrap
 import tomllib
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
+from project_models import PROJECT, project_models
+
 PAGE = PROJECT / "ARCHITECTURE.md"
 ROOTS = ("common", "collect", "studies", "tests", "tools")
-TOP_FILES = ("*_server.c", "*.sh", "*.p", "Makefile")
+TOP_FILES = ("*.sh", "*.p", "Makefile")
 BLOCK = re.compile(r"<!-- made: files (\S+) -->\n(.*?)<!-- /made -->\n", re.DOTALL)
 IGNORED = {"__init__.py", "__pycache__"}
 SUFFIXES = {
@@ -97,7 +98,8 @@ def sentence_of(path: Path) -> str:
 def sources_of(folder: str) -> list[Path]:
     """Returns the files of a folder that the map lists, in order; `.` is the top of the project."""
     if folder == ".":
-        return sorted({path for pattern in TOP_FILES for path in PROJECT.glob(pattern)})
+        found = {path for pattern in TOP_FILES for path in PROJECT.glob(pattern)}
+        return sorted(found | {PROJECT / f"{model}.c" for model in project_models()})
     found = []
     for path in sorted((PROJECT / folder).iterdir()):
         if (

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Makes the manual pages in man/ from --describe of the servers and --help of dcollect.sh.
 
 usage:    tools/man_pages.py [--check]        or: make man
@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parent.parent
+from project_models import PROJECT, project_models
+
 PAGES = PROJECT / "man"
 ENTRY = re.compile(r"^ {2}(\S.*?) {2,}(.*)$")
 
@@ -188,7 +189,7 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print("usage: tools/man_pages.py [--check]", file=sys.stderr)
         return 2
-    servers = sorted(path.stem for path in PROJECT.glob("*_server.c"))
+    servers = project_models()
     names = [*servers, "dcollect"]
     made = {f"{name}.1": server_page(name, names) for name in servers} | {
         "dcollect.1": dcollect_page(names)
