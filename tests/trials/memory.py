@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from trials import processes, servers
-from trials.clients import Crowd, make_documents
+from trials.clients import Crowd, make_documents, trusting
 from trials.trial import PROJECT, Context, Row, Trial, default_connections
 
 CLIENTS = 2000
@@ -21,10 +21,7 @@ SPARE_KIB = 512
 def _hello() -> bytes:
     """The first message of a TLS client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    settings = ssl.create_default_context()
-    settings.check_hostname = False
-    settings.verify_mode = ssl.CERT_NONE
-    connection = settings.wrap_bio(incoming, outgoing)
+    connection = trusting().wrap_bio(incoming, outgoing)
     try:
         connection.do_handshake()
     except ssl.SSLWantReadError:
