@@ -1,5 +1,5 @@
-/* The registry of services: the only module that knows which services there are. It gives each its
- * settings, and opens and closes it. */
+/* The registry of services: the only module that includes them. It gives each its settings, and
+ * opens and closes it. */
 #ifndef COMMON_SERVICES_H
 #define COMMON_SERVICES_H
 

@@ -4,7 +4,6 @@
 #include "common/acceptor.h"
 #include "common/base/process_status.h"
 #include "common/base/service_manager.h"
-#include "common/files/file_cache.h"
 #include "common/net/key_reader.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The layers of the servers: a file includes only files of its own layer and of lower ones, there is no circle, and no
-# model includes another one.
+# The layers of the servers: a file includes only files of its own layer and of lower ones, there is no circle, no model
+# includes another one, and only the registry includes services.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -39,6 +39,9 @@ my @layers = (
     [qw(workers)],
     [qw(models)],
 );
+
+# The folders of the services, which only their registry (`services`) and they themselves may include.
+my %is_service = map { $_ => 1 } qw(files proxy);
 
 my %rank;
 for my $height (0 .. $#layers) { $rank{$_} = $height for @{ $layers[$height] } }
@@ -97,6 +100,7 @@ sub flaw ($from, $to) {
     return 'a model includes a model' if $below eq 'models';
     return 'upwards'                 if $rank{$below} > $rank{$above};
     return 'beside itself'           if $rank{$below} == $rank{$above} && $below ne $above;
+    return 'only the registry includes services' if $is_service{$below} && !$is_service{$above} && $above ne 'services';
     return;
 }
 
@@ -175,6 +179,8 @@ my @mistakes = (
     ['one service includes another', 'common/files/listing.c', '#include "common/proxy/proxy.h"', qr/beside itself/],
     ['a circle of two headers', 'common/base/text.h', '#include "common/base/checksum.h"', qr/circle: .*checksum/],
     ['a circle of header and source', 'common/http/date.c', '#include "common/http/conditional.h"', qr/circle: .*conditional/],
+    ['the core includes a service', 'common/startup.c', '#include "common/files/files.h"', qr/only the registry/],
+    ['a model includes a service', 'fork_server.c', '#include "common/proxy/proxy.h"', qr/only the registry/],
     ['a model includes a model', 'fork_server.c', '#include "thread_server.c"', qr/a model includes a model/],
     ['a file without a layer', 'common/new_file.h', '', qr/new_file\.h: in no layer/],
     ['a folder without a layer', 'common/new/file.h', '', qr/new\/file\.h: in no layer/],
