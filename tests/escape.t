@@ -7,7 +7,7 @@ use Harness;
 use IO::Socket::IP ();
 
 my $top  = "$FindBin::Bin/..";
-my $made = run_command('make', '-s', '-C', $top, 'escape');
+my $made = make($top, 'escape');
 is $made->{status}, 0, 'make escape: exit status 0' or diag($made->{err});
 
 # Calls that no server needs, whatever their arguments, by their numbers on x86-64.

@@ -35,7 +35,7 @@ sub try_server ($path, @options) {
 
 # ---- install ----
 
-my $made = run_command('make', '-s', '-C', $top, 'install', "DESTDIR=$root", 'prefix=/usr');
+my $made = make($top, 'install', "DESTDIR=$root", 'prefix=/usr');
 is $made->{status}, 0, 'make install: exit status 0' or diag($made->{err});
 is join(' ', grep { !-x "$root/usr/bin/$_" } @servers, 'dcollect'), '', 'every program is installed and executable';
 is try_server("$root/usr/bin/$_", '--root', "$top/data"), '200, the document, exit status 0', "$_ serves a document from its installed place" for @servers;
@@ -61,7 +61,7 @@ is_deeply inventory($root), $before, 'the study changes nothing below the prefix
 # ---- uninstall ----
 
 spit("$root/usr/bin/another", "of somebody else\n");
-is run_command('make', '-s', '-C', $top, 'uninstall', "DESTDIR=$root", 'prefix=/usr')->{status}, 0, 'make uninstall: exit status 0';
+is make($top, 'uninstall', "DESTDIR=$root", 'prefix=/usr')->{status}, 0, 'make uninstall: exit status 0';
 is_deeply [keys %{ inventory($root) }], ['/usr/bin/another'], 'make uninstall removes all that was installed, and nothing else';
 
 # ---- the model of docs/your-own-model.md ----
@@ -71,7 +71,7 @@ my $copy = scratch();
 run_command('sh', '-c', 'cd "$1" && tar -c --exclude="build/*/[!a-z]*" --exclude=build/asan --exclude=build/tsan --exclude=build/debug '
     . '--exclude=build/crash Makefile VERSION common data build | tar -x -C "$2"', 'sh', $top, "$copy");
 spit("$copy/mine_server.c", $source);
-my $built = run_command('make', '-s', '-C', "$copy", 'mine_server');
+my $built = make($copy, 'mine_server');
 is "$built->{status} $built->{out}$built->{err}", '0 ', 'the model that docs/your-own-model.md shows builds without a warning';
 is try_server("$copy/mine_server", '--root', "$copy/data"), '200, the document, exit status 0', 'the model that docs/your-own-model.md shows serves a document';
 

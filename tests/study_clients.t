@@ -43,7 +43,7 @@ is $seen->{status}, 3, 'witness: a fault that does not happen is reported by exi
 
 # --- Servers with a fault --------------------------------------------------------------------------------------------
 
-my $made = run_command('make', '-s', '-C', $top, 'crash');
+my $made = make($top, 'crash');
 is $made->{status}, 0, 'make crash: exit status 0' or diag($made->{err});
 for my $server (map { s{.*/}{}r } glob "$top/build/crash/*_server") {
     unlike slurp("$top/$server"), qr{/crash\0}, "$server: the normal build has no /crash";

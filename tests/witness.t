@@ -89,7 +89,7 @@ is_deeply [@$seen{qw(status complete lost unanswered)}], [0, 0, 2, 2], 'udp: req
 
 # --- The witness over TLS --------------------------------------------------------------------------------------------
 
-my $made = run_command('make', '-s', '-C', $top, 'certificate', "CERTIFICATE=$scratch/certificate");
+my $made = make($top, 'certificate', "CERTIFICATE=$scratch/certificate");
 is $made->{status}, 0, 'make certificate: exit status 0' or diag($made->{err});
 my @tls = (0, '--tls', '--cert', "$scratch/certificate/cert.pem", '--key', "$scratch/certificate/key.pem", '--root', "$top/data");
 for my $model (qw(thread epoll)) {

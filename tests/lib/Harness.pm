@@ -42,7 +42,7 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server within run_command run_server describe build sanitized no_leak_search
+    each_server each_way_to_accept start_server within make run_command run_server describe build sanitized no_leak_search
     has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
     group_processes serving_processes cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
@@ -219,6 +219,12 @@ sub run_command (@command) {
         out    => slurp($out->filename),
         err    => slurp($err->filename),
     };
+}
+
+# Runs make in a folder. A build takes as long as the machine needs, and one that is killed leaves half an object file behind.
+sub make ($folder, @arguments) {
+    local $PATIENCE = 3600;
+    return run_command('make', '--silent', '-C', $folder, @arguments);
 }
 
 # Runs the current model's server with a command line with which it ends by itself.
