@@ -44,10 +44,18 @@ static inline bool acceptor_seats_yield(const struct server *server)
     return server->model->makes != NULL && server->options.workers == 0;
 }
 
-/* Returns true if there is no place for another connection. */
+/* Returns true if there are, or were a moment ago, so many connections that they may use up the
+ * memory. */
+static inline bool acceptor_is_crowded(const struct server *server)
+{
+    return server->now.milliseconds < server->crowded_until;
+}
+
+/* Returns true if there is no place for another connection, or no memory. */
 static inline bool acceptor_is_full(const struct server *server)
 {
-    return atomic_load(&server->board->active) >= (int64_t)server->limit;
+    return atomic_load(&server->board->active) >= (int64_t)server->limit ||
+           (acceptor_is_crowded(server) && memory_gauge_is_low(&server->memory_gauge));
 }
 
 /* Returns true if the deadline of a stop passed at least `margin` milliseconds ago. */

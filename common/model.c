@@ -58,11 +58,15 @@ static uint64_t connection_bytes(const struct model *model)
 }
 
 /* A quarter of the memory is left for documents and what else runs in the group. */
+uint64_t model_possible_connections(const struct model *model)
+{
+    return memory_limit() / 4 * 3 / connection_bytes(model);
+}
+
 int model_default_connections(const struct model *model)
 {
-    uint64_t limit = memory_limit(), possible;
+    uint64_t possible = model_possible_connections(model);
 
-    possible = limit / 4 * 3 / connection_bytes(model);
     if (possible >= (uint64_t)model->max_connections)
         return model->max_connections;
     return possible > 0 ? (int)possible : 1;

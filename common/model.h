@@ -3,6 +3,7 @@
 #define COMMON_MODEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct server;
 
@@ -51,6 +52,8 @@ enum accept model_default_accept(const struct model *model);
 /* The default number of connections: that of the model, or fewer in a control group whose memory
  * would not be enough. */
 int model_default_connections(const struct model *model);
+/* The number of connections that the memory of the control group is enough for. */
+uint64_t model_possible_connections(const struct model *model);
 /* The default number of workers on this machine; 0 for a model without workers. */
 int model_default_workers(const struct model *model);
 

@@ -2,6 +2,7 @@
 #include "common/server.h"
 
 #include "common/acceptor.h"
+#include "common/base/oom_guard.h"
 #include "common/base/process_status.h"
 #include "common/base/service_manager.h"
 #include "common/base/wakeup.h"
@@ -27,7 +28,8 @@
 /* Under load, signals and other listeners are checked after this many connections, */
 #define UNCHECKED_LIMIT 32
 /* and after this long, for models that serve a connection before they accept the next. */
-#define CHECK_MILLISECONDS 100
+#define CHECK_MILLISECONDS   100
+#define CROWDED_MILLISECONDS 10000
 
 /* ---- opening ---- */
 
@@ -75,9 +77,17 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
 
 /* ---- accepting ---- */
 
+/* Memory that a crowd has left is not free at once. */
+static void note_crowd(struct server *server, int64_t active)
+{
+    if (server->crowd > 0 && active >= server->crowd)
+        server->crowded_until = server->now.milliseconds + CROWDED_MILLISECONDS;
+}
+
+/* In a crowd, children that have ended are reaped at once: the others need their memory. */
 static bool is_time_to_check(struct server *server)
 {
-    if (++server->unchecked < UNCHECKED_LIMIT &&
+    if (!acceptor_is_crowded(server) && ++server->unchecked < UNCHECKED_LIMIT &&
         server->now.milliseconds < server->checked + CHECK_MILLISECONDS)
         return false;
     server->unchecked = 0;
@@ -96,6 +106,7 @@ static void count_connection(struct server *server)
     if (server->options.workers == 0)
         atomic_fetch_add_explicit(&board->slots[0].connections, 1, memory_order_relaxed);
     server->now = clock_now();
+    note_crowd(server, active);
 }
 
 int server_accept(struct server *server)
@@ -161,6 +172,8 @@ void server_made(struct server *server)
 
 void server_made_child(struct server *server, pid_t child)
 {
+    if (acceptor_is_crowded(server))
+        oom_guard_ask(server->oom_guard, child);
     seats_assign(&server->seats, server->seat, child);
     server_made(server);
 }

@@ -3,6 +3,7 @@
 #define COMMON_SERVER_STATE_H
 
 #include "common/base/clock.h"
+#include "common/base/memory_limit.h"
 #include "common/base/spare_memory.h"
 #include "common/log.h"
 #include "common/model.h"
@@ -63,6 +64,10 @@ struct server {
     int service_manager;               /* see service_manager.h; or -1 */
     struct upgrade upgrade;
     struct gathered gathered;
+    int oom_guard; /* see oom_guard.h; or -1 */
+    int64_t crowd; /* so many connections at once may use up the memory; 0: none */
+    struct memory_gauge memory_gauge;
+    int64_t crowded_until; /* in milliseconds */
     struct spare_memory spare_memory;
     int status;         /* see process_status.h */
     long threads;       /* of this process, beside those that the model makes */

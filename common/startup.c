@@ -2,6 +2,7 @@
 #include "common/startup.h"
 
 #include "common/acceptor.h"
+#include "common/base/oom_guard.h"
 #include "common/base/process_status.h"
 #include "common/base/service_manager.h"
 #include "common/net/key_reader.h"
@@ -264,11 +265,33 @@ static bool pass_listeners(struct server *server)
     return good;
 }
 
+/* Where memory is limited: a model that makes a process or thread for each connection takes no more
+ * connections than there is memory for, and the kernel ends children before the server. */
+static void watch_memory(struct server *server)
+{
+    const struct model *model = server->model;
+    uint64_t crowd = model_possible_connections(model) / 4;
+
+    server->oom_guard = -1;
+    if (model->makes == NULL || memory_limit() == UINT64_MAX)
+        return;
+    if (server->options.workers == 0 && crowd < server->limit) {
+        server->crowd = crowd > 0 ? (int64_t)crowd : 1;
+        memory_gauge_open(&server->memory_gauge);
+    }
+    if (model->children == NULL || (!model->children->supervised && server->crowd == 0))
+        return;
+    server->oom_guard = oom_guard_open();
+    if (server->oom_guard < 0)
+        warn("cannot protect the server when memory runs out");
+}
+
 /* Opens what needs the rights that the server was started with. */
 static bool open_privileged(struct server *server)
 {
     const struct options *options = &server->options;
 
+    watch_memory(server);
     return services_open(&server->services, options, &server->identity, server->model->lasting) &&
            open_tls(server) && open_internals(server) && open_log(server) && open_stats(server) &&
            open_listeners(server) && pass_listeners(server);

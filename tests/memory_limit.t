@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# The default limit of connections: a server in a control group takes only as many connections as fit into its memory.
+# A server in a control group takes only as many connections as fit into its memory, whatever its limit is, and the kernel
+# ends its children before the server.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -20,8 +21,32 @@ sub group ($limit) {
 
 END { rmdir for @made }
 
+# The score by which the kernel chooses the process to end when memory runs out.
+sub score ($process) { return eval { slurp("/proc/$process/oom_score_adj") } // -1001 }
+
+# Returns true if the kernel would end any of the children before the server.
+sub is_protected ($server) {
+    my $own = score($server->pid);
+    return grep { $_->[0] != $server->pid && score($_->[0]) > $own } serving_processes($server->pid);
+}
+
 my $group = group(32 * 1024 * 1024);
 my @through = ('sh', '-c', 'echo $$ >"$0/cgroup.procs" && exec "$@"', $group // '');
+
+# Clients hold far more connections than there is memory for: the server serves others, and is there when they have left.
+sub outlives ($model) {
+    for my $round (1 .. 5) {
+        my $server = start_server(through => \@through, options => ['--max-connections', 2000]);
+        my @held = map { $server->connect } 1 .. 600;
+        $_->send("GET /small.txt HTTP/1.1\r\n") for @held;
+        is $held[-1]->ask("Host: localhost\r\n\r\n")->{status}, 200, "round $round: the server serves where 600 clients hold connections";
+        ok until_true(sub { is_protected($server) }), "round $round: the kernel would end children first"
+            if serving_processes($server->pid) > 1;
+        $_->close for @held;
+        is $server->get('/small.txt')->{status}, 200, "round $round: the server serves when they have left";
+        $server->stop;
+    }
+}
 
 each_server(sub ($model) {
     my $limit = describe()->{defaults}{max_connections};
@@ -29,7 +54,8 @@ each_server(sub ($model) {
         skip_case('no control group can be made here, or the build takes more memory');
     } elsif (($limit // 1) == 1) {
         my $server = start_server(through => \@through);
-        is $server->get('/small.txt')->{status}, 200, 'a model with one connection serves it within 32 MiB';
+        is $server->get('/small.txt')->{status}, 200, 'a server with few connections serves within 32 MiB';
+        ok until_true(sub { is_protected($server) }), 'the kernel would end its workers first' if serving_processes($server->pid) > 1;
         $server->stop;
     } else {
         my $server = start_server(through => \@through);
@@ -45,6 +71,7 @@ each_server(sub ($model) {
         $server = start_server(through => \@through, options => ['--max-connections', $limit]);
         is $server->errors, '', '--max-connections overrides the limit that comes from the memory';
         $server->stop;
+        outlives($model);
     }
 });
 

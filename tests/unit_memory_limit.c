@@ -1,5 +1,5 @@
 /* Tests of memory_limit.c: the limit of a control group of either version, of its parents, and in a
- * container. */
+ * container; and how much of it is left. */
 #include "common/base/memory_limit.h"
 
 #include "tests/unit.h"
@@ -73,6 +73,47 @@ static void test_nothing(void **state)
     assert_true(memory_limit_in("/no/such/file", place) == UINT64_MAX);
 }
 
+static bool is_low(const char *groups)
+{
+    struct memory_gauge gauge;
+    char path[256];
+    bool low;
+
+    put("groups", groups);
+    snprintf(path, sizeof path, "%s/groups", place);
+    memory_gauge_open_in(&gauge, path, place);
+    low = memory_gauge_is_low(&gauge);
+    if (gauge.usage >= 0)
+        close(gauge.usage);
+    if (gauge.details >= 0)
+        close(gauge.details);
+    return low;
+}
+
+/* An eighth of 8000 is 1000. */
+static void test_gauge(void **state)
+{
+    (void)state;
+    put("g/memory.max", "8000\n");
+    put("g/memory.current", "7000\n");
+    assert_false(is_low("0::/g/below\n")); /* its details are not known */
+    put("g/memory.stat", "anon 5000\ninactive_file 0\nactive_file 0\n");
+    assert_false(is_low("0::/g/below\n"));
+    put("g/memory.current", "7001\n");
+    assert_true(is_low("0::/g/below\n"));
+    put("g/memory.stat", "anon 5000\ninactive_file 600\nactive_file 401\n");
+    assert_false(is_low("0::/g\n"));
+    put("memory/g/memory.limit_in_bytes", "8000\n");
+    put("memory/g/memory.usage_in_bytes", "7100\n");
+    put("memory/g/memory.stat", "cache 0\nactive_file 500\ntotal_inactive_file 0\n"
+                                "total_active_file 99\n");
+    assert_true(is_low("4:memory:/g\n"));
+    put("memory/g/memory.stat", "cache 0\nactive_file 0\ntotal_inactive_file 50\n"
+                                "total_active_file 50\n");
+    assert_false(is_low("4:memory:/g\n"));
+    assert_false(is_low("0::/\n"));
+}
+
 int main(void)
 {
     char command[64];
@@ -83,6 +124,7 @@ int main(void)
     unit_add("a limit of control groups of version 2 is found", test_version_2, NULL);
     unit_add("a limit of control groups of version 1 is found", test_version_1, NULL);
     unit_add("without a control group there is no limit", test_nothing, NULL);
+    unit_add("memory is low without what the kernel keeps of files", test_gauge, NULL);
     failed = unit_run("memory_limit");
     snprintf(command, sizeof command, "rm -rf %s", place);
     return system(command) != 0 || failed;

@@ -1,6 +1,7 @@
 /* Makes worker processes, and replaces those that die. */
 #include "common/workers/process_crew.h"
 
+#include "common/base/oom_guard.h"
 #include "common/workers/listen_balance.h"
 
 #include <err.h>
@@ -63,6 +64,7 @@ static bool start(struct server *server, int number)
     if (process == 0)
         live(server, number);
     server_worker_began(server);
+    oom_guard_ask(server->oom_guard, process);
     member->process = process;
     member->started = clock_now().milliseconds;
     return true;

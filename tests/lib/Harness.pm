@@ -183,7 +183,7 @@ sub group_processes ($group) {
 
 # Returns the processes of a process group that serve: all but the helper processes, which have rights that the server gave up.
 sub serving_processes ($group) {
-    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_process|key_reader|log_opener)\z/ } group_processes($group);
+    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_process|key_reader|log_opener|oom_guard)\z/ } group_processes($group);
 }
 
 # Returns the CPU seconds of all living processes and threads of a process group.

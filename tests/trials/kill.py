@@ -21,7 +21,7 @@ def _kill_one(server: servers.Server) -> bool:
     """Kills a process that serves, at random."""
     below = processes.tree(server.pid)[1:]
     # A child that the first process needs for itself, and does not serve with, is left alone.
-    serving = [pid for pid in below if processes.name_of(pid) not in ("", "helper")]
+    serving = [pid for pid in below if processes.name_of(pid) not in ("", "handover", "key_process", "key_reader", "log_opener", "oom_guard")]
     if not serving:
         return False
     with suppress(OSError):
