@@ -17,11 +17,15 @@ from trials.trial import Context, Row, Trial, makes_processes, skipped
 KILLS_A_SECOND = 10
 
 
+# The names of processes that serve nobody; none for one that has ended.
+HELPERS = ("", "handover", "key_process", "key_reader", "log_opener", "oom_guard")
+
+
 def _kill_one(server: servers.Server) -> bool:
     """Kills a process that serves, at random."""
     below = processes.tree(server.pid)[1:]
     # A child that the first process needs for itself, and does not serve with, is left alone.
-    serving = [pid for pid in below if processes.name_of(pid) not in ("", "handover", "key_process", "key_reader", "log_opener", "oom_guard")]
+    serving = [pid for pid in below if processes.name_of(pid) not in HELPERS]
     if not serving:
         return False
     with suppress(OSError):
