@@ -15,7 +15,7 @@ from collect.project import STUDIES, fail
 
 REPETITIONS = 32
 RANGE_MOST = 100_000
-# What begins the command of a server that is none of this project: NAME=cmd:COMMAND.
+# The prefix of the command of a server that is not of this project: NAME=cmd:COMMAND.
 COMMAND = "cmd:"
 
 

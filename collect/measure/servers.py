@@ -235,7 +235,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> struct_rusage | N
 
 
 def _failure(server: Server, setting: Setting) -> str:
-    """What is known of a server that does not answer."""
+    """Says why a server does not answer."""
     words = server.last_words()
     if not setting.command:
         return words
