@@ -9,12 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from collect.check_names import check_names
 from collect.design.plan import Cells, cells_of, check_baseline, plan_sitting
+from collect.design.source import Source
 from collect.design.study import (
     Study,
     given_toml,
     load_study,
     read_toml,
+    source_of,
     study_of,
     study_path,
 )
@@ -23,12 +26,9 @@ from collect.measure import link, loads, machine
 from collect.measure.own_servers import try_commands
 from collect.measure.recipes import (
     Need,
-    all_recipes,
     expand,
     is_installed,
-    is_known,
     need_of,
-    recipe_name,
 )
 from collect.options import Line
 from collect.project import (
@@ -54,23 +54,30 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
     given |= line.overrides
     given["seed"] = int(line.values.get("seed") or random.randrange(1 << 30))
     data = read_toml(path)
-    study = study_of({**data, "given": given}, path.stem, _told(path))
+    text = path.read_text(encoding="utf-8")
+
+    def read() -> Study:
+        whole = {**data, "given": given}
+        return study_of(whole, path.stem, source_of(whole, _told(path), text))
+
+    study = read()
     baseline_matters = "servers" not in given or "baseline" in given
     if "all" in study.levels["server"]:
         build()
         given["servers"] = study.server_texts(expand(study.levels["server"]))
-        study = study_of({**data, "given": given}, path.stem, _told(path))
-    _check_servers(study)
+        study = read()
+    options = frozenset(line.overrides)
+    check_names(study, Source(_told(path), text, options))
     if study.commands:
         given["directory"] = str(Path(study.directory).absolute())
-        study = study_of({**data, "given": given}, path.stem, _told(path))
+        study = read()
     cells = cells_of(study, len(machine.processors_allowed()))
     if baseline_matters:
         check_baseline(study)
     present = present_servers(study)
     if present != list(study.levels["server"]):
         given["servers"] = study.server_texts(present)
-        study = study_of({**data, "given": given}, path.stem, _told(path))
+        study = read()
         cells = cells_of(study, len(machine.processors_allowed()))
     for why, count in cells.left_out.items():
         say(f"study: {why}: {count} cells are left out")
@@ -80,15 +87,6 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
 def _told(path: Path) -> str:
     """Returns the name of a study file in messages."""
     return str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
-
-
-def _check_servers(study: Study) -> None:
-    for label in study.levels["server"]:
-        if recipe_name(label) not in study.commands and not is_known(label):
-            fail(f"there is no server '{label}'; there are: {' '.join(all_recipes())}", 2)
-    for name in study.commands:
-        if name == "all" or is_known(name):
-            fail(f"the server with a command cannot be called '{name}': there is one", 2)
 
 
 def present_servers(study: Study) -> list[str]:

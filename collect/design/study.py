@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from collect.design.factors import BY_NAME, FACTORS, NAMES, Factor
+from collect.design.source import Source
 from collect.project import STUDIES, fail
 
 REPETITIONS = 32
@@ -123,13 +124,11 @@ class Study:
 class _Reader:
     """Takes values out of a study file, and fails with its name and the key."""
 
-    def __init__(self, path: str, options: frozenset[str] = frozenset()) -> None:
-        self.path = path
-        self.options = options
+    def __init__(self, source: Source) -> None:
+        self.source = source
 
-    def fail(self, key: str, what: str) -> Any:
-        """Names the file and the key, or the option that set it."""
-        fail(f"--{key}: {what}" if key in self.options else f"{self.path}: {key}: {what}", 2)
+    def fail(self, key: str, what: str) -> NoReturn:
+        self.source.fail(key, what)
 
     def text(self, key: str, value: Any) -> str:
         if not isinstance(value, str) or not value or "\t" in value or "\n" in value:
@@ -196,20 +195,21 @@ class _Reader:
             return _told_apart(values)
         return tuple(dict.fromkeys(values))
 
-    def level(self, factor: Factor, word: str) -> list[str]:
+    def level(self, factor: Factor, word: str, key: str = "") -> list[str]:
+        key = key or factor.key
         if factor.choices and word not in factor.choices:
-            self.fail(factor.key, f"`{word}` is none of {', '.join(factor.choices)}")
+            self.fail(key, f"`{word}` is none of {', '.join(factor.choices)}")
         if factor.least is None or word in factor.words:
             return [word]
         if match := re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", word):
             first, last = int(match[1]), int(match[2])
             if not factor.least <= first <= last <= first + RANGE_MOST:
-                self.fail(factor.key, f"{word} is no range")
+                self.fail(key, f"{word} is no range")
             return [str(number) for number in range(first, last + 1)]
         if not re.fullmatch(r"[0-9]{1,9}", word) or int(word) < factor.least:
             above = " above 0" if factor.least else ""
             words = "".join(f", nor {known}" for known in factor.words)
-            self.fail(factor.key, f"{word} is no number{above}{words}")
+            self.fail(key, f"{word} is no number{above}{words}")
         return [str(int(word))]
 
     def condition(self, key: str, value: Any) -> Condition:
@@ -218,7 +218,14 @@ class _Reader:
         for name in value:
             if name not in BY_NAME:
                 self.fail(key, f"`{name}` is no factor; there are: {' '.join(NAMES)}")
-        return Condition({name: tuple(self.words(key, value[name])) for name in value})
+        return Condition({name: self.values(key, BY_NAME[name], value[name]) for name in value})
+
+    def values(self, key: str, factor: Factor, value: Any) -> tuple[str, ...]:
+        """Values of a factor in a condition; `-` is that of a cell to which it does not apply."""
+        found: list[str] = []
+        for word in self.words(key, value):
+            found += [word] if word == "-" else self.level(factor, word, f"{key}.{factor.name}")
+        return tuple(found)
 
     def tables(self, key: str, value: Any, keys: set[str], needed: set[str]) -> list[Any]:
         if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
@@ -359,9 +366,14 @@ def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict
     return merged, given
 
 
-def study_of(data: dict[str, Any], name: str, path: str) -> Study:
-    """Makes a study of the contents of a study file; messages call it `path`."""
-    reader = _Reader(path, frozenset(data.get("given", {})))
+def source_of(data: Mapping[str, Any], path: str, text: str = "") -> Source:
+    """The source of a study; messages call it `path`."""
+    return Source(path, text, frozenset(data.get("given", {})))
+
+
+def study_of(data: dict[str, Any], name: str, source: Source) -> Study:
+    """Makes a study of the contents of a study file."""
+    reader = _Reader(source)
     merged, given = _merged(reader, dict(data))
     fields: dict[str, Any] = {}
     for key in TEXTS:
@@ -454,7 +466,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def load_study(path: Path, name: str | None = None) -> Study:
     """Reads a study file."""
-    return study_of(read_toml(path), name or path.stem, str(path))
+    data = read_toml(path)
+    text = path.read_text(encoding="utf-8")
+    return study_of(data, name or path.stem, source_of(data, str(path), text))
 
 
 def given_toml(given: Mapping[str, Any]) -> str:

@@ -193,6 +193,15 @@ def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
     return [str(_binary(setting)), *_our_options(setting, folder), *options, "0"]
 
 
+def check_command_of(label: str) -> list[str]:
+    """A command that fails, with its reason, if a server of ours or a floor refuses the options of
+    a label; else it prints something and ends."""
+    if is_floor(label):
+        return [str(CLIENTS / "floor"), *options_of(label), "--help"]
+    name = recipe_name(label)
+    return [str(server_folder() / f"{name}_server"), *options_of(label), "--describe"]
+
+
 def own_command(command: str, port: int, documents: Path) -> list[str]:
     """The command of a server that is none of this project, as arguments."""
     words = shlex.split(command)

@@ -132,8 +132,8 @@ def test_a_server_that_does_not_answer_is_told_before_anything_runs(
 @pytest.mark.parametrize(
     ("servers", "words"),
     [
-        ("fork=cmd:./x {port}", "the server with a command cannot be called 'fork'"),
-        ("nginx=cmd:./x {port}", "the server with a command cannot be called 'nginx'"),
+        ("fork=cmd:./x {port}", "`fork` has a command, but is the name of another server"),
+        ("nginx=cmd:./x {port}", "`nginx` has a command, but is the name of another server"),
     ],
 )
 def test_a_name_of_another_server_is_refused(bench: Bench, servers: str, words: str) -> None:

@@ -293,7 +293,7 @@ while (1) {
     my $client = $listener->accept or next;
     my ($head, $part) = ('');
     $head .= $part while $head !~ /\\r\\n\\r\\n/ && sysread $client, $part, 4096;
-    my ($status, $body) = $head =~ m{absent} ? ('404 Not Found', "none\\n") : ('200 OK', 'x' x $length);
+    my ($status, $body) = $head =~ m{big} ? ('404 Not Found', "none\\n") : ('200 OK', 'x' x $length);
     syswrite $client, "HTTP/1.0 $status\\r\\nContent-Length: " . length($body) . "\\r\\nConnection: close\\r\\n\\r\\n$body";
     close $client;
     if ($life && !--$life) {
@@ -306,7 +306,7 @@ while (1) {
 
 
 def fake_server(length: int, life: int = 0) -> str:
-    """Makes a server that responds to every path except absent.txt with the same body. With `life`
+    """Makes a server that responds to every path except big.txt with the same body. With `life`
     its first process is killed after so many responses, in the middle of a run."""
     return FAKE.replace("{length}", str(length)).replace("{life}", str(life))
 
@@ -325,7 +325,7 @@ def test_runs_that_do_not_count(bench: Bench, fakes: Path) -> None:
     bench.environment["SERVER_FOLDER"] = str(fakes)
     folder = bench.folder / "spoiled"
     done = bench.dcollect(
-        "--output", folder, "--servers", "fork,short,dying", "--files", "small.txt,absent.txt",
+        "--output", folder, "--servers", "fork,short,dying", "--files", "small.txt,big.txt",
         "--concurrency", 1, "--requests", 10, "--repetitions", 3, "--seed", 3,
     )  # fmt: skip
     del bench.environment["SERVER_FOLDER"]
@@ -335,7 +335,7 @@ def test_runs_that_do_not_count(bench: Bench, fakes: Path) -> None:
     for row in rows:
         if row["server"] == "dying" and row["file"] == "small.txt":
             continue
-        absent = row["file"] == "absent.txt"
+        absent = row["file"] == "big.txt" and row["server"] != "fork"
         short = row["server"] == "short"
         reason = "10 non-2xx" if absent else "length 999 instead of 1000" if short else "yes"
         if not (row["server"] == "dying" and "died" in row["valid"]):
@@ -555,12 +555,19 @@ def test_a_slow_down_is_found(bench: Bench) -> None:
     [
         ("--frobnicate", r"--frobnicate"),
         ("nosuch", r"'nosuch'"),
-        ("--servers fork,nosuch", r"'nosuch'"),
+        ("--servers fork,nosuch", r"--servers: `nosuch` is no server; there are: .*fork.*nginx"),
+        ("--servers fork+nosuch", r"--servers: `fork\+nosuch`: fork_server refuses it: .*--nosuch"),
+        ("--servers pool+accept=few", r"--servers: `pool\+accept=few`: pool_server refuses it"),
+        ("--servers floor-one+nosuch", r"`floor-one\+nosuch`: floor refuses it: .*--nosuch"),
+        ("--servers nginx+list", r"`nginx\+list`: nginx takes no option here"),
+        ("--files nosuch.txt", r"--files: `nosuch.txt` is no document; data/ has: .*small.txt"),
+        ("--files 150", r"--files: `150` is no document"),
         ("--load siege", r"siege"),
         ("--concurrency 9-3", r"--concurrency: 9-3"),
         ("--concurrency 20 --requests 10", r"no cell is left"),
         ("--processors 99999", r"no cell is left"),
-        ("--baseline nosuch", r"baseline: nosuch"),
+        ("--baseline nosuch", r"--baseline: `nosuch` is no server"),
+        ("--baseline epoll", r"baseline: epoll is none of the servers"),
         ("--seed x", r"--seed"),
         ("--requests", r"--requests needs a value"),
         ("table1 requests", r"one study"),
@@ -575,6 +582,39 @@ def test_wrong_usage(bench: Bench, words: str, pattern: str) -> None:
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
     assert re.search(pattern, done.stderr)
     assert not folder.exists()
+
+
+STUDY = """\
+title = "A study with a mistake"
+servers = ["fork", "thread"]
+files = "small.txt"
+concurrency = 1
+repetitions = 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[where]]\nonly = { server = ['fork', 'thraed'] }", "7: where.only: `thraed` is no server"),
+        ("\n[[blocks]]\nfirst = 1\nwhen.file = 'x'", "9: blocks.when: `x` is no document"),
+        ("[contrast]\nof = { server = 'fork+x' }\nto = { server = 'thread' }",
+         "7: contrast.of: `fork+x`: fork_server refuses it"),
+        ("claims = ['R1.2', 'R9.9']", "6: claims: `R9.9` is no claim; there are: "),
+        ("see = [\n    'designs',\n    'nosuch',\n]", "8: see: `nosuch` is no study; there are: "),
+        ("[[where]]\nonly = { load = 'ab' }\n[[where]]\nonly = { load = 'ac' }",
+         "9: where.only.load: `ac` is none of ab"),
+        ("lod = 'ab'", "6: lod: there is no such key"),
+        ("requests = 'many'", "6: requests: many is no number above 0"),
+        ("round-blocks = 0", "6: round-blocks: 0 is no number above 0"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_study_file_has_its_line(bench: Bench, text: str, words: str) -> None:
+    path = bench.spit("mistake.toml", STUDY + text + "\n")
+    done = bench.dcollect("--output", bench.folder / "mistaken", path)
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, ""), done.stderr
+    assert done.stderr.startswith(f"dcollect: {path}:{words}")
+    assert not (bench.folder / "mistaken").exists()
 
 
 @pytest.mark.parametrize("words", ["--resume /nonexistent/folder", "report /nonexistent/folder"])

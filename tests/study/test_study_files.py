@@ -11,7 +11,15 @@ import pytest
 
 from collect.design.factors import Context, choose_axis, factor_value
 from collect.design.plan import cells_of, plan_round, plan_sitting
-from collect.design.study import Study, given_toml, load_study, read_toml, study_of, study_path
+from collect.design.study import (
+    Study,
+    given_toml,
+    load_study,
+    read_toml,
+    source_of,
+    study_of,
+    study_path,
+)
 from collect.project import PUBLISHED, STUDIES, StudyError
 
 SMALL = """
@@ -25,7 +33,8 @@ seed = 5
 
 def study(text: str, **given: Any) -> Study:
     data = {**tomllib.loads(SMALL), **tomllib.loads(text)}
-    return study_of({**data, "given": given} if given else data, "small", "small.toml")
+    data = {**data, "given": given} if given else data
+    return study_of(data, "small", source_of(data, "small.toml"))
 
 
 def plan(made: Study) -> list[dict[str, str]]:
@@ -233,7 +242,8 @@ def test_numbers_of_a_report() -> None:
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_contrast_has_cells_on_both_sides(path: Path, quick: bool) -> None:
-    made = study_of({**read_toml(path), "given": {"quick": quick}}, path.stem, str(path))
+    data = {**read_toml(path), "given": {"quick": quick}}
+    made = study_of(data, path.stem, source_of(data, str(path)))
     if made.contrast is None:
         return
     names, contrast = list(made.levels), made.contrast
@@ -305,6 +315,8 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
         ("[[where]]\nonly = 7", "where.only: 7 is no table"),
         ("[[where]]\nwhen = { load = 'ab' }", "where: `only` is missing"),
         ("[[where]]\nonly = { request = 1 }", "where.only: `request` is no factor"),
+        ("[[where]]\nonly = { load = 'siege' }", "where.only.load: `siege` is none of ab"),
+        ("[[where]]\nonly = { requests = 0 }", "where.only.requests: 0 is no number above 0"),
         ("[[blocks]]\nfirst = 1", "blocks: `when` is missing"),
         ("[[blocks]]\nwhen = { request = 1 }\nfirst = 2", "blocks.when: `request` is no factor"),
         ("[[blocks]]\nwhen = { requests = 1 }\nfirst = 0", "blocks.first: 0 is no number"),

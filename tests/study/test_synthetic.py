@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from collect.design.source import Source
 from collect.design.study import load_study, study_of, study_path
 from collect.histogram import bucket_of
 from collect.infer.averages import average
@@ -70,7 +71,7 @@ def cells_of(world: World, servers: tuple[str, ...] = ("fork", "thread")) -> Cel
     runs = pd.DataFrame(rows).assign(run=[str(i + 1) for i in range(len(rows))])
     factors = ["server", "file", "concurrency", "requests", "calls", "keepalive", "scheme"]
     factors += ["protocol", "service", "processors", "load"]
-    study = study_of({"servers": list(servers), "baseline": "fork"}, "campaign", "campaign")
+    study = study_of({"servers": list(servers), "baseline": "fork"}, "campaign", Source("campaign"))
     return Cells(study, factors, runs, 0)
 
 
