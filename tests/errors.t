@@ -5,10 +5,11 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 
+my $root = tree('small.txt' => 's' x 1000, 'folder/' => 1);
 my @cases = (
     [400, 'Bad Request',                     "GET /small.txt HTTP/1.1\r\n\r\n",                              qr/Host/],
     [400, 'Bad Request',                     "GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",    qr/percent|escape|encod/i],
-    [403, 'Forbidden',                       request(GET => '/', Connection => 'close'),                     qr/director|list/i],
+    [403, 'Forbidden',                       request(GET => '/folder/', Connection => 'close'),              qr/director|list/i],
     [404, 'Not Found',                       request(GET => '/none', Connection => 'close'),                 qr/no such|not found|document/i],
     [405, 'Method Not Allowed',              request(DELETE => '/small.txt', Connection => 'close'),         qr/method|GET|only be read/i],
     [412, 'Precondition Failed',             request(GET => '/small.txt', 'If-Match' => '"x"', Connection => 'close'), qr/condition|match|state/i],
@@ -25,7 +26,7 @@ my @cases = (
 );
 
 each_server(sub ($model) {
-    my $server = start_server();
+    my $server = start_server(root => $root);
     for my $case (@cases) {
         my ($status, $reason, $request, $about) = @$case;
         my $response = $server->exchange($request);

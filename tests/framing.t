@@ -143,8 +143,8 @@ my @accepted = (
     ['an absolute target with port',   "GET http://localhost:80/small.txt?x HTTP/1.1\r\n$host", 200],
     ['an absolute target in capitals', "GET HTTP://LOCALHOST/small.txt HTTP/1.1\r\n$host", 200],
     ['an absolute target, other Host', "GET http://localhost/small.txt HTTP/1.1\r\nHost: elsewhere\r\n", 200],
-    ['an absolute target, no path',    "GET http://localhost HTTP/1.1\r\n$host",        403],
-    ['an absolute target, query only', "GET http://localhost?x HTTP/1.1\r\n$host",      403],
+    ['an absolute target, no path',    "GET http://localhost HTTP/1.1\r\n$host",        200],
+    ['an absolute target, query only', "GET http://localhost?x HTTP/1.1\r\n$host",      200],
     ['an escaped letter',              "GET /sm%61ll.txt HTTP/1.1\r\n$host",            200],
     ['a target of valid punctuation',        "GET /-._~!\$&'()*+,;=:\@ HTTP/1.1\r\n$host",    404],
 );
