@@ -25,6 +25,8 @@ my @cases = (
     [505, 'HTTP Version Not Supported',      "GET / HTTP/2.0\r\nHost: x\r\n\r\n",                            qr/version|HTTP/i],
 );
 
+my $root = tree('small.txt' => 's' x 1000, 'folder/' => '');
+
 each_server(sub ($model) {
     my $server = start_server(root => $root);
     for my $case (@cases) {

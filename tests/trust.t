@@ -26,7 +26,7 @@ for my $row (@rows) {
     @row{@$head} = @$row;
     my $name = "$row{trial}, $row{server}: $row{measure}";
     if    ($row{verdict} eq 'skip') { skip_case("$name: $row{value}") }
-    elsif ($row{verdict} ne '')     { is $row{verdict}, 'pass', $name or diag("$row{case}: $row{value}, $row{limit}") }
+    elsif ($row{verdict} ne '')     { is $row{verdict}, 'pass', $name or diag("$row{case}: $row{value}, $row{limit}", $run->{out} =~ /^   failed: .*\n/mg) }
 }
 for my $trial (@trials) {
     ok any(sub { $_->[0] eq $trial }, @rows), "$trial has results";

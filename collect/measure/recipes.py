@@ -222,6 +222,8 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
         options += ["--service", setting.service]
     if setting.max_age is not None:
         options += ["--max-age", str(setting.max_age)]
+    if os.geteuid() == 0 and not _has_other_users():
+        options += ["--user", "root"]
     options += ["--bind", "127.0.0.1"]
     if setting.near:
         options += ["--bind", setting.near]
@@ -237,9 +239,15 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
     return options
 
 
+def _has_other_users() -> bool:
+    """Returns false in a user namespace that holds this user alone, as that of a link does."""
+    rows = Path("/proc/self/uid_map").read_text().splitlines()
+    return sum(int(row.split()[2]) for row in rows) > 1
+
+
 def _user() -> tuple[str, str] | None:
     """The user and group without privileges that peers run as when root starts them."""
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or not _has_other_users():
         return None
     for name in ("www-data", "nobody"):
         try:

@@ -420,7 +420,9 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
     others = [row for row in runs(folder) if row["server"] != "fork"]
     assert len(others) == 4
     for row in others:
-        assert row["valid"] == reasons[row["server"]]
+        # ab with four clients may have begun more requests when the last one is complete.
+        more = re.sub(r"for 2[0-3]$", "for 20", row["valid"])
+        assert (more if row["concurrency"] == "4" else row["valid"]) == reasons[row["server"]]
 
 
 # --- a network namespace ---
@@ -633,6 +635,8 @@ def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
     bare = bench.folder / "bare"
     bare.mkdir()
     for folder in reversed(os.environ["PATH"].split(":")):
+        if not os.access(folder, os.R_OK | os.X_OK):
+            continue
         for path in Path(folder).glob("*"):
             hidden = re.match(r"(?:ab|sudo|apt.*)\Z", path.name)
             if not hidden and not (bare / path.name).is_symlink():

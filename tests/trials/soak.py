@@ -94,6 +94,8 @@ def _mixed(
     answered = sum(one.answered for one in counts) + sum(one[0] for one in told)
     # A datagram may be lost, and is asked for again.
     failed = sum(one.failed for one in counts) + sum(one[1] for one in told[:2])
+    if failed:
+        context.say(f"   failed: {counts} by TCP, {told[:2]} by TLS")
     return answered, failed, samples
 
 
