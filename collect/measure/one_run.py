@@ -13,6 +13,7 @@ from collect.design.study import Study
 from collect.histogram import Histogram
 from collect.measure import crowd as crowds
 from collect.measure import loads, origin
+from collect.measure.clock import step_since, wall_offset
 from collect.measure.control_groups import Accounting
 from collect.measure.link import NEAR, Link
 from collect.measure.loads import Load, Said, Watched
@@ -45,7 +46,8 @@ class Result:
     watched: Watched = field(default_factory=Watched)
     output: str = ""
     percentiles: str = ""
-    started: float = 0.0
+    started: float = 0.0  # by the monotonic clock
+    stepped: float = 0.0  # seconds by which somebody set the wall clock in the run
     histogram: Histogram = field(default_factory=dict)
 
     @property
@@ -106,7 +108,7 @@ class Runner:
         ended, from all that it did. With `events` it is ended after this run, so that they are
         those of this run; the kernel counts them at no cost.
         """
-        result = Result(started=time.time())
+        result = Result(started=time.monotonic())
         setting, place = self._setting(cell)
         key = _key(cell, setting)
         load = self._load(cell)
@@ -268,7 +270,7 @@ class Runner:
         load = _at(load, server.url, proxied=behind.server.url if behind else "")
         held = int(cell["idle"]) + int(cell["slow"])
         before = self._memory(server) if self.study.fresh and int(cell["idle"]) else None
-        result.started = time.time()
+        result.started = time.monotonic()
         crowd = self._crowd(cell, server) if held else None
         try:
             if crowd is None or not crowd.problem:
@@ -310,9 +312,11 @@ class Runner:
         (self.work / "run.result").unlink(missing_ok=True)
         command = loads.command_of(load, percentiles)
         result.command = " ".join(command)
-        result.started = time.time()
+        result.started = time.monotonic()
         launch = self._launch(server, "run", place.load)
+        offset = wall_offset()
         self.stop.wait_for(_start([*launch, "--", *command], self.work / "run.out"))
+        result.stepped = step_since(offset)
         result.watched = loads.read_watched(self.work / "run.result")
         if load.wanted < SWITCHES_LEAST:
             result.watched.voluntary = result.watched.involuntary = None
@@ -362,6 +366,9 @@ class Runner:
         if result.output:
             said = loads.read_said(load, result.output, result.percentiles)
         result.histogram = said.histogram
+        if not result.reason and result.stepped:
+            # The load generators take their times from the wall clock.
+            result.reason = f"the clock of the machine was set by {result.stepped:+.3f} s"
         if not result.reason:
             result.reason = loads.verdict(load, said, result.watched, setting.bytes)
         result.columns = loads.row_of(load, said, result.watched) | result.columns

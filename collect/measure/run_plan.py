@@ -27,6 +27,7 @@ from pathlib import Path
 from collect import histogram
 from collect.design.study import Study, load_study
 from collect.measure import control_groups, link, machine, other_programs
+from collect.measure.clock import StudyClock
 from collect.measure.documents import prepare_documents
 from collect.measure.link import Link
 from collect.measure.one_run import Result, Runner, calibration_cells
@@ -129,7 +130,8 @@ def _run(folder: Path, stop: Stop) -> int:
             done = _believed(folder)
             epoch = _begin_record(folder, study, accounting.method)
             runner.link = _begin_network(folder, study, network)
-            return _Sitting(folder, runner, plan, done, epoch).go()
+            least = max((float(row["started"]) for row in done.rows), default=0.0)
+            return _Sitting(folder, runner, plan, done, StudyClock(epoch, least)).go()
         finally:
             runner.end_block()
             accounting.end()
@@ -234,7 +236,7 @@ class _Sitting:
     runner: Runner
     plan: list[dict[str, str]]
     believed: Table
-    epoch: float
+    clock: StudyClock
     own_seconds: float = 0.0
     invalid: int = 0
 
@@ -276,7 +278,7 @@ class _Sitting:
         """Makes the runs of a round, between two looks at the floors."""
         number = rows[0].get("round", "1")
         before, begin = progress.done, other_programs.read_ticks()
-        started = time.time()
+        started = self.clock.now()
         try:
             self._calibrate(number, "resume" if resumed else "begin")
             for index, block in enumerate(_pieces(rows, "block")):
@@ -300,7 +302,7 @@ class _Sitting:
             write_table(path, columns, [])
         for cell in calibration_cells():
             result = self.runner.calibrate(cell)
-            started = {"started": f"{result.started - self.epoch:.3f}"}
+            started = {"started": f"{self.clock.since_begin(result.started):.3f}"}
             place = {"round": number, "when": when, "server": cell["server"]}
             append_line(path, row_text(columns, place | result.columns | started))
         self.runner.end_block()
@@ -314,9 +316,9 @@ class _Sitting:
             write_table(path, ROUNDS.names, [])
         row = {
             "round": number,
-            "started": f"{started - self.epoch:.3f}",
-            "ended": f"{time.time() - self.epoch:.3f}",
-            "date": datetime.fromtimestamp(started, UTC).strftime(DATE),
+            "started": f"{started:.3f}",
+            "ended": f"{self.clock.now():.3f}",
+            "date": datetime.fromtimestamp(self.clock.epoch + started, UTC).strftime(DATE),
             "runs": count,
             **machine.identity(),
             **other_programs.shares(begin, other_programs.read_ticks()),
@@ -328,7 +330,7 @@ class _Sitting:
         begin = time.monotonic()
         aside = self.runner.aside
         result = self.runner.run(row["run"], row, events)
-        started = {"started": f"{result.started - self.epoch:.3f}"}
+        started = {"started": f"{self.clock.since_begin(result.started):.3f}"}
         line = row_text(self.believed.columns, row | started | result.columns)
         path = self.folder / RUNS_FILE
         try:
