@@ -10,7 +10,7 @@ static void check_few(void **state)
     struct spare_memory memory = {0};
 
     (void)state;
-    for (int64_t count = 0; count < 64; count++)
+    for (int64_t count = 0; count < 8; count++)
         assert_int_equal(spare_memory_review(&memory, count, NOW), -1);
 }
 

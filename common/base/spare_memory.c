@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Fewer connections leave little behind. */
-#define MANY 64
+#define MANY 8
 /* Few are this part of the most. */
 #define FEW_PART 8
 /* They must be few for so long: the next ones may need the memory again. */

@@ -16,6 +16,8 @@ PATIENCE = 60.0
 # Memory that is at most this many percent, or KiB, above that of before counts as unchanged.
 MARGIN = 10
 SPARE_KIB = 512
+# So many clients at once reach all workers of a server.
+WORKERS = 100
 
 
 def _hello() -> bytes:
@@ -44,6 +46,7 @@ def _rows(
     crowd_of: list[str],
 ) -> Iterator[Row]:
     _warm(server)
+    Crowd(crowd_of[0], WORKERS, server.port, "/", *crowd_of[1:], "--patience", "2").end()
     before = processes.held(server.pid).kib
     crowd = Crowd(crowd_of[0], clients, server.port, "/", *crowd_of[1:], "--patience", "2")
     held = processes.held(server.pid).kib
