@@ -20,7 +20,15 @@ from collect.design.study import Study, load_study, study_names, study_path, tom
 from collect.measure.machine import identity, processors_allowed
 from collect.measure.run_plan import DONE, INTERRUPTED, INVALID, run_plan
 from collect.options import Line
-from collect.project import PLAN_FILE, ROUNDS_FILE, STUDY_FILE, command_name, enter_home, fail, say
+from collect.project import (
+    PLAN_FILE,
+    ROUNDS_FILE,
+    STUDY_FILE,
+    command_from_here,
+    fail,
+    results_folder,
+    say,
+)
 from collect.schema import PLAN
 from collect.start import command_text, draft, is_unfinished, prepare, write_folder
 from collect.tables import read_table, write_table, write_text
@@ -84,9 +92,8 @@ def begin(line: Line) -> Campaign:
     output = line.values.get("output")
     paths = [study_path(name).resolve() for name in names]
     drafts = [(path, *draft(path, line)) for path in paths]
-    if not output:
-        enter_home()
-    folder = Path(output or f"results/campaign/{datetime.now():%Y%m%d-%H%M%S}")
+    moment = f"{datetime.now():%Y%m%d-%H%M%S}"
+    folder = Path(output) if output else results_folder() / "campaign" / moment
     if folder.exists() and any(folder.iterdir()):
         fail(f"{folder} is not empty; go on with --resume {folder}", 2)
     campaign = Campaign(folder, tuple(study.name for _, study, _, _ in drafts))
@@ -108,8 +115,8 @@ def resume(line: Line) -> Campaign:
     if line.resume:
         folder = Path(line.resume)
     else:
-        enter_home()
-        found = [path.parent for path in Path("results/campaign").glob(f"*/{CAMPAIGN_FILE}")]
+        known = (results_folder() / "campaign").glob(f"*/{CAMPAIGN_FILE}")
+        found = [path.parent for path in known]
         if not found:
             fail("there is no campaign here", 2)
         folder = max(found, key=lambda path: (path / CAMPAIGN_FILE).stat().st_mtime)
@@ -183,7 +190,7 @@ def go(campaign: Campaign, report: Callable[[Path], None]) -> int:
             say(f"Round {number}, {name}: into {folder}")
             status = run_plan(folder)
             if status == INTERRUPTED:
-                again = f"{command_name()} campaign --resume {campaign.folder}"
+                again = f"{command_from_here()} campaign --resume {campaign.folder}"
                 say(f"The campaign goes on with: {again}")
             if status not in (DONE, INVALID):
                 return status

@@ -42,16 +42,25 @@ def is_source_tree() -> bool:
     return (PROJECT / "Makefile").is_file()
 
 
-def enter_home() -> None:
-    """Goes to where the folder `results` is: the source tree; for an installed copy the working
+def _is_elsewhere() -> bool:
+    """Returns true if the source tree is used from another folder."""
+    return is_source_tree() and Path.cwd() != PROJECT
+
+
+def results_folder() -> Path:
+    """Returns the folder of all results: in the source tree; of an installed copy in the working
     folder."""
-    if is_source_tree():
-        os.chdir(PROJECT)
+    return PROJECT / "results" if _is_elsewhere() else Path("results")
 
 
 def command_name() -> str:
-    """Returns what people type to run this command."""
+    """Returns the name of this command, as people type it in its folder."""
     return "./dcollect.sh" if is_source_tree() else "dcollect"
+
+
+def command_from_here() -> str:
+    """Returns what people type to run this command where they are."""
+    return str(PROJECT / "dcollect.sh") if _is_elsewhere() else command_name()
 
 
 def server_folder() -> Path:

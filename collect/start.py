@@ -38,8 +38,8 @@ from collect.project import (
     RUNS_FILE,
     STUDY_FILE,
     command_name,
-    enter_home,
     fail,
+    results_folder,
     say,
 )
 from collect.schema import PLAN
@@ -156,9 +156,8 @@ def write_folder(
 def new_folder(line: Line, name: str) -> Path:
     """The folder of a new study. Without --output it is below `results`."""
     output = line.values.get("output")
-    if not output:
-        enter_home()
-    folder = Path(output or f"results/{name}/{datetime.now():%Y%m%d-%H%M%S}")
+    moment = f"{datetime.now():%Y%m%d-%H%M%S}"
+    folder = Path(output) if output else results_folder() / name / moment
     if (folder / PLAN_FILE).exists():
         fail(f"{folder} holds a study already; go on with --resume {folder}", 2)
     return folder
@@ -198,9 +197,8 @@ def unfinished(line: Line) -> Path:
         if not (folder / PLAN_FILE).is_file() or not (folder / STUDY_FILE).is_file():
             fail(f"{folder} holds no plan to go on with", 2)
     else:
-        enter_home()
         name = line.words[0] if line.words else "*"
-        found = [path for path in Path("results").glob(f"{name}/*") if is_unfinished(path)]
+        found = [path for path in results_folder().glob(f"{name}/*") if is_unfinished(path)]
         if not found:
             fail("no study was interrupted here", 2)
         folder = max(found, key=lambda path: (path / PLAN_FILE).stat().st_mtime)

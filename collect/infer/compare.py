@@ -12,7 +12,7 @@ from scipy import stats
 
 from collect.design.factors import factor_value
 from collect.infer.pooling import Pooled, pool
-from collect.project import COMPARISONS_FILE, MACHINE_FILE, command_name, fail
+from collect.project import COMPARISONS_FILE, MACHINE_FILE, command_from_here, fail
 from collect.tables import read_frame, read_pairs
 from collect.text import estimate_text, interval_text, join_text, percent_text, plural
 
@@ -60,7 +60,9 @@ def _table(folder: Path) -> pd.DataFrame:
     """Returns the widest averages of a folder."""
     path = folder / COMPARISONS_FILE
     if not path.is_file():
-        fail(f"{folder} holds no {COMPARISONS_FILE}: {command_name()} report {folder} makes it")
+        fail(
+            f"{folder} holds no {COMPARISONS_FILE}: {command_from_here()} report {folder} makes it"
+        )
     table = read_frame(path)
     for scope in ("all", "x", "cell"):
         if scope in set(table["scope"]):

@@ -43,7 +43,7 @@ from collect.project import (
     RUNS_FILE,
     STUDY_FILE,
     StudyError,
-    command_name,
+    command_from_here,
     fail,
     say,
 )
@@ -263,7 +263,7 @@ class _Sitting:
         if interrupted:
             say(
                 f"Interrupted: {progress.count} of {progress.total} runs are kept. "
-                f"Go on with: {command_name()} --resume {self.folder}"
+                f"Go on with: {command_from_here()} --resume {self.folder}"
             )
             return INTERRUPTED
         if self.invalid:
@@ -340,7 +340,7 @@ class _Sitting:
         except OSError as error:
             fail(
                 f"run {row['run']} could not be recorded: {error}; every run before is kept; "
-                f"go on with {command_name()} --resume {self.folder}"
+                f"go on with {command_from_here()} --resume {self.folder}"
             )
         if result.is_invalid and not result.told:
             say(

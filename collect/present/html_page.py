@@ -13,7 +13,7 @@ from markupsafe import Markup
 from collect.present.draw import dark_style
 from collect.present.templating import render_html, slug
 from collect.present.verdicts import class_of, words
-from collect.project import command_name, fail
+from collect.project import command_from_here, fail
 
 FIGURE = re.compile(r'<p><img src="([^"]*\.svg)" alt="([^"]*)"[^>]*></p>')
 # A figure may shrink to this share of its width before its frame scrolls.
@@ -72,7 +72,7 @@ def _body_line(line: str) -> str:
 def inline_figure(path: Path, text: str, prefix: str) -> str:
     """A figure as an element of the page: with ids of its own, without its style and ground."""
     if not path.is_file():
-        fail(f"{path} is missing: {command_name()} report draws it")
+        fail(f"{path} is missing: {command_from_here()} report draws it")
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<style>.*?</style>\n?", "", svg, flags=re.S)

@@ -15,7 +15,7 @@ from collect.infer.cells import Cells, Part
 from collect.infer.comparisons import slice_of
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import describe
-from collect.project import command_name, fail
+from collect.project import command_from_here, fail
 from collect.tables import read_pairs, read_table
 from collect.text import with_comma
 
@@ -243,7 +243,7 @@ def load_view(folder: Path, needed: Iterable[str] = ("summary", "comparisons")) 
     """Reads a results folder after its tables were made."""
     for name in needed:
         if not (folder / f"{name}.tsv").is_file():
-            fail(f"{folder} holds no {name}.tsv: {command_name()} report makes it")
+            fail(f"{folder} holds no {name}.tsv: {command_from_here()} report makes it")
 
     def rows(name: str) -> list[Row]:
         path = folder / f"{name}.tsv"

@@ -17,7 +17,7 @@ from collect.design.study import Study, given_toml, load_study
 from collect.infer.cells import Cells
 from collect.measure.recipes import own_command
 from collect.present.server_groups import fits, group_servers
-from collect.project import StudyError
+from collect.project import PROJECT, StudyError, command_from_here, results_folder
 from collect.tables import read_pairs
 
 # --- what a study says ---
@@ -199,3 +199,34 @@ def test_no_two_own_servers_of_a_panel_look_alike(count: int) -> None:
 def test_an_own_server_is_with_the_other_servers() -> None:
     groups = group_servers(["fork", "thread", "epoll", "nginx", "lighttpd", "go", "mine"])
     assert {"nginx", "lighttpd", "go", "mine"} in [set(group.servers) for group in groups]
+
+
+# --- started from anywhere ---
+
+
+@needs_ab
+@pytest.mark.parametrize("by_symlink", [False, True])
+def test_a_study_is_started_from_anywhere(bench: Bench, by_symlink: bool) -> None:
+    program = TOP / "dcollect.sh"
+    if by_symlink:
+        program = bench.folder / "a link"
+        program.symlink_to(TOP / "dcollect.sh")
+    listed = bench.run_in(Path("/"), [str(program), "--list"])
+    assert listed.returncode == 0 and listed.stdout.startswith("crash ")
+    folder = bench.folder / f"from-anywhere-{by_symlink}"
+    words = ("--servers", "thread", "--output", folder, *SMALL)
+    done = bench.run_in(Path("/"), [str(program), *map(str, words)])
+    assert done.returncode == 0, done.stderr
+    assert f"{folder}/report.md" in done.stdout
+    again = bench.run_in(Path("/"), [str(program), "report", str(folder)])
+    assert again.returncode == 0 and again.stdout == f"{folder}/report.md\n"
+
+
+def test_results_are_found_from_anywhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(PROJECT)
+    assert (results_folder(), command_from_here()) == (Path("results"), "./dcollect.sh")
+    monkeypatch.chdir(tmp_path)
+    assert results_folder() == PROJECT / "results"
+    assert command_from_here() == f"{PROJECT}/dcollect.sh"
