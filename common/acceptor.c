@@ -15,6 +15,8 @@
 #define PLACE_MILLISECONDS 100
 /* While clients wait, connections are asked to give way this often. */
 #define YIELD_MILLISECONDS 25
+/* Each time, all connections are looked through: not again for each one that has ended. */
+#define ASK_MILLISECONDS 10
 
 /* Events are numbered: the listener's sockets come first. */
 enum { EVENT_SIGNAL = LISTENER_SOCKETS, EVENT_WAKEUP };
@@ -104,12 +106,15 @@ void acceptor_check(struct server *server)
 static bool make_way(struct server *server)
 {
     int most = seats_at_once((int64_t)server->limit), waiting;
+    int64_t now = clock_now().milliseconds;
 
     if (!acceptor_seats_yield(server) || scoreboard_stopping(server->board))
         return false;
     waiting = listener_waiting(&server->listener);
-    if (waiting > 0)
-        seats_ask(&server->seats, waiting < most ? waiting : most, clock_now().milliseconds);
+    if (waiting > 0 && now >= server->asked + ASK_MILLISECONDS) {
+        server->asked = now;
+        seats_ask(&server->seats, waiting < most ? waiting : most, now);
+    }
     if (waiting > 0)
         acceptor_sleep(server, YIELD_MILLISECONDS);
     else

@@ -30,6 +30,14 @@ static void begin_pace(struct connection *connection)
     connection->pace_bytes = connection->sent + connection->received;
 }
 
+/* Begins to measure how fast the client reads. The bytes that its kernel has taken so far do not
+ * show that it reads at all. */
+static void begin_reading_pace(struct connection *connection)
+{
+    begin_pace(connection);
+    connection->pace_bytes -= connection->transport.kind->unacknowledged(&connection->transport);
+}
+
 /* Starts the time for a request to arrive; sending does not prolong it. */
 static void begin_request_time(struct connection *connection)
 {
@@ -48,6 +56,7 @@ static enum outcome flush_then(struct connection *connection, enum connection_st
 {
     connection->next = next;
     connection->acknowledged = connection->sent;
+    connection->blocked = false;
     begin_pace(connection);
     set_deadline(connection, connection->context->write_timeout);
     return go_to(connection, CONNECTION_SENDING);
@@ -574,6 +583,10 @@ static enum outcome send_response(struct connection *connection)
         }
         if (transfer == TRANSFER_END || transfer == TRANSFER_FAILED)
             return cut_off(connection); /* the file has shrunk, or the client left */
+        if (transfer == TRANSFER_WRITE && !connection->blocked) {
+            connection->blocked = true;
+            begin_reading_pace(connection);
+        }
         if (transfer != TRANSFER_DONE)
             return wait_for(connection, transfer);
     }
@@ -808,8 +821,7 @@ static bool keeps_pace(struct connection *connection)
 
     if ((int64_t)(moved - pending) < time * PACE_BYTES_PER_MILLISECOND)
         return false;
-    begin_pace(connection);
-    connection->pace_bytes -= pending;
+    begin_reading_pace(connection);
     return true;
 }
 

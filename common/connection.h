@@ -30,6 +30,7 @@ struct connection {
     bool idle;                  /* between two requests */
     bool drained;               /* the last read took everything there was */
     bool has_response;          /* the response is filled in */
+    bool blocked;               /* the client was slower than the writes of this response */
     bool in_call;               /* a call of the service is open */
     bool closing;               /* no further request will be read */
     bool client_closes;         /* the client asked for the end, and sends no more */

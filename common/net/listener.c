@@ -20,8 +20,9 @@
 #include <unistd.h>
 
 #define FREE_PORT_TRIES 20
-/* The kernel takes no more of a response than this beyond what the client can receive now. */
-#define UNSENT_BYTES (256 * 1024)
+/* The kernel takes no more of a response than this beyond what the client can receive now, until
+ * the client has read some of it (transport_note_room()). */
+#define UNSENT_BYTES (32 * 1024)
 /* The receive buffer for datagrams, at each address. */
 #define RECEIVE_BYTES (4 * 1024 * 1024)
 

@@ -42,6 +42,7 @@ static int write_socket(BIO *bio, const char *data, size_t size, size_t *count)
     while (result < 0 && errno == EINTR);
     if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         BIO_set_retry_write(bio);
+    transport_note_room(wire->transport, result >= 0);
     *count = result > 0 ? (size_t)result : 0;
     return result > 0;
 }

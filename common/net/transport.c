@@ -2,10 +2,13 @@
 #include "common/net/transport.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <unistd.h>
 
 /* One record of TLS holds as much. */
 #define COPY_BYTES 16384
+/* What the kernel takes for a client that reads, beyond what the client can receive now. */
+#define UNSENT_BYTES (256 * 1024)
 
 bool transport_open_stream(struct transport *transport, struct text *request)
 {
@@ -26,6 +29,17 @@ bool transport_peer_of_stream(const struct transport *transport, union address *
     socklen_t length = sizeof *peer;
 
     return getpeername(transport->socket, &peer->any, &length) == 0;
+}
+
+void transport_note_room(struct transport *transport, bool room)
+{
+    int unsent = UNSENT_BYTES;
+
+    transport->was_full |= !room;
+    if (!room || !transport->was_full || transport->reads)
+        return;
+    transport->reads = true;
+    setsockopt(transport->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
 enum transfer transport_copy_file(struct transport *transport, int file, uint64_t offset,

@@ -41,6 +41,7 @@ static enum transfer plain_write(struct transport *transport, struct text data, 
     do
         result = send(transport->socket, data.data, data.length, flags);
     while (result < 0 && errno == EINTR);
+    transport_note_room(transport, result >= 0);
     return judge(result, TRANSFER_WRITE, count);
 }
 
@@ -57,6 +58,7 @@ static enum transfer plain_send_file(struct transport *transport, int file, uint
     do
         result = sendfile(transport->socket, file, &from, portion);
     while (result < 0 && errno == EINTR);
+    transport_note_room(transport, result >= 0);
     return judge(result, TRANSFER_WRITE, count);
 }
 
