@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Socket qw(SOL_SOCKET SO_RCVBUF);
 
 my $size = 64 * 1024 * 1024;
 my $root = tree('small.txt' => "small\n", 'middle.bin' => 'm' x (16 * 1024 * 1024), 'sparse.bin' => '');
@@ -23,6 +24,12 @@ sub server_end ($server, $connection) {
         return $1 if /$ports([0-9A-F]{2}) /;
     }
     return;
+}
+
+# Returns how many bytes of the server's end of a connection the client has not acknowledged.
+sub server_queue ($server, $connection) {
+    my $ports = sprintf ':%04X [0-9A-F]+:%04X ', $server->port, $connection->{socket}->sockport;
+    return slurp('/proc/net/tcp') =~ /$ports[0-9A-F]{2} ([0-9A-F]{8}):/ ? hex $1 : 0;
 }
 
 # Returns true if no process and no thread of the server runs.
@@ -61,6 +68,13 @@ each_server(sub ($model) {
     my $long = line_of(8000) . "Host: x\r\n" . ('X: ' . 'v' x 995 . "\r\n") x 20 . "\r\n";
     my @responses = $server->exchange($long x 20 . request(GET => '/small.txt', Connection => 'close'));
     is scalar(grep { $_->{status} == 200 } @responses), 21, '20 requests of 28 KiB each on one connection are all served';
+
+    # The kernel does not queue much for a client that has not read yet: thousands of them would exhaust its memory.
+    my $silent = $server->connect(Sockopts => [[SOL_SOCKET, SO_RCVBUF, 4096]]);
+    $silent->send(request(GET => '/middle.bin'));
+    ok until_true(sub { server_queue($server, $silent) > 0 && sleeps($server) }), 'the server waits for a client that does not read';
+    cmp_ok server_queue($server, $silent), '<', 128 * 1024, 'less than 128 KiB are queued for it';
+    $silent->close;
 
     $server->connect for 1 .. 300;
     is $server->get('/small.txt')->{status}, 200, 'after 300 connections that send nothing, the server serves the next one';
