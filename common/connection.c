@@ -12,6 +12,9 @@
 /* A client that is slower than this does not make progress if others need its place. */
 #define PACE_BYTES_PER_MILLISECOND 1
 
+/* So many connections at once are a crowd. */
+#define CROWD 256
+
 enum outcome {
     OUTCOME_GO_ON, /* in the state that is set now */
     OUTCOME_READ,
@@ -648,6 +651,8 @@ void connection_open(struct connection *connection, const struct service_context
         .descriptor = socket,
     };
     begin_request_time(connection);
+    if (atomic_load_explicit(&context->board->active, memory_order_relaxed) >= CROWD)
+        transport_expect_crowd(&connection->transport);
     open_transport(connection);
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/net/address.h"
 #include "common/net/datagram.h"
+#include "common/net/transport.h"
 
 #include <err.h>
 #include <errno.h>
@@ -20,9 +21,6 @@
 #include <unistd.h>
 
 #define FREE_PORT_TRIES 20
-/* The kernel takes no more of a response than this beyond what the client can receive now, until
- * the client has read some of it (transport_note_room()). */
-#define UNSENT_BYTES (32 * 1024)
 /* The receive buffer for datagrams, at each address. */
 #define RECEIVE_BYTES (4 * 1024 * 1024)
 
@@ -72,7 +70,7 @@ static bool share_port(int socket)
 static bool set_options(int socket)
 {
     const struct timeval patience = {.tv_usec = LISTENER_PATIENCE * 1000};
-    int on = 1, unsent = UNSENT_BYTES;
+    int on = 1, unsent = TRANSPORT_UNSENT_BYTES;
 
     return setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent) == 0 &&
            setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&

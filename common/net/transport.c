@@ -7,8 +7,8 @@
 
 /* One record of TLS holds as much. */
 #define COPY_BYTES 16384
-/* What the kernel takes for a client that reads, beyond what the client can receive now. */
-#define UNSENT_BYTES (256 * 1024)
+/* The same for a client in a crowd that has not read yet. */
+#define UNSENT_BYTES_CROWD (32 * 1024)
 
 bool transport_open_stream(struct transport *transport, struct text *request)
 {
@@ -31,15 +31,24 @@ bool transport_peer_of_stream(const struct transport *transport, union address *
     return getpeername(transport->socket, &peer->any, &length) == 0;
 }
 
+static void limit_unsent(const struct transport *transport, int bytes)
+{
+    setsockopt(transport->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
+void transport_expect_crowd(struct transport *transport)
+{
+    transport->in_crowd = true;
+    limit_unsent(transport, UNSENT_BYTES_CROWD);
+}
+
 void transport_note_room(struct transport *transport, bool room)
 {
-    int unsent = UNSENT_BYTES;
-
     transport->was_full |= !room;
-    if (!room || !transport->was_full || transport->reads)
+    if (!room || !transport->was_full || !transport->in_crowd)
         return;
-    transport->reads = true;
-    setsockopt(transport->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    transport->in_crowd = false;
+    limit_unsent(transport, TRANSPORT_UNSENT_BYTES);
 }
 
 enum transfer transport_copy_file(struct transport *transport, int file, uint64_t offset,

@@ -26,7 +26,7 @@ struct transport {
     bool session_over; /* the encrypted session has ended: further bytes are no data */
     bool overflowed;   /* more was written than `response_limit` */
     bool was_full;     /* a write found no room in the socket */
-    bool reads;        /* a later one did: the client reads */
+    bool in_crowd;     /* the client has not read yet, and there are many */
     uint64_t response_limit; /* the most bytes that a response may have */
     void *shared;            /* state that all transports of this kind share; or NULL */
     void *own;               /* state of this one; or NULL */
@@ -66,8 +66,12 @@ struct transport_kind {
 bool transport_open_stream(struct transport *transport, struct text *request);
 bool transport_recall_stream(struct transport *transport, uint64_t *count);
 bool transport_peer_of_stream(const struct transport *transport, union address *peer);
-/* Each write to the socket of a stream says whether there was room. Once the client has made room,
- * the kernel may queue more for it: until then many clients that do not read take little memory. */
+/* The kernel takes no more of a response than this beyond what the client can receive now. */
+#define TRANSPORT_UNSENT_BYTES (256 * 1024)
+/* There are many clients. Until this one has made room once, the kernel takes less for it: many
+ * clients that do not read would exhaust its memory. */
+void transport_expect_crowd(struct transport *transport);
+/* Each write to the socket of a stream says whether there was room. */
 void transport_note_room(struct transport *transport, bool room);
 
 /* Sends a piece of the file through memory: for kinds that sendfile() cannot serve. */
