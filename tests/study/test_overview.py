@@ -16,9 +16,11 @@ from collect.pack import machine_name
 from collect.present.claims_page import drawing
 from collect.present.overview import (
     Cost,
+    _by_cost,
     _with_block,
     first_sentences,
     kept_open_costs,
+    models,
     overview,
     ways_of,
 )  # fmt: skip
@@ -397,6 +399,16 @@ def test_ways_to_accept() -> None:
     }
     assert ways_of(costs, "pool") == [("", 3.0), ("queue", 4.0)]
     assert ways_of(costs, "prefork") == []
+
+
+def test_a_model_that_was_not_measured_has_no_row() -> None:
+    costs = {("server_cpu_us", name): Cost(mean, 0, 0) for name, mean in (("fork", 3.0), ("pool", 1.0))}
+    assert [model.name for model in _by_cost(costs)] == ["pool", "fork"]
+
+
+def test_the_server_that_serves_one_connection_at_a_time_is_the_yardstick() -> None:
+    alone = {model.name for model in models() if model.alone}
+    assert "iterative" in alone and not {"fork", "thread", "pool"} & alone
 
 
 def test_what_a_request_costs_on_a_connection_of_five() -> None:
