@@ -90,7 +90,7 @@ RUNS = Schema("runs.tsv", "run", "a run", (*PLAN.columns, *MEASURED))
 
 CALIBRATION = Schema(
     "calibration.tsv", "run",
-    "a run of a floor, a server that does nothing: `ab -n 1000 -c 10`, at the begin and the end of "
+    "a run of a floor, a server that does nothing: `ab -n 4000 -c 10`, at the begin and the end of "
     "a round",
     (
         Column("round", "", "the round"),
@@ -135,9 +135,10 @@ SLICE = tuple(
     for factor in FACTORS[1:]
 )
 SAMPLE = (
-    ("mean", "mean"), ("sd", "standard deviation"), ("median", "median"),
-    ("low", "95% t-interval of the mean, lower end"), ("high", "upper end"), ("min", "least"),
-    ("max", "greatest"),
+    ("mean", "mean of the rounds (of one sitting: of the runs)"),
+    ("sd", "standard deviation of the runs"), ("median", "median of the runs"),
+    ("low", "95% t-interval of the mean, lower end"), ("high", "upper end"), ("min", "least run"),
+    ("max", "greatest run"),
 )  # fmt: skip
 BLOCKS = Column("blocks", "", "how many rounds (or blocks of one sitting) the interval rests on")
 UNIT = Column("unit", "", "what the interval is of: round, or block: one sitting")
@@ -156,11 +157,14 @@ SUMMARY = Schema(
               "mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms",
               "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu",
               "client_cpu_us", "faults", "first_tenth", "lost",
-              "workers", "busiest", "idle_kib")),
+              "workers", "busiest", "idle_kib", "each_kib")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
-        *(Column(f"{name}_{end}", "ms", f"95% interval of {name} (geometric mean), {words}")
-          for name in ("p50_ms", "p99_ms")
-          for end, words in (("low", "lower end"), ("high", "upper end"))),
+        *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
+          for name in ("p50_ms", "p95_ms", "p99_ms")
+          for end, words in (
+              ("estimate", "geometric mean of the runs; of rounds, where the times are known, of "
+               "the percentiles of all requests of a round"),
+              ("low", "its 95% interval, lower end"), ("high", "upper end"))),
         Column("client_bound", "", "yes: the client limits the cell (a server that does nothing is "
                "not 10% faster in the same block, or in the round where the floors are asked like "
                "the cell; where neither was measured: the client is busy for 90% of the time)"),
@@ -210,8 +214,9 @@ AVERAGES = Schema(
     "averages.tsv", "compare", "what a server has alone, averaged over the x axis",
     (
         Column("part", "", "the part of the study"),
-        Column("measure", "", "rps, server_cpu_us, p50_ms, p99_ms; with _to_floor: by the floor of "
-               "its round; control_us: server CPU less that of iterative"),
+        Column("measure", "", "rps, server_cpu_us, client_cpu_us, p50_ms, p99_ms; with "
+               "_to_floor: by the floor of its round; control_us: server CPU less that of "
+               "iterative"),
         Column("server", "", "the server"),
         *SLICE,
         Column("cells", "", "how many cells are averaged"),
@@ -250,6 +255,10 @@ CLAIMS = Schema(
         Column("df", "", "its degrees of freedom"),
         Column("count", "", "of counts: the number of events"),
         Column("of", "", "of counts: the number of runs"),
+        Column("dispersion", "", "of counts that come in clumps: their variance from run to run by "
+               "their mean, at least 1"),
+        Column("limited", "", "of requests/s: the side of the ratio that the client limits: "
+               "numerator, denominator or both"),
     ),
 )  # fmt: skip
 
@@ -259,8 +268,9 @@ THREATS = Schema(
         Column("name", "", "planned, disbelieved, client_bound, invalid, reason, others, stolen, "
                "moved (floors that are a tenth faster or slower at the end of their round), "
                "moved_floor (its end / its begin), unsteady (servers whose first tenth of a run "
-               "is a tenth faster or slower than the rest), unsteady_server (the ratio), drift "
-               "(of a server, last block / first), self "
+               "is a tenth faster or slower than the rest), unsteady_unknown (runs that are too "
+               "short to tell), unsteady_server (the ratio), drift (of a server, last block / "
+               "first), self "
                "(cells that differ between odd and even blocks)"),
         Column("subject", "", "of what"),
         Column("value", "", "how much"),

@@ -12,7 +12,7 @@ from collect.infer.cells import Cells, Part
 from collect.infer.contrast import Result, blocks_test, contrast_test, control_cost, mean_of
 from collect.infer.numbers import number
 
-MEASURES = ("rps", "server_cpu_us", "p50_ms", "p99_ms")
+MEASURES = ("rps", "server_cpu_us", "client_cpu_us", "p50_ms", "p99_ms")
 RELATIVE = ("rps", "server_cpu_us")  # also by the floor of each round
 COLUMNS = ["cells", "client_bound", "blocks", "mean", "low", "high", "unit"]
 

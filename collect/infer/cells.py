@@ -35,7 +35,7 @@ PART_WORDS = [
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
 CLIENT_BUSY = 0.90  # of a processor: limits a cell for which no floor was measured
-PERCENTILES = {"p50_ms": 0.50, "p99_ms": 0.99}
+PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 CEILING = "floor-one"  # a server that does nothing
 CEILING_ABOVE = 1.10  # the client limits a cell where the ceiling is not this much faster
 
@@ -208,6 +208,16 @@ class Cells:
             return np.empty(0)
         values = numbers[name].to_numpy(dtype=float)[rows.get(cell, [])]
         return np.asarray(values[~np.isnan(values)])
+
+    def unit_sample(self, cell: int, name: str) -> Values:
+        """Returns the mean of each round over the valid runs of a cell; of a study in one round
+        their values."""
+        numbers, rows = self._samples
+        mine = numbers.iloc[rows.get(cell, [])]
+        if self.rounds == 1 or name not in numbers or mine.empty:
+            return self.sample(cell, name)
+        rounds = [self.round_of_block[int(block) - 1] for block in mine["block_number"]]
+        return np.asarray(mine[name].groupby(rounds).mean().dropna())
 
     def measured(self, name: str) -> Values:
         """Returns the positive values of valid runs, cells by blocks; NaN where there is none."""

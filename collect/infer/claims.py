@@ -18,6 +18,7 @@ from collect.infer.numbers import number
 COLUMNS = [
     "claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict",
     "blocks", "unit", "rule", "reason", "scale", "estimate", "error", "df", "count", "of",
+    "dispersion", "limited",
 ]  # fmt: skip
 Test = Callable[[Cells], list[Finding]]
 
@@ -115,6 +116,8 @@ def _part_row(claim: Claim, place: str, part: Part, unit: str) -> dict[str, str]
         **dict(zip(("estimate", "error", "df"), map(_precise, figures), strict=True)),
         "count": "-" if test else str(finding.count),
         "of": "-" if test else str(finding.of),
+        "dispersion": "-" if test or finding.scale == "share" else number(finding.dispersion),
+        "limited": finding.limited or "-",
     }
 
 

@@ -11,7 +11,7 @@ from collect.infer.cells import Cells
 from collect.infer.claims_tools import by_block, found, highest, lowest, said, varies
 from collect.infer.contrast import Result, blocks_test, contrast_test, means_against
 from collect.infer.findings import CLAIM, Finding
-from collect.infer.statistics import Values
+from collect.infer.statistics import Values, dispersion_of
 
 
 def r1_6(data: Cells) -> list[Finding]:
@@ -103,7 +103,7 @@ def c2(data: Cells) -> list[Finding]:
 
 
 def c3(data: Cells) -> list[Finding]:
-    """Requests of others that were under way in an event loop that died."""
+    """Requests of others that were under way in an event loop that died: they go together."""
     top = highest(data, "concurrency")
     findings = []
     for server in data.subjects:
@@ -113,8 +113,8 @@ def c3(data: Cells) -> list[Finding]:
         lost = data.column("lost", runs).dropna()
         if len(lost) >= 2:
             tested = f"{server}: requests lost with one crash, concurrency {top}"
-            count, of = int(lost.sum()), len(lost)
-            findings.append(Finding(CLAIM, tested, "many", "requests", count=count, of=of))
+            count, of, clumped = int(lost.sum()), len(lost), dispersion_of(lost)
+            findings.append(Finding(CLAIM, tested, "many", "requests", None, count, of, clumped))
     return findings
 
 

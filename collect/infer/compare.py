@@ -129,13 +129,17 @@ def _same_text(found: Together, same: Same, names: Sequence[str], width: int) ->
     spread = f"spread from one to another {percent_text(math.expm1(pooled.tau))}"
     lines.append(
         f"  {'together':<{width}}  {estimate_text(ratio, low, high)}; {spread}, "
-        f"I² {percent_text(pooled.heterogeneity)}"
+        f"I² {percent_text(pooled.heterogeneity)}, p {_p_said(pooled.q_p)} if they are alike"
     )
     if pooled.studies > 2:
         least, most = (math.exp(v) for v in pooled.prediction())
         expected = interval_text(least, most, ratio)
         lines.append(f"  {'another run':<{width}}  {expected} is expected")
     return "\n".join([title, *lines])
+
+
+def _p_said(p: float) -> str:
+    return "below 0.0001" if p < 0.0001 else f"= {p:.4f}"
 
 
 def _telling(found: Together, values: Sequence[str]) -> list[str]:
@@ -153,6 +157,12 @@ def _telling(found: Together, values: Sequence[str]) -> list[str]:
 def _notes(found: Together) -> list[str]:
     units = {unit for same in found.comparisons for unit in same.units if unit != "–"}
     notes = []
+    commits = {read_pairs(folder / MACHINE_FILE).get("project_commit") for folder in found.folders}
+    if len(commits - {None}) > 1:
+        notes.append(
+            "The runs are of different commits of this project: what differs between them may be "
+            "the programs."
+        )
     if any(unit.endswith("blocks") for unit in units):
         notes.append(
             "A run of blocks is one sitting: its interval holds within it, and says nothing of the "

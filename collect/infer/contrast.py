@@ -32,6 +32,11 @@ class Contrast:
         return list(zip(self.cells[::2], self.cells[1::2], strict=True))
 
 
+# Where the client limits the numerator, the servers' own ratio is the measured one or higher; where
+# it limits the denominator, the measured one or lower.
+NUMERATOR, DENOMINATOR, BOTH = LIMITS = ("numerator", "denominator", "both")
+
+
 @dataclass(frozen=True)
 class Spread:
     """The spread of an effect: standard deviations of its logarithm; NaN if unknown."""
@@ -48,6 +53,7 @@ class Result:
     blocks: int  # the units: rounds, or the blocks of one sitting
     effects: Values
     spread: Spread = Spread()
+    limited: str = ""  # the side of a ratio of requests/s that the client limits: see LIMITS
 
     @property
     def drift(self) -> Test | None:
@@ -131,7 +137,19 @@ def contrast_test(
     n = len(effects)
     error = float(np.std(effects, ddof=1)) / math.sqrt(n)
     spread = spread_of(data, _weighted(logs, means, weights))
-    return Result(t_test(float(weights @ means), error, n - 1), n, effects, spread)
+    limited = _limited(data, contrast) if measure == "rps" else ""
+    return Result(t_test(float(weights @ means), error, n - 1), n, effects, spread, limited)
+
+
+def _limited(data: Cells, contrast: Contrast) -> str:
+    """Returns which side of a contrast has cells that the client limits."""
+    bound = [
+        weight
+        for cell, weight in zip(contrast.cells, contrast.weights, strict=True)
+        if data.client_bound(cell)
+    ]
+    above, below = any(w > 0 for w in bound), any(w < 0 for w in bound)
+    return BOTH if above and below else NUMERATOR if above else DENOMINATOR if below else ""
 
 
 def _weighted(logs: Values, means: Values, weights: Values) -> Values:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from collect.infer import contrast
 from collect.infer.claims_file import Claim, Rule
 from collect.infer.contrast import Result
-from collect.infer.statistics import count_interval, share_interval
+from collect.infer.statistics import clumped_interval, share_interval
 from collect.text import estimate_text, human, percent_text
 
 REPRODUCED = "reproduced"
@@ -40,13 +41,15 @@ class Finding:
     result: Result | None = None
     count: int = 0  # without a result: the number of events
     of: int = 0  # the number of runs that they are from
+    dispersion: float = 1.0  # their variance from run to run by their mean
     untestable: str = ""
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval of the estimate on the scale of the rule."""
         if self.result is None:
-            interval = share_interval if self.scale == "share" else count_interval
-            return interval(self.count, self.of, confidence)
+            if self.scale == "share":
+                return share_interval(self.count, self.of, confidence)
+            return clumped_interval(self.count, self.of, self.dispersion, confidence)
         if self.scale == "ratio":
             return self.result.ratio_interval(confidence)
         return self.result.test.interval(confidence)
@@ -55,6 +58,11 @@ class Finding:
         if self.result is None:
             return self.count / self.of
         return self.result.ratio if self.scale == "ratio" else self.result.test.estimate
+
+    @property
+    def limited(self) -> str:
+        """Returns the side of the ratio that the client limits; empty for none."""
+        return self.result.limited if self.result else ""
 
     @property
     def has_power(self) -> bool:
@@ -104,7 +112,8 @@ def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95
     """Returns the verdict on one part, by the confidence that it holds and that it fails.
 
     A margin on both sides is an equivalence test: two one-sided tests at 5% each, which is whether
-    the 90% interval lies within the margins.
+    the 90% interval lies within the margins. Where the client limits one side of a ratio, that is
+    known to be so high at least, or at most; where it limits both, nothing is known.
     """
     if finding.untestable:
         return NOT_TESTABLE
@@ -112,9 +121,35 @@ def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95
         refuted = finding.count > 0 if rule.rule == "below" else finding.count < finding.of
         if refuted:
             return NOT_REPRODUCED
+    low, high = finding.interval(fails)
     if _meets(rule, finding, holds):
-        return REPRODUCED
-    return NOT_REPRODUCED if _misses(rule, *finding.interval(fails)) else CANNOT_TELL
+        return REPRODUCED if _is_known(finding, *ENDS[rule.rule]) else CANNOT_TELL
+    if not _misses(rule, low, high):
+        return CANNOT_TELL
+    is_above = rule.rule in ("behind", "below") or (rule.rule == "within" and low > rule.high)
+    return NOT_REPRODUCED if _is_known(finding, is_above, not is_above) else CANNOT_TELL
+
+
+# Whether a rule that is met says something of the lower and of the upper end of the interval.
+ENDS = {
+    "ahead": (True, False),
+    "above": (True, False),
+    "behind": (False, True),
+    "below": (False, True),
+    "within": (True, True),
+}
+
+
+def _is_known(finding: Finding, of_low: bool, of_high: bool) -> bool:
+    """Returns true if the limits of the client leave the ends known on which a verdict rests."""
+    match finding.limited:
+        case "":
+            return True
+        case contrast.NUMERATOR:
+            return not of_high
+        case contrast.DENOMINATOR:
+            return not of_low
+    return False
 
 
 def _meets(rule: Rule, finding: Finding, confidence: float) -> bool:

@@ -13,7 +13,7 @@ from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects
 
 from collect.infer.claims_file import Wording
-from collect.infer.contrast import Result
+from collect.infer.contrast import BOTH, Result
 from collect.infer.findings import NOT_TESTABLE, Finding, Judged, judge_claim
 from collect.infer.statistics import Test, t_test
 
@@ -116,13 +116,21 @@ def _pool_part(subject: str, rows: pd.DataFrame) -> tuple[Finding, Pooled | None
     kind, rule = str(first["kind"]), str(first["rule"])
     if first["estimate"] == "-":
         count, of = (int(pd.to_numeric(rows[column]).sum()) for column in ("count", "of"))
-        return Finding(kind, subject, rule, scale, None, count, of, untestable), None
+        clumped = pd.to_numeric(rows.get("dispersion", pd.Series("-", rows.index)), errors="coerce")
+        dispersion = float(clumped.fillna(1.0).max())
+        return Finding(kind, subject, rule, scale, None, count, of, dispersion, untestable), None
     numbers = rows[["estimate", "error", "df"]].apply(pd.to_numeric)
     units = int(pd.to_numeric(rows["blocks"]).sum())
     if len(rows) == 1:
         test = t_test(*(float(value) for value in numbers.iloc[0]))
-        result = Result(test, units, np.zeros(0))
+        result = Result(test, units, np.zeros(0), limited=_limited(rows))
         return Finding(kind, subject, rule, scale, result, untestable=untestable), None
     pooled = pool(list(numbers["estimate"]), list(numbers["error"]))
-    result = Result(pooled.test, units, np.zeros(0))
+    result = Result(pooled.test, units, np.zeros(0), limited=_limited(rows))
     return Finding(kind, subject, rule, scale, result, untestable=untestable), pooled
+
+
+def _limited(rows: pd.DataFrame) -> str:
+    """Returns the side that the client limits in any of these studies."""
+    found = {str(side) for side in rows.get("limited", [])} - {"-"}
+    return found.pop() if len(found) == 1 else BOTH if found else ""

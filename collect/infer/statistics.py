@@ -145,3 +145,24 @@ def count_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float
     tail = (1 - confidence) / 2
     low = float(stats.chi2.ppf(tail, 2 * count)) / 2 if count else 0.0
     return low / of, float(stats.chi2.isf(tail, 2 * (count + 1))) / 2 / of
+
+
+def dispersion_of(counts: Sequence[float] | Values) -> float:
+    """Returns how much more counts vary than independent events would (Pearson); at least 1."""
+    values = np.asarray(counts, dtype=float)
+    if len(values) < 2 or not values.any():
+        return 1.0
+    return max(1.0, float(np.var(values, ddof=1) / np.mean(values)))
+
+
+def clumped_interval(
+    count: int, of: int, dispersion: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Returns the interval of the mean number of events in a run, where events come in clumps.
+
+    That is the quasi-Poisson interval of its logarithm; for independent events the exact one.
+    """
+    if dispersion <= 1 or not count:
+        return count_interval(count, of, confidence)
+    half = _t_quantile((1 + confidence) / 2, of - 1) * math.sqrt(dispersion / count)
+    return count / of * math.exp(-half), count / of * math.exp(half)

@@ -55,14 +55,15 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
     row["n"] = str(len(valid))
     row["n_invalid"] = str(len(runs) - len(valid) - int(cannot.sum()))
     for name in FULL:
-        described = describe(data.sample(cell, name))
-        row |= {f"{name}_{part}": number(getattr(described, part)) for part in FULL_PARTS}
+        row |= {f"{name}_{part}": text for part, text in _described(data, cell, name).items()}
     for name in _means(data):
         row[name] = number(mean(data.sample(cell, name)))
     row["peak_kib_max"] = number(max(data.sample(cell, "peak_kib"), default=NOTHING))
     for name in PERCENTILES:
         result = contrast_test(data, mean_of([cell]), name)
         low, high = result.ratio_interval() if result else (NOTHING, NOTHING)
+        estimate = result.ratio if result else NOTHING
+        row |= {f"{name}_estimate": number(estimate)}
         row |= {f"{name}_low": number(low), f"{name}_high": number(high)}
     row["client_bound"] = "yes" if data.client_bound(cell) else "no"
     row["ceiling"] = number(data.ceiling(cell))
@@ -71,10 +72,17 @@ def _row(data: Cells, cell: int, runs: pd.DataFrame) -> dict[str, str]:
     return row
 
 
+def _described(data: Cells, cell: int, name: str) -> dict[str, str]:
+    """Describes the runs of a cell; the mean and its interval are of the rounds."""
+    runs, units = describe(data.sample(cell, name)), describe(data.unit_sample(cell, name))
+    of = {part: units if part in ("mean", "low", "high") else runs for part in FULL_PARTS}
+    return {part: number(getattr(described, part)) for part, described in of.items()}
+
+
 def _means(data: Cells) -> list[str]:
     lost = ["lost"] if "udp" in data.levels["scheme"] else []
     workers = ["workers", "busiest"] if "busiest" in data.runs else []
-    idle = ["idle_kib"] if "idle_kib" in data.runs else []
+    idle = [name for name in ("idle_kib", "each_kib") if "idle_kib" in data.runs]
     # Runs of the first edition have none of these.
     newer = [name for name in ("client_cpu_us", "faults", "first_tenth") if name in data.runs]
     return [*MEANS, *newer, *lost, *workers, *idle]

@@ -95,7 +95,9 @@ def _steadiness(data: Cells) -> list[Row]:
         ratio, low, high = (math.exp(v) for v in (test.estimate, test.low, test.high))
         if low > 1 + UNSTEADY or high < 1 / (1 + UNSTEADY):
             each.append(["unsteady_server", server, number(ratio), number(low), number(high), "-"])
-    return [_row("unsteady", len(each), known), *each] if known else []
+    lacking = int(data.column("first_tenth", data.valid_runs).isna().sum())
+    unknown = [_row("unsteady_unknown", lacking, len(data.valid_runs))] if lacking else []
+    return [_row("unsteady", len(each), known), *unknown, *each] if known or lacking else []
 
 
 def _residuals(data: Cells) -> Values:

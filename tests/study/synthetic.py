@@ -367,7 +367,7 @@ def measured(
     times = [mean * share for share in (1, 0.2, 0.3, 0.97, 1.2, 1.4, 1.9, 3.1)]
     peak = 3000 + 150 * x if "fork" in server else 2200 + 20 * x
     peak = 2000 + 90 * place if "joinable" in server else peak
-    load = min(rps / (40000 if kind == "designs" else 31000) * noise(0.01), 1)
+    load = min(rps / (40000 if kind in ("designs", "udp") else 31000) * noise(0.01), 1)
     row = {
         "started": f"{clock:.3f}", "seconds": f"{float(cell['requests']) / rps:.6f}",
         "complete": cell["requests"], "failed": "0", "non2xx": "0", "length": str(length),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from synthetic import invent
 
 from collect.infer.claims import TESTS, judge_study
 from collect.infer.claims_file import Claim, Rule, read_wording
-from collect.infer.contrast import Result
+from collect.infer.contrast import LIMITS, Result
 from collect.infer.findings import (
     CANNOT_TELL,
     CLAIM,
@@ -264,6 +265,33 @@ WITHIN = Rule("within", "", low=0.9, high=1.1)
 )
 def test_judge(rule: Rule, low: float, high: float, expected: str) -> None:
     assert judge(rule, finding("", low, high)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "low", "high", "known"),
+    [
+        # The verdict without a limit, and the sides that the client may limit without changing it.
+        (AHEAD, 1.1, 1.2, {"numerator"}),
+        (AHEAD, 0.8, 0.9, {"denominator"}),
+        (BEHIND, 0.8, 0.9, {"denominator"}),
+        (BEHIND, 1.1, 1.2, {"numerator"}),
+        (ABOVE, 2.1, 3, {"numerator"}),
+        (BELOW, 2.1, 3, {"numerator"}),
+        (BELOW, 1, 1.9, {"denominator"}),
+        (WITHIN, 0.95, 1.05, set()),
+        (WITHIN, 1.2, 1.5, {"numerator"}),
+        (WITHIN, 0.5, 0.6, {"denominator"}),
+    ],
+)
+def test_a_verdict_does_not_rest_on_what_the_client_hides(
+    rule: Rule, low: float, high: float, known: set[str]
+) -> None:
+    plain = finding("", low, high)
+    expected = judge(rule, plain)
+    assert expected != CANNOT_TELL and plain.result
+    for side in LIMITS:
+        limited = replace(plain, result=replace(plain.result, limited=side))
+        assert judge(rule, limited) == (expected if side in known else CANNOT_TELL), side
 
 
 def claim_of(*, any: bool = False, cause_needs_effect: bool = False) -> Claim:

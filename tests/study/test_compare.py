@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from presenting import add_machine
 from synthetic import invent
 
 from collect.cli import main
@@ -61,6 +62,25 @@ def test_two_folders_do_not_tell_of_a_third(
     said = capsys.readouterr().out
     assert "is expected" not in said
     assert "three or more do" in said
+
+
+def test_folders_of_other_commits_and_how_far_they_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+    for i, commit in enumerate(("a" * 12, "b" * 12)):
+        folder = invent(tmp_path / commit, seed=i, blocks=6, concurrency=3, slow=1 + 0.3 * i)
+        analyse(folder)
+        add_machine(folder, project_commit=commit)
+        made.append(str(folder))
+    assert main(["compare", *made]) == 0
+    said = capsys.readouterr().out
+    assert "p below 0.0001 if they are alike" in said
+    assert "different commits" in said
+    assert main(["compare", made[0], made[0]]) == 0
+    said = capsys.readouterr().out
+    assert "p = 1.0000 if they are alike" in said
+    assert "different commits" not in said
 
 
 def test_folders_that_compare_nothing_in_common(

@@ -85,7 +85,8 @@ def first(study: str, table: str) -> pd.DataFrame:
 
 # Columns that the first edition does not have.
 NEW_COLUMNS = ["ceiling", "unit", "sd_within", "sd_between", "drift", "drift_low", "drift_high"]
-NEW_COLUMNS += ["drift_p", "p50_ms_low", "p50_ms_high", "p99_ms_low", "p99_ms_high"]
+NEW_COLUMNS += ["drift_p", "each_kib"]
+NEW_COLUMNS += [f"p{n}_ms_{what}" for n in (50, 95, 99) for what in ("estimate", "low", "high")]
 NEW_MEASURES = ["p50_ms", "p99_ms"]
 
 # Where a server that does nothing was measured, it shows which cells are client-bound.

@@ -9,10 +9,15 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import t
+from statsmodels.genmod.families import Poisson
+from statsmodels.genmod.generalized_linear_model import GLM
 
 from collect.infer.statistics import (
+    clumped_interval,
     count_interval,
     describe,
+    dispersion_of,
     holm,
     line_fit,
     mean_test,
@@ -116,6 +121,22 @@ def test_interval_of_a_count() -> None:
     assert count_interval(10, 1) == (near(4.795389, 1e-6), near(18.39036, 1e-6))
     assert count_interval(0, 1) == (0, near(3.688879, 1e-6))
     assert count_interval(10, 4) == (near(4.795389 / 4, 1e-6), near(18.39036 / 4, 1e-6))
+
+
+def test_interval_of_events_that_come_in_clumps() -> None:
+    """As a quasi-Poisson regression of a mean has it, with t quantiles."""
+    counts = [0, 3, 25, 11, 9, 2, 30, 8]
+    model = GLM(counts, np.ones(len(counts)), family=Poisson()).fit(scale="X2")
+    half = float(t.ppf(0.975, 7)) * float(model.bse[0])
+    expected = [math.exp(model.params[0] + end) for end in (-half, half)]
+    dispersion = dispersion_of(counts)
+    assert dispersion == near(float(model.scale), 1e-9)
+    found = clumped_interval(sum(counts), len(counts), dispersion)
+    assert list(found) == pytest.approx(expected, rel=1e-6)
+    # Events that are spread more evenly than chance would spread them have the exact interval.
+    assert dispersion_of([5, 5, 5, 5]) == dispersion_of([3]) == dispersion_of([0, 0]) == 1
+    assert clumped_interval(20, 4, 1.0) == count_interval(20, 4)
+    assert clumped_interval(0, 4, 3.0) == count_interval(0, 4)
 
 
 def test_description() -> None:

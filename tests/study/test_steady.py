@@ -39,8 +39,10 @@ def test_a_server_that_begins_slowly_is_found(tmp_path: Path) -> None:
     assert 0.5 < float(found[1][2]) < 0.7
 
 
-def test_where_nothing_is_known_nothing_is_said(tmp_path: Path) -> None:
+def test_runs_that_are_too_short_to_tell_are_counted(tmp_path: Path) -> None:
     folder = invent(tmp_path / "study", blocks=6, concurrency=4)
-    assert threats(folder) == []
-    with_first_tenth(folder, {})
-    assert threats(folder) == []
+    assert threats(folder) == []  # the first edition did not look
+    with_first_tenth(folder, {"fork": 1.0})
+    assert threats(folder) == [("unsteady", "-", "0"), ("unsteady_unknown", "-", "48")]
+    folder = with_first_tenth(invent(tmp_path / "other", blocks=6, concurrency=4), {})
+    assert threats(folder) == [("unsteady", "-", "0"), ("unsteady_unknown", "-", "96")]

@@ -23,6 +23,7 @@ from collect.infer.claims_file import read_wording
 from collect.infer.comparisons import compare
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.statistics import share_interval
+from collect.infer.summary import summarise
 from collect.infer.threats import weigh
 
 RATIO = 2.2
@@ -160,6 +161,22 @@ def test_spread_within_and_between_rounds() -> None:
     between = math.sqrt(np.mean([spread.between**2 for spread in found]))
     assert within == pytest.approx(0.04 * math.sqrt(2 / 3), rel=0.03)
     assert between == pytest.approx(0.03, rel=0.06)
+
+
+def test_the_mean_of_a_cell_has_an_interval_of_rounds() -> None:
+    """The table of cells, and the figures, which are made of it: 32 runs are 8 rounds."""
+    world = World(weather=0.3, within=0.02)
+    fork, thread = world.tables(np.random.default_rng(7))
+    data = put(cells_of(world), fork=fork, thread=thread)
+    row = summarise(data).iloc[0]
+    rounds = fork[0].round(2).reshape(world.rounds, world.blocks).mean(axis=1)
+    low, high = stats.t.interval(0.95, 7, rounds.mean(), stats.sem(rounds))
+    expected = rounds.mean(), low, high
+    assert (row["server"], row["concurrency"], row["n"]) == ("fork", "1", "32")
+    found = [float(row[f"rps_{name}"]) for name in ("mean", "low", "high")]
+    assert found == pytest.approx(expected, rel=1e-4)
+    of_runs = stats.t.interval(0.95, 31, fork[0].mean(), stats.sem(fork[0]))
+    assert high - low > 1.5 * (of_runs[1] - of_runs[0])
 
 
 def test_drift_of_the_ratio() -> None:
