@@ -269,7 +269,7 @@ class Runner:
             behind = origin.begin(self.servers, server, beside, cell["service"], cell["file"])
         load = _at(load, server.url, proxied=behind.server.url if behind else "")
         held = int(cell["idle"]) + int(cell["slow"])
-        before = self._memory(server) if self.study.fresh and int(cell["idle"]) else None
+        before = self._memory(server) if int(cell["idle"]) else None
         result.started = time.monotonic()
         crowd = self._crowd(cell, server) if held else None
         try:

@@ -11,7 +11,8 @@ import numpy as np
 from collect.design.study import Answer as StudyAnswer
 from collect.design.study import load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, is_floor
-from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
+from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs, server_pairs
+from collect.infer.statistics import holm
 from collect.present.server_groups import fits
 from collect.present.view import Estimate, Row, Slice, View
 from collect.project import STUDIES
@@ -27,7 +28,7 @@ from collect.text import (
 FEW_BLOCKS = 6
 ROOM = 1.1  # an interval that leaves room for a tenth more or less is open
 
-CPU, RPS = "server_cpu_us", "rps"
+CPU, RPS, CLIENT_CPU = "server_cpu_us", "rps", "client_cpu_us"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Compared:
     average: float | None
     base_average: float | None
     adjusted: bool
+    bound: int  # how many of the cells the client limits
 
     @property
     def interval(self) -> str:
@@ -71,6 +73,8 @@ class Average:
     low: float
     high: float
     blocks: int
+    cells: int
+    bound: int  # how many of the cells the client limits
 
     @property
     def few(self) -> bool:
@@ -79,11 +83,13 @@ class Average:
 
 @dataclass(frozen=True)
 class Extremes:
-    """The best and the last of our servers, and the best of the others."""
+    """The best and the last of our servers, each with those that the data do not tell from it, and
+    the best of the others. Servers that the client limits have no rank in requests/s."""
 
-    best: Average
-    worst: Average
+    best: tuple[Average, ...]
+    worst: tuple[Average, ...]
     other: Average | None
+    limited: tuple[Average, ...]
     among: str
 
 
@@ -158,7 +164,7 @@ def _compared(
     return Compared(
         server, part.baseline, measure, where, float(row["ratio"]), low, high,
         int(row["blocks"]), int(row["cells"]), asked, state_of(row),
-        average(server), average(part.baseline), not low <= 1 <= high,
+        average(server), average(part.baseline), not low <= 1 <= high, int(row["client_bound"]),
     )  # fmt: skip
 
 
@@ -171,20 +177,42 @@ def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None
     """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the others.
     Where fewer than two are ours, all count alike."""
     first = main_slice(view, part).first
-    ours: list[Average] = []
-    others: list[Average] = []
-    for server in part.levels["server"]:
-        average = average_of(view, part, measure, server, first)
-        if average and not is_floor(server):
-            (others if view.data.is_other(server) else ours).append(average)
+    known = [
+        average
+        for server in part.levels["server"]
+        if not is_floor(server) and (average := average_of(view, part, measure, server, first))
+    ]
+    limited = tuple(average for average in known if average.bound and measure == RPS)
+    ranked = sorted(
+        (average for average in known if average not in limited),
+        key=lambda average: sign * average.mean,
+    )
+    ours = [average for average in ranked if not view.data.is_other(average.server)]
+    others = [average for average in ranked if view.data.is_other(average.server)]
     among = "our servers"
-    if len(ours) < 2:
-        among, ours, others = "these servers", ours + others, []
-    if len(ours) < 2:
+    if sum(not view.data.is_other(average.server) for average in known) < 2:
+        among, ours, others = "these servers", ranked, []
+    if len(ours) + len(limited) < 2 or not ours:
         return None
-    ordered = sorted(ours, key=lambda average: sign * average.mean)
-    best_other = min(others, key=lambda average: sign * average.mean, default=None)
-    return Extremes(ordered[0], ordered[-1], best_other, among)
+    best, worst = (_like_first(view, part, measure, end) for end in (ours, ours[::-1]))
+    return Extremes(best, worst, others[0] if others else None, limited, among)
+
+
+def _like_first(
+    view: View, part: Part, measure: str, ordered: list[Average]
+) -> tuple[Average, ...]:
+    """Returns the first server, and those that are not shown to differ from it (Holm)."""
+    first, *others = ordered
+    cells = _cells_of(view, part, main_slice(view, part))
+    tested: list[tuple[Average, float]] = []
+    for other in others:
+        pairs = server_pairs(view.data, other.server, first.server, cells, measure)
+        result = contrast_test(view.data, mean_of_pairs(pairs), measure)
+        if result:
+            tested.append((other, result.test.p))
+    adjusted = holm([p for _, p in tested])
+    alike = (other for (other, _), p in zip(tested, adjusted, strict=True) if p >= 0.05)
+    return first, *alike
 
 
 def average_of(view: View, part: Part, measure: str, server: str, cell: int) -> Average | None:
@@ -192,7 +220,8 @@ def average_of(view: View, part: Part, measure: str, server: str, cell: int) -> 
     if row is None:
         return None
     mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
-    return Average(server, mean, low, high, int(row["blocks"]))
+    counts = (int(row[name]) for name in ("blocks", "cells", "client_bound"))
+    return Average(server, mean, low, high, *counts)
 
 
 @dataclass(frozen=True)
@@ -391,6 +420,34 @@ def spreads(view: View, part: Part) -> list[Spread]:
     return found
 
 
+@dataclass(frozen=True)
+class Drifts:
+    """The ratios of server CPU whose fitted line drifts, of how many."""
+
+    of: int
+    shown: tuple[tuple[str, str], ...]  # p below 0.05: which ratio, and its drift
+    certain: tuple[tuple[str, str], ...]  # also after adjustment for all of them (Holm)
+
+
+def drifts(view: View) -> Drifts:
+    """Returns the drift of each averaged ratio of server CPU, from the first unit to the last."""
+    tested: list[tuple[str, str, float]] = []
+    for part in view.parts:
+        scope = "x" if part.x_name else "cell"
+        for one in view.slices(part):
+            for server in part.levels["server"]:
+                row = view.comparison(part, scope, CPU, server, one.first)
+                if row is not None and row["drift_p"] not in ("-", ""):
+                    where = ", ".join(text for text in (view.part_text(part), one.text) if text)
+                    name = f"{server} / {row['baseline']}" + (f" ({where})" if where else "")
+                    tested.append((name, _drift_text(row), float(row["drift_p"])))
+    adjusted = holm([p for _, _, p in tested])
+    shown = tuple((name, text) for name, text, p in tested if p < 0.05)
+    pairs = zip(tested, adjusted, strict=True)
+    certain = tuple((name, text) for (name, text, _), p in pairs if p < 0.05)
+    return Drifts(len(tested), shown, certain)
+
+
 def _percent_spread(text: str) -> str:
     """A standard deviation of logarithms as a percentage."""
     if text in ("-", ""):
@@ -494,20 +551,31 @@ def alone(view: View, part: Part) -> Alone | None:
 # --- idle connections ---
 
 
-def idle_memory(view: View, part: Part) -> list[tuple[str, Estimate, str]]:
+@dataclass(frozen=True)
+class IdleMemory:
+    """The memory of an idle connection in KiB: of the processes, and with the kernel's."""
+
+    server: str
+    user: Estimate
+    kernel: Estimate | None
+    held: str
+
+
+def idle_memory(view: View, part: Part) -> list[IdleMemory]:
     """Returns the memory of an idle connection in each server at its most, the least first."""
     found = []
     for server in part.levels["server"]:
         held = [
-            (float(view.data.value(cell, "idle")), estimate)
+            (float(view.data.value(cell, "idle")), cell, estimate)
             for cell in part.cells
             if view.data.value(cell, "server") == server
             and (estimate := view.estimate(cell, "idle_kib")) is not None
         ]
         if held:
-            most, kib = max(held, key=lambda one: one[0])
-            found.append((server, kib, thousands(most)))
-    return sorted(found, key=lambda one: one[1].mean)
+            most, cell, kib = max(held, key=lambda one: one[0])
+            kernel = view.estimate(cell, "each_kib")
+            found.append(IdleMemory(server, kib, kernel, thousands(most)))
+    return sorted(found, key=lambda one: one.user.mean)
 
 
 def kind_of(view: View) -> str:

@@ -50,8 +50,11 @@ REQUESTS = Measure("requests", "requests", "rps", "Requests per second", "reques
                    " As this client sees them.")  # fmt: skip
 MEMORY = Measure("memory", "memory", "peak_kib", "Peak memory of the server", "MiB", "MiB",
                  " The whole process tree.", 1 / 1024)  # fmt: skip
-IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of an idle connection", "KiB", "KiB",
-               " Less is better.")  # fmt: skip
+IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of an idle connection, processes alone",
+               "KiB", "KiB", " Less is better.")  # fmt: skip
+KERNEL = Measure("idle-memory-kernel", "memory", "each_kib",
+                 "Memory of an idle connection, with what the kernel charges for it", "KiB", "KiB",
+                 " Less is better.")  # fmt: skip
 BUSIEST = Measure("busiest", "busiest", "busiest", "Requests that the busiest worker answered",
                   "percent of all", "%", " Dashed: an even share.", 100.0)  # fmt: skip
 TIMES = {"p50_ms": "median", "p95_ms": "95th percentile", "p99_ms": "99th percentile"}
@@ -97,6 +100,7 @@ class _Maker:
             self.ratio_figure(),
             self.measure_figure(BUSIEST),
             self.measure_figure(IDLE),
+            self.measure_figure(KERNEL),
             self.measure_figure(MEMORY),
             self.alone_figure(),
         ]
@@ -128,7 +132,8 @@ class _Maker:
             f"Mean of {self.view.runs_said(self.part)} with its 95% interval."
             f"{measure.note}{self.bound}"
         )
-        figure = self.figure(measure.name, measure.kind, measure.title, subtitle, self.columns)
+        title = self.view.cpu_title if measure is CPU else measure.title
+        figure = self.figure(measure.name, measure.kind, title, subtitle, self.columns)
         figure.y_title = measure.axis
         for cells in self.slices:
             for group in self.groups:
@@ -221,8 +226,11 @@ class _Maker:
         columns = TIMES if known else {"mean_ms": "mean"}
         wide = len(columns) if len(columns) > 1 else self.columns
         what = "Percentiles" if known else "Mean"
+        pooled = known and self.view.data.pools("p99_ms")
+        of = "all requests of a round" if pooled else "each run"
+        mean = "geometric mean" if known else "mean"
         subtitle = (
-            f"{what} of each run; mean of {self.view.runs_said(self.part)} with its 95% interval."
+            f"{what} of {of}; {mean} of {self.view.runs_said(self.part)} with its 95% interval."
             f"{self.bound}"
         )
         figure = self.figure("time", "time", "Time of a request", subtitle, wide)
@@ -242,7 +250,7 @@ class _Maker:
     def ratio_figure(self) -> LineFigure | None:
         baseline = self.part.baseline
         subtitle = f"Ratio within blocks with its 95% interval; the line at 1 is {baseline}."
-        title = f"Server CPU per request, relative to {baseline}"
+        title = f"{self.view.cpu_title}, relative to {baseline}"
         figure = self.figure("ratio", "ratio", title, subtitle + " Less is better.", self.columns)
         figure.y_title = "ratio"
         figure.line_at = 1.0

@@ -163,7 +163,7 @@ def kept_open_costs(run: Published, where: str) -> KeptOpen:
         name, _, option = server.partition("+")
         if option not in ("", "protocol=persistent"):
             continue
-        many = data.pick(server=server, calls=calls, requests=data.levels["requests"][0])
+        many = [c for c in data.pick(server=server, calls=calls) if not data.in_first_blocks(c)]
         pairs = [(cell, one) for cell in many if (one := data.like(cell, calls="1")) is not None]
         result = contrast_test(data, mean_of_pairs(pairs), "server_cpu_us")
         if result:

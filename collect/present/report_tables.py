@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collect.infer.cells import Part
-from collect.present.facts import CPU, RPS, Average, average_of, is_open
+from collect.present.facts import (
+    CLIENT_CPU,
+    CPU,
+    RPS,
+    Average,
+    average_of,
+    is_open,
+    state_of,
+)
 from collect.present.row_figures import memory_text
 from collect.present.view import Row, Slice, View, parsed
 from collect.text import DASH, estimate_text, factor_text, human, p_text, thousands
@@ -19,9 +27,12 @@ class Overall:
     server: str
     cpu: str
     cpu_ratio: str
+    to_floor: str
     rps: str
     rps_ratio: str
+    client_cpu: str
     peak: str
+    bound: bool
 
 
 def ratio_text(row: Row | None) -> str:
@@ -38,8 +49,11 @@ def overall_rows(view: View, part: Part) -> list[Overall]:
             cells = [view.at(part, one.first, server, x) for x in view.x_values(part)]
             if not any(cell is not None for cell in cells):
                 continue
-            cpu = average_of(view, part, CPU, server, one.first)
-            rps = average_of(view, part, RPS, server, one.first)
+            cpu, floor, rps, client = (
+                average_of(view, part, measure, server, one.first)
+                for measure in (CPU, f"{CPU}_to_floor", RPS, CLIENT_CPU)
+            )
+            star = " \\*" if rps and rps.bound else ""
             peaks = [peak for cell in cells if (peak := view.number(cell, "peak_kib_max"))]
             ratios = [
                 "1"
@@ -49,13 +63,48 @@ def overall_rows(view: View, part: Part) -> list[Overall]:
             ]
             peak_text = human(max(peaks) / 1024) if peaks else DASH
             rows.append(
-                Overall(one.text, server, _mean(cpu), ratios[0], _mean(rps), ratios[1], peak_text)
-            )
+                Overall(
+                    one.text, server, _mean(cpu), ratios[0], _mean(floor), _mean(rps) + star,
+                    ratios[1] + star, _mean(client), peak_text, bool(star),
+                )
+            )  # fmt: skip
     return rows
 
 
 def _mean(average: Average | None) -> str:
-    return DASH if average is None else human(average.mean)
+    if average is None:
+        return DASH
+    return f"{human(average.mean)} ({human(average.low)} to {human(average.high)})"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The time of a request of a server in a slice: its median and its slowest percent."""
+
+    where: str
+    server: str
+    p50: str
+    p50_ratio: str
+    p99: str
+    p99_ratio: str
+
+
+def latency_rows(view: View, part: Part) -> list[Latency]:
+    """Returns the times of requests, where the load generator tells them."""
+    scope = "x" if part.x_name else "cell"
+    rows = []
+    for one in view.slices(part):
+        for server in part.levels["server"]:
+            texts = []
+            for measure in ("p50_ms", "p99_ms"):
+                average = average_of(view, part, measure, server, one.first)
+                row = view.comparison(part, scope, measure, server, one.first)
+                ratio = "1" if server == part.baseline and average else ratio_text(row)
+                words = {"same": ", no difference shown", "open": ", cannot tell"}
+                texts += [_mean(average), ratio + (words.get(state_of(row), "") if row else "")]
+            if texts[0] != DASH:
+                rows.append(Latency(one.text, server, *texts))
+    return rows
 
 
 def any_lacking(view: View, part: Part) -> bool:
@@ -271,7 +320,7 @@ def held_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
             ratio = view.comparison(part, "cell", RPS, server, cell)
             star = " \\*" if view.bound(cell) else ""
             last = (
-                [memory_text(view, part, cell) if level else DASH]
+                [human(row.get("idle_kib")), memory_text(view, part, cell) if level else DASH]
                 if idle
                 else [median_range(row, "unanswered"), median_range(row, "cut")]
             )
@@ -330,7 +379,7 @@ class Outcome:
 
 
 NUMBERS = ("n_cannot", "held_of_cannot", "n_never", "rps_middle", "max_ms_middle", "lost_middle",
-           "lost_most", "again_ms_middle")  # fmt: skip
+           "lost_most", "again_ms_middle", "idle_kib")  # fmt: skip
 
 
 def outcomes(view: View, part: Part) -> list[Outcome]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from collect.infer.cells import FAULT, Part
+from collect.infer.cells import FAULT, PERCENTILES, Part
 from collect.present.chart import Figure, Line, Mark, RowFigure
 from collect.present.palette import level_look, look_of
 from collect.present.scales import Scale, log_scale, value_scale, zero_scale
@@ -66,8 +66,8 @@ def _average_figure(
     if len(slices) == 1 and slices[0].text:
         part_text = ", ".join(text for text in (part_text, slices[0].text) if text)
     figure = RowFigure(
-        name, kind, file, "Server CPU per request" + _of(view, file), subtitle, part.number,
-        part_text, x_title="microseconds of CPU per request", groups=groups, bars=True,
+        name, kind, file, view.cpu_title + _of(view, file), subtitle, part.number,
+        part_text, x_title="microseconds of CPU", groups=groups, bars=True,
     )  # fmt: skip
     top = min(max(mark.high for mark in marks), 1.5 * max(mark.value for mark in marks))
     figure.x = zero_scale(top)
@@ -147,9 +147,11 @@ def _category_figure(
     if not groups:
         return None
     bound_words = " Hollow: the client is the limit." if view.any_bound(part) else ""
-    subtitle = f"Mean of {view.runs_said(part)} with its 95% interval.{bound_words}"
+    what = "Geometric mean" if measure.column in PERCENTILES else "Mean"
+    subtitle = f"{what} of {view.runs_said(part)} with its 95% interval.{bound_words}"
+    title = view.cpu_title if measure.column == "server_cpu_us" else measure.title
     figure = RowFigure(
-        prefix + measure.name, measure.kind, file, measure.title + _of(view, file), subtitle,
+        prefix + measure.name, measure.kind, file, title + _of(view, file), subtitle,
         part.number, view.part_text(part), x_title=measure.axis, groups=groups,
     )  # fmt: skip
     _scale(figure)

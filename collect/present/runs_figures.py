@@ -41,7 +41,7 @@ def runs_figures(view: View) -> list[Figure]:
     """Run order, residuals; with rounds the floors and the ratio over time."""
     figures: list[Figure | None] = []
     residuals = residuals_of(view, CPU)
-    what = "Server CPU per request"
+    what = view.cpu_title
     if residuals is None:
         residuals, what = residuals_of(view, "rps"), "Requests per second"
     if residuals is not None and view.data.blocks > 1:
@@ -242,7 +242,7 @@ def rounds_figure(view: View) -> LineFigure | None:
     """The ratio of each server to its baseline in every round, or without rounds None."""
     if view.rounds < 2:
         return None
-    title = "Server CPU per request relative to the baseline, round by round"
+    title = f"{view.cpu_title} relative to the baseline, round by round"
     subtitle = (
         "Ratio of each round relative to the mean of all rounds; shaded: the 95% interval of that "
         "mean. A level line is a ratio that does not drift."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -15,11 +17,14 @@ from collect.infer.cells import Cells, Part
 from collect.infer.comparisons import slice_of
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import describe
-from collect.project import command_from_here, fail
+from collect.project import ROUNDS_FILE, command_from_here, fail
 from collect.tables import read_pairs, read_table
-from collect.text import with_comma
+from collect.text import plural, with_comma
 
 Row = dict[str, str]
+
+# Rounds that were all made within this time know nothing of another day.
+SHORT = timedelta(hours=12)
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,18 @@ class View:
         return self.row(cell).get("client_bound") == "yes"
 
     # --- words ---
+
+    @cached_property
+    def cpu_words(self) -> str:
+        """What server CPU is measured by: a connection of one request is more than a request."""
+        levels = self.data.levels
+        alone = levels["keepalive"] == ["off"] and levels["calls"] == ["1"]
+        is_connection = alone and "udp" not in levels["scheme"]
+        return f"server CPU per {'connection of one request' if is_connection else 'request'}"
+
+    @property
+    def cpu_title(self) -> str:
+        return self.cpu_words[:1].upper() + self.cpu_words[1:]
 
     def say(self, name: str, value: str, cell: int | None = None) -> str:
         """A factor's value in words, for a cell where the load generator of that matters."""
@@ -164,7 +181,8 @@ class View:
 
     def _estimate(self, cell: int, column: str) -> Estimate | None:
         row = self.row(cell)
-        mean = parsed(row.get(f"{column}_mean")) or parsed(row.get(column))
+        names = (f"{column}_mean", f"{column}_estimate", column)
+        mean = next((n for name in names if (n := parsed(row.get(name)))), None)
         low, high = parsed(row.get(f"{column}_low")), parsed(row.get(f"{column}_high"))
         if low is None or high is None:
             units = self.data.by_unit(self.data.measured(column)[cell])
@@ -232,6 +250,42 @@ class View:
     def rounds(self) -> int:
         """Returns the number of rounds of the runs; 1 if they are of one sitting."""
         return self.data.rounds
+
+    @cached_property
+    def _round_rows(self) -> list[Row]:
+        path = self.folder / ROUNDS_FILE
+        return read_table(path).rows if path.exists() else []
+
+    @cached_property
+    def span(self) -> timedelta | None:
+        """Returns the time from the begin of the first round to the end of the last, if known."""
+        if not self._round_rows:
+            return None
+        begun = [
+            datetime.strptime(row["date"], "%Y-%m-%d %H:%M:%S UTC") for row in self._round_rows
+        ]
+        last = self._round_rows[-1]
+        took = timedelta(seconds=float(last["ended"]) - float(last["started"]))
+        return max(begun) - min(begun) + took
+
+    @property
+    def is_short(self) -> bool:
+        """Returns true if all rounds lie within hours of each other."""
+        return self.rounds > 1 and self.span is not None and self.span < SHORT
+
+    @property
+    def span_words(self) -> str:
+        """Returns when and where the rounds were made: "within 3 hours on one machine"."""
+        machines = {(row["processor_model"], row["processors"]) for row in self._round_rows}
+        where = "on one machine" if len(machines) < 2 else f"on {len(machines)} machines"
+        if self.span is None:
+            return where
+        hours = self.span.total_seconds() / 3600
+        if hours < 1:
+            return f"within {plural(math.ceil(60 * hours), 'minute', 'minutes')} {where}"
+        if hours < 48:
+            return f"within {plural(math.ceil(hours), 'hour', 'hours')} {where}"
+        return f"over {plural(math.ceil(hours / 24), 'day', 'days')} {where}"
 
 
 def parsed(text: str | None) -> float | None:

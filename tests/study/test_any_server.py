@@ -222,9 +222,7 @@ def test_a_study_is_started_from_anywhere(bench: Bench, by_symlink: bool) -> Non
     assert again.returncode == 0 and again.stdout == f"{folder}/report.md\n"
 
 
-def test_results_are_found_from_anywhere(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_results_are_found_from_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(PROJECT)
     assert (results_folder(), command_from_here()) == (Path("results"), "./dcollect.sh")
     monkeypatch.chdir(tmp_path)

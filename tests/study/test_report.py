@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from presenting import (
 from synthetic import invent
 
 from collect.infer.stage import analyse
-from collect.present.facts import CPU, RPS, compared
+from collect.present.facts import CPU, RPS, compared, extremes
 from collect.present.published import Published, abstract_of, find_published
 from collect.present.report import write_report
 from collect.present.stage import present, terminal
@@ -63,7 +64,7 @@ def test_sections(main: Path, section: str) -> None:
 
 def test_the_abstract_has_the_answer(main: Path) -> None:
     abstract = text_of(main).partition("## Abstract")[2].partition("## ")[0]
-    cpu = abstract.index("times the server CPU per request of fork")
+    cpu = abstract.index("times as much server CPU per connection of one request as fork")
     rps = re.search(
         r"As this client sees it, \*\*thread\*\* answers 2\.\d+ times as many", abstract
     )
@@ -123,7 +124,7 @@ def test_what_else_ran(tmp_path: Path) -> None:
 def test_the_terminal(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     drawn = terminal(main)
-    assert "Server CPU per request, small.txt" in drawn
+    assert "Server CPU per connection of one request, small.txt" in drawn
     assert max(map(len, drawn.split("\n"))) <= 80
 
 
@@ -245,7 +246,7 @@ def answered(folder: Path, contrast: str) -> list[str]:
          r"As this client sees it, fewer requests per second are answered with \*\*big\.txt\*\* than",
          r"The ratio is 0\.9\d+ \("),
         ("same-server", '{ of = { server = "fork~2" }, to = { server = "fork" } }',
-         r"No difference in server CPU per request between \*\*fork~2\*\* and fork is shown\.",
+         r"No difference in server CPU per connection of one request between \*\*fork~2\*\* and fork is shown\.",
          r"The ratio is \d\.\d+ \("),
     ],
 )  # fmt: skip
@@ -358,3 +359,62 @@ def test_the_ceiling_of_the_client_stands_beside_requests(tmp_path: Path) -> Non
     drawn = text_of(folder, "figures/small-requests.svg")
     assert "<title>ceiling of the client, floor-one, concurrency 1: " in drawn
     assert "from a server that does nothing (`floor-one`)" in text_of(folder)
+
+
+@pytest.mark.parametrize("study", ["growth", "designs"])
+def test_servers_that_the_client_limits_have_no_rank(study: str) -> None:
+    view = load_view(published(study))
+    part = view.parts[0]
+    cpu, rps = (extremes(view, part, measure, sign) for measure, sign in ((CPU, 1), (RPS, -1)))
+    assert cpu and rps
+    assert (cpu.best[0].server, cpu.limited) == ("iterative", ())
+    assert "iterative" in {average.server for average in rps.limited}
+    assert [average.server for average in rps.worst] == ["fork"]
+    abstract = text_of(published(study)).partition("## Abstract")[2].partition("## ")[0]
+    assert "Who answers the most is not known" in abstract
+    assert "answers the most requests" not in abstract
+
+
+def test_servers_that_the_data_do_not_tell_from_the_best(tmp_path: Path) -> None:
+    """A server against itself is named with the other one."""
+    view = load_view(reported(invent(tmp_path / "same", kind="same-server", blocks=6)))
+    found = [e for part in view.parts if (e := extremes(view, part, CPU, 1))]
+    assert found
+    for one in found:
+        assert {average.server for average in one.best} == {average.server for average in one.worst}
+
+
+def with_rounds(folder: Path, minutes: float) -> Path:
+    """Makes two rounds of the blocks of a study, the last of which ends after so many minutes."""
+    runs = read_table(folder / "runs.tsv")
+    half = max(int(row["block"]) for row in runs.rows) // 2
+    rows = [{**row, "round": "1" if int(row["block"]) <= half else "2"} for row in runs.rows]
+    write_table(folder / "runs.tsv", [*runs.columns, "round"], rows)
+    end = 60 * minutes
+    columns = ["round", "started", "ended", "date", "processor_model", "processors"]
+    start = datetime(2026, 1, 1) + timedelta(minutes=minutes - 1)
+    values = [
+        ["1", "0", "60", "2026-01-01 00:00:00 UTC", "a", "2"],
+        ["2", f"{end - 60}", f"{end}", f"{start:%Y-%m-%d %H:%M:%S} UTC", "a", "2"],
+    ]
+    table = [dict(zip(columns, row, strict=True)) for row in values]
+    write_table(folder / "rounds.tsv", columns, table)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [(3.0, "within 3 minutes on one machine"), (3 * 1440.0, "over 3 days on one machine")],
+)
+def test_a_report_says_when_its_rounds_were(tmp_path: Path, minutes: float, words: str) -> None:
+    folder = with_rounds(invent(tmp_path / "rounds", blocks=8, concurrency=2), minutes)
+    report = text_of(reported(folder))
+    assert f"**2 rounds**, {words}." in report
+    assert ("the intervals hold for these hours alone" in report) == (minutes < 60)
+    assert f"of 2 rounds {words}: another machine" in report
+
+
+def test_times_of_requests_have_intervals_and_ratios(main: Path) -> None:
+    latency = text_of(main).partition("Time of a request, milliseconds")[2]
+    pair = r" [\d.]+ \([\d.]+ to [\d.]+\) \| [\d.]+ \([\d.]+ to [\d.]+\)[^|]* \|"
+    assert re.search(rf"^\| small\.txt \| thread \|{pair}{pair}$", latency, re.M)
