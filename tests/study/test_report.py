@@ -389,7 +389,7 @@ def with_rounds(folder: Path, minutes: float) -> Path:
     runs = read_table(folder / "runs.tsv")
     half = max(int(row["block"]) for row in runs.rows) // 2
     rows = [{**row, "round": "1" if int(row["block"]) <= half else "2"} for row in runs.rows]
-    write_table(folder / "runs.tsv", [*runs.columns, "round"], rows)
+    write_table(folder / "runs.tsv", runs.columns, rows)
     end = 60 * minutes
     columns = ["round", "started", "ended", "date", "processor_model", "processors"]
     start = datetime(2026, 1, 1) + timedelta(minutes=minutes - 1)
