@@ -125,12 +125,14 @@ void seats_leave_all(struct seats *seats, int owner)
 void seats_note(struct seats *seats, int socket, int seat)
 {
     if (socket < seats->sockets)
-        seats->of_socket[socket] = seat + 1;
+        atomic_store_explicit(&seats->of_socket[socket], seat + 1, memory_order_relaxed);
 }
 
 int seats_find(const struct seats *seats, int socket)
 {
-    return socket < seats->sockets ? seats->of_socket[socket] - 1 : -1;
+    if (socket >= seats->sockets)
+        return -1;
+    return atomic_load_explicit(&seats->of_socket[socket], memory_order_relaxed) - 1;
 }
 
 /* ---- giving way ---- */

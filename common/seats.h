@@ -12,7 +12,7 @@
 struct seats {
     struct scoreboard *board;
     struct address_limit limit;
-    int *of_socket; /* the seat of each socket of this process */
+    _Atomic int *of_socket; /* the seat of each socket of this process */
     int sockets;
 };
 

@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <limits.h>
-#include <stdlib.h>
 
 static union address address_of(const char *text)
 {
@@ -18,9 +17,12 @@ static union address address_of(const char *text)
 
 static struct address_limit begin(int most, int most_loopback, int rate)
 {
+    static _Alignas(64) unsigned char memory[64 * 1024];
     struct address_limit limit = {.most = most, .most_loopback = most_loopback, .rate = rate};
 
-    assert_true(address_limit_open(&limit, 100, calloc(1, address_limit_size(100))));
+    assert_in_range(address_limit_size(100), 1, sizeof memory);
+    memset(memory, 0, sizeof memory);
+    assert_true(address_limit_open(&limit, 100, memory));
     return limit;
 }
 
