@@ -422,6 +422,8 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
 {
     watch->pace.interval = 0;
     pace_sample(&watch->pace, tool_now());
+    if (watch->peak <= 0)
+        watch_sample(watch); /* the load ended before the first one */
     watch_settle(watch);
     FILE *out = watch->options->result ? fopen(watch->options->result, "we") : stdout;
     if (!out)

@@ -93,7 +93,7 @@ struct program {
 struct passed {
     int streams; /* of the sockets of a listener, these are TCP; the others are UDP. 0: the output
                   */
-    bool adopted;
+    int adopted; /* not a bool: no byte of a message is undefined */
 };
 
 struct helper {
