@@ -1,9 +1,9 @@
 /* The state machine of a connection: reads requests, has a service answer them, sends responses. */
 #include "common/connection.h"
 
+#include "common/access_log.h"
 #include "common/escape_injection.h"
-#include "common/http/whole_request.h"
-#include "common/log.h"
+#include "common/http/exact_request.h"
 #include "common/seats.h"
 
 #define LINGER_MILLISECONDS 2000

@@ -3,7 +3,7 @@
 
 #include "common/acceptor.h"
 #include "common/base/oom_guard.h"
-#include "common/base/process_status.h"
+#include "common/base/proc_status.h"
 #include "common/base/service_manager.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"

@@ -2,13 +2,13 @@
 #ifndef COMMON_SERVER_STATE_H
 #define COMMON_SERVER_STATE_H
 
+#include "common/access_log.h"
 #include "common/base/clock.h"
 #include "common/base/memory_limit.h"
-#include "common/base/spare_memory.h"
-#include "common/log.h"
+#include "common/base/memory_return.h"
 #include "common/model.h"
-#include "common/net/handover.h"
 #include "common/net/listener.h"
+#include "common/net/listener_handover.h"
 #include "common/options.h"
 #include "common/scoreboard.h"
 #include "common/seats.h"
@@ -20,7 +20,7 @@
 /* The server that this one replaces, or that replaces it; see upgrade.h. */
 struct upgrade {
     struct handover given; /* by the server before */
-    int helper;            /* see handover.h */
+    int helper;            /* see listener_handover.h */
     int channel;           /* to the server before, until it has said what to do; or -1 */
     bool pending;          /* a new server was started, and is not ready yet */
     bool stopped;          /* a stop was requested after the handover */
@@ -69,7 +69,7 @@ struct server {
     struct memory_gauge memory_gauge;
     int64_t crowded_until; /* in milliseconds */
     struct spare_memory spare_memory;
-    int status;         /* see process_status.h */
+    int status;         /* see proc_status.h */
     long threads;       /* of this process, beside those that the model makes */
     uint64_t limit;     /* of connections at once */
     unsigned unchecked; /* connections accepted since signals were checked */

@@ -1,7 +1,7 @@
 /* The registry of services: a row for each, with the functions that open and close it. */
 #include "common/services.h"
 
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/proxy_service.h"
 
 #include <err.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "common/files/generated.h"
 #include "common/net/listener.h"
 #include "common/options.h"
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 #include "common/sandbox.h"
 
 /* The state of the service that the server has. */

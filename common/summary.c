@@ -1,8 +1,8 @@
 /* Sums up what a server has done and what it cost: a line for people, JSON for programs. */
 #include "common/summary.h"
 
-#include "common/base/process_status.h"
-#include "common/log.h"
+#include "common/access_log.h"
+#include "common/base/proc_status.h"
 
 #include <err.h>
 #include <stdio.h>

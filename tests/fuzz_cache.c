@@ -1,6 +1,6 @@
 /* Fuzzes the files of the cache: an entry whose file is damaged is not used, unless it is still
  * what was stored. */
-#include "common/proxy/cache.h"
+#include "common/proxy/cache_directory.h"
 #include "tests/fuzz.h"
 
 #include <fcntl.h>

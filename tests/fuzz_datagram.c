@@ -1,6 +1,6 @@
 /* Fuzzes datagrams: one that is a whole request gets one response, the same as by a stream and no
  * longer than is allowed; any other gets none. */
-#include "common/http/whole_request.h"
+#include "common/http/exact_request.h"
 #include "common/net/datagram.h"
 #include "common/net/transport_datagram.h"
 #include "tests/fuzz.h"

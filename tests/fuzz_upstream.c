@@ -1,8 +1,8 @@
 /* Fuzzes the responses of an origin: however the bytes are cut, the proxy reads the same response,
  * and forwards well-formed fields only. */
 #include "common/http/fields.h"
+#include "common/proxy/origin_connection.h"
 #include "common/proxy/rewrite.h"
-#include "common/proxy/upstream.h"
 #include "tests/fuzz.h"
 #include "tests/script.h"
 

@@ -1,6 +1,6 @@
 /* Tests of the cache: an entry that was stored is found again, whole or not at all, whatever
  * happens to its files and whichever processes write at the same time. */
-#include "common/proxy/cache.h"
+#include "common/proxy/cache_directory.h"
 
 #include "tests/unit.h"
 

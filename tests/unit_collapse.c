@@ -1,8 +1,8 @@
 /* Tests of collapse.c: which request fetches a response, which ones wait for it, and how long, by a
  * simulated clock. */
 #include "common/base/clock.h"
-#include "common/proxy/proxy.h"
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/proxy_service.h"
+#include "common/proxy/proxy_setup.h"
 
 #include "tests/unit.h"
 

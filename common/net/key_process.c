@@ -1,366 +1,374 @@
-/* The server's side of the process that signs: keys of OpenSSL whose private half is elsewhere. */
+/* The processes that hold the TLS key: they sign for the workers, and read the files again. */
 
-/* The methods of RSA and EC keys are deprecated; their successor is a provider, a library. */
+/* RSA_sign() and its like are deprecated; they are what the methods of RSA and EC keys replace. */
 #define OPENSSL_API_COMPAT 10101
 
 #include "common/net/key_process.h"
 
 #include "common/base/fd_message.h"
-#include "common/base/helper_process.h"
-#include "common/net/key_signer.h"
+#include "common/base/lock.h"
+#include "common/net/key_escape.h"
 
-#include <errno.h>
 #include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
-#include <stdint.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-/* A signer that dies takes the request that it has with it: then another one gets it. */
-#define TRIES            4
-#define PATIENCE_SECONDS 5
+/* The last keys that were read: sessions that began before a reload need the one before. */
+#define VAULT_KEYS 4
+/* A signer that dies is replaced after this long: it might die again at once. */
+#define REPLACE_NANOSECONDS 10000000
 
-/* The data of a key of OpenSSL whose private half is in the process. */
-struct remote {
-    int socket;
+struct vault_key {
+    uint64_t loaded; /* the number of the load; 0: empty */
     struct key_name name;
-    size_t limit; /* of the length of a signature */
+    struct key_file file;
 };
 
-/* ---- requests ---- */
+/* Lies in memory that the supervisor and its signers share, and nobody else. */
+struct vault {
+    struct lock lock;
+    uint64_t loads;
+    struct vault_key keys[VAULT_KEYS];
+};
 
-static ssize_t receive(int socket, void *data, size_t size)
+/* The keys that a signer has parsed, by their place in the vault. */
+struct signer {
+    int socket;
+    const struct key_files *files;
+    struct vault *vault;
+    EVP_PKEY *keys[VAULT_KEYS];
+    uint64_t loaded[VAULT_KEYS];
+};
+
+bool key_signer_name(struct evp_pkey_st *key, struct key_name *name)
 {
-    ssize_t count;
+    unsigned char *text = NULL;
+    int length = i2d_PUBKEY(key, &text);
+    bool good =
+        length > 0 && EVP_Digest(text, (size_t)length, name->bytes, NULL, EVP_sha256(), NULL) == 1;
 
-    do
-        count = recv(socket, data, size, 0);
-    while (count < 0 && errno == EINTR);
-    return count;
-}
-
-/* Sends a request with one end of a new pair of sockets. Returns the other end, where the response
- * arrives; or -1. */
-static int send_request(int socket, const struct signer_request *request)
-{
-    const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
-    int ends[2];
-    bool sent;
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return -1;
-    sent = setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
-           fd_message_send(socket, request, sizeof *request, &ends[1], 1);
-    close(ends[1]);
-    if (sent)
-        return ends[0];
-    close(ends[0]);
-    return -1;
-}
-
-/* Sends a request and receives the first message of the response. Others are to be read from
- * `rest`, which the caller closes. Returns the length of the message; 0 if no signer responds. */
-static size_t ask(int socket, const struct signer_request *request, void *response, size_t size,
-                  int *rest)
-{
-    for (int i = 0; i < TRIES; i++) {
-        ssize_t length;
-        *rest = send_request(socket, request);
-        if (*rest < 0)
-            return 0;
-        length = receive(*rest, response, size);
-        if (length > 0)
-            return (size_t)length;
-        close(*rest);
-        if (length < 0)
-            return 0; /* there was no response in time */
-    }
-    return 0;
-}
-
-/* Returns the length of the signature; 0 on failure. */
-static unsigned sign(const struct remote *remote, struct signer_request *request,
-                     const unsigned char *data, size_t size, unsigned char *signature)
-{
-    size_t length;
-    int rest;
-
-    if (size > sizeof request->data)
-        return 0;
-    request->name = remote->name;
-    request->length = (unsigned)size;
-    memcpy(request->data, data, size);
-    length = ask(remote->socket, request, signature, remote->limit, &rest);
-    if (length > 0)
-        close(rest);
-    return (unsigned)length;
-}
-
-/* ---- RSA ---- */
-
-/* For TLS 1.2 with PKCS #1. */
-static int sign_rsa(int type, const unsigned char *digest, unsigned size, unsigned char *signature,
-                    unsigned *length, const RSA *rsa)
-{
-    struct signer_request request = {.operation = SIGNER_RSA, .type = type};
-
-    *length = sign(RSA_get_app_data(rsa), &request, digest, size, signature);
-    return *length > 0;
-}
-
-/* For PSS: OpenSSL has made the block, and the signer checks that it is one. */
-static int sign_block(int size, const unsigned char *block, unsigned char *signature, RSA *rsa,
-                      int padding)
-{
-    struct signer_request request = {.operation = SIGNER_RSA_PSS};
-    unsigned length;
-
-    if (padding != RSA_NO_PADDING)
-        return -1;
-    length = sign(RSA_get_app_data(rsa), &request, block, (size_t)size, signature);
-    return length > 0 ? (int)length : -1;
-}
-
-static int finish_rsa(RSA *rsa)
-{
-    free(RSA_get_app_data(rsa));
-    return RSA_meth_get_finish(RSA_PKCS1_OpenSSL())(rsa);
-}
-
-static RSA_METHOD *make_rsa_method(void)
-{
-    RSA_METHOD *method = RSA_meth_dup(RSA_PKCS1_OpenSSL());
-
-    if (method != NULL && RSA_meth_set_sign(method, sign_rsa) == 1 &&
-        RSA_meth_set_priv_enc(method, sign_block) == 1 &&
-        RSA_meth_set_finish(method, finish_rsa) == 1)
-        return method;
-    RSA_meth_free(method);
-    return NULL;
-}
-
-/* Puts a key with the public half of `public` into `key`. */
-static bool wrap_rsa(EVP_PKEY *key, EVP_PKEY *public, const RSA_METHOD *method,
-                     struct remote *remote)
-{
-    const RSA *half = EVP_PKEY_get0_RSA(public);
-    RSA *rsa = RSA_new();
-    BIGNUM *n = half != NULL ? BN_dup(RSA_get0_n(half)) : NULL;
-    BIGNUM *e = half != NULL ? BN_dup(RSA_get0_e(half)) : NULL;
-
-    if (rsa != NULL && RSA_set_method(rsa, method) == 1 && RSA_set0_key(rsa, n, e, NULL) == 1 &&
-        RSA_set_app_data(rsa, remote) == 1 && EVP_PKEY_assign_RSA(key, rsa) == 1)
-        return true;
-    if (rsa == NULL || RSA_get0_n(rsa) == NULL) {
-        BN_free(n);
-        BN_free(e);
-    }
-    if (rsa != NULL)
-        RSA_set_app_data(rsa, NULL);
-    RSA_free(rsa);
-    return false;
-}
-
-/* ---- EC ---- */
-
-static int sign_ec(int type, const unsigned char *digest, int size, unsigned char *signature,
-                   unsigned *length, const BIGNUM *inverse, const BIGNUM *r, EC_KEY *key)
-{
-    struct signer_request request = {.operation = SIGNER_EC};
-
-    (void)type;
-    (void)inverse;
-    (void)r;
-    *length = sign(EC_KEY_get_ex_data(key, 0), &request, digest, (size_t)size, signature);
-    return *length > 0;
-}
-
-static void finish_ec(EC_KEY *key)
-{
-    free(EC_KEY_get_ex_data(key, 0));
-}
-
-static EC_KEY_METHOD *make_ec_method(void)
-{
-    EC_KEY_METHOD *method = EC_KEY_METHOD_new(EC_KEY_OpenSSL());
-
-    if (method == NULL)
-        return NULL;
-    EC_KEY_METHOD_set_sign(method, sign_ec, NULL, NULL);
-    EC_KEY_METHOD_set_init(method, NULL, finish_ec, NULL, NULL, NULL, NULL);
-    return method;
-}
-
-static bool wrap_ec(EVP_PKEY *key, EVP_PKEY *public, const EC_KEY_METHOD *method,
-                    struct remote *remote)
-{
-    const EC_KEY *half = EVP_PKEY_get0_EC_KEY(public);
-    EC_KEY *ec = half != NULL ? EC_KEY_dup(half) : NULL;
-
-    if (ec != NULL && EC_KEY_set_method(ec, method) == 1 &&
-        EC_KEY_set_ex_data(ec, 0, remote) == 1 && EVP_PKEY_assign_EC_KEY(key, ec) == 1)
-        return true;
-    if (ec != NULL)
-        EC_KEY_set_ex_data(ec, 0, NULL);
-    EC_KEY_free(ec);
-    return false;
-}
-
-/* ---- Ed25519 and Ed448 ---- */
-
-/* A key of these types has no methods; all keys of the type have. It carries the process. */
-static const int message_types[KEY_PROCESS_MESSAGE_TYPES] = {EVP_PKEY_ED25519, EVP_PKEY_ED448};
-
-static int sign_message(EVP_MD_CTX *context, unsigned char *signature, size_t *length,
-                        const unsigned char *message, size_t size)
-{
-    EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(context));
-    const struct key_process *process = EVP_PKEY_get_ex_data(key, 0);
-    struct signer_request request = {.operation = SIGNER_MESSAGE};
-    struct remote remote = {.limit = (size_t)EVP_PKEY_get_size(key)};
-
-    if (signature == NULL) {
-        *length = remote.limit;
-        return 1;
-    }
-    if (process == NULL || *length < remote.limit || !key_signer_name(key, &remote.name))
-        return 0;
-    remote.socket = process->socket;
-    *length = sign(&remote, &request, message, size, signature);
-    return *length > 0;
-}
-
-/* Sets the method of all keys of a type in this process. */
-static EVP_PKEY_METHOD *make_message_method(int type)
-{
-    const EVP_PKEY_METHOD *usual = EVP_PKEY_meth_find(type);
-    EVP_PKEY_METHOD *method;
-    int flags;
-
-    if (usual == NULL)
-        return NULL;
-    EVP_PKEY_meth_get0_info(NULL, &flags, usual);
-    method = EVP_PKEY_meth_new(type, flags);
-    if (method == NULL)
-        return NULL;
-    EVP_PKEY_meth_copy(method, usual);
-    EVP_PKEY_meth_set_digestsign(method, sign_message);
-    if (EVP_PKEY_meth_add0(method) == 1)
-        return method;
-    EVP_PKEY_meth_free(method);
-    return NULL;
-}
-
-static bool make_message_methods(struct key_process *process)
-{
-    for (int i = 0; i < KEY_PROCESS_MESSAGE_TYPES; i++) {
-        process->messages[i] = make_message_method(message_types[i]);
-        if (process->messages[i] == NULL)
-            return false;
-    }
-    return true;
-}
-
-static void free_message_method(EVP_PKEY_METHOD *method)
-{
-    if (method == NULL)
-        return;
-    EVP_PKEY_meth_remove(method);
-    EVP_PKEY_meth_free(method);
-}
-
-static EVP_PKEY *make_message_key(const struct key_process *process, EVP_PKEY *public)
-{
-    EVP_PKEY *key = EVP_PKEY_dup(public);
-
-    if (key != NULL && EVP_PKEY_set_ex_data(key, 0, (void *)(uintptr_t)process) == 1)
-        return key;
-    EVP_PKEY_free(key);
-    return NULL;
-}
-
-/* ---- */
-
-static EVP_PKEY *make_method_key(const struct key_process *process, EVP_PKEY *public, int type)
-{
-    EVP_PKEY *key = EVP_PKEY_new();
-    struct remote *remote = calloc(1, sizeof *remote);
-    bool good = key != NULL && remote != NULL && key_signer_name(public, &remote->name);
-
-    if (good) {
-        remote->socket = process->socket;
-        remote->limit = (size_t)EVP_PKEY_get_size(public);
-        good = type == EVP_PKEY_RSA ? wrap_rsa(key, public, process->rsa, remote)
-                                    : wrap_ec(key, public, process->ec, remote);
-    }
-    if (good)
-        return key;
-    free(remote);
-    EVP_PKEY_free(key);
-    return NULL;
-}
-
-struct evp_pkey_st *key_process_key(const struct key_process *process, struct x509_st *certificate)
-{
-    EVP_PKEY *public = X509_get0_pubkey(certificate);
-    int type = public != NULL ? EVP_PKEY_get_base_id(public) : EVP_PKEY_NONE;
-
-    if (type == EVP_PKEY_RSA || type == EVP_PKEY_EC)
-        return make_method_key(process, public, type);
-    return key_signer_signs_messages(type) ? make_message_key(process, public) : NULL;
-}
-
-bool key_process_open(struct key_process *process, const struct key_files *files)
-{
-    int sockets[2];
-
-    *process = (struct key_process){.socket = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
-    if (process->rsa == NULL || process->ec == NULL ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return false;
-    if (!helper_process_start("key_process", sockets[1], key_signer_supervise, files,
-                              HELPER_PROCESS_ONLY)) {
-        close(sockets[0]);
-        close(sockets[1]);
-        return false;
-    }
-    close(sockets[1]);
-    process->socket = sockets[0];
-    return make_message_methods(process); /* after the signers, which sign by the usual ones */
-}
-
-bool key_process_load(const struct key_process *process, const struct key_name *used,
-                      struct key_report *report, struct key_file *certificate)
-{
-    struct signer_request request = {.operation = SIGNER_LOAD};
-    int rest;
-    bool good;
-
-    if (used != NULL)
-        request.name = *used;
-    if (ask(process->socket, &request, report, sizeof *report, &rest) != sizeof *report)
-        return false;
-    certificate->error = report->certificate_error;
-    certificate->length = report->length;
-    good = receive(rest, certificate->data, sizeof certificate->data) == (ssize_t)report->length;
-    close(rest);
+    OPENSSL_free(text);
     return good;
 }
 
-void key_process_close(struct key_process *process)
+bool key_signer_signs_messages(int type)
 {
-    if (process->socket >= 0)
-        close(process->socket);
-    process->socket = -1;
-    for (int i = 0; i < KEY_PROCESS_MESSAGE_TYPES; i++)
-        free_message_method(process->messages[i]);
-    RSA_meth_free(process->rsa);
-    if (process->ec != NULL)
-        EC_KEY_METHOD_free(process->ec);
-    process->rsa = NULL;
-    process->ec = NULL;
+    return type == EVP_PKEY_ED25519 || type == EVP_PKEY_ED448;
+}
+
+/* ---- reading the files ---- */
+
+static int refuse_passphrase(char *buffer, int size, int writing, void *locked)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    *(bool *)locked = true;
+    return -1;
+}
+
+static EVP_PKEY *parse(const struct key_file *file, bool *locked)
+{
+    BIO *text = BIO_new_mem_buf(file->data, (int)file->length);
+    EVP_PKEY *key =
+        text != NULL ? PEM_read_bio_PrivateKey(text, NULL, refuse_passphrase, locked) : NULL;
+
+    BIO_free(text);
+    return key;
+}
+
+static bool is_named(const struct vault_key *key, const struct key_name *name)
+{
+    return key->loaded != 0 && memcmp(&key->name, name, sizeof *name) == 0;
+}
+
+/* Returns the place for a key: its own, or that of the oldest key that is not in use. */
+static struct vault_key *place_for(struct vault *vault, const struct key_name *name,
+                                   const struct key_name *used)
+{
+    struct vault_key *place = NULL;
+
+    for (int i = 0; i < VAULT_KEYS; i++) {
+        struct vault_key *key = &vault->keys[i];
+        if (is_named(key, name))
+            return key;
+        if (!is_named(key, used) && (place == NULL || key->loaded < place->loaded))
+            place = key;
+    }
+    return place;
+}
+
+static void keep(struct vault *vault, const struct key_name *used, const struct key_name *name,
+                 const struct key_file *file)
+{
+    struct vault_key *key;
+
+    lock_take(&vault->lock);
+    key = place_for(vault, name, used);
+    key->name = *name;
+    key->file = *file;
+    key->loaded = ++vault->loads;
+    lock_give(&vault->lock);
+}
+
+static void judge_key(const struct key_file *file, struct key_report *report)
+{
+    bool locked = false;
+    EVP_PKEY *key;
+    const char *reason;
+
+    ERR_clear_error();
+    key = parse(file, &locked);
+    report->verdict = locked ? KEY_LOCKED : KEY_BAD;
+    if (key != NULL && key_signer_name(key, &report->name))
+        report->verdict = KEY_GOOD;
+    reason = key_escape_check((struct text){file->data, file->length});
+    if (reason == NULL)
+        reason = ERR_reason_error_string(ERR_peek_last_error());
+    snprintf(report->reason, sizeof report->reason, "%s",
+             reason != NULL ? reason : "there is no memory");
+    EVP_PKEY_free(key);
+}
+
+/* A worker that cannot take a response waits until the socket is closed. */
+static void respond(int client, const void *data, size_t size)
+{
+    send(client, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void load(const struct signer *signer, const struct signer_request *request, int client)
+{
+    struct key_file *files = calloc(KEY_READER_FILES, sizeof *files);
+    struct key_report report = {0};
+
+    if (files == NULL)
+        return;
+    for (int i = 0; i < KEY_READER_FILES; i++)
+        key_reader_load(signer->files->paths[i], &files[i]);
+    report.certificate_error = files[0].error;
+    report.key_error = files[1].error;
+    report.length = files[0].length;
+    judge_key(&files[1], &report);
+    if (report.verdict == KEY_GOOD && report.key_error == 0)
+        keep(signer->vault, &request->name, &report.name, &files[1]);
+    respond(client, &report, sizeof report);
+    respond(client, files[0].data, files[0].length);
+    explicit_bzero(files, KEY_READER_FILES * sizeof *files);
+    free(files);
+}
+
+/* ---- signing ---- */
+
+/* Returns the key with that name; NULL if there is none. */
+static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
+{
+    struct vault *vault = signer->vault;
+    EVP_PKEY *key = NULL;
+    bool locked;
+
+    lock_take(&vault->lock);
+    for (int i = 0; i < VAULT_KEYS && key == NULL; i++) {
+        const struct vault_key *kept = &vault->keys[i];
+        if (!is_named(kept, name))
+            continue;
+        if (signer->loaded[i] != kept->loaded) {
+            EVP_PKEY_free(signer->keys[i]);
+            signer->keys[i] = parse(&kept->file, &locked);
+            signer->loaded[i] = kept->loaded;
+        }
+        key = signer->keys[i];
+    }
+    lock_give(&vault->lock);
+    return key;
+}
+
+/* Returns true if the block is padded by PSS with this digest, and a salt as long as that. Without
+ * this check a worker could have anything encrypted, and so decrypt messages of others. */
+static bool is_pss(const unsigned char *block, size_t size, int bits, const EVP_MD *digest)
+{
+    size_t hash = (size_t)EVP_MD_get_size(digest), masked = size - hash - 1;
+    unsigned char mask[SIGNER_DATA_LIMIT];
+    size_t i = 0;
+
+    if (size < 2 * hash + 2 || block[size - 1] != 0xbc ||
+        PKCS1_MGF1(mask, (long)masked, block + masked, (long)hash, digest) != 0)
+        return false;
+    for (size_t k = 0; k < masked; k++)
+        mask[k] ^= block[k];
+    mask[0] &= (unsigned char)(0xff >> (8 * size - (size_t)bits + 1));
+    while (i < masked && mask[i] == 0)
+        i++;
+    return i < masked && mask[i] == 1 && masked - i - 1 == hash;
+}
+
+static unsigned sign_block(RSA *rsa, const struct signer_request *request, unsigned char *signature)
+{
+    int bits = RSA_bits(rsa), length;
+
+    if (request->length != (unsigned)RSA_size(rsa) ||
+        (!is_pss(request->data, request->length, bits, EVP_sha256()) &&
+         !is_pss(request->data, request->length, bits, EVP_sha384()) &&
+         !is_pss(request->data, request->length, bits, EVP_sha512())))
+        return 0;
+    length =
+        RSA_private_encrypt((int)request->length, request->data, signature, rsa, RSA_NO_PADDING);
+    return length > 0 ? (unsigned)length : 0;
+}
+
+static unsigned sign_message(EVP_PKEY *key, const struct signer_request *request,
+                             unsigned char *signature)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    size_t length = SIGNER_DATA_LIMIT;
+    bool good = context != NULL && EVP_DigestSignInit(context, NULL, NULL, NULL, key) == 1 &&
+                EVP_DigestSign(context, signature, &length, request->data, request->length) == 1;
+
+    EVP_MD_CTX_free(context);
+    return good ? (unsigned)length : 0;
+}
+
+static unsigned sign_by_rsa(RSA *rsa, const struct signer_request *request,
+                            unsigned char *signature)
+{
+    unsigned length = 0;
+
+    if (rsa == NULL)
+        return 0;
+    if (request->operation == SIGNER_RSA_PSS)
+        return sign_block(rsa, request, signature);
+    if (RSA_sign(request->type, request->data, request->length, signature, &length, rsa) != 1)
+        return 0;
+    return length;
+}
+
+static unsigned sign_by_ec(EC_KEY *ec, const struct signer_request *request,
+                           unsigned char *signature)
+{
+    unsigned length = 0;
+
+    if (ec == NULL ||
+        ECDSA_sign(0, request->data, (int)request->length, signature, &length, ec) != 1)
+        return 0;
+    return length;
+}
+
+/* Returns the length of the signature; 0 on failure. A key signs only what is meant for its type.
+ */
+static unsigned sign(EVP_PKEY *key, const struct signer_request *request, unsigned char *signature)
+{
+    enum signer_operation operation = request->operation;
+    int type = EVP_PKEY_get_base_id(key);
+
+    if (type == EVP_PKEY_RSA && (operation == SIGNER_RSA || operation == SIGNER_RSA_PSS))
+        return sign_by_rsa((RSA *)(uintptr_t)EVP_PKEY_get0_RSA(key), request, signature);
+    if (type == EVP_PKEY_EC && operation == SIGNER_EC)
+        return sign_by_ec((EC_KEY *)(uintptr_t)EVP_PKEY_get0_EC_KEY(key), request, signature);
+    if (key_signer_signs_messages(type) && operation == SIGNER_MESSAGE)
+        return sign_message(key, request, signature);
+    return 0;
+}
+
+static void answer_signature(struct signer *signer, const struct signer_request *request,
+                             int client)
+{
+    unsigned char signature[SIGNER_DATA_LIMIT];
+    EVP_PKEY *key = find(signer, &request->name);
+    unsigned length = 0;
+
+    ERR_clear_error();
+    if (key != NULL && request->length <= SIGNER_DATA_LIMIT)
+        length = sign(key, request, signature);
+    respond(client, signature, length);
+}
+
+static bool is_over(int socket)
+{
+    struct pollfd peer = {.fd = socket};
+
+    return poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP);
+}
+
+static void answer(struct signer *signer, const struct signer_request *request, int client)
+{
+    if (request->operation == SIGNER_LOAD)
+        load(signer, request, client);
+    else
+        answer_signature(signer, request, client);
+}
+
+/* Ends when there is nobody who could ask. A message that is no request ends nothing. */
+static void serve(struct signer *signer)
+{
+    struct signer_request request;
+    struct fd_message message;
+    size_t size;
+
+    do {
+        size = 0;
+        message.count = 0;
+        fd_message_receive(signer->socket, &request, sizeof request, &size, &message);
+        if (size == sizeof request && message.count > 0)
+            answer(signer, &request, message.descriptors[0]);
+        fd_message_close(&message);
+    } while (size > 0 || !is_over(signer->socket));
+}
+
+/* ---- the supervisor ---- */
+
+static struct vault *open_vault(void)
+{
+    struct vault *vault =
+        mmap(NULL, sizeof *vault, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (vault == MAP_FAILED)
+        return NULL;
+    madvise(vault, sizeof *vault, MADV_DONTDUMP);
+    return lock_open(&vault->lock) ? vault : NULL;
+}
+
+static bool start(const struct signer *signer)
+{
+    struct signer own = *signer;
+    pid_t child = fork();
+
+    if (child == 0) {
+        key_reader_confine(own.files, KEY_SIGNER);
+        serve(&own);
+        _exit(0);
+    }
+    return child > 0;
+}
+
+/* No other process of the same user may read the memory of these. */
+void key_signer_supervise(int socket, const void *files)
+{
+    struct signer signer = {.socket = socket, .files = files, .vault = open_vault()};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int living = 0, status;
+
+    prctl(PR_SET_DUMPABLE, 0);
+    if (signer.vault == NULL)
+        return;
+    key_reader_confine(files, KEY_SUPERVISOR);
+    for (long i = 0; i < processors; i++)
+        living += start(&signer);
+    while (living > 0 && wait(&status) > 0) {
+        living--;
+        if (WIFEXITED(status))
+            continue; /* the server has ended */
+        nanosleep(&(struct timespec){.tv_nsec = REPLACE_NANOSECONDS}, NULL);
+        living += start(&signer);
+    }
 }

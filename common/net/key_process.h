@@ -1,39 +1,53 @@
-/* A process outside the sandbox that holds the TLS key and signs with it. The server and its
- * workers have the certificate alone. */
+/* The processes that hold the TLS key, and the requests to them. */
 #ifndef COMMON_NET_KEY_PROCESS_H
 #define COMMON_NET_KEY_PROCESS_H
 
-#include "common/net/key_signer.h"
+#include "common/net/key_reader.h"
 
-struct x509_st;
-struct rsa_meth_st;
-struct ec_key_method_st;
-struct evp_pkey_method_st;
+struct evp_pkey_st;
 
-/* Types of keys that sign whole messages. */
-#define KEY_PROCESS_MESSAGE_TYPES 2
-
-struct key_process {
-    int socket; /* -1: there is none */
-    struct rsa_meth_st *rsa;
-    struct ec_key_method_st *ec;
-    struct evp_pkey_method_st *messages[KEY_PROCESS_MESSAGE_TYPES];
+/* A key is named by a checksum of its public half. */
+struct key_name {
+    unsigned char bytes[32];
 };
 
-/* Starts the process, and below it a signer for each processor; a signer that dies is replaced.
- * They end when all processes that inherit the socket have ended. False, with errno set, on
- * failure. */
-bool key_process_open(struct key_process *process, const struct key_files *files);
+/* The most bytes of a signature, and of the data to sign: RSA keys have at most 16384 bits. */
+#define SIGNER_DATA_LIMIT 2048
 
-/* Has both files read again. The process keeps the key `used` as well, which may be NULL. False if
- * it does not answer. */
-bool key_process_load(const struct key_process *process, const struct key_name *used,
-                      struct key_report *report, struct key_file *certificate);
+/* SIGNER_RSA and SIGNER_EC sign a digest, SIGNER_RSA_PSS a block that is padded already, and
+ * SIGNER_MESSAGE (Ed25519 and Ed448) a whole message. SIGNER_LOAD reads the files again; `name` is
+ * a key to keep. */
+enum signer_operation { SIGNER_LOAD, SIGNER_RSA, SIGNER_RSA_PSS, SIGNER_EC, SIGNER_MESSAGE };
 
-/* Returns a key for the certificate that signs through the process, which must remain where it is.
- * NULL if the key is neither RSA nor EC nor Ed25519 nor Ed448, or if memory is short. */
-struct evp_pkey_st *key_process_key(const struct key_process *process, struct x509_st *certificate);
+/* A message with a socket that keeps the bounds of messages, for the response: to SIGNER_LOAD a
+ * message with the report and one with the file of the certificate, else the signature alone, or,
+ * on failure, an empty message. */
+struct signer_request {
+    enum signer_operation operation;
+    int type; /* of the digest, as OpenSSL numbers it */
+    struct key_name name;
+    unsigned length;
+    unsigned char data[SIGNER_DATA_LIMIT];
+};
 
-void key_process_close(struct key_process *process);
+enum key_verdict { KEY_GOOD, KEY_LOCKED, KEY_BAD };
+
+struct key_report {
+    int certificate_error, key_error; /* errno of reading the files; or 0 */
+    enum key_verdict verdict;
+    char reason[160];     /* of a bad key */
+    struct key_name name; /* of a good one */
+    size_t length;        /* of the certificate's file */
+};
+
+/* The work of the process, with a struct key_files: makes signers, and replaces those that
+ * die. */
+void key_signer_supervise(int socket, const void *files);
+
+/* Returns true if keys of this type, as OpenSSL numbers it, sign whole messages. */
+bool key_signer_signs_messages(int type);
+
+/* Computes the name of a key; false if that fails. */
+bool key_signer_name(struct evp_pkey_st *key, struct key_name *name);
 
 #endif

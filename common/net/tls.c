@@ -6,7 +6,7 @@
 #include "common/net/tls.h"
 
 #include "common/base/clock.h"
-#include "common/net/key_process.h"
+#include "common/net/remote_key.h"
 #include "common/net/tls_bio.h"
 #include "common/net/tls_tickets.h"
 #include "common/net/tls_warmup.h"

@@ -2,7 +2,7 @@
 #include "common/proxy/cache_lookup.h"
 
 #include "common/http/fields.h"
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 
 #include <stdlib.h>
 #include <string.h>

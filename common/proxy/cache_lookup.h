@@ -2,10 +2,10 @@
 #ifndef COMMON_PROXY_CACHE_LOOKUP_H
 #define COMMON_PROXY_CACHE_LOOKUP_H
 
-#include "common/proxy/cache.h"
+#include "common/proxy/cache_directory.h"
 #include "common/proxy/collapse.h"
+#include "common/proxy/find_origin.h"
 #include "common/proxy/freshness.h"
-#include "common/proxy/origin.h"
 #include "common/proxy/stage.h"
 
 struct cache_lookup {

@@ -12,7 +12,7 @@
 #define CACHE_NAME_SIZE   40
 #define CACHE_NAME_LENGTH 33
 
-/* The files that the processes share which use the directory; see cache_shared.h, cache_lock.h. */
+/* The files that the processes share which use the directory; see cache_shared.h, fetch_lock.h. */
 #define CACHE_NAME_SHARED "account"
 #define CACHE_NAME_LOCKS  "locks"
 

@@ -3,7 +3,7 @@
 #ifndef COMMON_PROXY_COLLAPSE_H
 #define COMMON_PROXY_COLLAPSE_H
 
-#include "common/proxy/cache.h"
+#include "common/proxy/cache_directory.h"
 #include "common/service.h"
 
 struct collapse {

@@ -2,7 +2,7 @@
 #include "common/proxy/fetch.h"
 
 #include "common/http/fields.h"
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 
 #include <stdlib.h>

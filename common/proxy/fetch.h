@@ -4,10 +4,10 @@
 
 #include "common/base/poll_pair.h"
 #include "common/proxy/cache_lookup.h"
-#include "common/proxy/origin.h"
+#include "common/proxy/find_origin.h"
+#include "common/proxy/origin_connection.h"
 #include "common/proxy/response_writer.h"
 #include "common/proxy/stage.h"
-#include "common/proxy/upstream.h"
 
 /* The state of a request to an origin. A request that the cache answers has none. */
 struct fetch {

@@ -1,7 +1,7 @@
 /* Sends the body of a request to the origin, framed as the client framed it. */
 #include "common/proxy/send_request_body.h"
 
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 
 /* The client must send this much in each request timeout. */
 #define MINIMUM_BYTES 16384

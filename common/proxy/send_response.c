@@ -1,7 +1,7 @@
 /* Sends the origin's response to the client, and goes on for the cache if the client leaves. */
 #include "common/proxy/send_response.h"
 
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 
 /* How long a response is received for the cache after the client has left. */

@@ -4,7 +4,7 @@
 
 #include "common/http/fields.h"
 #include "common/proxy/cache_status.h"
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "common/workers/event_loop.h"
 
 #include "common/acceptor.h"
-#include "common/base/spare_memory.h"
+#include "common/base/memory_return.h"
 #include "common/base/wakeup.h"
 #include "common/connection.h"
 #include "common/workers/listen_balance.h"

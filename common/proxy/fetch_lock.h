@@ -1,7 +1,7 @@
 /* Locks for the names of entries: the request that holds one fetches the response, and tells those
  * that wait how the fetch goes on. */
-#ifndef COMMON_PROXY_CACHE_LOCK_H
-#define COMMON_PROXY_CACHE_LOCK_H
+#ifndef COMMON_PROXY_FETCH_LOCK_H
+#define COMMON_PROXY_FETCH_LOCK_H
 
 #include "common/proxy/cache_file.h"
 

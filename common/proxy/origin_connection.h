@@ -1,6 +1,6 @@
 /* A connection to an origin. No function waits: each returns what the caller has to wait for. */
-#ifndef COMMON_PROXY_UPSTREAM_H
-#define COMMON_PROXY_UPSTREAM_H
+#ifndef COMMON_PROXY_ORIGIN_CONNECTION_H
+#define COMMON_PROXY_ORIGIN_CONNECTION_H
 
 #include "common/http/body_reader.h"
 #include "common/http/response_parser.h"

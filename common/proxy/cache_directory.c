@@ -1,5 +1,5 @@
 /* Opens the cache, and finds and removes its entries by their URI. */
-#include "common/proxy/cache.h"
+#include "common/proxy/cache_directory.h"
 
 #include "common/proxy/cache_name.h"
 

@@ -1,5 +1,5 @@
 /* Reads numbers from /proc/self/status. */
-#include "common/base/process_status.h"
+#include "common/base/proc_status.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Chooses between the origin's response, a validated entry, and, if the origin has failed, a stale
  * entry. */
-#include "common/proxy/choose_response.h"
+#include "common/proxy/fetch_outcome.h"
 
 #include "common/proxy/cache_update.h"
 #include "common/proxy/send_response.h"

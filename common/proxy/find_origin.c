@@ -1,5 +1,5 @@
 /* Finds the origin that a request is for. */
-#include "common/proxy/origin.h"
+#include "common/proxy/find_origin.h"
 
 #include "common/proxy/rewrite.h"
 

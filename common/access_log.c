@@ -1,5 +1,5 @@
 /* Writes the access log. */
-#include "common/log.h"
+#include "common/access_log.h"
 
 #include "common/base/helper_process.h"
 

@@ -1,5 +1,5 @@
 /* Gives freed memory back to the kernel after many connections have ended. */
-#include "common/base/spare_memory.h"
+#include "common/base/memory_return.h"
 
 #include <malloc.h>
 #include <pthread.h>

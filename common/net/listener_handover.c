@@ -1,5 +1,5 @@
 /* Hands listening sockets to the program that follows a server, and starts that program. */
-#include "common/net/handover.h"
+#include "common/net/listener_handover.h"
 
 #include "common/base/fd_message.h"
 #include "common/base/helper_process.h"

@@ -1,5 +1,5 @@
 /* Opens the proxy, and decides which addresses it may connect to. */
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 
 #include <err.h>
 #include <fcntl.h>

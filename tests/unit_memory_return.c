@@ -1,5 +1,5 @@
-/* Tests of spare_memory.c: when memory is given back after many connections. */
-#include "common/base/spare_memory.h"
+/* Tests of memory_return.c: when memory is given back after many connections. */
+#include "common/base/memory_return.h"
 
 #include "tests/unit.h"
 

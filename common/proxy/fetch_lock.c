@@ -1,5 +1,5 @@
 /* Locks the names of responses that are being fetched, and tells how their fetches go on. */
-#include "common/proxy/cache_lock.h"
+#include "common/proxy/fetch_lock.h"
 
 #include "common/proxy/cache_name.h"
 #include "common/proxy/cache_shared.h"

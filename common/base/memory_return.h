@@ -1,6 +1,6 @@
 /* Memory that was needed for many connections, and is not needed for the few that are left. */
-#ifndef COMMON_BASE_SPARE_MEMORY_H
-#define COMMON_BASE_SPARE_MEMORY_H
+#ifndef COMMON_BASE_MEMORY_RETURN_H
+#define COMMON_BASE_MEMORY_RETURN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* A cache of responses in a directory that any number of processes and threads share. Including
  * this gives the whole cache: entries, their writer, and the locks of fetches. */
-#ifndef COMMON_PROXY_CACHE_H
-#define COMMON_PROXY_CACHE_H
+#ifndef COMMON_PROXY_CACHE_DIRECTORY_H
+#define COMMON_PROXY_CACHE_DIRECTORY_H
 
 #include "common/proxy/cache_entry.h"
-#include "common/proxy/cache_lock.h"
 #include "common/proxy/cache_shared.h"
 #include "common/proxy/cache_writer.h"
+#include "common/proxy/fetch_lock.h"
 
 /* Opens the cache in that directory; `path` is for messages. Says why it cannot, and returns false.
  */

@@ -1,8 +1,8 @@
 /* The listening sockets go to the program that follows a server. A process outside the sandbox,
  * with the rights that the server was started with, starts that program, and refuses new clients
  * for a server that lacks the right to. It obeys the first process of the server alone. */
-#ifndef COMMON_NET_HANDOVER_H
-#define COMMON_NET_HANDOVER_H
+#ifndef COMMON_NET_LISTENER_HANDOVER_H
+#define COMMON_NET_LISTENER_HANDOVER_H
 
 #include "common/net/listener.h"
 

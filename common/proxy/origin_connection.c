@@ -1,5 +1,5 @@
 /* Connects to an origin, sends requests, and reads responses. */
-#include "common/proxy/upstream.h"
+#include "common/proxy/origin_connection.h"
 
 #include "common/net/transport_plain.h"
 

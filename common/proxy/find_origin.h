@@ -1,10 +1,10 @@
 /* The origin of a request: its name and its addresses. */
-#ifndef COMMON_PROXY_ORIGIN_H
-#define COMMON_PROXY_ORIGIN_H
+#ifndef COMMON_PROXY_FIND_ORIGIN_H
+#define COMMON_PROXY_FIND_ORIGIN_H
 
 #include "common/http/request.h"
 #include "common/net/address.h"
-#include "common/proxy/proxy.h"
+#include "common/proxy/proxy_setup.h"
 
 struct origin {
     struct text host; /* without the port */

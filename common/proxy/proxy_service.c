@@ -1,12 +1,12 @@
 /* Runs the stages of each request, and checks the request in the first. */
-#include "common/proxy/proxy_request.h"
+#include "common/proxy/proxy_service.h"
 
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/cache_store.h"
-#include "common/proxy/choose_response.h"
 #include "common/proxy/fetch.h"
-#include "common/proxy/origin.h"
-#include "common/proxy/proxy.h"
+#include "common/proxy/fetch_outcome.h"
+#include "common/proxy/find_origin.h"
+#include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 #include "common/proxy/send_request_body.h"
 #include "common/proxy/send_response.h"

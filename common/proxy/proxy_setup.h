@@ -1,10 +1,10 @@
 /* The proxy: its settings, the origins that it may connect to, and its cache. */
-#ifndef COMMON_PROXY_PROXY_H
-#define COMMON_PROXY_PROXY_H
+#ifndef COMMON_PROXY_PROXY_SETUP_H
+#define COMMON_PROXY_PROXY_SETUP_H
 
 #include "common/net/address.h"
 #include "common/net/listener.h"
-#include "common/proxy/cache.h"
+#include "common/proxy/cache_directory.h"
 #include "common/service.h"
 
 #define PROXY_ALLOW_LIMIT 16

@@ -1,6 +1,6 @@
 /* Numbers that the kernel keeps of this process. */
-#ifndef COMMON_BASE_PROCESS_STATUS_H
-#define COMMON_BASE_PROCESS_STATUS_H
+#ifndef COMMON_BASE_PROC_STATUS_H
+#define COMMON_BASE_PROC_STATUS_H
 
 /* Opens the numbers of this process, before the sandbox is entered; -1 on failure. */
 int process_status_open(void);

@@ -1,6 +1,6 @@
 /* The stages that choose between the origin's response and an entry of the cache. */
-#ifndef COMMON_PROXY_CHOOSE_RESPONSE_H
-#define COMMON_PROXY_CHOOSE_RESPONSE_H
+#ifndef COMMON_PROXY_FETCH_OUTCOME_H
+#define COMMON_PROXY_FETCH_OUTCOME_H
 
 #include "common/proxy/cache_store.h"
 #include "common/proxy/fetch.h"

@@ -1,6 +1,6 @@
 /* Tells whether bytes are exactly one request. */
-#ifndef COMMON_HTTP_WHOLE_REQUEST_H
-#define COMMON_HTTP_WHOLE_REQUEST_H
+#ifndef COMMON_HTTP_EXACT_REQUEST_H
+#define COMMON_HTTP_EXACT_REQUEST_H
 
 #include "common/base/text.h"
 

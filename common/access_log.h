@@ -1,6 +1,6 @@
 /* The access log, in the combined format. */
-#ifndef COMMON_LOG_H
-#define COMMON_LOG_H
+#ifndef COMMON_ACCESS_LOG_H
+#define COMMON_ACCESS_LOG_H
 
 #include "common/base/clock.h"
 #include "common/base/fd_passing.h"

@@ -1,5 +1,5 @@
 /* Tells whether bytes are exactly one request. */
-#include "common/http/whole_request.h"
+#include "common/http/exact_request.h"
 
 #include "common/http/body_reader.h"
 #include "common/http/request.h"

@@ -1,5 +1,5 @@
-/* Tests of whole_request.c: which bytes are exactly one request. */
-#include "common/http/whole_request.h"
+/* Tests of exact_request.c: which bytes are exactly one request. */
+#include "common/http/exact_request.h"
 
 #include "common/http/request.h"
 #include "tests/unit.h"
