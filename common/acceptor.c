@@ -153,8 +153,8 @@ static bool refuse(struct server *server)
 void acceptor_refuse(struct server *server)
 {
     /* Some kernels allow the filter to root alone. */
-    bool refused =
-        refuse(server) || (!server->listener.adopted && handover_refuse(server->upgrade.helper));
+    bool refused = refuse(server) ||
+                   (!server->listener.adopted && listener_handover_refuse(server->upgrade.helper));
 
     server->refusing = true;
     server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
@@ -223,11 +223,11 @@ static int maintain(struct server *server)
 {
     int collect = signals_collect(server);
 
-    if (!server->spare_memory.threads)
+    if (!server->memory_return.threads)
         return collect;
-    return clock_shorter(collect, spare_memory_review(&server->spare_memory,
-                                                      atomic_load(&server->board->active),
-                                                      clock_now().milliseconds));
+    return clock_shorter(collect, memory_return_review(&server->memory_return,
+                                                       atomic_load(&server->board->active),
+                                                       clock_now().milliseconds));
 }
 
 bool acceptor_wait_for_client(struct server *server)

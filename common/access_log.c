@@ -29,7 +29,7 @@ static int open_waitless(const char *name, int flags)
     return file < 0 && errno == ENXIO ? open(name, O_RDWR | common, 0644) : file;
 }
 
-int log_open_file(const char *name, int flags)
+int access_log_open_file(const char *name, int flags)
 {
     int file = strcmp(name, "-") == 0 ? STDOUT_FILENO : open_waitless(name, flags);
 
@@ -62,18 +62,18 @@ static void open_logs(int socket, const void *name)
     }
 }
 
-static struct log_shared *make_shared(void)
+static struct access_log_shared *make_shared(void)
 {
-    struct log_shared *shared =
+    struct access_log_shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     return shared != MAP_FAILED && lock_open(&shared->lock) ? shared : NULL;
 }
 
-bool log_open(struct log *log, const char *name)
+bool access_log_open(struct access_log *log, const char *name)
 {
-    *log = (struct log){.name = name, .opener = {-1, -1}};
-    log->file = log_open_file(name, O_APPEND);
+    *log = (struct access_log){.name = name, .opener = {-1, -1}};
+    log->file = access_log_open_file(name, O_APPEND);
     if (log->file < 0)
         return false;
     log->shared = make_shared();
@@ -90,7 +90,7 @@ bool log_open(struct log *log, const char *name)
 }
 
 /* The caller holds the lock. An answer that a process asked for before it died is thrown away. */
-static bool replace(struct log *log, enum question question)
+static bool replace(struct access_log *log, enum question question)
 {
     char byte = (char)question, old;
     int file;
@@ -107,7 +107,7 @@ static bool replace(struct log *log, enum question question)
     return true;
 }
 
-void log_reopen(struct log *log)
+void access_log_reopen(struct access_log *log)
 {
     if (log->opener.taker < 0)
         return;
@@ -120,7 +120,7 @@ void log_reopen(struct log *log)
 }
 
 /* Takes the log that another process has opened again. */
-static void adopt(struct log *log)
+static void adopt(struct access_log *log)
 {
     lock_take(&log->shared->lock);
     if (atomic_load(&log->version) != atomic_load(&log->shared->version)) {
@@ -130,7 +130,7 @@ static void adopt(struct log *log)
     lock_give(&log->shared->lock);
 }
 
-void log_close(struct log *log)
+void access_log_close(struct access_log *log)
 {
     if (log->opener.taker >= 0)
         close(log->opener.taker);
@@ -139,7 +139,7 @@ void log_close(struct log *log)
 
 /* ---- writing ---- */
 
-bool log_write(int file, struct text text)
+bool access_log_write(int file, struct text text)
 {
     struct pollfd wait = {.fd = file, .events = POLLOUT};
 
@@ -213,8 +213,9 @@ static struct text field_or_nothing(const struct request *request, enum field_na
     return value;
 }
 
-void log_response(struct log *log, const struct transport *client, const struct request *request,
-                  int status, uint64_t bytes, struct moment now)
+void access_log_response(struct access_log *log, const struct transport *client,
+                         const struct request *request, int status, uint64_t bytes,
+                         struct moment now)
 {
     char space[LINE_LIMIT];
     struct buffer line = {.data = space, .capacity = sizeof space};
@@ -233,5 +234,6 @@ void log_response(struct log *log, const struct transport *client, const struct 
     buffer_character(&line, ' ');
     add_quoted(&line, field_or_nothing(request, FIELD_USER_AGENT));
     buffer_character(&line, '\n');
-    log_write(log->file, (struct text){line.data, line.length}); /* a failed write loses the line */
+    access_log_write(log->file,
+                     (struct text){line.data, line.length}); /* a failed write loses the line */
 }

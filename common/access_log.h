@@ -12,36 +12,37 @@
 #include <stdatomic.h>
 
 /* The state that all processes of a server share. */
-struct log_shared {
+struct access_log_shared {
     struct lock lock;
     _Atomic unsigned version; /* how often the log was opened again */
 };
 
 /* The log of one process. When it was opened again, each process takes it with its next line. */
-struct log {
+struct access_log {
     const char *name;
     int file;
     _Atomic unsigned version; /* of `file` */
-    struct log_shared *shared;
+    struct access_log_shared *shared;
     struct fd_passing opener; /* to the process that opens the log again; -1: none */
 };
 
 /* Opens a file for writing, with these additional flags; "-" is standard output. A named pipe needs
  * no reader. Returns -1 after it has printed why not. */
-int log_open_file(const char *name, int flags);
+int access_log_open_file(const char *name, int flags);
 
 /* Opens the log, and starts the process that opens it again. False after it has printed why. */
-bool log_open(struct log *log, const char *name);
+bool access_log_open(struct access_log *log, const char *name);
 /* Opens the log again, for all processes: lines go to the file that has the name now. */
-void log_reopen(struct log *log);
+void access_log_reopen(struct access_log *log);
 /* Ends the process that opens the log again. */
-void log_close(struct log *log);
+void access_log_close(struct access_log *log);
 
 /* Writes the text if the reader takes it now; else drops it. */
-bool log_write(int file, struct text text);
+bool access_log_write(int file, struct text text);
 
 /* Writes the line of one response with a single write. */
-void log_response(struct log *log, const struct transport *client, const struct request *request,
-                  int status, uint64_t bytes, struct moment now);
+void access_log_response(struct access_log *log, const struct transport *client,
+                         const struct request *request, int status, uint64_t bytes,
+                         struct moment now);
 
 #endif

@@ -481,8 +481,8 @@ static void end_response(struct connection *connection)
     connection->tally.requests++;
     connection->tally.errors += exchange->response.status >= 400;
     if (connection->context->log != NULL)
-        log_response(connection->context->log, &connection->transport, &exchange->request,
-                     exchange->response.status, exchange->body_bytes, connection->now);
+        access_log_response(connection->context->log, &connection->transport, &exchange->request,
+                            exchange->response.status, exchange->body_bytes, connection->now);
     response_end(&exchange->response);
     request_start(&exchange->request);
     if (exchange_received(exchange).length == 0)
@@ -634,7 +634,7 @@ static void open_transport(struct connection *connection)
     bool good = transport->kind->open(transport, &request);
 
     connection->closing = transport->kind->one_request;
-    if (good && (!transport->kind->one_request || whole_request_is(request)))
+    if (good && (!transport->kind->one_request || exact_request_is(request)))
         return;
     connection->tally.dropped++;
     connection->state = CONNECTION_ENDED;

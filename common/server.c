@@ -102,7 +102,7 @@ static void count_connection(struct server *server)
     int64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
     scoreboard_note_peak(board, active);
-    spare_memory_note(&server->spare_memory, active);
+    memory_return_note(&server->memory_return, active);
     if (server->options.workers == 0)
         atomic_fetch_add_explicit(&board->slots[0].connections, 1, memory_order_relaxed);
     server->now = clock_now();
@@ -405,7 +405,7 @@ static void close_listeners(struct server *server)
  * each thread would cost something for every connection; this costs nothing until the end. */
 static void await_threads(struct server *server)
 {
-    while (process_status_number(server->status, "Threads:") > server->threads &&
+    while (proc_status_number(server->status, "Threads:") > server->threads &&
            !acceptor_is_over(server, SIGNALS_GRACE_MARGIN))
         acceptor_sleep(server, 1);
 }
@@ -430,7 +430,7 @@ static void close_all(struct server *server)
     if (server->context.tls != NULL)
         tls_close(server->context.tls);
     if (server->context.log != NULL)
-        log_close(server->context.log);
+        access_log_close(server->context.log);
     upgrade_close(server);
 }
 

@@ -19,11 +19,11 @@
 
 /* The server that this one replaces, or that replaces it; see upgrade.h. */
 struct upgrade {
-    struct handover given; /* by the server before */
-    int helper;            /* see listener_handover.h */
-    int channel;           /* to the server before, until it has said what to do; or -1 */
-    bool pending;          /* a new server was started, and is not ready yet */
-    bool stopped;          /* a stop was requested after the handover */
+    struct listener_handover given; /* by the server before */
+    int helper;                     /* see listener_handover.h */
+    int channel;                    /* to the server before, until it has said what to do; or -1 */
+    bool pending;                   /* a new server was started, and is not ready yet */
+    bool stopped;                   /* a stop was requested after the handover */
     int64_t started;
 };
 
@@ -59,7 +59,7 @@ struct server {
     int pressure;                      /* eventfd: wakes event loops if connections must give way */
     int permits;                       /* eventfd: free permits to listen, of event loops; or -1 */
     int events;                        /* epoll: all that the accepting process waits for */
-    struct log log;                    /* if there is one */
+    struct access_log log;             /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
     int service_manager;               /* see service_manager.h; or -1 */
     struct upgrade upgrade;
@@ -68,7 +68,7 @@ struct server {
     int64_t crowd; /* so many connections at once may use up the memory; 0: none */
     struct memory_gauge memory_gauge;
     int64_t crowded_until; /* in milliseconds */
-    struct spare_memory spare_memory;
+    struct memory_return memory_return;
     int status;         /* see proc_status.h */
     long threads;       /* of this process, beside those that the model makes */
     uint64_t limit;     /* of connections at once */

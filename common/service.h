@@ -69,7 +69,7 @@ struct service {
 };
 
 struct tls;
-struct log;
+struct access_log;
 
 struct service_context {
     const char *server; /* the name of the program */
@@ -79,7 +79,7 @@ struct service_context {
     const struct transport_kind *transport;
     struct tls *tls;                                  /* NULL: plain */
     enum scheme scheme;                               /* that targets may name */
-    struct log *log;                                  /* NULL: none */
+    struct access_log *log;                           /* NULL: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     struct scoreboard *board;
 };

@@ -116,7 +116,7 @@ static void open_again(struct server *server)
     if (server->context.tls != NULL)
         tls_renew(server->context.tls);
     if (server->context.log != NULL)
-        log_reopen(server->context.log);
+        access_log_reopen(server->context.log);
 }
 
 /* The answer may have come before SIGIO was asked for. */

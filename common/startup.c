@@ -72,12 +72,13 @@ static bool open_log(struct server *server)
     if (server->options.log == NULL)
         return true;
     server->context.log = &server->log;
-    return log_open(&server->log, server->options.log);
+    return access_log_open(&server->log, server->options.log);
 }
 
 static bool open_stats(struct server *server)
 {
-    server->stats = server->options.stats != NULL ? log_open_file(server->options.stats, 0) : -1;
+    server->stats =
+        server->options.stats != NULL ? access_log_open_file(server->options.stats, 0) : -1;
     return server->options.stats == NULL || server->stats >= 0;
 }
 
@@ -213,14 +214,14 @@ static bool open_twins(struct server *server)
 
 static bool inherit_listeners(struct server *server)
 {
-    const struct handover *given = &server->upgrade.given;
-    bool good = handover_listener(given, 0, &server->listener);
+    const struct listener_handover *given = &server->upgrade.given;
+    bool good = listener_handover_get(given, 0, &server->listener);
 
     if (given->listeners > 1)
         server->twins = calloc((size_t)given->listeners - 1, sizeof *server->twins);
     for (int i = 1; good && i < given->listeners; i++)
         good = server->twins != NULL &&
-               handover_listener(given, i, &server->twins[server->twin_count++]);
+               listener_handover_get(given, i, &server->twins[server->twin_count++]);
     return good;
 }
 
@@ -329,9 +330,10 @@ bool startup_prepare(struct server *server, char **argv)
         return false;
     if (!services_start(&server->services, options, &server->listener))
         return false;
-    server->status = process_status_open();
-    server->threads = process_status_number(server->status, "Threads:") + SANITIZER_THREADS;
-    server->spare_memory.threads = options->workers == 0 && makes(server->model) == SANDBOX_THREADS;
+    server->status = proc_status_open();
+    server->threads = proc_status_number(server->status, "Threads:") + SANITIZER_THREADS;
+    server->memory_return.threads =
+        options->workers == 0 && makes(server->model) == SANDBOX_THREADS;
     if (!options->no_sandbox)
         enter_sandbox(server);
     fill_context(server);

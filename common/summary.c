@@ -27,7 +27,7 @@ static double seconds_of(struct timeval time)
  * before exec(), too. */
 static long peak_of_self(const struct server *server, const struct rusage *self)
 {
-    long kib = process_status_number(server->status, "VmHWM:");
+    long kib = proc_status_number(server->status, "VmHWM:");
 
     return kib >= 0 ? kib : self->ru_maxrss;
 }
@@ -148,7 +148,7 @@ void summary_write(const struct server *server, int file)
         buffer_string(&json, "}\n");
         if (is_our_file(file) && (lseek(file, 0, SEEK_SET) != 0 || ftruncate(file, 0) < 0))
             warn("cannot empty the file of --stats");
-        if (!log_write(file, (struct text){json.data, json.length}))
+        if (!access_log_write(file, (struct text){json.data, json.length}))
             warn("cannot write the file of --stats");
     }
     free(json.data);

@@ -20,9 +20,9 @@ bool upgrade_open(struct server *server, char **argv)
 {
     struct upgrade *upgrade = &server->upgrade;
 
-    upgrade->given = handover_take();
+    upgrade->given = listener_handover_take();
     upgrade->channel = upgrade->given.channel;
-    upgrade->helper = handover_open(argv);
+    upgrade->helper = listener_handover_open(argv);
     return upgrade->helper >= 0;
 }
 
@@ -38,18 +38,19 @@ bool upgrade_pass(struct server *server)
     const struct upgrade *upgrade = &server->upgrade;
     bool good = listen_to(upgrade->helper) &&
                 (upgrade->channel < 0 || listen_to(upgrade->channel)) &&
-                handover_pass(upgrade->helper, &server->listener);
+                listener_handover_pass(upgrade->helper, &server->listener);
 
     for (int i = 0; good && i < server->twin_count; i++)
-        good = handover_pass(upgrade->helper, &server->twins[i]);
+        good = listener_handover_pass(upgrade->helper, &server->twins[i]);
     return good;
 }
 
 /* ---- the server before ---- */
 
-static bool tell(const struct server *server, enum handover_kind kind)
+static bool tell(const struct server *server, enum listener_handover_kind kind)
 {
-    return handover_send(server->upgrade.helper, &(struct handover_message){.kind = kind});
+    return listener_handover_send(server->upgrade.helper,
+                                  &(struct listener_handover_message){.kind = kind});
 }
 
 void upgrade_begin(struct server *server)
@@ -63,7 +64,7 @@ void upgrade_begin(struct server *server)
         warnx("no upgrade: when the first process of a container ends, the container does");
     } else if (upgrade->pending && now - upgrade->started < PATIENCE_MILLISECONDS) {
         warnx("an upgrade is under way already");
-    } else if (tell(server, HANDOVER_START)) {
+    } else if (tell(server, LISTENER_HANDOVER_START)) {
         upgrade->pending = true;
         upgrade->started = now;
     } else {
@@ -74,7 +75,7 @@ void upgrade_begin(struct server *server)
 void upgrade_abandon(struct server *server)
 {
     if (server->upgrade.pending)
-        tell(server, HANDOVER_STOP);
+        tell(server, LISTENER_HANDOVER_STOP);
     server->upgrade.pending = false;
 }
 
@@ -82,7 +83,7 @@ static void hand_over(struct server *server, pid_t process)
 {
     char state[40];
 
-    tell(server, HANDOVER_GO);
+    tell(server, LISTENER_HANDOVER_GO);
     warnx("process %d has taken over", (int)process);
     snprintf(state, sizeof state, "MAINPID=%d", (int)process);
     service_manager_tell(server->service_manager, state);
@@ -95,12 +96,13 @@ static void hand_over(struct server *server, pid_t process)
 static enum upgrade_event hear_helper(struct server *server)
 {
     struct upgrade *upgrade = &server->upgrade;
-    struct handover_message message;
+    struct listener_handover_message message;
 
-    if (!upgrade->pending || !handover_receive(upgrade->helper, &message, HANDOVER_FAILED))
+    if (!upgrade->pending ||
+        !listener_handover_receive(upgrade->helper, &message, LISTENER_HANDOVER_FAILED))
         return UPGRADE_NOTHING;
     upgrade->pending = false;
-    if (message.kind == HANDOVER_READY) {
+    if (message.kind == LISTENER_HANDOVER_READY) {
         hand_over(server, message.process);
         return UPGRADE_HANDED_OVER;
     }
@@ -116,23 +118,25 @@ static enum upgrade_event hear_helper(struct server *server)
 
 void upgrade_report(const struct server *server)
 {
-    const struct handover_message ready = {.kind = HANDOVER_READY, .process = server->process};
+    const struct listener_handover_message ready = {.kind = LISTENER_HANDOVER_READY,
+                                                    .process = server->process};
 
     if (server->upgrade.channel >= 0)
-        handover_send(server->upgrade.channel, &ready);
+        listener_handover_send(server->upgrade.channel, &ready);
 }
 
 /* If the server before this one died, this one goes on alone. */
 static enum upgrade_event hear_channel(struct server *server)
 {
     struct upgrade *upgrade = &server->upgrade;
-    struct handover_message message;
+    struct listener_handover_message message;
 
-    if (upgrade->channel < 0 || !handover_receive(upgrade->channel, &message, HANDOVER_GO))
+    if (upgrade->channel < 0 ||
+        !listener_handover_receive(upgrade->channel, &message, LISTENER_HANDOVER_GO))
         return UPGRADE_NOTHING;
     close(upgrade->channel);
     upgrade->channel = -1;
-    if (message.kind != HANDOVER_STOP)
+    if (message.kind != LISTENER_HANDOVER_STOP)
         return UPGRADE_NOTHING;
     warnx("the server before this one was told to stop: so this one stops, too");
     return UPGRADE_STOP;

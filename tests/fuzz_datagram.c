@@ -77,7 +77,7 @@ static int status_by_stream(const char *bytes, size_t size)
 static void try_near(const char *bytes, size_t size)
 {
     static char response[DATAGRAM_RESPONSE_LIMIT + 1];
-    bool whole = whole_request_is((struct text){bytes, size});
+    bool whole = exact_request_is((struct text){bytes, size});
     ssize_t length;
     int status;
 

@@ -239,7 +239,7 @@ static void try_datagram(struct text bytes, const struct result *head)
     struct request request;
     size_t taken;
 
-    if (!whole_request_is(bytes) || head->progress != REQUEST_WHOLE)
+    if (!exact_request_is(bytes) || head->progress != REQUEST_WHOLE)
         return;
     request_start(&request);
     request_read(&request, bytes, &taken);

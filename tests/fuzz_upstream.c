@@ -10,22 +10,22 @@
 #define HEADS 20
 
 /* Reads until something has come. */
-static enum transfer read_head(struct upstream *upstream)
+static enum transfer read_head(struct origin_connection *upstream)
 {
     enum transfer transfer;
 
     do
-        transfer = upstream_head(upstream, METHOD_GET);
+        transfer = origin_connection_head(upstream, METHOD_GET);
     while (transfer == TRANSFER_READ);
     return transfer;
 }
 
-static enum transfer read_body(struct upstream *upstream, struct text *data)
+static enum transfer read_body(struct origin_connection *upstream, struct text *data)
 {
     enum transfer transfer;
 
     do
-        transfer = upstream_body(upstream, data);
+        transfer = origin_connection_body(upstream, data);
     while (transfer == TRANSFER_READ);
     return transfer;
 }
@@ -56,7 +56,7 @@ static void note_number(struct buffer *notes, const char *name, uint64_t number)
 }
 
 /* Reads heads until a final one; false if there is none. */
-static bool read_heads(struct upstream *upstream, struct buffer *notes)
+static bool read_heads(struct origin_connection *upstream, struct buffer *notes)
 {
     for (int heads = 0; heads < HEADS; heads++) {
         enum transfer transfer = read_head(upstream);
@@ -76,14 +76,14 @@ static bool read_heads(struct upstream *upstream, struct buffer *notes)
 /* Reads all that the origin sends, in pieces. Returns notes of all that was read. */
 static struct text read_all(const char *bytes, size_t size, size_t piece)
 {
-    static struct upstream upstream;
+    static struct origin_connection upstream;
     size_t room = 65536 + 8 * size;
     struct buffer notes = {.data = malloc(room), .capacity = room};
     enum transfer transfer = TRANSFER_DONE;
 
     require(notes.data != NULL, "there is memory");
     script_start(bytes, size, piece);
-    upstream_start(&upstream);
+    origin_connection_start(&upstream);
     upstream.transport = (struct transport){.kind = &scripted, .socket = 0};
     if (read_heads(&upstream, &notes)) {
         buffer_string(&notes, "\nbody ");

@@ -564,7 +564,7 @@ static void check_crash(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     if (fork() == 0) {
-        if (cache_lock_take(&cache, name) < 0 ||
+        if (fetch_lock_take(&cache, name) < 0 ||
             !cache_writer_begin(&cache, &writer, &record, TEXT("")) ||
             !cache_writer_add(&cache, &writer, TEXT("half")))
             _exit(1);
@@ -573,9 +573,9 @@ static void check_crash(void **state)
     assert_true(wait(&status) > 0);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_NOTHING);
-    lock = cache_lock_take(&cache, name);
+    lock = fetch_lock_take(&cache, name);
     assert_true(lock >= 0);
-    cache_lock_release(&cache, name, lock);
+    fetch_lock_release(&cache, name, lock);
     assert_int_equal(count_files('t'), 1);
     assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
     assert_int_equal(count_files('t'), 2);
@@ -649,23 +649,23 @@ static void check_lock(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    lock = cache_lock_take(&cache, name);
+    lock = fetch_lock_take(&cache, name);
     assert_true(lock >= 0);
-    assert_int_equal(cache_lock_take(&cache, name),
-                     CACHE_LOCK_BUSY); /* also for the same process */
-    second = cache_lock_take(&cache, other);
+    assert_int_equal(fetch_lock_take(&cache, name),
+                     FETCH_LOCK_BUSY); /* also for the same process */
+    second = fetch_lock_take(&cache, other);
     assert_true(second >= 0);
     if (fork() == 0)
-        _exit(cache_lock_take(&cache, name) >= 0);
+        _exit(fetch_lock_take(&cache, name) >= 0);
     assert_true(wait(&status) > 0);
     assert_int_equal(status, 0);
-    moves = cache_lock_releases(&cache, name);
-    cache_lock_release(&cache, name, lock);
-    assert_int_not_equal(cache_lock_releases(&cache, name), moves);
-    lock = cache_lock_take(&cache, name);
+    moves = fetch_lock_releases(&cache, name);
+    fetch_lock_release(&cache, name, lock);
+    assert_int_not_equal(fetch_lock_releases(&cache, name), moves);
+    lock = fetch_lock_take(&cache, name);
     assert_true(lock >= 0);
-    cache_lock_release(&cache, name, lock);
-    cache_lock_release(&cache, other, second);
+    fetch_lock_release(&cache, name, lock);
+    fetch_lock_release(&cache, other, second);
 }
 
 /* Nobody waits for a lock if the directory is empty or gone. */
@@ -679,15 +679,15 @@ static void check_no_directory(void **state)
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
     snprintf(command, sizeof command, "rm %s/*", path);
     assert_int_equal(system(command), 0);
-    lock = cache_lock_take(&cache, name);
+    lock = fetch_lock_take(&cache, name);
     assert_true(lock >= 0);
-    assert_int_equal(cache_lock_take(&cache, name), CACHE_LOCK_BUSY);
-    cache_lock_release(&cache, name, lock);
+    assert_int_equal(fetch_lock_take(&cache, name), FETCH_LOCK_BUSY);
+    fetch_lock_release(&cache, name, lock);
     assert_true(store_plain(URI, TEXT("body")));
     assert_true(holds(URI, "", TEXT("body")));
     snprintf(command, sizeof command, "rm -r %s", path);
     assert_int_equal(system(command), 0);
-    assert_int_equal(cache_lock_take(&cache, name), CACHE_LOCK_NONE);
+    assert_int_equal(fetch_lock_take(&cache, name), FETCH_LOCK_NONE);
     assert_false(store_plain(URI, TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, name), CACHE_NOTHING);
     assert_int_equal(mkdir(path, 0700), 0); /* tear_down() needs it */
@@ -700,12 +700,12 @@ static void check_progress(void **state)
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
-    assert_int_equal(cache_lock_progress(&cache, name, 5000), 0);
-    cache_lock_note_progress(&cache, name, 4000);
-    assert_int_equal(cache_lock_progress(&cache, name, 5000), 4000);
-    assert_int_equal(cache_lock_progress(&cache, name, 3999),
+    assert_int_equal(fetch_lock_progress(&cache, name, 5000), 0);
+    fetch_lock_note_progress(&cache, name, 4000);
+    assert_int_equal(fetch_lock_progress(&cache, name, 5000), 4000);
+    assert_int_equal(fetch_lock_progress(&cache, name, 3999),
                      4000); /* read by a process whose clock is behind */
-    assert_int_equal(cache_lock_progress(&cache, name, 2999),
+    assert_int_equal(fetch_lock_progress(&cache, name, 2999),
                      0); /* from before a restart of the machine */
 }
 
@@ -717,16 +717,16 @@ static void check_timeout(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    assert_false(cache_lock_timed_out(&cache, name, 1, 5000));
-    cache_lock_note_timeout(&cache, name, 4000);
-    assert_true(cache_lock_timed_out(&cache, name, 3000, 5000));
-    assert_true(cache_lock_timed_out(&cache, name, 4000,
+    assert_false(fetch_lock_timed_out(&cache, name, 1, 5000));
+    fetch_lock_note_timeout(&cache, name, 4000);
+    assert_true(fetch_lock_timed_out(&cache, name, 3000, 5000));
+    assert_true(fetch_lock_timed_out(&cache, name, 4000,
                                      3500)); /* read by a process whose clock is behind */
     assert_false(
-        cache_lock_timed_out(&cache, name, 4001, 5000)); /* it was before that request came */
+        fetch_lock_timed_out(&cache, name, 4001, 5000)); /* it was before that request came */
     assert_false(
-        cache_lock_timed_out(&cache, name, 1, 2000)); /* from before a restart of the machine */
-    assert_false(cache_lock_timed_out(&cache, other, 3000, 5000));
+        fetch_lock_timed_out(&cache, name, 1, 2000)); /* from before a restart of the machine */
+    assert_false(fetch_lock_timed_out(&cache, other, 3000, 5000));
 }
 
 /* The size after all files are counted. */
@@ -819,12 +819,12 @@ static void check_bypass(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    assert_false(cache_lock_is_bypassed(&cache, name, 1000));
-    cache_lock_note_bypass(&cache, name, 1000);
-    assert_true(cache_lock_is_bypassed(&cache, name, 1000));
-    assert_true(cache_lock_is_bypassed(&cache, name, 1000 + CACHE_LOCK_BYPASS_SECONDS - 1));
-    assert_false(cache_lock_is_bypassed(&cache, name, 1000 + CACHE_LOCK_BYPASS_SECONDS));
-    assert_false(cache_lock_is_bypassed(&cache, other, 1000));
+    assert_false(fetch_lock_is_bypassed(&cache, name, 1000));
+    fetch_lock_note_bypass(&cache, name, 1000);
+    assert_true(fetch_lock_is_bypassed(&cache, name, 1000));
+    assert_true(fetch_lock_is_bypassed(&cache, name, 1000 + FETCH_LOCK_BYPASS_SECONDS - 1));
+    assert_false(fetch_lock_is_bypassed(&cache, name, 1000 + FETCH_LOCK_BYPASS_SECONDS));
+    assert_false(fetch_lock_is_bypassed(&cache, other, 1000));
 }
 
 /* A limit on the size of files fails writes as a full disk does. */

@@ -162,7 +162,7 @@ static int64_t advance(struct client *client, int64_t limit, int64_t pace, int64
         *now = client->call.deadline;
         if (*now - moved >= pace && *now < start.milliseconds + until) {
             moved = *now;
-            cache_lock_note_progress(&proxy.cache, name, moved);
+            fetch_lock_note_progress(&proxy.cache, name, moved);
         }
         assert_int_equal(service_proxy.expire(&client->call), SERVICE_WAITS);
         step(client);
@@ -172,7 +172,7 @@ static int64_t advance(struct client *client, int64_t limit, int64_t pace, int64
 
 static int lock_as_leader(void)
 {
-    int lock = cache_lock_take(&proxy.cache, name);
+    int lock = fetch_lock_take(&proxy.cache, name);
 
     assert_true(lock >= 0);
     return lock;
@@ -211,7 +211,7 @@ static void check_silent(void **state)
     assert_true(has_asked(&client));
     assert_in_range(time, PATIENCE, PATIENCE + 1000);
     leave(&client);
-    cache_lock_release(&proxy.cache, name, lock);
+    fetch_lock_release(&proxy.cache, name, lock);
 }
 
 /* A request waits as long as the fetch receives something, and no longer. */
@@ -234,7 +234,7 @@ static void check_slow(void **state)
     assert_true(has_asked(&client));
     assert_in_range(time, MOST, MOST + 1000);
     leave(&client);
-    cache_lock_release(&proxy.cache, name, lock);
+    fetch_lock_release(&proxy.cache, name, lock);
 }
 
 /* One request fetches next when the fetching one releases its lock, or dies. */
@@ -251,7 +251,7 @@ static void check_successor(void **state)
             assert_true(waits(&clients[i]));
         }
         if (told)
-            cache_lock_release(&proxy.cache, name, lock);
+            fetch_lock_release(&proxy.cache, name, lock);
         else
             close(lock);
         for (int i = 0; i < 3; i++) {
@@ -277,7 +277,7 @@ static void check_stored(void **state)
     advance(&client, 300, MOST, 0);
     assert_true(waits(&client));
     store("Cache-Control: max-age=1000\r\n");
-    cache_lock_release(&proxy.cache, name, lock);
+    fetch_lock_release(&proxy.cache, name, lock);
     assert_true(advance(&client, 1000, MOST, 0) < 400);
     assert_int_equal(client.progress, SERVICE_RESPONDS);
     leave(&client);
@@ -327,7 +327,7 @@ static void check_stale(void **state)
     assert_int_equal(waits(&client), row->waits);
     assert_int_equal(has_asked(&client), !row->waits);
     leave(&client);
-    cache_lock_release(&proxy.cache, name, lock);
+    fetch_lock_release(&proxy.cache, name, lock);
     tear_down(NULL);
 }
 
@@ -343,13 +343,13 @@ static void check_stalled(void **state)
     ask(&client);
     assert_int_equal(client.progress, SERVICE_WAITS);
     lock = lock_as_leader();
-    cache_lock_release(&proxy.cache, name, lock);
+    fetch_lock_release(&proxy.cache, name, lock);
     assert_int_equal(client.call.deadline, start.milliseconds + context.write_timeout);
     client.call.now.milliseconds = client.call.deadline;
     assert_int_equal(service_proxy.expire(&client.call), SERVICE_FAILED);
     leave(&client);
     lock = lock_as_leader();
-    cache_lock_release(&proxy.cache, name, lock);
+    fetch_lock_release(&proxy.cache, name, lock);
 }
 
 struct crowd_case {

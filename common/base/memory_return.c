@@ -37,9 +37,9 @@ static void free_stacks(void)
     *limit = before;
 }
 
-int spare_memory_review(struct spare_memory *memory, int64_t connections, int64_t now)
+int memory_return_review(struct memory_return *memory, int64_t connections, int64_t now)
 {
-    spare_memory_note(memory, connections);
+    memory_return_note(memory, connections);
     if (memory->most < MANY)
         return -1;
     if (connections > memory->most / FEW_PART)

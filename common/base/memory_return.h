@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 /* Begins with zeros. */
-struct spare_memory {
+struct memory_return {
     bool threads;  /* each connection has a thread */
     int64_t most;  /* connections since memory was given back */
     int64_t since; /* when they became few, in milliseconds; 0: they are many */
 };
 
 /* Notes that there are so many connections. */
-static inline void spare_memory_note(struct spare_memory *memory, int64_t connections)
+static inline void memory_return_note(struct memory_return *memory, int64_t connections)
 {
     if (connections > memory->most)
         memory->most = connections;
@@ -21,6 +21,6 @@ static inline void spare_memory_note(struct spare_memory *memory, int64_t connec
 
 /* Gives freed memory back to the kernel if there have been few connections for a while, after many.
  * Returns after how many milliseconds at most it must be called again; -1: there is no need to. */
-int spare_memory_review(struct spare_memory *memory, int64_t connections, int64_t now);
+int memory_return_review(struct memory_return *memory, int64_t connections, int64_t now);
 
 #endif

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-int process_status_open(void)
+int proc_status_open(void)
 {
     return open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 }
 
-long process_status_number(int file, const char *name)
+long proc_status_number(int file, const char *name)
 {
     char status[4096];
     ssize_t length = pread(file, status, sizeof status - 1, 0);

@@ -21,7 +21,7 @@ static bool begins_as_request(struct text bytes)
            text_find(TEXT("/hH*"), bytes.data[end + 1]) < 4;
 }
 
-bool whole_request_is(struct text bytes)
+bool exact_request_is(struct text bytes)
 {
     struct request request;
     struct body_reader body_reader;

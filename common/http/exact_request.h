@@ -6,6 +6,6 @@
 
 /* Returns true if the bytes are one request, with its body, and nothing else. A request that is
  * refused for another reason than its syntax, such as its length, counts as one. */
-bool whole_request_is(struct text bytes);
+bool exact_request_is(struct text bytes);
 
 #endif

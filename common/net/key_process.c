@@ -52,7 +52,7 @@ struct signer {
     uint64_t loaded[VAULT_KEYS];
 };
 
-bool key_signer_name(struct evp_pkey_st *key, struct key_name *name)
+bool key_process_name(struct evp_pkey_st *key, struct key_name *name)
 {
     unsigned char *text = NULL;
     int length = i2d_PUBKEY(key, &text);
@@ -63,7 +63,7 @@ bool key_signer_name(struct evp_pkey_st *key, struct key_name *name)
     return good;
 }
 
-bool key_signer_signs_messages(int type)
+bool key_process_signs_messages(int type)
 {
     return type == EVP_PKEY_ED25519 || type == EVP_PKEY_ED448;
 }
@@ -132,7 +132,7 @@ static void judge_key(const struct key_file *file, struct key_report *report)
     ERR_clear_error();
     key = parse(file, &locked);
     report->verdict = locked ? KEY_LOCKED : KEY_BAD;
-    if (key != NULL && key_signer_name(key, &report->name))
+    if (key != NULL && key_process_name(key, &report->name))
         report->verdict = KEY_GOOD;
     reason = key_escape_check((struct text){file->data, file->length});
     if (reason == NULL)
@@ -275,7 +275,7 @@ static unsigned sign(EVP_PKEY *key, const struct signer_request *request, unsign
         return sign_by_rsa((RSA *)(uintptr_t)EVP_PKEY_get0_RSA(key), request, signature);
     if (type == EVP_PKEY_EC && operation == SIGNER_EC)
         return sign_by_ec((EC_KEY *)(uintptr_t)EVP_PKEY_get0_EC_KEY(key), request, signature);
-    if (key_signer_signs_messages(type) && operation == SIGNER_MESSAGE)
+    if (key_process_signs_messages(type) && operation == SIGNER_MESSAGE)
         return sign_message(key, request, signature);
     return 0;
 }
@@ -352,7 +352,7 @@ static bool start(const struct signer *signer)
 }
 
 /* No other process of the same user may read the memory of these. */
-void key_signer_supervise(int socket, const void *files)
+void key_process_supervise(int socket, const void *files)
 {
     struct signer signer = {.socket = socket, .files = files, .vault = open_vault()};
     long processors = sysconf(_SC_NPROCESSORS_ONLN);

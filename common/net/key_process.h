@@ -42,12 +42,12 @@ struct key_report {
 
 /* The work of the process, with a struct key_files: makes signers, and replaces those that
  * die. */
-void key_signer_supervise(int socket, const void *files);
+void key_process_supervise(int socket, const void *files);
 
 /* Returns true if keys of this type, as OpenSSL numbers it, sign whole messages. */
-bool key_signer_signs_messages(int type);
+bool key_process_signs_messages(int type);
 
 /* Computes the name of a key; false if that fails. */
-bool key_signer_name(struct evp_pkey_st *key, struct key_name *name);
+bool key_process_name(struct evp_pkey_st *key, struct key_name *name);
 
 #endif

@@ -27,7 +27,7 @@
 
 /* ---- the new program ---- */
 
-static bool read_variable(const char *text, struct handover *handover)
+static bool read_variable(const char *text, struct listener_handover *handover)
 {
     int process = 0, adopted = 0;
 
@@ -40,14 +40,14 @@ static bool read_variable(const char *text, struct handover *handover)
            handover->datagrams <= LISTENER_LIMIT;
 }
 
-struct handover handover_take(void)
+struct listener_handover listener_handover_take(void)
 {
-    struct handover handover = {0};
+    struct listener_handover handover = {0};
     bool given = read_variable(getenv(VARIABLE), &handover);
 
     unsetenv(VARIABLE);
     if (!given)
-        return (struct handover){.channel = -1};
+        return (struct listener_handover){.channel = -1};
     handover.channel =
         FIRST_DESCRIPTOR + handover.listeners * (handover.streams + handover.datagrams);
     for (int i = FIRST_DESCRIPTOR; i <= handover.channel; i++)
@@ -55,7 +55,8 @@ struct handover handover_take(void)
     return handover;
 }
 
-bool handover_listener(const struct handover *handover, int number, struct listener *listener)
+bool listener_handover_get(const struct listener_handover *handover, int number,
+                           struct listener *listener)
 {
     int count = handover->streams + handover->datagrams;
 
@@ -65,18 +66,19 @@ bool handover_listener(const struct handover *handover, int number, struct liste
 
 /* ---- messages ---- */
 
-bool handover_send(int socket, const struct handover_message *message)
+bool listener_handover_send(int socket, const struct listener_handover_message *message)
 {
     return send(socket, message, sizeof *message, MSG_NOSIGNAL) == (ssize_t)sizeof *message;
 }
 
-bool handover_receive(int socket, struct handover_message *message, enum handover_kind end)
+bool listener_handover_receive(int socket, struct listener_handover_message *message,
+                               enum listener_handover_kind end)
 {
     ssize_t length = recv(socket, message, sizeof *message, MSG_DONTWAIT);
 
     if (length == (ssize_t)sizeof *message)
         return true;
-    *message = (struct handover_message){.kind = end};
+    *message = (struct listener_handover_message){.kind = end};
     return length >= 0 || errno != EAGAIN;
 }
 
@@ -129,12 +131,12 @@ static void keep(struct helper *helper, const struct passed *passed, struct fd_m
 
 static void refuse(const struct helper *helper)
 {
-    struct handover_message answer = {.kind = HANDOVER_REFUSE};
+    struct listener_handover_message answer = {.kind = LISTENER_HANDOVER_REFUSE};
 
     for (int i = 0; i < helper->count; i++)
         if (!listener_refuse(&helper->listeners[i]))
             answer.error = EPERM;
-    handover_send(helper->server, &answer);
+    listener_handover_send(helper->server, &answer);
 }
 
 static void set_environment(const struct helper *helper)
@@ -154,7 +156,7 @@ static void set_environment(const struct helper *helper)
 static void become(const struct helper *helper, int channel)
 {
     const struct program *program = helper->program;
-    struct handover_message failed = {.kind = HANDOVER_FAILED};
+    struct listener_handover_message failed = {.kind = LISTENER_HANDOVER_FAILED};
     int next = FIRST_DESCRIPTOR;
 
     dup2(helper->output[0], STDOUT_FILENO);
@@ -170,7 +172,7 @@ static void become(const struct helper *helper, int channel)
     sigprocmask(SIG_SETMASK, &program->signals, NULL);
     execv(program->path, program->argv);
     failed.error = errno;
-    handover_send(next, &failed);
+    listener_handover_send(next, &failed);
     _exit(1);
 }
 
@@ -193,27 +195,27 @@ static bool fork_program(const struct helper *helper, int channel)
 }
 
 /* Tells the program, and forgets it. */
-static void tell_program(struct helper *helper, const struct handover_message *message)
+static void tell_program(struct helper *helper, const struct listener_handover_message *message)
 {
     if (helper->channel < 0)
         return;
-    handover_send(helper->channel, message);
+    listener_handover_send(helper->channel, message);
     close(helper->channel);
     helper->channel = -1;
 }
 
 static void start(struct helper *helper)
 {
-    struct handover_message failed = {.kind = HANDOVER_FAILED};
+    struct listener_handover_message failed = {.kind = LISTENER_HANDOVER_FAILED};
     int ends[2] = {-1, -1};
 
-    tell_program(helper, &(struct handover_message){.kind = HANDOVER_STOP});
+    tell_program(helper, &(struct listener_handover_message){.kind = LISTENER_HANDOVER_STOP});
     if (helper->count > 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
         fork_program(helper, ends[1])) {
         helper->channel = ends[0];
     } else {
         failed.error = errno;
-        handover_send(helper->server, &failed);
+        listener_handover_send(helper->server, &failed);
         close(ends[0]);
     }
     close(ends[1]);
@@ -222,12 +224,12 @@ static void start(struct helper *helper)
 /* Passes on what the program has told. */
 static void hear_program(struct helper *helper)
 {
-    struct handover_message message;
+    struct listener_handover_message message;
 
-    if (!handover_receive(helper->channel, &message, HANDOVER_FAILED))
+    if (!listener_handover_receive(helper->channel, &message, LISTENER_HANDOVER_FAILED))
         return;
-    handover_send(helper->server, &message);
-    if (message.kind != HANDOVER_FAILED)
+    listener_handover_send(helper->server, &message);
+    if (message.kind != LISTENER_HANDOVER_FAILED)
         return;
     close(helper->channel);
     helper->channel = -1;
@@ -238,7 +240,7 @@ static void hear_program(struct helper *helper)
 static bool hear_server(struct helper *helper)
 {
     union {
-        struct handover_message message;
+        struct listener_handover_message message;
         struct passed passed;
     } asked;
     struct fd_message got;
@@ -252,9 +254,9 @@ static bool hear_server(struct helper *helper)
         keep(helper, &asked.passed, &got);
     else if (size != sizeof asked.message)
         return true;
-    else if (asked.message.kind == HANDOVER_REFUSE)
+    else if (asked.message.kind == LISTENER_HANDOVER_REFUSE)
         refuse(helper);
-    else if (asked.message.kind == HANDOVER_START)
+    else if (asked.message.kind == LISTENER_HANDOVER_START)
         start(helper);
     else
         tell_program(helper, &asked.message);
@@ -283,7 +285,7 @@ static void serve(int socket, const void *argument)
 /* ---- the server ---- */
 
 /* The path is that by which the kernel was told to start this program. */
-int handover_open(char **argv)
+int listener_handover_open(char **argv)
 {
     struct program program = {
         .path = (const char *)(uintptr_t)getauxval(AT_EXECFN),
@@ -308,7 +310,7 @@ int handover_open(char **argv)
     return -1;
 }
 
-bool handover_pass(int helper, const struct listener *listener)
+bool listener_handover_pass(int helper, const struct listener *listener)
 {
     const struct passed passed = {listener->streams, listener->adopted};
 
@@ -316,15 +318,15 @@ bool handover_pass(int helper, const struct listener *listener)
 }
 
 /* Earlier messages of the process are skipped. */
-bool handover_refuse(int helper)
+bool listener_handover_refuse(int helper)
 {
-    struct handover_message message = {.kind = HANDOVER_REFUSE};
+    struct listener_handover_message message = {.kind = LISTENER_HANDOVER_REFUSE};
 
-    if (helper < 0 || !handover_send(helper, &message))
+    if (helper < 0 || !listener_handover_send(helper, &message))
         return false;
     do
         if (recv(helper, &message, sizeof message, 0) != (ssize_t)sizeof message)
             return false;
-    while (message.kind != HANDOVER_REFUSE);
+    while (message.kind != LISTENER_HANDOVER_REFUSE);
     return message.error == 0;
 }

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* The sockets that the server before this one has passed to this process. */
-struct handover {
+struct listener_handover {
     int listeners;          /* how many; 0: there was no such server */
     int streams, datagrams; /* sockets of each listener */
     bool adopted;           /* they belong to a service manager */
@@ -17,37 +17,41 @@ struct handover {
 };
 
 /* Takes what was passed. It does so once: programs that this process starts do not see it. */
-struct handover handover_take(void);
+struct listener_handover listener_handover_take(void);
 /* The listener with this number, from 0. False, after it has printed why, if it does not listen. */
-bool handover_listener(const struct handover *handover, int number, struct listener *listener);
+bool listener_handover_get(const struct listener_handover *handover, int number,
+                           struct listener *listener);
 
 /* Starts the process; returns the socket to it, or -1 with errno set. It ends when the last process
  * that has inherited the socket ends. */
-int handover_open(char **argv);
+int listener_handover_open(char **argv);
 
 /* Passes a listener to the process, which holds it for the next program. */
-bool handover_pass(int helper, const struct listener *listener);
+bool listener_handover_pass(int helper, const struct listener *listener);
 
 /* The kinds of messages between the server and the process. */
-enum handover_kind {
-    HANDOVER_REFUSE, /* refuse new clients; and the answer: `error` says whether it could */
-    HANDOVER_START,  /* start the program */
-    HANDOVER_GO,     /* to the program: this server hands over */
-    HANDOVER_STOP,   /* to the program: stop, as this server does */
-    HANDOVER_READY,  /* the program is ready: it is `process` */
-    HANDOVER_FAILED, /* it ended before it was ready; or could not be started, by `error` */
+enum listener_handover_kind {
+    LISTENER_HANDOVER_REFUSE, /* refuse new clients; and the answer: `error` says whether it could
+                               */
+    LISTENER_HANDOVER_START,  /* start the program */
+    LISTENER_HANDOVER_GO,     /* to the program: this server hands over */
+    LISTENER_HANDOVER_STOP,   /* to the program: stop, as this server does */
+    LISTENER_HANDOVER_READY,  /* the program is ready: it is `process` */
+    LISTENER_HANDOVER_FAILED, /* it ended before it was ready; or could not be started, by `error`
+                               */
 };
-struct handover_message {
-    enum handover_kind kind;
+struct listener_handover_message {
+    enum listener_handover_kind kind;
     pid_t process;
     int error;
 };
 
-bool handover_send(int socket, const struct handover_message *message);
+bool listener_handover_send(int socket, const struct listener_handover_message *message);
 /* Receives a message if there is one. Its end counts as `end`. */
-bool handover_receive(int socket, struct handover_message *message, enum handover_kind end);
+bool listener_handover_receive(int socket, struct listener_handover_message *message,
+                               enum listener_handover_kind end);
 
 /* Has the process refuse new clients at all listeners, as listener_refuse() does. */
-bool handover_refuse(int helper);
+bool listener_handover_refuse(int helper);
 
 #endif

@@ -213,13 +213,13 @@ static bool wrap_ec(EVP_PKEY *key, EVP_PKEY *public, const EC_KEY_METHOD *method
 /* ---- Ed25519 and Ed448 ---- */
 
 /* A key of these types has no methods; all keys of the type have. It carries the process. */
-static const int message_types[KEY_PROCESS_MESSAGE_TYPES] = {EVP_PKEY_ED25519, EVP_PKEY_ED448};
+static const int message_types[REMOTE_KEY_MESSAGE_TYPES] = {EVP_PKEY_ED25519, EVP_PKEY_ED448};
 
 static int sign_message(EVP_MD_CTX *context, unsigned char *signature, size_t *length,
                         const unsigned char *message, size_t size)
 {
     EVP_PKEY *key = EVP_PKEY_CTX_get0_pkey(EVP_MD_CTX_get_pkey_ctx(context));
-    const struct key_process *process = EVP_PKEY_get_ex_data(key, 0);
+    const struct remote_key *process = EVP_PKEY_get_ex_data(key, 0);
     struct signer_request request = {.operation = SIGNER_MESSAGE};
     struct remote remote = {.limit = (size_t)EVP_PKEY_get_size(key)};
 
@@ -227,7 +227,7 @@ static int sign_message(EVP_MD_CTX *context, unsigned char *signature, size_t *l
         *length = remote.limit;
         return 1;
     }
-    if (process == NULL || *length < remote.limit || !key_signer_name(key, &remote.name))
+    if (process == NULL || *length < remote.limit || !key_process_name(key, &remote.name))
         return 0;
     remote.socket = process->socket;
     *length = sign(&remote, &request, message, size, signature);
@@ -255,9 +255,9 @@ static EVP_PKEY_METHOD *make_message_method(int type)
     return NULL;
 }
 
-static bool make_message_methods(struct key_process *process)
+static bool make_message_methods(struct remote_key *process)
 {
-    for (int i = 0; i < KEY_PROCESS_MESSAGE_TYPES; i++) {
+    for (int i = 0; i < REMOTE_KEY_MESSAGE_TYPES; i++) {
         process->messages[i] = make_message_method(message_types[i]);
         if (process->messages[i] == NULL)
             return false;
@@ -273,7 +273,7 @@ static void free_message_method(EVP_PKEY_METHOD *method)
     EVP_PKEY_meth_free(method);
 }
 
-static EVP_PKEY *make_message_key(const struct key_process *process, EVP_PKEY *public)
+static EVP_PKEY *make_message_key(const struct remote_key *process, EVP_PKEY *public)
 {
     EVP_PKEY *key = EVP_PKEY_dup(public);
 
@@ -285,11 +285,11 @@ static EVP_PKEY *make_message_key(const struct key_process *process, EVP_PKEY *p
 
 /* ---- */
 
-static EVP_PKEY *make_method_key(const struct key_process *process, EVP_PKEY *public, int type)
+static EVP_PKEY *make_method_key(const struct remote_key *process, EVP_PKEY *public, int type)
 {
     EVP_PKEY *key = EVP_PKEY_new();
     struct remote *remote = calloc(1, sizeof *remote);
-    bool good = key != NULL && remote != NULL && key_signer_name(public, &remote->name);
+    bool good = key != NULL && remote != NULL && key_process_name(public, &remote->name);
 
     if (good) {
         remote->socket = process->socket;
@@ -304,25 +304,25 @@ static EVP_PKEY *make_method_key(const struct key_process *process, EVP_PKEY *pu
     return NULL;
 }
 
-struct evp_pkey_st *key_process_key(const struct key_process *process, struct x509_st *certificate)
+struct evp_pkey_st *remote_key_make(const struct remote_key *process, struct x509_st *certificate)
 {
     EVP_PKEY *public = X509_get0_pubkey(certificate);
     int type = public != NULL ? EVP_PKEY_get_base_id(public) : EVP_PKEY_NONE;
 
     if (type == EVP_PKEY_RSA || type == EVP_PKEY_EC)
         return make_method_key(process, public, type);
-    return key_signer_signs_messages(type) ? make_message_key(process, public) : NULL;
+    return key_process_signs_messages(type) ? make_message_key(process, public) : NULL;
 }
 
-bool key_process_open(struct key_process *process, const struct key_files *files)
+bool remote_key_open(struct remote_key *process, const struct key_files *files)
 {
     int sockets[2];
 
-    *process = (struct key_process){.socket = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
+    *process = (struct remote_key){.socket = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
     if (process->rsa == NULL || process->ec == NULL ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return false;
-    if (!helper_process_start("key_process", sockets[1], key_signer_supervise, files,
+    if (!helper_process_start("key_process", sockets[1], key_process_supervise, files,
                               HELPER_PROCESS_ONLY)) {
         close(sockets[0]);
         close(sockets[1]);
@@ -333,8 +333,8 @@ bool key_process_open(struct key_process *process, const struct key_files *files
     return make_message_methods(process); /* after the signers, which sign by the usual ones */
 }
 
-bool key_process_load(const struct key_process *process, const struct key_name *used,
-                      struct key_report *report, struct key_file *certificate)
+bool remote_key_load(const struct remote_key *process, const struct key_name *used,
+                     struct key_report *report, struct key_file *certificate)
 {
     struct signer_request request = {.operation = SIGNER_LOAD};
     int rest;
@@ -351,12 +351,12 @@ bool key_process_load(const struct key_process *process, const struct key_name *
     return good;
 }
 
-void key_process_close(struct key_process *process)
+void remote_key_close(struct remote_key *process)
 {
     if (process->socket >= 0)
         close(process->socket);
     process->socket = -1;
-    for (int i = 0; i < KEY_PROCESS_MESSAGE_TYPES; i++)
+    for (int i = 0; i < REMOTE_KEY_MESSAGE_TYPES; i++)
         free_message_method(process->messages[i]);
     RSA_meth_free(process->rsa);
     if (process->ec != NULL)

@@ -11,29 +11,29 @@ struct ec_key_method_st;
 struct evp_pkey_method_st;
 
 /* Types of keys that sign whole messages. */
-#define KEY_PROCESS_MESSAGE_TYPES 2
+#define REMOTE_KEY_MESSAGE_TYPES 2
 
-struct key_process {
+struct remote_key {
     int socket; /* -1: there is none */
     struct rsa_meth_st *rsa;
     struct ec_key_method_st *ec;
-    struct evp_pkey_method_st *messages[KEY_PROCESS_MESSAGE_TYPES];
+    struct evp_pkey_method_st *messages[REMOTE_KEY_MESSAGE_TYPES];
 };
 
 /* Starts the process, and below it a signer for each processor; a signer that dies is replaced.
  * They end when all processes that inherit the socket have ended. False, with errno set, on
  * failure. */
-bool key_process_open(struct key_process *process, const struct key_files *files);
+bool remote_key_open(struct remote_key *process, const struct key_files *files);
 
 /* Has both files read again. The process keeps the key `used` as well, which may be NULL. False if
  * it does not answer. */
-bool key_process_load(const struct key_process *process, const struct key_name *used,
-                      struct key_report *report, struct key_file *certificate);
+bool remote_key_load(const struct remote_key *process, const struct key_name *used,
+                     struct key_report *report, struct key_file *certificate);
 
 /* Returns a key for the certificate that signs through the process, which must remain where it is.
  * NULL if the key is neither RSA nor EC nor Ed25519 nor Ed448, or if memory is short. */
-struct evp_pkey_st *key_process_key(const struct key_process *process, struct x509_st *certificate);
+struct evp_pkey_st *remote_key_make(const struct remote_key *process, struct x509_st *certificate);
 
-void key_process_close(struct key_process *process);
+void remote_key_close(struct remote_key *process);
 
 #endif

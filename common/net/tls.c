@@ -44,9 +44,9 @@ struct shared {
 
 struct tls {
     struct shared *shared;
-    struct key_reader key_reader;   /* if this process signs itself */
-    struct key_process key_process; /* if another one does */
-    struct key_name used;           /* the key of `context`, if another process has it */
+    struct key_reader key_reader;  /* if this process signs itself */
+    struct remote_key key_process; /* if another one does */
+    struct key_name used;          /* the key of `context`, if another process has it */
     struct key_files files;
     BIO_METHOD *wire;
     EVP_CIPHER *cipher;    /* of tickets */
@@ -142,13 +142,13 @@ static EVP_PKEY *find_key(struct tls *tls, SSL_CTX *context, const struct key_re
 
     if (report != NULL && !is_good(tls, report))
         return NULL;
-    if (report != NULL && (!key_signer_name(X509_get0_pubkey(certificate), &name) ||
+    if (report != NULL && (!key_process_name(X509_get0_pubkey(certificate), &name) ||
                            memcmp(&name, &report->name, sizeof name) != 0)) {
         warnx("the key '%s' does not belong to the certificate '%s'", tls->files.paths[KEY],
               tls->files.paths[CERTIFICATE]);
         return NULL;
     }
-    key = key_process_key(&tls->key_process, certificate);
+    key = remote_key_make(&tls->key_process, certificate);
     if (key == NULL)
         warnx("the key '%s' is none of RSA, EC, Ed25519 and Ed448: it needs --key-process off",
               tls->files.paths[KEY]);
@@ -384,7 +384,7 @@ static struct shared *open_shared(void)
 
 static bool open_helper(struct tls *tls, bool key_process)
 {
-    if (key_process ? key_process_open(&tls->key_process, &tls->files)
+    if (key_process ? remote_key_open(&tls->key_process, &tls->files)
                     : key_reader_open(&tls->key_reader, &tls->files))
         return true;
     warn("cannot make a process that reads the certificate again");
@@ -446,7 +446,7 @@ static bool read_files(struct tls *tls, struct key_file *files, struct key_repor
             key_reader_load(tls->files.paths[i], &files[i]);
         return true;
     }
-    if (!key_process_load(&tls->key_process, &tls->used, report, &files[CERTIFICATE]))
+    if (!remote_key_load(&tls->key_process, &tls->used, report, &files[CERTIFICATE]))
         return false;
     files[KEY].error = report->key_error;
     files[KEY].length = 0;
@@ -491,7 +491,7 @@ void tls_close(struct tls *tls)
     EVP_CIPHER_free(tls->cipher);
     BIO_meth_free(tls->wire);
     key_reader_close(&tls->key_reader);
-    key_process_close(&tls->key_process);
+    remote_key_close(&tls->key_process);
     if (tls->shared != NULL) {
         OPENSSL_cleanse(&tls->shared->tickets, sizeof tls->shared->tickets);
         munmap(tls->shared, sizeof *tls->shared);

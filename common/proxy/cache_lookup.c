@@ -121,7 +121,7 @@ static bool is_futile(const struct cache_lookup *lookup, struct moment now)
 {
     return (cache_lookup_has_entry(lookup) &&
             (lookup->cached.control.no_cache || freshness_lifetime(&lookup->cached) <= 0)) ||
-           cache_lock_is_bypassed(lookup->cache, lookup->name, now.seconds);
+           fetch_lock_is_bypassed(lookup->cache, lookup->name, now.seconds);
 }
 
 static bool may_wait(const struct cache_lookup *lookup, const struct service_call *call)
@@ -167,7 +167,7 @@ static enum service_progress ask_alone(struct cache_lookup *lookup, struct servi
             return flush_first(lookup);
         if (collapse_lock(collapse, lookup->name))
             return look_again(lookup);
-        if (collapse->lock == CACHE_LOCK_BUSY)
+        if (collapse->lock == FETCH_LOCK_BUSY)
             return wait_for_fetch(lookup, call);
     }
     collapse->waited = false;

@@ -23,7 +23,7 @@ void cache_store_end(struct cache_store *store)
 /* Has other requests fetch for themselves for a while: this response is of no use to them. */
 static void note_bypass(const struct cache_lookup *lookup, struct moment now)
 {
-    cache_lock_note_bypass(lookup->cache, lookup->name, now.seconds);
+    fetch_lock_note_bypass(lookup->cache, lookup->name, now.seconds);
 }
 
 /* ---- the head ---- */
@@ -115,7 +115,7 @@ bool cache_store_add(struct cache_store *store, struct fetch *fetch,
     if (cache_writer_add(lookup->cache, &store->writer, data)) {
         fetch->writer.file_end += data.length;
         if (collapse_is_held(&lookup->collapse))
-            cache_lock_note_progress(lookup->cache, lookup->name, call->now.milliseconds);
+            fetch_lock_note_progress(lookup->cache, lookup->name, call->now.milliseconds);
         return true;
     }
     store->storing = false;

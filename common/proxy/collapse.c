@@ -15,7 +15,7 @@
 
 void collapse_start(struct collapse *collapse, const struct cache *cache)
 {
-    *collapse = (struct collapse){.cache = cache, .lock = CACHE_LOCK_BUSY};
+    *collapse = (struct collapse){.cache = cache, .lock = FETCH_LOCK_BUSY};
 }
 
 /* ---- the lock ---- */
@@ -28,15 +28,15 @@ bool collapse_is_held(const struct collapse *collapse)
 bool collapse_lock(struct collapse *collapse, const char *name)
 {
     memcpy(collapse->name, name, sizeof collapse->name);
-    collapse->releases = cache_lock_releases(collapse->cache, collapse->name);
-    collapse->lock = cache_lock_take(collapse->cache, collapse->name);
+    collapse->releases = fetch_lock_releases(collapse->cache, collapse->name);
+    collapse->lock = fetch_lock_take(collapse->cache, collapse->name);
     return collapse_is_held(collapse);
 }
 
 void collapse_unlock(struct collapse *collapse)
 {
-    cache_lock_release(collapse->cache, collapse->name, collapse->lock);
-    collapse->lock = CACHE_LOCK_BUSY;
+    fetch_lock_release(collapse->cache, collapse->name, collapse->lock);
+    collapse->lock = FETCH_LOCK_BUSY;
 }
 
 void collapse_suspend(struct collapse *collapse)
@@ -44,7 +44,7 @@ void collapse_suspend(struct collapse *collapse)
     if (!collapse_is_held(collapse))
         return;
     collapse_unlock(collapse);
-    collapse->releases = cache_lock_releases(collapse->cache, collapse->name);
+    collapse->releases = fetch_lock_releases(collapse->cache, collapse->name);
 }
 
 bool collapse_resume(struct collapse *collapse)
@@ -53,7 +53,7 @@ bool collapse_resume(struct collapse *collapse)
 
     if (collapse_is_held(collapse))
         return true;
-    if (cache_lock_releases(collapse->cache, collapse->name) != collapse->releases)
+    if (fetch_lock_releases(collapse->cache, collapse->name) != collapse->releases)
         return false;
     memcpy(name, collapse->name, sizeof name);
     return collapse_lock(collapse, name);
@@ -69,7 +69,7 @@ bool collapse_may_wait(const struct collapse *collapse, const char *name, int ti
 
     if (since == 0)
         return true;
-    progress = cache_lock_progress(collapse->cache, name, now);
+    progress = fetch_lock_progress(collapse->cache, name, now);
     return now < (progress > since ? progress : since) + timeout + WAIT_MILLISECONDS &&
            now < since + timeout + WAIT_LIMIT;
 }
@@ -77,14 +77,14 @@ bool collapse_may_wait(const struct collapse *collapse, const char *name, int ti
 bool collapse_is_too_early(struct collapse *collapse, const char *name, int timeout, int64_t now)
 {
     return collapse->waited && !collapse_is_held(collapse) &&
-           cache_lock_releases(collapse->cache, name) == collapse->releases &&
+           fetch_lock_releases(collapse->cache, name) == collapse->releases &&
            ++collapse->looks % LOOKS != 0 && collapse_may_wait(collapse, name, timeout, now);
 }
 
 bool collapse_has_failed(const struct collapse *collapse, const char *name, int64_t now)
 {
     return collapse->waited && !collapse_is_held(collapse) &&
-           cache_lock_timed_out(collapse->cache, name, collapse->since, now);
+           fetch_lock_timed_out(collapse->cache, name, collapse->since, now);
 }
 
 enum service_progress collapse_wait(struct collapse *collapse, struct service_call *call)

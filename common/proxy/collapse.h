@@ -14,7 +14,7 @@ struct collapse {
     int64_t since;              /* when that began, in monotonic milliseconds; 0: it did not */
     int pause;                  /* milliseconds until it looks again */
     unsigned looks;
-    uint64_t releases; /* cache_lock_releases() at the last look */
+    uint64_t releases; /* fetch_lock_releases() at the last look */
 };
 
 void collapse_start(struct collapse *collapse, const struct cache *cache);

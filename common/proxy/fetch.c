@@ -19,7 +19,7 @@ struct fetch *fetch_make(struct origin *origin)
 
     if (fetch == NULL)
         return NULL;
-    upstream_start(&fetch->upstream);
+    origin_connection_start(&fetch->upstream);
     poll_pair_start(&fetch->poll_pair);
     response_writer_start(&fetch->writer);
     fetch->origin = origin;
@@ -33,7 +33,7 @@ struct fetch *fetch_make(struct origin *origin)
 void fetch_free(struct fetch *fetch)
 {
     poll_pair_close(&fetch->poll_pair);
-    upstream_close(&fetch->upstream);
+    origin_connection_close(&fetch->upstream);
     free(fetch);
 }
 
@@ -75,7 +75,7 @@ enum transfer fetch_send_lines(struct fetch *fetch, struct service_call *call)
     while (fetch->sent < fetch->lines.length) {
         struct text rest = {fetch->lines.data + fetch->sent, fetch->lines.length - fetch->sent};
         size_t before = rest.length;
-        enum transfer transfer = upstream_send(&fetch->upstream, &rest);
+        enum transfer transfer = origin_connection_send(&fetch->upstream, &rest);
         fetch->sent += before - rest.length;
         if (transfer != TRANSFER_DONE)
             return transfer;
@@ -131,8 +131,8 @@ static enum service_progress try_next(struct fetch *fetch, const struct cache_lo
 
     poll_pair_close(&fetch->poll_pair);
     fetch_renew_deadline(fetch, call);
-    while ((address = origin_next_address(fetch->origin)) != NULL)
-        if (upstream_connect(&fetch->upstream, address))
+    while ((address = find_origin_next_address(fetch->origin)) != NULL)
+        if (origin_connection_connect(&fetch->upstream, address))
             return stage_go_to(call, STAGE_CONNECT);
     return fail_to_connect(fetch, lookup, call);
 }
@@ -150,15 +150,15 @@ enum service_progress fetch_again(struct fetch *fetch, struct service_call *call
 {
     fetch->origin->tried = 0;
     poll_pair_close(&fetch->poll_pair);
-    upstream_close(&fetch->upstream);
-    upstream_start(&fetch->upstream);
+    origin_connection_close(&fetch->upstream);
+    origin_connection_start(&fetch->upstream);
     return stage_go_to(call, STAGE_OPEN);
 }
 
 enum service_progress fetch_connect(struct fetch *fetch, const struct cache_lookup *lookup,
                                     struct service_call *call)
 {
-    enum transfer transfer = upstream_connected(&fetch->upstream);
+    enum transfer transfer = origin_connection_connected(&fetch->upstream);
 
     if (transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
@@ -244,7 +244,7 @@ enum service_progress fetch_send_interim(struct fetch *fetch, struct cache_looku
 }
 
 /* Adds a Date to a response without one (RFC 9110, section 6.6.1). */
-static void add_date(struct upstream *upstream, int64_t now)
+static void add_date(struct origin_connection *upstream, int64_t now)
 {
     size_t before = upstream->lines.length;
 
@@ -259,7 +259,7 @@ static void add_date(struct upstream *upstream, int64_t now)
 enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
                                       enum transfer transfer)
 {
-    struct upstream *upstream = &fetch->upstream;
+    struct origin_connection *upstream = &fetch->upstream;
 
     if (transfer != TRANSFER_DONE)
         return stage_fail(call, 502,
@@ -275,7 +275,7 @@ enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *
 
 enum service_progress fetch_await_head(struct fetch *fetch, struct service_call *call)
 {
-    enum transfer transfer = upstream_head(&fetch->upstream, call->request->method);
+    enum transfer transfer = origin_connection_head(&fetch->upstream, call->request->method);
 
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, 0, fetch_events(transfer));

@@ -12,7 +12,7 @@
 /* The state of a request to an origin. A request that the cache answers has none. */
 struct fetch {
     struct origin *origin;
-    struct upstream upstream;
+    struct origin_connection upstream;
     struct poll_pair poll_pair;    /* the client and the origin */
     int64_t deadline;              /* of the origin, in monotonic milliseconds */
     struct response_writer writer; /* to the client */
@@ -43,7 +43,7 @@ enum service_progress fetch_connect_late(struct fetch *fetch, const struct cache
                                          struct service_call *call);
 /* Sends the request again; if the entry was dropped, without the proxy's own conditions. */
 enum service_progress fetch_again(struct fetch *fetch, struct service_call *call);
-/* Takes the result of upstream_head() and goes to the next stage. */
+/* Takes the result of origin_connection_head() and goes to the next stage. */
 enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
                                       enum transfer transfer);
 

@@ -15,7 +15,7 @@
 
 /* A lock is a byte of one file. An open file description holds it, so it also works between
  * threads, and needs no cleaning up. */
-int cache_lock_take(const struct cache *cache, const char *name)
+int fetch_lock_take(const struct cache *cache, const char *name)
 {
     struct flock lock = {
         .l_type = F_WRLCK,
@@ -26,15 +26,15 @@ int cache_lock_take(const struct cache *cache, const char *name)
     int file = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT), error;
 
     if (file < 0)
-        return CACHE_LOCK_NONE;
+        return FETCH_LOCK_NONE;
     if (fcntl(file, F_OFD_SETLK, &lock) == 0)
         return file;
     error = errno;
     close(file);
-    return error == EAGAIN || error == EACCES ? CACHE_LOCK_BUSY : CACHE_LOCK_NONE;
+    return error == EAGAIN || error == EACCES ? FETCH_LOCK_BUSY : FETCH_LOCK_NONE;
 }
 
-void cache_lock_release(const struct cache *cache, const char *name, int lock)
+void fetch_lock_release(const struct cache *cache, const char *name, int lock)
 {
     if (lock < 0)
         return;
@@ -42,20 +42,20 @@ void cache_lock_release(const struct cache *cache, const char *name, int lock)
     atomic_fetch_add(&cache->shared->releases[cache_shared_slot(name)], 1);
 }
 
-uint64_t cache_lock_releases(const struct cache *cache, const char *name)
+uint64_t fetch_lock_releases(const struct cache *cache, const char *name)
 {
     return atomic_load(&cache->shared->releases[cache_shared_slot(name)]);
 }
 
 /* ---- progress and timeouts ---- */
 
-void cache_lock_note_progress(const struct cache *cache, const char *name, int64_t now)
+void fetch_lock_note_progress(const struct cache *cache, const char *name, int64_t now)
 {
     atomic_store_explicit(&cache->shared->progress[cache_shared_slot(name)], now,
                           memory_order_relaxed);
 }
 
-int64_t cache_lock_progress(const struct cache *cache, const char *name, int64_t now)
+int64_t fetch_lock_progress(const struct cache *cache, const char *name, int64_t now)
 {
     int64_t then = atomic_load_explicit(&cache->shared->progress[cache_shared_slot(name)],
                                         memory_order_relaxed);
@@ -64,7 +64,7 @@ int64_t cache_lock_progress(const struct cache *cache, const char *name, int64_t
     return then <= now + CLOCK_DIFFERENCE ? then : 0;
 }
 
-void cache_lock_note_timeout(const struct cache *cache, const char *name, int64_t now)
+void fetch_lock_note_timeout(const struct cache *cache, const char *name, int64_t now)
 {
     size_t slot = cache_shared_slot(name);
 
@@ -72,7 +72,7 @@ void cache_lock_note_timeout(const struct cache *cache, const char *name, int64_
     atomic_store(&cache->shared->timeouts[slot], now);
 }
 
-bool cache_lock_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now)
+bool fetch_lock_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now)
 {
     size_t slot = cache_shared_slot(name);
     int64_t then = atomic_load(&cache->shared->timeouts[slot]);
@@ -86,17 +86,17 @@ bool cache_lock_timed_out(const struct cache *cache, const char *name, int64_t s
 /* The low half of a slot is the second in which it expires; the high half is part of the name. */
 #define SECONDS_MASK UINT64_C(0xffffffff)
 
-void cache_lock_note_bypass(const struct cache *cache, const char *name, int64_t now)
+void fetch_lock_note_bypass(const struct cache *cache, const char *name, int64_t now)
 {
     uint64_t number = cache_name_number(name);
 
     atomic_store_explicit(&cache->shared->bypasses[cache_shared_slot(name)],
                           (number & ~SECONDS_MASK) |
-                              ((uint64_t)(now + CACHE_LOCK_BYPASS_SECONDS) & SECONDS_MASK),
+                              ((uint64_t)(now + FETCH_LOCK_BYPASS_SECONDS) & SECONDS_MASK),
                           memory_order_relaxed);
 }
 
-bool cache_lock_is_bypassed(const struct cache *cache, const char *name, int64_t now)
+bool fetch_lock_is_bypassed(const struct cache *cache, const char *name, int64_t now)
 {
     uint64_t number = cache_name_number(name);
     uint64_t slot = atomic_load_explicit(&cache->shared->bypasses[cache_shared_slot(name)],
@@ -104,5 +104,5 @@ bool cache_lock_is_bypassed(const struct cache *cache, const char *name, int64_t
 
     return (slot & ~SECONDS_MASK) == (number & ~SECONDS_MASK) &&
            (slot & SECONDS_MASK) > (uint64_t)now &&
-           (slot & SECONDS_MASK) <= (uint64_t)now + CACHE_LOCK_BYPASS_SECONDS;
+           (slot & SECONDS_MASK) <= (uint64_t)now + FETCH_LOCK_BYPASS_SECONDS;
 }

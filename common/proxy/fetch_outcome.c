@@ -37,7 +37,7 @@ static enum service_progress validate(struct cache_lookup *lookup, struct fetch 
         return ask_again(lookup, fetch, call);
     }
     if (collapse_is_held(&lookup->collapse) && !freshness_is_fresh(&response, call->now.seconds))
-        cache_lock_note_bypass(lookup->cache, lookup->name, call->now.seconds);
+        fetch_lock_note_bypass(lookup->cache, lookup->name, call->now.seconds);
     collapse_unlock(&lookup->collapse);
     lookup->cached = response;
     lookup->collapse.waited = false;
@@ -69,8 +69,8 @@ static bool may_be_confirmed(const struct request *request)
            request->present & conditions;
 }
 
-enum service_progress choose_response_run(struct cache_store *store, struct fetch *fetch,
-                                          struct service_call *call)
+enum service_progress fetch_outcome_run(struct cache_store *store, struct fetch *fetch,
+                                        struct service_call *call)
 {
     struct cache_lookup *lookup = store->lookup;
     int status = fetch->upstream.response.status;
@@ -84,12 +84,12 @@ enum service_progress choose_response_run(struct cache_store *store, struct fetc
     return send_response_begin(store, fetch, call);
 }
 
-enum service_progress choose_response_fail(struct cache_lookup *lookup, struct service_call *call)
+enum service_progress fetch_outcome_fail(struct cache_lookup *lookup, struct service_call *call)
 {
     const struct stage_state *state = call->work;
 
     if (collapse_is_held(&lookup->collapse) && state->status == 504)
-        cache_lock_note_timeout(lookup->cache, lookup->name, call->now.milliseconds);
+        fetch_lock_note_timeout(lookup->cache, lookup->name, call->now.milliseconds);
     if (bridge(lookup, call, SERVE_CACHED_NO_RESPONSE))
         return SERVICE_RESPONDS;
     return stage_refuse(call, state->status, state->problem);

@@ -27,8 +27,8 @@ static int find_authority(struct origin *origin, const struct proxy *proxy,
     return address_split(origin->authority, port, &origin->host, &origin->port) ? 0 : 400;
 }
 
-int origin_find(struct origin *origin, const struct proxy *proxy, const struct request *request,
-                const char **problem)
+int find_origin_run(struct origin *origin, const struct proxy *proxy, const struct request *request,
+                    const char **problem)
 {
     int status = find_authority(origin, proxy, request, problem);
 
@@ -41,7 +41,7 @@ int origin_find(struct origin *origin, const struct proxy *proxy, const struct r
     return 502;
 }
 
-const union address *origin_next_address(struct origin *origin)
+const union address *find_origin_next_address(struct origin *origin)
 {
     if (origin->tried >= origin->addresses.count)
         return NULL;

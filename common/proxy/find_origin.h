@@ -17,10 +17,10 @@ struct origin {
 
 /* Finds the origin that the request is for, and the addresses that the proxy may connect to.
  * Returns 0, or the status of an error and its `problem`. */
-int origin_find(struct origin *origin, const struct proxy *proxy, const struct request *request,
-                const char **problem);
+int find_origin_run(struct origin *origin, const struct proxy *proxy, const struct request *request,
+                    const char **problem);
 
 /* Returns the next address to try; NULL if all were tried. */
-const union address *origin_next_address(struct origin *origin);
+const union address *find_origin_next_address(struct origin *origin);
 
 #endif

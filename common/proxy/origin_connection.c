@@ -9,20 +9,20 @@
 #include <string.h>
 #include <sys/socket.h>
 
-void upstream_start(struct upstream *upstream)
+void origin_connection_start(struct origin_connection *upstream)
 {
-    memset(upstream, 0, offsetof(struct upstream, buffer));
+    memset(upstream, 0, offsetof(struct origin_connection, buffer));
     upstream->transport = (struct transport){.kind = &transport_plain, .socket = -1};
     upstream->lines =
         (struct buffer){.data = upstream->fields, .capacity = sizeof upstream->fields};
 }
 
-bool upstream_connect(struct upstream *upstream, const union address *address)
+bool origin_connection_connect(struct origin_connection *upstream, const union address *address)
 {
     const int on = 1;
     int new = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    upstream_close(upstream);
+    origin_connection_close(upstream);
     upstream->transport.socket = new;
     upstream->transport.nonblocking = true;
     if (new < 0)
@@ -31,7 +31,7 @@ bool upstream_connect(struct upstream *upstream, const union address *address)
     return connect(new, &address->any, address_size(address)) == 0 || errno == EINPROGRESS;
 }
 
-enum transfer upstream_connected(struct upstream *upstream)
+enum transfer origin_connection_connected(struct origin_connection *upstream)
 {
     union address peer;
     socklen_t size = sizeof peer, error_size = sizeof(int);
@@ -48,7 +48,7 @@ enum transfer upstream_connected(struct upstream *upstream)
     return errno == ENOTCONN ? TRANSFER_WRITE : TRANSFER_FAILED;
 }
 
-enum transfer upstream_send(struct upstream *upstream, struct text *bytes)
+enum transfer origin_connection_send(struct origin_connection *upstream, struct text *bytes)
 {
     size_t count;
     enum transfer transfer =
@@ -59,13 +59,13 @@ enum transfer upstream_send(struct upstream *upstream, struct text *bytes)
     return transfer;
 }
 
-static struct text received(const struct upstream *upstream)
+static struct text received(const struct origin_connection *upstream)
 {
     return (struct text){upstream->buffer + upstream->start, upstream->end - upstream->start};
 }
 
 /* Reads more bytes behind those in the buffer. */
-static enum transfer receive(struct upstream *upstream)
+static enum transfer receive(struct origin_connection *upstream)
 {
     size_t count;
     enum transfer transfer;
@@ -85,7 +85,7 @@ static enum transfer receive(struct upstream *upstream)
     return transfer;
 }
 
-static void begin_body(struct upstream *upstream)
+static void begin_body(struct origin_connection *upstream)
 {
     const struct parsed_response *response = &upstream->response;
 
@@ -94,7 +94,7 @@ static void begin_body(struct upstream *upstream)
     upstream->whole = response->framing == FRAMING_NONE && !response->until_close;
 }
 
-enum transfer upstream_head(struct upstream *upstream, enum method method)
+enum transfer origin_connection_head(struct origin_connection *upstream, enum method method)
 {
     enum transfer transfer;
     size_t taken;
@@ -121,7 +121,7 @@ enum transfer upstream_head(struct upstream *upstream, enum method method)
 }
 
 /* A body without framing ends with the connection. */
-static enum transfer read_until_close(struct upstream *upstream, struct text *data)
+static enum transfer read_until_close(struct origin_connection *upstream, struct text *data)
 {
     enum transfer transfer = TRANSFER_DONE;
 
@@ -133,7 +133,7 @@ static enum transfer read_until_close(struct upstream *upstream, struct text *da
     return transfer;
 }
 
-enum transfer upstream_body(struct upstream *upstream, struct text *data)
+enum transfer origin_connection_body(struct origin_connection *upstream, struct text *data)
 {
     *data = (struct text){0};
     while (!upstream->whole) {
@@ -159,12 +159,12 @@ enum transfer upstream_body(struct upstream *upstream, struct text *data)
     return TRANSFER_END;
 }
 
-bool upstream_holds(const struct upstream *upstream)
+bool origin_connection_holds(const struct origin_connection *upstream)
 {
     return upstream->start < upstream->end;
 }
 
-void upstream_close(struct upstream *upstream)
+void origin_connection_close(struct origin_connection *upstream)
 {
     if (upstream->transport.socket >= 0)
         upstream->transport.kind->close(&upstream->transport);

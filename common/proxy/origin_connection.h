@@ -7,7 +7,7 @@
 #include "common/net/address.h"
 #include "common/net/transport.h"
 
-struct upstream {
+struct origin_connection {
     struct transport transport; /* its socket is -1 while there is none */
     struct parsed_response response;
     struct body_reader body_reader; /* of the response */
@@ -20,29 +20,29 @@ struct upstream {
 };
 
 /* Empties it. The two large buffers are not touched before they are used. */
-void upstream_start(struct upstream *upstream);
+void origin_connection_start(struct origin_connection *upstream);
 
 /* Begins to connect. Returns false with errno set if that fails at once. */
-bool upstream_connect(struct upstream *upstream, const union address *address);
+bool origin_connection_connect(struct origin_connection *upstream, const union address *address);
 /* Returns TRANSFER_DONE if it has connected, TRANSFER_WRITE if it has to wait, or TRANSFER_FAILED
  * with errno set. */
-enum transfer upstream_connected(struct upstream *upstream);
+enum transfer origin_connection_connected(struct origin_connection *upstream);
 
 /* Sends the beginning of the text, as much as it can, and removes that. */
-enum transfer upstream_send(struct upstream *upstream, struct text *bytes);
+enum transfer origin_connection_send(struct origin_connection *upstream, struct text *bytes);
 
 /* Reads the head of a response, or the next one after an interim response. Returns TRANSFER_DONE
  * once it is whole. After TRANSFER_FAILED or TRANSFER_END there will be none, and `problem` may say
  * why. */
-enum transfer upstream_head(struct upstream *upstream, enum method method);
+enum transfer origin_connection_head(struct origin_connection *upstream, enum method method);
 
 /* Reads the next piece of the body, which is valid until the next call. Returns TRANSFER_END if the
  * body is whole. */
-enum transfer upstream_body(struct upstream *upstream, struct text *data);
+enum transfer origin_connection_body(struct origin_connection *upstream, struct text *data);
 
 /* Returns true if it has bytes that are received and not taken. */
-bool upstream_holds(const struct upstream *upstream);
+bool origin_connection_holds(const struct origin_connection *upstream);
 
-void upstream_close(struct upstream *upstream);
+void origin_connection_close(struct origin_connection *upstream);
 
 #endif

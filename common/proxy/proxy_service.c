@@ -113,7 +113,7 @@ static enum service_progress begin(struct service_call *call)
         return SERVICE_RESPONDS;
     }
     if (status == 0)
-        status = origin_find(&proxied->origin, proxy, request, &problem);
+        status = find_origin_run(&proxied->origin, proxy, request, &problem);
     if (status == 0 && !cache_lookup_begin(&proxied->lookup, &proxied->origin, request)) {
         status = 503;
         problem = "The proxy has no memory for this request.";
@@ -236,7 +236,7 @@ static enum service_progress choose(struct service_call *call)
 
     if (!proxied->request_body.complete)
         call->keeps_connection = false; /* nobody reads the rest of the request */
-    return choose_response_run(&proxied->store, proxied->fetch, call);
+    return fetch_outcome_run(&proxied->store, proxied->fetch, call);
 }
 
 static enum service_progress send_response(struct service_call *call)
@@ -270,7 +270,7 @@ static enum service_progress fail(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
 
-    return choose_response_fail(&proxied->lookup, call);
+    return fetch_outcome_fail(&proxied->lookup, call);
 }
 
 /* ---- the service ---- */

@@ -98,8 +98,8 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
     struct text data;
 
     while (transfer == TRANSFER_DONE && !writer->complete && writer->data.length == 0 &&
-           (*moved < STEP_BYTES_LIMIT || upstream_holds(&fetch->upstream))) {
-        transfer = upstream_body(&fetch->upstream, &data);
+           (*moved < STEP_BYTES_LIMIT || origin_connection_holds(&fetch->upstream))) {
+        transfer = origin_connection_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
             fetch_renew_deadline(fetch, call);
         if (data.length > 0 && !cache_store_add(store, fetch, call, data))

@@ -87,7 +87,7 @@ static bool open_tunnel(struct tunnel *tunnel, struct fetch *fetch, struct servi
 static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
                                   struct service_call *call)
 {
-    struct upstream *upstream = &fetch->upstream;
+    struct origin_connection *upstream = &fetch->upstream;
     struct flow up = {
         .from = call->client,
         .to = &upstream->transport,

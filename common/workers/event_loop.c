@@ -40,8 +40,8 @@ struct event_loop {
     struct timers timers;
     struct moment now;
     struct exchange *spare; /* idle connections need none */
-    struct spare_memory spare_memory;
-    int spare_memory_wait; /* milliseconds until its next review; -1: there is no need */
+    struct memory_return memory_return;
+    int memory_return_wait; /* milliseconds until its next review; -1: there is no need */
     struct listen_balance balance;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
@@ -208,7 +208,7 @@ static void begin_client(struct event_loop *loop, int socket)
     client->watched = -1;
     client->persistent = false;
     loop->clients++;
-    spare_memory_note(&loop->spare_memory, loop->clients);
+    memory_return_note(&loop->memory_return, loop->clients);
     step(loop, client, false);
 }
 
@@ -356,7 +356,7 @@ static void wait_for_events(struct event_loop *loop)
     int patience = timers_wait(&loop->timers, loop->now.milliseconds);
     int count;
 
-    patience = clock_shorter(patience, loop->spare_memory_wait);
+    patience = clock_shorter(patience, loop->memory_return_wait);
     if (loop->stopping && loop->listening)
         patience = clock_shorter(patience, worker_quiet(loop->worker) + 1);
     else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
@@ -400,7 +400,7 @@ static void maintain(struct event_loop *loop)
     if (loop->pressed)
         help(loop);
     review_balance(loop);
-    loop->spare_memory_wait = spare_memory_review(&loop->spare_memory, loop->clients, now);
+    loop->memory_return_wait = memory_return_review(&loop->memory_return, loop->clients, now);
     /* At a stop, too: clients that came before it and found no place are waiting. */
     if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
         has_place(loop)) {
@@ -417,7 +417,7 @@ void event_loop_run(struct worker *worker)
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = EVENT_STOP};
     struct epoll_event pressure = {.events = EPOLLIN | EPOLLET, .data.u64 = EVENT_PRESSURE};
     struct event_loop loop = {
-        .worker = worker, .now = clock_now(), .events = epoll_create1(0), .spare_memory_wait = -1};
+        .worker = worker, .now = clock_now(), .events = epoll_create1(0), .memory_return_wait = -1};
     struct timer *timer;
 
     if (loop.events < 0) {
