@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <limits.h>
+#include <string.h>
 
 static union address address_of(const char *text)
 {
