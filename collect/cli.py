@@ -153,6 +153,14 @@ def _pack(line: Line) -> int:
     return 0
 
 
+def _replay(line: Line) -> int:
+    """Plays a load against servers of ours, and makes the page that shows it."""
+    from collect.replay import replay
+
+    print(replay(line))
+    return 0
+
+
 def _bench(arguments: Sequence[str]) -> int:
     from collect.measure.bench import bench_main
 
@@ -171,6 +179,7 @@ ANALYSES = frozenset({"report", "compare", "export", "overview"})
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
     "pack": _pack,
+    "replay": _replay,
     "report": _report,
     "compare": _compare,
     "export": _export,

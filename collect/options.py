@@ -54,6 +54,10 @@ CAMPAIGN = (
     Option("rounds", "N", "stop when each study has so many rounds (8)"),
     Option("hours", "H", "stop when so many hours have passed"),
 )
+REPLAY = (
+    Option("clients", "N", "fast clients at once (8)"),
+    Option("output", "FILE", "the page, NAME.html; the traces are put beside it"),
+)
 EXPORT = (Option("to", "FORMAT", "csv, json or benchstat"),)
 FLAGS = frozenset({"quick", "list", "help", "version"})
 
@@ -70,11 +74,12 @@ def _factors() -> list[Option]:
 
 FACTOR_OPTIONS = tuple(_factors())
 OVERRIDES = frozenset(option.name for option in (*FACTOR_OPTIONS, *EVERY_RUN))
-NAMES = OVERRIDES | FLAGS | {option.name for option in (*GENERAL, *CAMPAIGN, *EXPORT)}
+NAMES = OVERRIDES | FLAGS | {option.name for option in (*GENERAL, *CAMPAIGN, *REPLAY, *EXPORT)}
 
 USAGE = """\
 Usage: ./dcollect.sh [OPTION]... [STUDY]
        ./dcollect.sh campaign [OPTION]... [STUDY]...
+       ./dcollect.sh replay [OPTION]...
        ./dcollect.sh report DIR
        ./dcollect.sh compare DIR DIR...
        ./dcollect.sh export DIR --to FORMAT
@@ -89,6 +94,11 @@ COMMANDS = (
         "campaign [STUDY]...",
         "measure studies (all, without STUDY) round by round: each round starts the servers "
         "again, and intervals come from the rounds. --resume goes on, also on another day",
+    ),
+    (
+        "replay",
+        "play the same load against our servers (--servers, --clients, --slow, --requests), and "
+        "make one page that shows what each of their processes and threads did",
     ),
     ("report DIR", "build figures and report of a results folder again, from its tables alone"),
     ("compare DIR DIR...", "show the ratios of several results folders of a study side by side"),
@@ -136,6 +146,7 @@ def help_text() -> str:
         ),
         _options("Options of all runs", EVERY_RUN),
         _options("Options of a campaign", CAMPAIGN),
+        _options("Options of a replay", REPLAY),
         _options("Options of an export", EXPORT),
         _lines("Exit status", STATUSES, 8),
     )

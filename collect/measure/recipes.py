@@ -34,6 +34,8 @@ PEERS = ("nginx", "lighttpd", "apache-prefork", "apache-worker", "apache-event")
 FLOORS = ("floor-fork", "floor-thread", "floor-one")
 BACKLOG = 4096
 IDLE_SECONDS = 5
+# In the folder of a server that is traced.
+TRACE_FILE = "trace.json"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Setting:
     folder: Path | None = None
     command: str = ""
     directory: str = ""
+    traced: bool = False
 
     @property
     def name(self) -> str:
@@ -250,6 +253,8 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
         options += ["--idle-timeout", str(setting.idle_timeout)]
     if setting.request_timeout:
         options += ["--request-timeout", str(setting.request_timeout)]
+    if setting.traced:
+        options += ["--trace", str(folder / TRACE_FILE)]
     return options
 
 

@@ -230,7 +230,8 @@ document.querySelectorAll('details').forEach(d => { d.open = true; });
 const unnamed = [], say = e => e.tagName.toLowerCase() + ' ' + (e.id || e.className.baseVal || e.className || '');
 const words = e => (e.getAttribute('aria-label') || e.getAttribute('alt') || e.textContent || '').trim();
 const labelled = e => (e.getAttribute('aria-labelledby') || '').split(' ')
-    .map(id => document.getElementById(id)).some(found => found && found.textContent.trim());
+    .map(id => document.getElementById(id)).concat(...(e.labels || []))
+    .some(found => found && found.textContent.trim());
 let looked = 0;
 for (const e of document.querySelectorAll('a[href], button, summary, img, svg[role=img], table, [tabindex="0"], input')) {
     looked++;
