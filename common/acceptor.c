@@ -1,6 +1,7 @@
 /* Waits, in the accepting process, for clients, places, resources and signals. */
 #include "common/acceptor.h"
 
+#include "common/base/trace.h"
 #include "common/base/wakeup.h"
 #include "common/signals.h"
 
@@ -66,6 +67,7 @@ void acceptor_sleep(struct server *server, int milliseconds)
         {.fd = server->wakeup, .events = POLLIN},
     };
 
+    trace_note(server->context.trace, TRACE_WAIT, 0, 0);
     if (poll(waits, 2, milliseconds) <= 0)
         return;
     if (waits[0].revents != 0)
@@ -79,9 +81,12 @@ void acceptor_sleep(struct server *server, int milliseconds)
 static bool sleep_for_client(struct server *server, int milliseconds)
 {
     struct epoll_event events[4];
-    int count = epoll_wait(server->events, events, 4, milliseconds);
     bool came = false;
+    int count;
 
+    if (milliseconds != 0)
+        trace_note(server->context.trace, TRACE_WAIT, 0, 0);
+    count = epoll_wait(server->events, events, 4, milliseconds);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u32 < LISTENER_SOCKETS) {
             server->listener.next = (int)events[i].data.u32;

@@ -2,6 +2,7 @@
 #include "common/connection.h"
 
 #include "common/access_log.h"
+#include "common/base/trace.h"
 #include "common/escape_injection.h"
 #include "common/http/exact_request.h"
 #include "common/seats.h"
@@ -94,14 +95,25 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
     }
 }
 
+static void note(const struct connection *connection, enum trace_what what, uint64_t value)
+{
+    trace_note(connection->context->trace, what, connection->number, value);
+}
+
 /* Appends what the client has sent to the input, which must have room. */
 static enum transfer receive(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
     size_t room = exchange->input_size - exchange->input_end, count;
-    enum transfer transfer = connection->transport.kind->read(
-        &connection->transport, exchange->input + exchange->input_end, room, &count);
+    bool waits = connection->transport.patient;
+    enum transfer transfer;
 
+    if (waits)
+        note(connection, TRACE_WAIT, 0);
+    transfer = connection->transport.kind->read(
+        &connection->transport, exchange->input + exchange->input_end, room, &count);
+    if (waits)
+        note(connection, TRACE_READ, 0);
     exchange->input_end += count;
     connection->received += count;
     connection->drained = count < room && !connection->transport.pending;
@@ -676,6 +688,30 @@ struct exchange *connection_reclaim(struct connection *connection)
     return exchange;
 }
 
+/* Notes in the trace what a connection does in its present state. */
+static void note_state(const struct connection *connection)
+{
+    switch (connection->state) {
+    case CONNECTION_READING:
+    case CONNECTION_DISCARDING:
+        note(connection, TRACE_READ, 0);
+        break;
+    case CONNECTION_IN_SERVICE:
+    case CONNECTION_RESPONDING:
+        note(connection, TRACE_RESPOND, 0);
+        break;
+    case CONNECTION_SENDING:
+        note(connection, TRACE_WRITE, (uint64_t)connection->exchange->response.status);
+        break;
+    case CONNECTION_FINISHING:
+    case CONNECTION_LINGERING:
+        note(connection, TRACE_CLOSE, connection->sent);
+        break;
+    default:
+        break;
+    }
+}
+
 enum need connection_step(struct connection *connection)
 {
     static enum outcome (*const steps[CONNECTION_ENDED])(struct connection *) = {
@@ -688,6 +724,8 @@ enum need connection_step(struct connection *connection)
     connection->step_bytes = 0;
     connection->descriptor = connection->transport.socket;
     while (connection->state != CONNECTION_ENDED) {
+        if (connection->context->trace != NULL)
+            note_state(connection);
         switch (steps[connection->state](connection)) {
         case OUTCOME_GO_ON:
             break;
@@ -768,6 +806,7 @@ void connection_expire(struct connection *connection)
 
 void connection_close(struct connection *connection)
 {
+    note(connection, TRACE_CLOSE, connection->sent);
     if (connection->exchange != NULL) {
         if (connection->in_call)
             end_call(connection);

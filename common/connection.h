@@ -34,6 +34,7 @@ struct connection {
     bool in_call;               /* a call of the service is open */
     bool closing;               /* no further request will be read */
     bool client_closes;         /* the client asked for the end, and sends no more */
+    uint32_t number;            /* in the trace; 0: none */
     uint64_t sent;              /* bytes sent in all */
     uint64_t acknowledged;      /* bytes the client had read when the write deadline was set */
     uint64_t received;          /* bytes received in all */

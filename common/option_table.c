@@ -64,6 +64,12 @@ const struct option_row option_table[] = {
      0},
     {"stats", "FILE", OPTION_TEXT, AT(stats), NULL,
      "write the counters as JSON at exit and at SIGUSR1", 0},
+    {"trace", "FILE", OPTION_TEXT, AT(trace), NULL,
+     "record what each process and thread does with each connection, and write it at exit as JSON "
+     "that Perfetto and speedscope open",
+     0},
+    {"trace-events", "N", OPTION_COUNT, AT(trace_events), "1000000",
+     "the most events of a trace; further ones are counted and lost", 1},
     {"user", "NAME", OPTION_TEXT, AT(user), NULL,
      "run as this user; a server that root starts runs as nobody by default", 0},
     {"no-sandbox", NULL, OPTION_FLAG, AT(no_sandbox), NULL, "run without the sandbox", 0},

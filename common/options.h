@@ -32,6 +32,8 @@ struct options {
     bool status;
     const char *log;
     const char *stats;
+    const char *trace;
+    int trace_events;
     const char *user;
     bool no_sandbox;
     bool sandbox_kills;

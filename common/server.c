@@ -5,6 +5,7 @@
 #include "common/base/oom_guard.h"
 #include "common/base/proc_status.h"
 #include "common/base/service_manager.h"
+#include "common/base/trace.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
 #include "common/connection.h"
@@ -13,6 +14,7 @@
 #include "common/signals.h"
 #include "common/startup.h"
 #include "common/summary.h"
+#include "common/trace_file.h"
 #include "common/upgrade.h"
 
 #include <err.h>
@@ -109,6 +111,16 @@ static void count_connection(struct server *server)
     note_crowd(server, active);
 }
 
+/* A model that makes or has others to serve hands the connection over to one of them. */
+static void note_accepted(struct server *server, const union address *client)
+{
+    struct trace *trace = server->context.trace;
+    uint32_t number = trace_accepted(trace, server->seat, address_port(client));
+
+    if (server->model->makes != NULL)
+        trace_note(trace, TRACE_HAND_OVER, number, 0);
+}
+
 int server_accept(struct server *server)
 {
     while (acceptor_goes_on(server)) {
@@ -121,6 +133,7 @@ int server_accept(struct server *server)
             acceptor_wait_for_place(server);
             continue;
         }
+        trace_note(server->context.trace, TRACE_ACCEPT, 0, 0);
         socket = acceptor_take(server, &client);
         if (socket >= 0) {
             server->seat = seats_take(&server->seats, SEATS_OWNER_UNKNOWN, &client);
@@ -128,6 +141,7 @@ int server_accept(struct server *server)
                 close(socket);
                 continue;
             }
+            note_accepted(server, &client);
             seats_note(&server->seats, socket, server->seat);
             count_connection(server);
             return socket;
@@ -184,6 +198,13 @@ void server_lost_child(struct server *server, pid_t child)
     server_left(server);
 }
 
+/* Returns true, for the trace, in a process or thread that serves one connection and ends. */
+static bool is_made_for_connection(const struct server *server)
+{
+    return server->context.trace != NULL && server->options.workers == 0 &&
+           trace_is_elsewhere(server->context.trace);
+}
+
 /* Once the last connection has been counted off, the main thread may end, and the server with it:
  * nothing of it is read after that. */
 void server_left(struct server *server)
@@ -191,6 +212,8 @@ void server_left(struct server *server)
     struct scoreboard *board = server->board;
     int wakeup = server->wakeup;
 
+    if (is_made_for_connection(server))
+        trace_note(server->context.trace, TRACE_END, 0, 0);
     atomic_fetch_sub(&board->active, 1);
     if (atomic_load(&board->acceptor_waits))
         wakeup_ring(wakeup);
@@ -207,6 +230,8 @@ static bool has_worker_processes(const struct server *server)
 void server_child(const struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (is_made_for_connection(server))
+        trace_note(server->context.trace, TRACE_START, 0, 0);
     if (has_worker_processes(server))
         sandbox_enter_worker(&server->sandbox);
     else
@@ -269,6 +294,7 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
         !connection->transport.timed_out && end == 0 && !accepts) {
         connection->transport.patient = true;
     } else {
+        trace_note(server->context.trace, TRACE_WAIT, connection->number, 0);
         if (acceptor_seats_yield(server))
             seats_wait(&server->seats, seat, connection_standing(connection, need));
         sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
@@ -284,8 +310,11 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     struct connection connection;
     struct exchange exchange;
     enum need need;
+    uint32_t number = trace_number(server->context.trace, seat);
 
+    trace_note(server->context.trace, TRACE_BEGIN, number, 0);
     connection_open(&connection, &server->context, socket, now);
+    connection.number = number;
     connection_lend(&connection, &exchange);
     connection.transport.patient = true;
     while ((need = connection_step(&connection)) != NEED_NOTHING)
@@ -300,6 +329,8 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
  * accepted. A thread must not read `now`, which the next connection may be changing. */
 void server_serve(struct server *server, int socket)
 {
+    if (server->model->children == NULL && is_made_for_connection(server))
+        trace_note(server->context.trace, TRACE_START, 0, 0);
     server_serve_at(server, &server->board->slots[0], seat_of(server, socket), socket,
                     server->model->lasting ? clock_now() : server->now);
 }
@@ -451,6 +482,7 @@ int server_close(struct server *server)
         children->collect(server, all);
     summary_print(server);
     summary_write(server, server->stats);
+    trace_file_write(server);
     if (children != NULL && children->free != NULL)
         children->free(server);
     return 0;

@@ -61,6 +61,9 @@ struct server {
     int events;                        /* epoll: all that the accepting process waits for */
     struct access_log log;             /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
+    int trace_file;                    /* the file of --trace; or -1 */
+    char **arguments;                  /* of the program, for the trace */
+    long processors;                   /* likewise */
     int service_manager;               /* see service_manager.h; or -1 */
     struct upgrade upgrade;
     struct gathered gathered;

@@ -70,6 +70,7 @@ struct service {
 
 struct tls;
 struct access_log;
+struct trace;
 
 struct service_context {
     const char *server; /* the name of the program */
@@ -82,6 +83,7 @@ struct service_context {
     struct access_log *log;                           /* NULL: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     struct scoreboard *board;
+    struct trace *trace; /* NULL: none */
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/net/transport_tls.h"
 #include "common/sandbox.h"
 #include "common/signals.h"
+#include "common/trace_file.h"
 #include "common/upgrade.h"
 
 #include <err.h>
@@ -288,14 +289,14 @@ static void watch_memory(struct server *server)
 }
 
 /* Opens what needs the rights that the server was started with. */
-static bool open_privileged(struct server *server)
+static bool open_privileged(struct server *server, char **argv)
 {
     const struct options *options = &server->options;
 
     watch_memory(server);
     return services_open(&server->services, options, &server->identity, server->model->lasting) &&
            open_tls(server) && open_internals(server) && open_log(server) && open_stats(server) &&
-           open_listeners(server) && pass_listeners(server);
+           trace_file_open(server, argv) && open_listeners(server) && pass_listeners(server);
 }
 
 static enum sandbox_makes makes(const struct model *model)
@@ -326,7 +327,7 @@ bool startup_prepare(struct server *server, char **argv)
 
     raise_descriptors(server);
     if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
-        !open_privileged(server) || !identity_take(&server->identity))
+        !open_privileged(server, argv) || !identity_take(&server->identity))
         return false;
     if (!services_start(&server->services, options, &server->listener))
         return false;

@@ -30,7 +30,7 @@ my @layers = (
     [qw(help describe)],
     [qw(command_line)],
     [qw(server_state)],
-    [qw(summary)],
+    [qw(summary trace_file)],
     [qw(upgrade)],
     [qw(signals)],
     [qw(acceptor)],

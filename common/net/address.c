@@ -160,6 +160,8 @@ bool address_is_any(const union address *address)
 
 uint16_t address_port(const union address *address)
 {
+    if (address->any.sa_family == AF_UNSPEC)
+        return 0;
     return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
 }
 

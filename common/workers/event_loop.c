@@ -3,6 +3,7 @@
 
 #include "common/acceptor.h"
 #include "common/base/memory_return.h"
+#include "common/base/trace.h"
 #include "common/base/wakeup.h"
 #include "common/connection.h"
 #include "common/workers/listen_balance.h"
@@ -194,6 +195,8 @@ static void step(struct event_loop *loop, struct client *client, bool expired)
 
 static void begin_client(struct event_loop *loop, int socket)
 {
+    const struct service_context *context = &loop->worker->server->context;
+    uint32_t number = trace_number(context->trace, loop->worker->seat);
     struct client *client = malloc(sizeof *client);
 
     if (client == NULL) {
@@ -202,7 +205,9 @@ static void begin_client(struct event_loop *loop, int socket)
         worker_left(loop->worker);
         return;
     }
-    connection_open(&client->connection, &loop->worker->server->context, socket, loop->now);
+    trace_note(context->trace, TRACE_BEGIN, number, 0);
+    connection_open(&client->connection, context, socket, loop->now);
+    client->connection.number = number;
     client->timer.link = NULL;
     client->seat = loop->worker->seat;
     client->watched = -1;
@@ -363,6 +368,7 @@ static void wait_for_events(struct event_loop *loop)
         patience = clock_shorter(patience, PASSED_MILLISECONDS);
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
         patience = clock_shorter(patience, YIELD_MILLISECONDS);
+    trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
     count = epoll_wait(loop->events, events, EVENTS_LIMIT, patience);
     loop->now = clock_now();
     for (int i = 0; i < count; i++) {

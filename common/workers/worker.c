@@ -2,6 +2,7 @@
 #include "common/workers/worker.h"
 
 #include "common/acceptor.h"
+#include "common/base/trace.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -23,6 +24,8 @@ struct worker worker_begin(struct server *server, int number)
 {
     bool own = server->options.accept == ACCEPT_REUSEPORT && number > 0;
 
+    trace_note(server->context.trace, TRACE_START, 0, (uint64_t)number + 1);
+    trace_note(server->context.trace, TRACE_WAIT, 0, 0);
     return (struct worker){
         .server = server,
         .listener = own ? &server->twins[number - 1] : &server->listener,
@@ -37,6 +40,7 @@ void worker_end(struct worker *worker)
 {
     if (worker->events >= 0)
         close(worker->events);
+    trace_note(worker->server->context.trace, TRACE_END, 0, 0);
 }
 
 /* The seats of a worker that dies are found by its number. */
@@ -50,8 +54,10 @@ static int owner(int number)
 static bool take_seat(struct worker *worker, int socket, const union address *client)
 {
     worker->seat = seats_take(&worker->server->seats, owner(worker->number), client);
-    if (worker->seat != SEATS_REFUSED)
+    if (worker->seat != SEATS_REFUSED) {
+        trace_accepted(worker->server->context.trace, worker->seat, address_port(client));
         return true;
+    }
     close(socket);
     errno = EAGAIN;
     return false;
@@ -120,6 +126,12 @@ int worker_accept(struct worker *worker)
     return -1;
 }
 
+static int try_accept(struct worker *worker, union address *client)
+{
+    trace_note(worker->server->context.trace, TRACE_ACCEPT, 0, 0);
+    return listener_accept(worker->listener, client);
+}
+
 int worker_try(struct worker *worker)
 {
     struct server *server = worker->server;
@@ -133,7 +145,7 @@ int worker_try(struct worker *worker)
     if (active > (int64_t)server->limit)
         errno = EBUSY;
     else
-        socket = listener_accept(worker->listener, &client);
+        socket = try_accept(worker, &client);
     if (socket >= 0 && take_seat(worker, socket, &client)) {
         scoreboard_note_peak(board, active);
         atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
@@ -176,5 +188,6 @@ void worker_left(struct worker *worker)
 void worker_serve(struct worker *worker, int socket)
 {
     server_serve_at(worker->server, worker->slot, worker->seat, socket, clock_now());
+    trace_note(worker->server->context.trace, TRACE_WAIT, 0, 0);
     worker_left(worker);
 }

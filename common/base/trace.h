@@ -1,0 +1,81 @@
+/* Records what each process and thread does with each connection, in memory that all share. */
+#ifndef COMMON_BASE_TRACE_H
+#define COMMON_BASE_TRACE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum trace_what {
+    TRACE_NOTHING, /* a record that was not finished */
+    TRACE_START,   /* a process or thread begins; the value is the number of its worker, from 1 */
+    TRACE_END,     /* it ends */
+    TRACE_ACCEPT,  /* takes a connection; the value is the port of its client */
+    TRACE_HAND_OVER,
+    TRACE_BEGIN,
+    TRACE_WAIT,
+    TRACE_READ,
+    TRACE_RESPOND,
+    TRACE_WRITE, /* the value is the status of the response */
+    TRACE_CLOSE, /* the value is the number of bytes that were sent */
+};
+
+/* A thread begins to do something for a connection, until its next record. */
+struct trace_record {
+    uint64_t time; /* monotonic, in nanoseconds */
+    uint64_t duration;
+    uint64_t value;
+    uint32_t connection; /* from 1; 0: none */
+    pid_t process, thread;
+    uint16_t processor;
+    uint8_t what;
+};
+
+struct trace {
+    uint64_t started;       /* as the times of records */
+    uint64_t size;          /* of `records` */
+    int places;             /* of `numbers` */
+    pid_t process;          /* that made it */
+    _Atomic uint64_t count; /* of records, those included that did not fit */
+    _Atomic uint32_t connections;
+    _Atomic uint32_t *numbers; /* of the connection in each place */
+    struct trace_record *records;
+};
+
+/* Makes a trace with room for so many records, of a server with so many places for connections.
+ * NULL, with errno set, if there is no memory. */
+struct trace *trace_make(uint64_t size, int places);
+
+/* Adds a record of this thread, which ends the last one of this thread. */
+void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value);
+/* Gives the connection in a place the next number, and notes that this thread accepted it. */
+uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port);
+/* Returns the number of records that did not fit. */
+uint64_t trace_lost(const struct trace *trace);
+/* Returns true in a thread or process that was made after the trace. */
+bool trace_is_elsewhere(const struct trace *trace);
+
+/* All of these do nothing without a trace. */
+static inline void trace_note(struct trace *trace, enum trace_what what, uint32_t connection,
+                              uint64_t value)
+{
+    if (trace != NULL)
+        trace_add(trace, what, connection, value);
+}
+
+static inline uint32_t trace_accepted(struct trace *trace, int place, uint16_t port)
+{
+    return trace != NULL ? trace_add_accepted(trace, place, port) : 0;
+}
+
+/* Returns the number of the connection in a place. */
+static inline uint32_t trace_number(const struct trace *trace, int place)
+{
+    return trace != NULL && place >= 0 && place < trace->places
+               ? atomic_load_explicit(&trace->numbers[place], memory_order_relaxed)
+               : 0;
+}
+
+#endif

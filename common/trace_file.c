@@ -1,0 +1,266 @@
+/* Writes the trace of a server to the file of --trace, in the JSON of Chrome's traces. */
+#include "common/trace_file.h"
+
+#include "common/base/trace.h"
+
+#include <err.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM 65536
+/* The most that is written between two looks at the room. */
+#define ROOM_MARGIN 4096
+
+static const char *const names[] = {
+    [TRACE_START] = "start",         [TRACE_END] = "end",         [TRACE_ACCEPT] = "accept",
+    [TRACE_HAND_OVER] = "hand over", [TRACE_BEGIN] = "begin",     [TRACE_WAIT] = "wait",
+    [TRACE_READ] = "read",           [TRACE_RESPOND] = "respond", [TRACE_WRITE] = "write",
+    [TRACE_CLOSE] = "close",
+};
+
+/* What the value of a record is, if it has one. */
+static const char *const values[] = {
+    [TRACE_ACCEPT] = "port",
+    [TRACE_WRITE] = "status",
+    [TRACE_CLOSE] = "bytes",
+};
+
+struct output {
+    struct buffer buffer;
+    int file;
+    bool failed;
+    const struct trace *trace;
+    bool *handed_over; /* by the number of a connection; NULL: unknown */
+};
+
+bool trace_file_open(struct server *server, char **arguments)
+{
+    const struct options *options = &server->options;
+
+    server->trace_file = -1;
+    if (options->trace == NULL)
+        return true;
+    server->arguments = arguments;
+    server->processors = sysconf(_SC_NPROCESSORS_ONLN);
+    server->trace_file = access_log_open_file(options->trace, 0);
+    if (server->trace_file < 0)
+        return false;
+    server->context.trace = trace_make((uint64_t)options->trace_events, (int)server->limit);
+    if (server->context.trace == NULL)
+        warn("cannot make a trace of %d events", options->trace_events);
+    return server->context.trace != NULL;
+}
+
+/* ---- output ---- */
+
+static void flush(struct output *output)
+{
+    size_t sent = 0;
+
+    while (!output->failed && sent < output->buffer.length) {
+        ssize_t count =
+            write(output->file, output->buffer.data + sent, output->buffer.length - sent);
+        if (count < 0 && errno == EINTR)
+            continue;
+        output->failed = count <= 0;
+        sent += count > 0 ? (size_t)count : 0;
+    }
+    output->buffer.length = 0;
+}
+
+__attribute__((format(printf, 2, 3))) static void put(struct output *output, const char *format,
+                                                      ...)
+{
+    char text[512];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (output->buffer.capacity - output->buffer.length < ROOM_MARGIN)
+        flush(output);
+    buffer_string(&output->buffer, text);
+}
+
+/* Bytes that are no ASCII text become a question mark: an argument may be in any encoding. */
+static void put_string(struct output *output, const char *text)
+{
+    put(output, "\"");
+    for (; *text != '\0'; text++) {
+        unsigned char character = (unsigned char)*text;
+        if (character == '"' || character == '\\')
+            put(output, "\\%c", character);
+        else
+            put(output, "%c", character >= ' ' && character < 127 ? character : '?');
+    }
+    put(output, "\"");
+}
+
+/* ---- the events ---- */
+
+static double microseconds(uint64_t nanoseconds)
+{
+    return (double)nanoseconds / 1000;
+}
+
+static double time_of(const struct output *output, const struct trace_record *record)
+{
+    return microseconds(record->time - output->trace->started);
+}
+
+/* A process has the name of its first thread. */
+static void put_name(struct output *output, pid_t process, pid_t thread, const char *name)
+{
+    const char *kinds[] = {"thread_name", "process_name"};
+
+    for (int i = 0; i < (process == thread ? 2 : 1); i++)
+        put(output,
+            ",\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
+            kinds[i], (int)process, (int)thread, name);
+}
+
+static void put_task(struct output *output, const struct trace_record *record)
+{
+    char name[40];
+
+    if (record->what == TRACE_START) {
+        if (record->value > 0)
+            snprintf(name, sizeof name, "worker %d", (int)record->value);
+        else
+            snprintf(name, sizeof name, "%s",
+                     record->process == record->thread ? "child" : "thread");
+        put_name(output, record->process, record->thread, name);
+    }
+    put(output,
+        ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"task\",\"pid\":%d,\"tid\":%d,"
+        "\"ts\":%.3f,\"args\":{\"cpu\":%d}}",
+        names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
+        record->processor);
+}
+
+/* An arrow to the thread that a connection is handed over to. */
+static void put_flow(struct output *output, const struct trace_record *record, bool starts)
+{
+    put(output,
+        ",\n{\"ph\":\"%s\",\"name\":\"connection\",\"cat\":\"connection\",\"id\":%u,\"pid\":%d,"
+        "\"tid\":%d,\"ts\":%.3f%s}",
+        starts ? "s" : "f", record->connection, (int)record->process, (int)record->thread,
+        time_of(output, record), starts ? "" : ",\"bp\":\"e\"");
+}
+
+static void put_activity(struct output *output, const struct trace_record *record, uint64_t end)
+{
+    uint64_t last = end > record->time ? end - record->time : 0;
+    uint64_t duration = record->duration > 0 ? record->duration : last;
+
+    put(output,
+        ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"connection\",\"pid\":%d,\"tid\":%d,"
+        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"cpu\":%d",
+        names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
+        microseconds(duration), record->processor);
+    if (record->connection > 0)
+        put(output, ",\"connection\":%u", record->connection);
+    if (record->what < sizeof values / sizeof values[0] && values[record->what] != NULL &&
+        record->connection > 0)
+        put(output, ",\"%s\":%llu", values[record->what], (unsigned long long)record->value);
+    put(output, "}}");
+}
+
+/* Puts an arrow where a connection leaves a thread, and where another one begins with it. */
+static void follow(struct output *output, const struct trace_record *record)
+{
+    if (output->handed_over == NULL)
+        return;
+    if (record->what == TRACE_HAND_OVER) {
+        output->handed_over[record->connection] = true;
+        put_flow(output, record, true);
+    } else if (record->what == TRACE_BEGIN && output->handed_over[record->connection]) {
+        put_flow(output, record, false);
+    }
+}
+
+/* Puts the records in the order of their times: nearly all are. */
+static void sort(struct trace_record *records, uint64_t count)
+{
+    for (uint64_t i = 1; i < count; i++) {
+        struct trace_record record = records[i];
+        uint64_t at = i;
+
+        for (; at > 0 && records[at - 1].time > record.time; at--)
+            records[at] = records[at - 1];
+        records[at] = record;
+    }
+}
+
+static void put_about(struct output *output, const struct server *server)
+{
+    const char *name = server->model->name;
+    size_t length = strlen(name) - (strstr(name, "_server") != NULL ? strlen("_server") : 0);
+
+    put(output, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"server\":\"%s\",\"model\":\"%.*s\"",
+        name, (int)length, name);
+    put(output, ",\"version\":\"%s\",\"command\":[", PROJECT_VERSION);
+    for (char **argument = server->arguments; *argument != NULL; argument++) {
+        put(output, argument == server->arguments ? "" : ",");
+        put_string(output, *argument);
+    }
+    put(output, "],\"processors\":%ld,\"lost\":%llu,\"start_ns\":%llu},\n\"traceEvents\":[\n",
+        server->processors, (unsigned long long)trace_lost(output->trace),
+        (unsigned long long)output->trace->started);
+    put(output,
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
+        (int)server->process, (int)server->process, name);
+    put(output,
+        ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}"
+        "}",
+        (int)server->process, (int)server->process, name);
+}
+
+static void put_all(struct output *output, const struct server *server)
+{
+    struct trace *trace = server->context.trace;
+    uint64_t count = atomic_load(&trace->count) - trace_lost(trace), end = 0;
+
+    put_about(output, server);
+    sort(trace->records, count);
+    if (count > 0)
+        end = trace->records[count - 1].time;
+    for (uint64_t i = 0; i < count; i++) {
+        const struct trace_record *record = &trace->records[i];
+        if (record->what == TRACE_START || record->what == TRACE_END)
+            put_task(output, record);
+        else if (record->what != TRACE_NOTHING)
+            put_activity(output, record, end);
+        follow(output, record);
+    }
+    put(output, "\n]}\n");
+    flush(output);
+}
+
+void trace_file_write(struct server *server)
+{
+    struct trace *trace = server->context.trace;
+    char room[ROOM];
+    struct output output = {
+        .buffer = {.data = room, .capacity = sizeof room},
+        .file = server->trace_file,
+        .trace = trace,
+    };
+
+    if (trace == NULL)
+        return;
+    output.handed_over = calloc((size_t)atomic_load(&trace->connections) + 1, sizeof(bool));
+    if (lseek(output.file, 0, SEEK_SET) == 0)
+        output.failed = ftruncate(output.file, 0) < 0;
+    put_all(&output, server);
+    free(output.handed_over);
+    if (output.failed)
+        warn("cannot write the file of --trace");
+    else if (trace_lost(trace) > 0)
+        warnx("the trace is not whole: %llu events did not fit; see --trace-events",
+              (unsigned long long)trace_lost(trace));
+}

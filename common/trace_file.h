@@ -1,0 +1,13 @@
+/* Writes the trace of a server to the file of --trace, in the JSON of Chrome's traces. */
+#ifndef COMMON_TRACE_FILE_H
+#define COMMON_TRACE_FILE_H
+
+#include "common/server_state.h"
+
+/* Opens the file, and begins the trace; does nothing without --trace. False after it has printed
+ * why. */
+bool trace_file_open(struct server *server, char **arguments);
+/* Writes the trace, in the process that opened it. */
+void trace_file_write(struct server *server);
+
+#endif
