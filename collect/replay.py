@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +40,8 @@ CLIENTS, SLOW, REQUESTS = 8, 1, 24
 CLIENTS_MOST, REQUESTS_MOST = 64, 1000
 TAKEN = frozenset({"servers", "slow", "requests"})
 PAGE = "replay.html"
+# A server that answers may still be making its workers.
+SETTLE_SECONDS = 0.1
 
 
 def replay(line: Line) -> Path:
@@ -155,6 +158,7 @@ def _play(servers: Servers, documents: Path, label: str, load: Play) -> tuple[st
         workers=len(processors_allowed()), path=SMALL, traced=True,
     )  # fmt: skip
     server = servers.start(label, setting)
+    time.sleep(SETTLE_SECONDS)
     visits = play(server.address, load)
     servers.stop(label)
     try:

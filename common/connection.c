@@ -694,7 +694,8 @@ static void note_state(const struct connection *connection)
     switch (connection->state) {
     case CONNECTION_READING:
     case CONNECTION_DISCARDING:
-        note(connection, TRACE_READ, 0);
+        if (!connection->transport.patient) /* receive() waits first */
+            note(connection, TRACE_READ, 0);
         break;
     case CONNECTION_IN_SERVICE:
     case CONNECTION_RESPONDING:

@@ -480,6 +480,7 @@ int server_close(struct server *server)
         close_all(server);
     if (children != NULL)
         children->collect(server, all);
+    trace_file_warn(server);
     summary_print(server);
     summary_write(server, server->stats);
     trace_file_write(server);

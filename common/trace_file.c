@@ -5,15 +5,14 @@
 
 #include <err.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ROOM 65536
-/* The most that is written between two looks at the room. */
-#define ROOM_MARGIN 4096
+/* The longest line has the name of the server twice. */
+#define LINE_ROOM 512
 
 static const char *const names[] = {
     [TRACE_START] = "start",         [TRACE_END] = "end",         [TRACE_ACCEPT] = "accept",
@@ -31,6 +30,7 @@ static const char *const values[] = {
 
 struct output {
     struct buffer buffer;
+    char line[LINE_ROOM];
     int file;
     bool failed;
     const struct trace *trace;
@@ -72,32 +72,29 @@ static void flush(struct output *output)
     output->buffer.length = 0;
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct output *output, const char *format,
-                                                      ...)
+/* Adds the line to the buffer. */
+static void put_line(struct output *output)
 {
-    char text[512];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (output->buffer.capacity - output->buffer.length < ROOM_MARGIN)
+    if (output->buffer.capacity - output->buffer.length < sizeof output->line)
         flush(output);
-    buffer_string(&output->buffer, text);
+    buffer_string(&output->buffer, output->line);
 }
+
+#define PUT(output, ...)                                                                           \
+    (snprintf((output)->line, sizeof(output)->line, __VA_ARGS__), put_line(output))
 
 /* Bytes that are no ASCII text become a question mark: an argument may be in any encoding. */
 static void put_string(struct output *output, const char *text)
 {
-    put(output, "\"");
+    PUT(output, "\"");
     for (; *text != '\0'; text++) {
         unsigned char character = (unsigned char)*text;
         if (character == '"' || character == '\\')
-            put(output, "\\%c", character);
+            PUT(output, "\\%c", character);
         else
-            put(output, "%c", character >= ' ' && character < 127 ? character : '?');
+            PUT(output, "%c", character >= ' ' && character < 127 ? character : '?');
     }
-    put(output, "\"");
+    PUT(output, "\"");
 }
 
 /* ---- the events ---- */
@@ -118,34 +115,36 @@ static void put_name(struct output *output, pid_t process, pid_t thread, const c
     const char *kinds[] = {"thread_name", "process_name"};
 
     for (int i = 0; i < (process == thread ? 2 : 1); i++)
-        put(output,
+        PUT(output,
             ",\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
             kinds[i], (int)process, (int)thread, name);
 }
 
 static void put_task(struct output *output, const struct trace_record *record)
 {
-    char name[40];
+    char name[40], worker[40] = "";
 
     if (record->what == TRACE_START) {
-        if (record->value > 0)
+        if (record->value > 0) {
             snprintf(name, sizeof name, "worker %d", (int)record->value);
-        else
+            snprintf(worker, sizeof worker, ",\"worker\":%d", (int)record->value);
+        } else {
             snprintf(name, sizeof name, "%s",
                      record->process == record->thread ? "child" : "thread");
+        }
         put_name(output, record->process, record->thread, name);
     }
-    put(output,
+    PUT(output,
         ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"task\",\"pid\":%d,\"tid\":%d,"
-        "\"ts\":%.3f,\"args\":{\"cpu\":%d}}",
+        "\"ts\":%.3f,\"args\":{\"cpu\":%d%s}}",
         names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
-        record->processor);
+        record->processor, worker);
 }
 
 /* An arrow to the thread that a connection is handed over to. */
 static void put_flow(struct output *output, const struct trace_record *record, bool starts)
 {
-    put(output,
+    PUT(output,
         ",\n{\"ph\":\"%s\",\"name\":\"connection\",\"cat\":\"connection\",\"id\":%u,\"pid\":%d,"
         "\"tid\":%d,\"ts\":%.3f%s}",
         starts ? "s" : "f", record->connection, (int)record->process, (int)record->thread,
@@ -157,17 +156,17 @@ static void put_activity(struct output *output, const struct trace_record *recor
     uint64_t last = end > record->time ? end - record->time : 0;
     uint64_t duration = record->duration > 0 ? record->duration : last;
 
-    put(output,
+    PUT(output,
         ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"connection\",\"pid\":%d,\"tid\":%d,"
         "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"cpu\":%d",
         names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
         microseconds(duration), record->processor);
     if (record->connection > 0)
-        put(output, ",\"connection\":%u", record->connection);
+        PUT(output, ",\"connection\":%u", record->connection);
     if (record->what < sizeof values / sizeof values[0] && values[record->what] != NULL &&
         record->connection > 0)
-        put(output, ",\"%s\":%llu", values[record->what], (unsigned long long)record->value);
-    put(output, "}}");
+        PUT(output, ",\"%s\":%llu", values[record->what], (unsigned long long)record->value);
+    PUT(output, "}}");
 }
 
 /* Puts an arrow where a connection leaves a thread, and where another one begins with it. */
@@ -201,20 +200,20 @@ static void put_about(struct output *output, const struct server *server)
     const char *name = server->model->name;
     size_t length = strlen(name) - (strstr(name, "_server") != NULL ? strlen("_server") : 0);
 
-    put(output, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"server\":\"%s\",\"model\":\"%.*s\"",
+    PUT(output, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"server\":\"%s\",\"model\":\"%.*s\"",
         name, (int)length, name);
-    put(output, ",\"version\":\"%s\",\"command\":[", PROJECT_VERSION);
+    PUT(output, ",\"version\":\"%s\",\"command\":[", PROJECT_VERSION);
     for (char **argument = server->arguments; *argument != NULL; argument++) {
-        put(output, argument == server->arguments ? "" : ",");
+        PUT(output, "%s", argument == server->arguments ? "" : ",");
         put_string(output, *argument);
     }
-    put(output, "],\"processors\":%ld,\"lost\":%llu,\"start_ns\":%llu},\n\"traceEvents\":[\n",
+    PUT(output, "],\"processors\":%ld,\"lost\":%llu,\"start_ns\":%llu},\n\"traceEvents\":[\n",
         server->processors, (unsigned long long)trace_lost(output->trace),
         (unsigned long long)output->trace->started);
-    put(output,
+    PUT(output,
         "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
         (int)server->process, (int)server->process, name);
-    put(output,
+    PUT(output,
         ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}"
         "}",
         (int)server->process, (int)server->process, name);
@@ -237,8 +236,17 @@ static void put_all(struct output *output, const struct server *server)
             put_activity(output, record, end);
         follow(output, record);
     }
-    put(output, "\n]}\n");
+    PUT(output, "\n]}\n");
     flush(output);
+}
+
+void trace_file_warn(const struct server *server)
+{
+    const struct trace *trace = server->context.trace;
+
+    if (trace != NULL && trace_lost(trace) > 0)
+        warnx("the trace is not whole: %llu events did not fit; see --trace-events",
+              (unsigned long long)trace_lost(trace));
 }
 
 void trace_file_write(struct server *server)
@@ -260,7 +268,4 @@ void trace_file_write(struct server *server)
     free(output.handed_over);
     if (output.failed)
         warn("cannot write the file of --trace");
-    else if (trace_lost(trace) > 0)
-        warnx("the trace is not whole: %llu events did not fit; see --trace-events",
-              (unsigned long long)trace_lost(trace));
 }

@@ -7,6 +7,8 @@
 /* Opens the file, and begins the trace; does nothing without --trace. False after it has printed
  * why. */
 bool trace_file_open(struct server *server, char **arguments);
+/* Says so if events were lost. */
+void trace_file_warn(const struct server *server);
 /* Writes the trace, in the process that opened it. */
 void trace_file_write(struct server *server);
 

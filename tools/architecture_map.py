@@ -35,6 +35,8 @@ SUFFIXES = {
     ".toml",
     ".lua",
     ".html",
+    ".css",
+    ".js",
     ".j2",
     ".md",
     "",
@@ -53,7 +55,7 @@ def comment_of(path: Path) -> str:
         return str(study.get("question") or study.get("title") or hash_comment(text))
     if path.suffix == ".md":
         found = re.search(r"\A# (.*)", text)
-    elif path.suffix in (".c", ".h"):
+    elif path.suffix in (".c", ".h", ".css", ".js"):
         found = re.match(r"/\*(.*?)\*/", text, re.DOTALL)
     elif path.suffix == ".py" or text.startswith("#!/usr/bin/python3"):
         found = re.match(r'(?:#![^\n]*\n)?r?"""(.*?)"""', text, re.DOTALL)

@@ -13,7 +13,7 @@ SMALL, BIG = "small.txt", "1000000.bin"
 BIG_EVERY = 4
 # A slow client sends its request in pieces, with a pause before each but the first.
 SLOW_PIECES = 5
-SLOW_PAUSE_SECONDS = 0.010
+SLOW_PAUSE_SECONDS = 0.005
 PATIENCE_SECONDS = 20.0
 
 

@@ -108,6 +108,7 @@ def _thread_data(thread: Thread, scene: Scene) -> dict[str, Any]:
         "place": thread.place,
         "holds": held[0] if (held := most_held(thread, scene.connections)) else 0,
         "born": _rounded(thread.born),
+        "made": thread.is_made_for_load,
         "died": _rounded(thread.died),
         "spans": [
             [

@@ -41,7 +41,7 @@ class Numbers:
     @property
     def made(self) -> int:
         """Processes or threads that began during the load."""
-        return sum(thread.born is not None for thread in self.scene.threads)
+        return sum(thread.is_made_for_load for thread in self.scene.threads)
 
     @property
     def there_before(self) -> int:

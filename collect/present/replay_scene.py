@@ -41,12 +41,18 @@ class Thread:
     spans: list[Span] = field(default_factory=list)
     born: float | None = None  # within the scene
     died: float | None = None
+    is_worker: bool = False
     # Threads that never lived at the same time may share a place on the page.
     place: int = 0
 
     @property
     def is_process(self) -> bool:
         return self.pid == self.tid
+
+    @property
+    def is_made_for_load(self) -> bool:
+        """Returns true unless it was there before, or is a worker that was only slow to start."""
+        return self.born is not None and not self.is_worker
 
 
 @dataclass
@@ -169,6 +175,7 @@ def _threads(
             thread.name = str(event["args"]["name"])
         elif event["ph"] == "i" and event["name"] == "start":
             thread.born = event["ts"] + shift
+            thread.is_worker = "worker" in event["args"]
         elif event["ph"] == "i" and event["name"] == "end":
             thread.died = event["ts"] + shift
         elif event["ph"] == "X":
@@ -215,7 +222,7 @@ def _within(thread: Thread, end: float) -> Thread | None:
     died = thread.died if thread.died is not None and thread.died <= end else None
     if not spans or (died is not None and died <= 0):
         return None
-    return Thread(thread.pid, thread.tid, thread.name, spans, born, died)
+    return Thread(thread.pid, thread.tid, thread.name, spans, born, died, thread.is_worker)
 
 
 def _place(threads: list[Thread]) -> None:

@@ -61,11 +61,10 @@ static void know_self(void)
     self.thread = gettid();
 }
 
-/* A thread that goes on waiting for the same makes no further record. */
+/* A thread that goes on with the same makes no further record. */
 static bool goes_on(enum trace_what what, uint32_t connection)
 {
-    return what == TRACE_WAIT && self.last != NULL && self.last->what == TRACE_WAIT &&
-           self.last->connection == connection;
+    return self.last != NULL && self.last->what == what && self.last->connection == connection;
 }
 
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value)

@@ -56,7 +56,7 @@
         });
         scene.lengths = queue_lengths(scene);
         scene.longest = Math.max(0, ...scene.lengths.map(change => change[1]));
-        scene.made = scene.threads.filter(thread => thread.born !== null);
+        scene.made = scene.threads.filter(thread => thread.made);
         scene.word = scene.made.length && scene.made[0].kind === 'thread' ? ['thread', 'threads'] : ['process', 'processes'];
         scene.places_of = Array.from({ length: scene.places }, (_, place) => scene.threads.filter(thread => thread.place === place));
     }
@@ -172,13 +172,19 @@
         if (node.textContent !== text) { node.textContent = text; }
     }
 
+    function doing(thread, span, time) {
+        if (!span) { return time < thread.spans[0][0] ? 'starts' : 'ends'; }
+        const activity = data.activities[span[2]], of = span[3] ? ' ' + span[3] : '';
+        return span[2] === idle ? 'idle' : activity + of + (activity === 'wait' ? '' : ', cpu ' + span[4]);
+    }
+
     function show_place(item, thread, time) {
         const span = thread ? state_of(thread, time) : null;
         const code = span ? span[2] : idle;
         const name = 'place ' + (item.box.classList.contains('wide') ? 'wide ' : '') + (thread ? look(code) : 'empty');
         if (item.box.className !== name) { item.box.className = name; }
         say(item.name, thread ? thread.name : '');
-        say(item.does, !thread ? '' : code === idle ? 'idle' : data.activities[code] + (span[3] ? ' ' + span[3] : '') + ', cpu ' + span[4]);
+        say(item.does, thread ? doing(thread, span, time) : '');
     }
 
     /* ---- the timeline: a bar for each activity ---- */
@@ -195,7 +201,7 @@
         draw_queue(scene, chart);
         scene.places_of.forEach((threads, place) => {
             const y = QUEUE + 4 + place * ROW;
-            const name = threads[0].name.length > 12 ? threads[0].name.slice(0, 11) + '…' : threads[0].name;
+            const name = threads[0].name.replace('_server', '');
             label(threads.length > 1 ? name + ' ×' + threads.length : name, y + ROW - 4);
             threads.forEach(thread => draw_thread(scene, chart, thread, y));
         });
