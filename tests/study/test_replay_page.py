@@ -127,7 +127,7 @@ def test_the_slow_client_halfway(page: Path, tmp_path: Path) -> None:
     assert found["first"] == "8 in the accept queue, 1 being served, 0 of 9 closed"
     assert found["second"] == "0 in the accept queue, 1 being served, 8 of 9 closed; 9 processes made"
     assert found["boxes"] == (
-        "iterative_server: wait 1, cpu 0 | fork_server: idle; child: wait 1, cpu 1 | worker 1: idle"
+        "iterative_server: wait 1 | fork_server: idle; child: wait 1 | worker 1: idle"
     )
     assert found["spoken"] == "20.00 ms"
 
