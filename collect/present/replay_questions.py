@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from collect.present.replay_scene import Connection, Scene, Thread, most_held
+from collect.present.replay_scene import Connection, Scene, Span, Thread, most_held
 from collect.text import human, join_text, plural
 
 
@@ -36,7 +36,7 @@ class Numbers:
 
     @property
     def served(self) -> int:
-        return sum(one.status == 200 for one in self.scene.connections)
+        return len(self.scene.connections) - self.scene.failures
 
     @property
     def made(self) -> int:
@@ -60,9 +60,17 @@ class Numbers:
         waits = [(one.accepted - one.connecting, one) for one in self.fast if one.accepted]
         return max(waits, key=lambda pair: pair[0]) if waits else None
 
-    def start_time(self) -> float | None:
-        """The median time from accepting a fast connection to beginning with it."""
-        times = [one.begun - one.accepted for one in self.fast if one.begun and one.accepted]
+    def hand_overs(self) -> list[Span]:
+        fast = {one.number for one in self.fast}
+        return [
+            span
+            for _, span in self.scene.spans()
+            if span.what == "hand over" and span.connection in fast
+        ]
+
+    def hand_over_time(self) -> float | None:
+        """The median time in which a fast connection is handed over."""
+        times = [span.end - span.start for span in self.hand_overs()]
         return median(times) if times else None
 
     def response_time(self) -> float | None:
@@ -73,10 +81,6 @@ class Numbers:
     def slow_time(self) -> float | None:
         times = [one.ended - one.connecting for one in self.scene.connections if one.slow]
         return max(times, default=None)
-
-    def fast_end(self) -> float | None:
-        """When the last of the fast clients had its response."""
-        return max((one.ended for one in self.fast), default=None)
 
     def most_held(self) -> tuple[int, Thread, float] | None:
         """The most connections that one thread held at once, the thread, and when."""
@@ -98,7 +102,7 @@ def time_text(microseconds: float) -> str:
 def questions_of(scenes: Sequence[Scene]) -> list[Question]:
     """The questions that these scenes can answer."""
     all_numbers = [Numbers(scene) for scene in scenes]
-    makers = (_made, _waited, _began, _held_at_once, _first)
+    makers = (_made, _waited, _handed_over, _held_at_once, _first)
     return [question for make in makers if (question := make(all_numbers))]
 
 
@@ -146,22 +150,23 @@ def _waited(all_numbers: Sequence[Numbers]) -> Question | None:
     )  # fmt: skip
 
 
-def _began(all_numbers: Sequence[Numbers]) -> Question | None:
-    times = [(time, numbers) for numbers in all_numbers if (time := numbers.start_time())]
+def _handed_over(all_numbers: Sequence[Numbers]) -> Question | None:
+    times = [(time, numbers) for numbers in all_numbers if (time := numbers.hand_over_time())]
     if len(times) < 2:
         return None
     times.sort(key=lambda row: row[0], reverse=True)
-    longest = times[0][1].scene
+    (longest, most), (shortest, least) = times[0], times[-1]
+    spans = [span for span in most.hand_overs() if span.end - span.start <= longest]
+    typical = max(spans, key=lambda span: span.end - span.start)
     listed = [f"{numbers.scene.label} {time_text(time)}" for time, numbers in times]
-    begun = [one for one in times[0][1].fast if one.begun and one.accepted]
-    typical = min(begun, key=lambda one: abs((one.begun or 0) - (one.accepted or 0) - times[0][0]))
     return Question(
-        "began",
-        "A server accepts a connection; some time later a process or a thread begins to serve it. "
-        "Where does that take longest?",
-        f"{longest.label}. The medians: {join_text(listed)}.",
-        ((typical.begun or 0) + (typical.accepted or 0)) / 2, (longest.label,), longest.label,
-        choices=_labels(all_numbers),
+        "handed",
+        "The accepting process hands each connection over to another process or thread. How many "
+        f"times as long does that take {most.scene.label} as {least.scene.label}?",
+        f"{human(longest / shortest)} times. The medians: {join_text(listed)}. In that time no "
+        "other connection is accepted.",
+        (typical.start + typical.end) / 2, (most.scene.label, least.scene.label),
+        human(longest / shortest), "times",
     )  # fmt: skip
 
 
@@ -186,7 +191,7 @@ def _held_at_once(all_numbers: Sequence[Numbers]) -> Question | None:
 
 
 def _first(all_numbers: Sequence[Numbers]) -> Question | None:
-    ends = [(end, numbers.scene) for numbers in all_numbers if (end := numbers.fast_end())]
+    ends = [(numbers.scene.fast_end, numbers.scene) for numbers in all_numbers]
     if len(ends) < 2:
         return None
     ends.sort(key=lambda row: row[0])

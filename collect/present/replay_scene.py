@@ -6,7 +6,7 @@ All times of a scene are microseconds since the first client began to connect.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from collect.measure.replay_load import Visit
@@ -86,6 +86,17 @@ class Scene:
     end: float
     threads: list[Thread]
     connections: list[Connection]
+    # When the last fast client had its response, in each play of this server.
+    plays: tuple[float, ...] = ()
+
+    @property
+    def fast_end(self) -> float:
+        """When the last of the fast clients had its response."""
+        return max((one.ended for one in self.connections if not one.slow), default=0.0)
+
+    @property
+    def failures(self) -> int:
+        return sum(one.status != 200 for one in self.connections)
 
     @property
     def makes_threads(self) -> bool:
@@ -111,6 +122,12 @@ class Scene:
         """How many events the scene shows: of the server and of its clients."""
         ends = sum((thread.born is not None) + (thread.died is not None) for thread in self.threads)
         return sum(len(thread.spans) for thread in self.threads) + ends + 3 * len(self.connections)
+
+
+def quickest(scenes: Sequence[Scene]) -> Scene:
+    """Returns the play of a server that others disturbed least."""
+    best = min(scenes, key=lambda scene: (scene.failures, scene.fast_end))
+    return replace(best, plays=tuple(sorted(scene.fast_end for scene in scenes)))
 
 
 def scene_of(label: str, summary: str, trace: Mapping[str, Any], visits: Sequence[Visit]) -> Scene:

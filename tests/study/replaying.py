@@ -104,17 +104,27 @@ def iterative(load: Play) -> tuple[Trace, list[Visit]]:
 
 
 def fork(load: Play) -> tuple[Trace, list[Visit]]:
-    trace, visits = Trace("fork"), visits_of(load)
-    trace.thread(MAIN, MAIN, "fork_server")
+    return _each(load, "fork", 90.0)
+
+
+def thread(load: Play) -> tuple[Trace, list[Visit]]:
+    return _each(load, "thread", 30.0)
+
+
+def _each(load: Play, model: str, cost: float) -> tuple[Trace, list[Visit]]:
+    """A process or thread for each connection."""
+    trace, visits = Trace(model), visits_of(load)
+    trace.thread(MAIN, MAIN, f"{model}_server")
     at = 0.0
     for visit in visits:
         at = max(at, _arrival(visit))
         at = _accept(trace, visit, at)
-        trace.span(MAIN, MAIN, "hand over", at, at + 90, visit.number + 50)
-        at += 90
-        child = MAIN + visit.number
-        trace.thread(child, child, "child", born=at)
-        trace.instant("end", child, child, _serve(trace, child, child, visit, at + 5) + 5)
+        trace.span(MAIN, MAIN, "hand over", at, at + cost, visit.number + 50)
+        at += cost
+        tid = MAIN + visit.number
+        pid = tid if model == "fork" else MAIN
+        trace.thread(pid, tid, "child" if model == "fork" else "thread", born=at)
+        trace.instant("end", pid, tid, _serve(trace, pid, tid, visit, at + 5) + 5)
         trace.span(MAIN, MAIN, "wait", at, at + 1)
     return trace, visits
 
@@ -138,7 +148,7 @@ def epoll(load: Play) -> tuple[Trace, list[Visit]]:
     return trace, visits
 
 
-INVENTED = {"iterative": iterative, "fork": fork, "epoll": epoll}
+INVENTED = {"iterative": iterative, "fork": fork, "thread": thread, "epoll": epoll}
 LOAD = Play(clients=4, slow=1, requests=8)
 
 

@@ -18,7 +18,7 @@ from collect.cli import main
 from collect.measure.replay_load import BIG, SLOW_PIECES, Play, Visit, play
 from collect.present.replay import Told, page_of_replay
 from collect.present.replay_questions import Numbers, Question, questions_of, time_text
-from collect.present.replay_scene import IDLE, Scene, most_held, scene_of
+from collect.present.replay_scene import IDLE, Scene, most_held, quickest, scene_of
 from collect.project import StudyError
 
 MACHINE = {
@@ -163,6 +163,31 @@ def test_how_many_connections_a_thread_held() -> None:
     assert {(most_held(thread, made.connections) or (0,))[0] for thread in made.threads} == {0, 1}
 
 
+def test_the_play_that_was_disturbed_least_is_shown() -> None:
+    plays = [scene("iterative"), scene("iterative", Play(4, 0, 8)), scene("iterative")]
+    best = quickest(plays)
+    assert best.threads is plays[1].threads
+    assert best.plays == tuple(sorted(play.fast_end for play in plays))
+    plays[1].connections[0].status = 0
+    assert quickest(plays).threads is plays[0].threads
+
+
+def test_threads_belong_to_one_process() -> None:
+    made = scene("thread")
+    assert {thread.pid for thread in made.threads} == {MAIN}
+    assert made.makes_threads and not scene("fork").makes_threads
+    assert sum(thread.is_made_for_load for thread in made.threads) == 9
+
+
+def test_a_worker_that_starts_late_is_not_made_for_the_load() -> None:
+    trace, visits = fork(LOAD)
+    for event in trace.events:
+        if event["name"] == "start":
+            event["args"]["worker"] = 1
+    made = scene_of("fork", "", trace.whole(), visits)
+    assert not any(thread.is_made_for_load for thread in made.threads)
+
+
 # --- questions ---
 
 
@@ -171,12 +196,14 @@ def asked(*labels: str) -> dict[str, Question]:
 
 
 def test_questions_have_the_answers_of_the_traces() -> None:
-    questions = asked("iterative", "fork", "epoll")
-    assert list(questions) == ["made", "waited", "began", "held", "first"]
+    questions = asked("iterative", "fork", "thread", "epoll")
+    assert list(questions) == ["made", "waited", "handed", "held", "first"]
     made = questions["made"]
     assert made.text == "How many processes did fork make for 9 connections?"
     assert (made.right, made.unit) == ("9", "processes")
-    assert made.answer.startswith("fork made 9 processes. iterative and epoll made none")
+    assert made.answer.startswith(
+        "fork made 9 processes. In the same time thread 9 threads. iterative and epoll made none"
+    )
     waited = questions["waited"]
     numbers = Numbers(scene("iterative"))
     longest = numbers.longest_wait()
@@ -185,10 +212,10 @@ def test_questions_have_the_answers_of_the_traces() -> None:
     assert waited.right == f"{longest[0] / 1000:.1f}"
     assert waited.answer.startswith(f"{time_text(longest[0])}: connection {longest[1].number} of")
     assert (longest[1].accepted or 0) - longest[0] < waited.moment < (longest[1].accepted or 0)
-    began = questions["began"]
-    assert began.right == "fork"
-    assert began.choices == ("iterative", "fork", "epoll")
-    assert "fork 105 µs, " in began.answer and "epoll 10.0 µs" in began.answer
+    handed = questions["handed"]
+    assert handed.text.endswith("does that take fork as thread?")
+    assert handed.right == "3.00"
+    assert handed.answer.startswith("3.00 times. The medians: fork 90.0 µs and thread 30.0 µs.")
     assert (questions["held"].right, questions["held"].scenes) == ("2", ("epoll",))
     assert questions["first"].right == "iterative"
 
@@ -196,7 +223,7 @@ def test_questions_have_the_answers_of_the_traces() -> None:
 def test_questions_that_the_scenes_cannot_answer_are_not_asked() -> None:
     assert list(asked("iterative")) == ["waited"]
     fast = [scene("iterative", Play(4, 0, 8)), scene("epoll", Play(4, 0, 8))]
-    assert [question.name for question in questions_of(fast)] == ["began", "first"]
+    assert [question.name for question in questions_of(fast)] == ["first"]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +259,7 @@ def test_the_page_holds_every_event() -> None:
 
 def test_the_page_says_where_it_comes_from_and_needs_no_network() -> None:
     text = page("iterative", "fork", "epoll")
-    for words in ("0123abc", "A &lt;processor&gt;", "1 January 2026, 00:00", "<code>./dcollect.sh replay</code>", "ran once"):
+    for words in ("0123abc", "A &lt;processor&gt;", "1 January 2026, 00:00", "<code>./dcollect.sh replay</code>", "got the load once"):
         assert words in text
     assert "with changes" not in text
     network = r"""(?:src|srcset|href|action|data)\s*=\s*["']?\s*(?:https?:)?//|url\(\s*["']?https?:|@import"""
@@ -299,6 +326,7 @@ def test_a_replay_of_two_servers(bench: Bench) -> None:
         assert one["accepted"] < one["closed"]
     assert sum(thread["born"] is not None for thread in fork_scene["threads"]) == 7
     assert all(thread["born"] is None for thread in epoll_scene["threads"])
+    assert "got the load five times" in text
     assert "--servers fork,epoll --requests 6 --clients 3</code>" in text
 
 
