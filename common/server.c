@@ -194,6 +194,7 @@ void server_made_child(struct server *server, pid_t child)
 
 void server_lost_child(struct server *server, pid_t child)
 {
+    trace_died(server->context.trace, child);
     seats_leave_all(&server->seats, child);
     server_left(server);
 }

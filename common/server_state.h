@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory_limit.h"
 #include "common/base/memory_return.h"
+#include "common/base/trace.h"
 #include "common/model.h"
 #include "common/net/listener.h"
 #include "common/net/listener_handover.h"
@@ -61,7 +62,8 @@ struct server {
     int events;                        /* epoll: all that the accepting process waits for */
     struct access_log log;             /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
-    int trace_file;                    /* the file of --trace; or -1 */
+    struct trace trace;                /* of --trace */
+    int trace_file;                    /* the file for it; or -1 */
     char **arguments;                  /* of the program, for the trace */
     long processors;                   /* likewise */
     int service_manager;               /* see service_manager.h; or -1 */

@@ -1,8 +1,6 @@
 /* Writes the trace of a server to the file of --trace, in the JSON of Chrome's traces. */
 #include "common/trace_file.h"
 
-#include "common/base/trace.h"
-
 #include <err.h>
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +32,8 @@ struct output {
     int file;
     bool failed;
     const struct trace *trace;
-    bool *handed_over; /* by the number of a connection; NULL: unknown */
+    bool *handed_over;    /* by the number of a connection; NULL: unknown */
+    uint32_t connections; /* that have such a number */
 };
 
 bool trace_file_open(struct server *server, char **arguments)
@@ -49,10 +48,12 @@ bool trace_file_open(struct server *server, char **arguments)
     server->trace_file = access_log_open_file(options->trace, 0);
     if (server->trace_file < 0)
         return false;
-    server->context.trace = trace_make((uint64_t)options->trace_events, (int)server->limit);
-    if (server->context.trace == NULL)
+    if (!trace_make(&server->trace, (uint64_t)options->trace_events, (int)server->limit)) {
         warn("cannot make a trace of %d events", options->trace_events);
-    return server->context.trace != NULL;
+        return false;
+    }
+    server->context.trace = &server->trace;
+    return true;
 }
 
 /* ---- output ---- */
@@ -122,23 +123,25 @@ static void put_name(struct output *output, pid_t process, pid_t thread, const c
 
 static void put_task(struct output *output, const struct trace_record *record)
 {
-    char name[40], worker[40] = "";
+    char name[40], more[40] = "";
 
     if (record->what == TRACE_START) {
         if (record->value > 0) {
             snprintf(name, sizeof name, "worker %d", (int)record->value);
-            snprintf(worker, sizeof worker, ",\"worker\":%d", (int)record->value);
+            snprintf(more, sizeof more, ",\"worker\":%d", (int)record->value);
         } else {
             snprintf(name, sizeof name, "%s",
                      record->process == record->thread ? "child" : "thread");
         }
         put_name(output, record->process, record->thread, name);
+    } else if (record->value == 1) {
+        snprintf(more, sizeof more, ",\"died\":true");
     }
     PUT(output,
         ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"task\",\"pid\":%d,\"tid\":%d,"
         "\"ts\":%.3f,\"args\":{\"cpu\":%d%s}}",
         names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
-        record->processor, worker);
+        record->processor, more);
 }
 
 /* An arrow to the thread that a connection is handed over to. */
@@ -172,7 +175,7 @@ static void put_activity(struct output *output, const struct trace_record *recor
 /* Puts an arrow where a connection leaves a thread, and where another one begins with it. */
 static void follow(struct output *output, const struct trace_record *record)
 {
-    if (output->handed_over == NULL)
+    if (output->handed_over == NULL || record->connection > output->connections)
         return;
     if (record->what == TRACE_HAND_OVER) {
         output->handed_over[record->connection] = true;
@@ -219,23 +222,44 @@ static void put_about(struct output *output, const struct server *server)
         (int)server->process, (int)server->process, name);
 }
 
+/* What a dead process did last ended with it. */
+static void end_last(struct trace_record *records, uint64_t death)
+{
+    for (uint64_t i = death; i-- > 0;) {
+        if (records[i].thread != records[death].thread)
+            continue;
+        if (records[i].duration == 0)
+            records[i].duration = records[death].time - records[i].time;
+        return;
+    }
+}
+
+static void put_record(struct output *output, uint64_t index, uint64_t end)
+{
+    struct trace_record *records = output->trace->records;
+    const struct trace_record *record = &records[index];
+
+    if (record->what == TRACE_START || record->what == TRACE_END)
+        put_task(output, record);
+    else if (record->what != TRACE_NOTHING && record->what <= TRACE_CLOSE)
+        put_activity(output, record, end);
+    follow(output, record);
+}
+
 static void put_all(struct output *output, const struct server *server)
 {
-    struct trace *trace = server->context.trace;
-    uint64_t count = atomic_load(&trace->count) - trace_lost(trace), end = 0;
+    struct trace_record *records = output->trace->records;
+    uint64_t count = trace_count(output->trace);
+    uint64_t end;
 
     put_about(output, server);
-    sort(trace->records, count);
-    if (count > 0)
-        end = trace->records[count - 1].time;
-    for (uint64_t i = 0; i < count; i++) {
-        const struct trace_record *record = &trace->records[i];
-        if (record->what == TRACE_START || record->what == TRACE_END)
-            put_task(output, record);
-        else if (record->what != TRACE_NOTHING)
-            put_activity(output, record, end);
-        follow(output, record);
-    }
+    sort(records, count);
+    end = count > 0 ? records[count - 1].time : 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (records[i].what == TRACE_END && records[i].value == 1)
+            end_last(records, i);
+    for (uint64_t i = 0; i < count; i++)
+        put_record(output, i, end);
     PUT(output, "\n]}\n");
     flush(output);
 }
@@ -261,7 +285,8 @@ void trace_file_write(struct server *server)
 
     if (trace == NULL)
         return;
-    output.handed_over = calloc((size_t)atomic_load(&trace->connections) + 1, sizeof(bool));
+    output.connections = atomic_load(&trace->counts->connections);
+    output.handed_over = calloc((size_t)output.connections + 1, sizeof(bool));
     if (lseek(output.file, 0, SEEK_SET) == 0)
         output.failed = ftruncate(output.file, 0) < 0;
     put_all(&output, server);

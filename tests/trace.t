@@ -135,6 +135,24 @@ each_server(sub ($model) {
     $server->stop;
     is json($file)->{otherData}{lost}, 0, 'the file of an earlier trace is replaced';
 
+    # A process that is killed ends in the trace, with what it did.
+    if ((describe()->{makes} // '') eq 'processes') {
+        $server = start_server(options => ['--trace', $file]);
+        my $client = $server->connect;
+        $client->send("GET /small.txt HTTP/1.1\r\n");
+        until_true(sub { $server->has_read($client) });
+        my @children = grep { $_ != $server->pid } map { $_->[0] } serving_processes($server->pid);
+        kill KILL => @children;
+        $client->drain;
+        is $server->get('/small.txt')->{status}, 200, 'killed: the next client is served';
+        $server->stop(warnings => qr/was ended by signal 9/);
+        my $trace = json($file);
+        my %died = map { $_->{tid} => $_->{ts} } grep { $_->{name} eq 'end' && $_->{args}{died} } events($trace, 'i');
+        is join(' ', sort keys %died), join(' ', sort @children), 'killed: each process that was killed ends in the trace';
+        my @ghosts = grep { defined $died{ $_->{tid} } && $_->{ts} + $_->{dur} > $died{ $_->{tid} } + 0.002 } events($trace, 'X');
+        is scalar(@ghosts), 0, 'killed: it does nothing after that';
+    }
+
     my $refused = run_server('--trace', "$scratch/none/trace", '0');
     is $refused->{status}, 1, 'a trace that cannot be opened: exit status 1';
     like $refused->{err}, qr{\A[^\n]*\Q$scratch\E/none/trace[^\n]*\n\z}, 'a trace that cannot be opened: one line that names it';

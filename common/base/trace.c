@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,29 +29,32 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Memory that nobody has written to takes no room. */
-struct trace *trace_make(uint64_t size, int places)
+static size_t aligned(size_t size)
 {
-    size_t head = sizeof(struct trace), numbers = (size_t)places * sizeof(uint32_t);
-    size_t before = (head + numbers + 63) / 64 * 64;
-    struct trace *trace;
+    return (size + 63) / 64 * 64;
+}
 
-    if (size > (SIZE_MAX - before) / sizeof(struct trace_record)) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    trace = mmap(NULL, before + size * sizeof(struct trace_record), PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (trace == MAP_FAILED)
-        return NULL;
-    trace->started = nanoseconds();
-    trace->size = size;
-    trace->places = places;
-    trace->process = getpid();
-    trace->numbers = (_Atomic uint32_t *)(void *)((char *)trace + head);
-    trace->records = (struct trace_record *)(void *)((char *)trace + before);
+/* Memory that nobody has written to takes no room. */
+bool trace_make(struct trace *trace, uint64_t size, int places)
+{
+    size_t counts = aligned(sizeof(struct trace_counts));
+    size_t numbers = aligned((size_t)places * sizeof(uint32_t));
+    char *memory = mmap(NULL, counts + numbers + size * sizeof(struct trace_record),
+                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return false;
+    *trace = (struct trace){
+        .started = nanoseconds(),
+        .size = size,
+        .places = places,
+        .process = getpid(),
+        .counts = (struct trace_counts *)(void *)memory,
+        .numbers = (_Atomic uint32_t *)(void *)(memory + counts),
+        .records = (struct trace_record *)(void *)(memory + counts + numbers),
+    };
     errno = pthread_atfork(NULL, NULL, forget_self);
-    return errno == 0 ? trace : NULL;
+    return errno == 0;
 }
 
 static void know_self(void)
@@ -67,24 +69,31 @@ static bool goes_on(enum trace_what what, uint32_t connection)
     return self.last != NULL && self.last->what == what && self.last->connection == connection;
 }
 
+/* Returns the place of the next record; NULL if there is none. */
+static struct trace_record *next_record(struct trace *trace)
+{
+    uint64_t index = atomic_fetch_add_explicit(&trace->counts->records, 1, memory_order_relaxed);
+
+    return index < trace->size ? &trace->records[index] : NULL;
+}
+
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value)
 {
-    uint64_t index, now;
     struct trace_record *record;
+    uint64_t now;
     int processor;
 
     if (goes_on(what, connection))
         return;
     if (self.thread == 0)
         know_self();
-    index = atomic_fetch_add_explicit(&trace->count, 1, memory_order_relaxed);
+    record = next_record(trace);
     now = nanoseconds();
     if (self.last != NULL)
         self.last->duration = now - self.last->time;
-    self.last = NULL;
-    if (index >= trace->size)
+    self.last = record;
+    if (record == NULL)
         return;
-    record = &trace->records[index];
     processor = sched_getcpu();
     *record = (struct trace_record){
         .time = now,
@@ -95,12 +104,26 @@ void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, u
         .processor = (uint16_t)(processor >= 0 ? processor : 0),
         .what = (uint8_t)what,
     };
-    self.last = record;
+}
+
+void trace_add_death(struct trace *trace, pid_t process)
+{
+    struct trace_record *record = next_record(trace);
+
+    if (record != NULL)
+        *record = (struct trace_record){
+            .time = nanoseconds(),
+            .value = 1,
+            .process = process,
+            .thread = process,
+            .what = TRACE_END,
+        };
 }
 
 uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port)
 {
-    uint32_t number = atomic_fetch_add_explicit(&trace->connections, 1, memory_order_relaxed) + 1;
+    uint32_t number =
+        atomic_fetch_add_explicit(&trace->counts->connections, 1, memory_order_relaxed) + 1;
 
     if (place >= 0 && place < trace->places)
         atomic_store_explicit(&trace->numbers[place], number, memory_order_relaxed);
@@ -108,11 +131,16 @@ uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port)
     return number;
 }
 
+uint64_t trace_count(const struct trace *trace)
+{
+    uint64_t count = atomic_load(&trace->counts->records);
+
+    return count < trace->size ? count : trace->size;
+}
+
 uint64_t trace_lost(const struct trace *trace)
 {
-    uint64_t count = atomic_load(&trace->count);
-
-    return count > trace->size ? count - trace->size : 0;
+    return atomic_load(&trace->counts->records) - trace_count(trace);
 }
 
 bool trace_is_elsewhere(const struct trace *trace)

@@ -11,7 +11,7 @@
 enum trace_what {
     TRACE_NOTHING, /* a record that was not finished */
     TRACE_START,   /* a process or thread begins; the value is the number of its worker, from 1 */
-    TRACE_END,     /* it ends */
+    TRACE_END,     /* it ends; the value is 1 if its parent says so, since it died */
     TRACE_ACCEPT,  /* takes a connection; the value is the port of its client */
     TRACE_HAND_OVER,
     TRACE_BEGIN,
@@ -33,26 +33,36 @@ struct trace_record {
     uint8_t what;
 };
 
-struct trace {
-    uint64_t started;       /* as the times of records */
-    uint64_t size;          /* of `records` */
-    int places;             /* of `numbers` */
-    pid_t process;          /* that made it */
-    _Atomic uint64_t count; /* of records, those included that did not fit */
+/* The counts, which all processes of the server may change. */
+struct trace_counts {
+    _Atomic uint64_t records; /* those included that did not fit */
     _Atomic uint32_t connections;
-    _Atomic uint32_t *numbers; /* of the connection in each place */
+};
+
+/* Each process has a copy. What it points to is shared: a worker that was taken over may have
+ * written anything there. */
+struct trace {
+    uint64_t started; /* as the times of records */
+    uint64_t size;    /* of `records` */
+    int places;       /* of `numbers` */
+    pid_t process;    /* that made it */
+    struct trace_counts *counts;
     struct trace_record *records;
+    _Atomic uint32_t *numbers; /* of the connection in each place */
 };
 
 /* Makes a trace with room for so many records, of a server with so many places for connections.
- * NULL, with errno set, if there is no memory. */
-struct trace *trace_make(uint64_t size, int places);
+ * False, with errno set, if there is no memory. */
+bool trace_make(struct trace *trace, uint64_t size, int places);
 
 /* Adds a record of this thread, which ends the last one of this thread. */
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value);
 /* Gives the connection in a place the next number, and notes that this thread accepted it. */
 uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port);
-/* Returns the number of records that did not fit. */
+/* Notes that a process has died without saying so. */
+void trace_add_death(struct trace *trace, pid_t process);
+/* Returns the number of records, and of those that did not fit. */
+uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
 /* Returns true in a thread or process that was made after the trace. */
 bool trace_is_elsewhere(const struct trace *trace);
@@ -63,6 +73,12 @@ static inline void trace_note(struct trace *trace, enum trace_what what, uint32_
 {
     if (trace != NULL)
         trace_add(trace, what, connection, value);
+}
+
+static inline void trace_died(struct trace *trace, pid_t process)
+{
+    if (trace != NULL)
+        trace_add_death(trace, process);
 }
 
 static inline uint32_t trace_accepted(struct trace *trace, int place, uint16_t port)

@@ -169,8 +169,10 @@ static void end_member(struct server *server, int number, int status)
     end_connections(server, number, stopping);
     member->failures = has_failed_at_start(server, number, now) ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
-    if (!regular)
+    if (!regular) {
+        trace_died(server->context.trace, member->process);
         report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
+    }
     member->process = 0;
 }
 
