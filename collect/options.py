@@ -56,10 +56,11 @@ CAMPAIGN = (
 )
 REPLAY = (
     Option("clients", "N", "fast clients at once (8)"),
+    Option("crash", "", "one of the requests crashes the process that serves it"),
     Option("output", "FILE", "the page, NAME.html; the traces are put beside it"),
 )
 EXPORT = (Option("to", "FORMAT", "csv, json or benchstat"),)
-FLAGS = frozenset({"quick", "list", "help", "version"})
+FLAGS = frozenset({"quick", "list", "help", "version", "crash"})
 
 
 def _factors() -> list[Option]:

@@ -13,6 +13,8 @@ CLIENTS = COLLECT / "clients"
 STUDIES = PROJECT / "studies"
 DATA = PROJECT / "data"
 PUBLISHED = PROJECT / "report"
+# Servers that one request crashes, by `make crash`.
+CRASH_FOLDER = PROJECT / "build" / "crash"
 
 # The files of a results folder, in the order in which the stages write them.
 STUDY_FILE = "study.toml"

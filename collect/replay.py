@@ -31,8 +31,8 @@ from collect.measure.scratch import scratch
 from collect.measure.servers import ServerProblem, Servers
 from collect.options import Line
 from collect.present.replay import Told, page_of_replay
-from collect.present.replay_scene import Scene, quickest, scene_of
-from collect.project import command_name, fail, results_folder, say
+from collect.present.replay_scene import Scene, quickest, scene_of, scene_of_clients, typical
+from collect.project import CRASH_FOLDER, command_name, fail, results_folder, say
 from collect.tables import write_text
 
 SERVERS = "iterative,fork,thread,prefork,pool,epoll"
@@ -54,8 +54,9 @@ def replay(line: Line) -> Path:
         _number(line.values.get("clients"), "clients", CLIENTS, 1, CLIENTS_MOST),
         _number(line.overrides.get("slow"), "slow", SLOW, 0, CLIENTS_MOST),
         _number(line.overrides.get("requests"), "requests", REQUESTS, 1, REQUESTS_MOST),
+        "crash" in line.flags,
     )
-    build()
+    build(crash=load.crash)
     _check_options(labels)
     page = _page(line)
     told = _told(line)
@@ -67,12 +68,15 @@ def replay(line: Line) -> Path:
 def _check(line: Line) -> None:
     """Refuses what a replay does not take."""
     others = [*(set(line.overrides) - TAKEN), *(set(line.values) - {"clients", "output"})]
-    others += sorted(line.flags)
+    others += sorted(line.flags - {"crash"})
     if line.words:
         fail(f"replay takes no more words, not '{' '.join(line.words)}'", 2)
     if others or line.resume is not None:
         name = sorted(others)[0] if others else "resume"
-        fail(f"replay takes --servers, --clients, --slow, --requests and --output, not --{name}", 2)
+        known = ", ".join(
+            f"--{word}" for word in ("servers", "clients", "slow", "requests", "crash")
+        )
+        fail(f"replay takes {known} and --output, not --{name}", 2)
 
 
 def _number(text: str | None, name: str, usual: int, least: int, most: int) -> int:
@@ -129,7 +133,7 @@ def _told(line: Line) -> Told:
         "commit": commit or machine.get("project_version", ""),
         "changed": "yes" if changed and commit else "",
     }
-    words = [command_name(), "replay"]
+    words = [command_name(), "replay", *(f"--{flag}" for flag in line.flags)]
     for name, value in (*line.overrides.items(), *line.values.items()):
         words += [f"--{name}", shlex.quote(value)] if name != "output" else []
     return Told(f"{datetime.now():%d %B %Y, %H:%M}", " ".join(words), about)
@@ -144,9 +148,11 @@ def _play_all(labels: list[str], load: Play, page: Path) -> list[Scene]:
             for label in labels:
                 say(f"replay: {label}")
                 plays = [_play(servers, documents, label, load) for _ in range(PLAYS)]
-                scene = quickest([played for played, _ in plays])
+                choose = typical if load.crash else quickest
+                scene = choose([played for played, _ in plays])
                 trace = next(text for played, text in plays if played.threads is scene.threads)
-                write_text(page.with_name(f"{page.stem}-{label}.json"), trace)
+                if trace:
+                    write_text(page.with_name(f"{page.stem}-{label}.json"), trace)
                 scenes.append(scene)
         except ServerProblem as problem:
             fail(str(problem))
@@ -160,26 +166,31 @@ def _play(servers: Servers, documents: Path, label: str, load: Play) -> tuple[Sc
     setting = Setting(
         label=label, documents=documents, certificates=documents,
         workers=len(processors_allowed()), path=SMALL, traced=True,
+        folder=CRASH_FOLDER if load.crash else None,
     )  # fmt: skip
     server = servers.start(label, setting)
     time.sleep(SETTLE_SECONDS)
     visits = play(server.address, load)
     servers.stop(label)
-    try:
-        trace = (server.folder / TRACE_FILE).read_text(encoding="utf-8")
-    except OSError:
+    trace = (server.folder / TRACE_FILE).read_text(encoding="utf-8")
+    if not trace and not load.crash:
         fail(f"{label} left no trace: {server.last_words() or 'it said nothing'}")
-    return _scene(label, trace, visits), trace
+    return _scene(label, trace, visits, load), trace
 
 
-def _scene(label: str, trace: str, visits: list[Visit]) -> Scene:
+def _scene(label: str, trace: str, visits: list[Visit], load: Play) -> Scene:
+    """Makes a scene of a play. A server whose first process crashed has left an empty trace."""
+    about = describe(recipe_name(label))
+    summary = str(about["summary"])
     for visit in visits:
-        if visit.problem:
+        if visit.problem and not load.crash:
             say(f"replay: {label}: connection {visit.number}: {visit.problem}")
     if not any(visit.port for visit in visits):
         fail(f"no client could connect to {label}")
+    if not trace:
+        return scene_of_clients(label, str(about["version"]), summary, visits)
     try:
         read: Mapping[str, Any] = json.loads(trace)
     except ValueError as error:
         fail(f"the trace of {label} is no JSON: {error}")
-    return scene_of(label, str(describe(recipe_name(label))["summary"]), read, visits)
+    return scene_of(label, summary, read, visits)

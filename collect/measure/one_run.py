@@ -21,9 +21,8 @@ from collect.measure.machine import processors_allowed
 from collect.measure.recipes import FLOORS, Setting, is_floor, is_peer, recipe_name
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
 from collect.measure.stop import Stop
-from collect.project import CLIENTS, PROJECT, say, server_folder
+from collect.project import CLIENTS, CRASH_FOLDER, PROJECT, say, server_folder
 
-CRASH_FOLDER = PROJECT / "build" / "crash"
 # A server that fails this often in a block is not tried again in it.
 FAILURES_MOST = 3
 GIVEN_UP = "server does not start"

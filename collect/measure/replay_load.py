@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-SMALL, BIG = "small.txt", "1000000.bin"
+SMALL, BIG, CRASH = "small.txt", "1000000.bin", "crash"
 # One in so many requests is for the big document.
 BIG_EVERY = 4
 # A slow client sends its request in pieces, with a pause before each but the first.
@@ -37,11 +37,12 @@ class Visit:
 @dataclass(frozen=True)
 class Play:
     """The load that each server gets: so many clients at once, slow ones, and requests of the
-    others."""
+    others. With `crash` one of these ends the process that serves it."""
 
     clients: int
     slow: int
     requests: int
+    crash: bool = False
 
     def visits(self) -> list[Visit]:
         """The connections of the load. The slow ones come first."""
@@ -50,6 +51,8 @@ class Play:
             Visit(self.slow + number, False, SMALL if number % BIG_EVERY else BIG)
             for number in range(1, self.requests + 1)
         ]
+        if self.crash:
+            fast[len(fast) // 2].document = CRASH
         return slow + fast
 
 

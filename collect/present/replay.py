@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from collect.measure.replay_load import BIG, BIG_EVERY, SLOW_PAUSE_SECONDS, SLOW_PIECES, Play
+from collect.measure.replay_load import BIG, BIG_EVERY, CRASH, SLOW_PAUSE_SECONDS, SLOW_PIECES, Play
 from collect.present.palette import look_of
 from collect.present.replay_questions import Numbers, questions_of, time_text
 from collect.present.replay_scene import ACTIVITIES, Scene, Thread, most_held
@@ -56,7 +56,7 @@ def page_of_replay(scenes: Sequence[Scene], load: Play, told: Told) -> str:
         scenes=scenes, looks={scene.label: look_of(scene.label) for scene in scenes},
         plays=len(scenes[0].plays), numbers=[Numbers(scene) for scene in scenes],
         questions=questions, names=NAMES,
-        load=load, big=BIG, big_every=BIG_EVERY, pieces=SLOW_PIECES,
+        load=load, crash=CRASH, big=BIG, big_every=BIG_EVERY, pieces=SLOW_PIECES,
         pause=round(SLOW_PAUSE_SECONDS * 1000), time=time_text, told=told,
         data=Markup(_json(data)), style=Markup(_text("replay.css")),
         script=Markup(_text("replay.js")),
@@ -111,6 +111,7 @@ def _thread_data(thread: Thread, scene: Scene) -> dict[str, Any]:
         "born": _rounded(thread.born),
         "made": thread.is_made_for_load,
         "died": _rounded(thread.died),
+        "crashed": thread.crashed,
         "spans": [
             [
                 _rounded(span.start),

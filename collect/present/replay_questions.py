@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from collect.measure.replay_load import CRASH
 from collect.present.replay_scene import Connection, Scene, Span, Thread, most_held
 from collect.text import human, join_text, plural
 
@@ -102,8 +103,32 @@ def time_text(microseconds: float) -> str:
 def questions_of(scenes: Sequence[Scene]) -> list[Question]:
     """The questions that these scenes can answer."""
     all_numbers = [Numbers(scene) for scene in scenes]
+    if any(one.document == CRASH for scene in scenes for one in scene.connections):
+        return [_lost(all_numbers)]
     makers = (_made, _waited, _handed_over, _held_at_once, _first)
     return [question for make in makers if (question := make(all_numbers))]
+
+
+def _lost(all_numbers: Sequence[Numbers]) -> Question:
+    """How many connections a crash took with it, besides the one that crashed."""
+    most = max(all_numbers, key=lambda numbers: numbers.scene.failures)
+    scene = most.scene
+    (crash,) = [one for one in scene.connections if one.document == CRASH]
+    count = scene.failures - 1
+    others = [
+        f"{numbers.scene.label} {numbers.scene.failures - 1}"
+        for numbers in all_numbers
+        if numbers is not most
+    ]
+    answer = f"{count} under {scene.label}."
+    if others:
+        answer += f" The others: {join_text(others)}."
+    return Question(
+        "lost",
+        f"Connection {crash.number} crashes the process that serves it. How many of the other "
+        f"{len(scene.connections) - 1} connections got no response under {scene.label}?",
+        answer, crash.ended, (scene.label,), str(count), "connections",
+    )  # fmt: skip
 
 
 def _made(all_numbers: Sequence[Numbers]) -> Question | None:

@@ -41,6 +41,7 @@ class Thread:
     spans: list[Span] = field(default_factory=list)
     born: float | None = None  # within the scene
     died: float | None = None
+    crashed: bool = False
     is_worker: bool = False
     # Threads that never lived at the same time may share a place on the page.
     place: int = 0
@@ -130,6 +131,20 @@ def quickest(scenes: Sequence[Scene]) -> Scene:
     return replace(best, plays=tuple(sorted(scene.fast_end for scene in scenes)))
 
 
+def typical(scenes: Sequence[Scene]) -> Scene:
+    """Returns the play in which as many connections failed as in most others."""
+    ranked = sorted(scenes, key=lambda scene: scene.failures)
+    return replace(ranked[len(ranked) // 2], plays=tuple(sorted(s.fast_end for s in scenes)))
+
+
+def scene_of_clients(label: str, version: str, summary: str, visits: Sequence[Visit]) -> Scene:
+    """A scene without a trace, since the server crashed: what its clients saw."""
+    origin = min(visit.connecting for visit in visits)
+    connections = [_connection(visit, origin) for visit in visits]
+    end = max(one.ended for one in connections) * (1 + TAIL)
+    return Scene(label, label, summary, version, "", 0, end, [], connections)
+
+
 def scene_of(label: str, summary: str, trace: Mapping[str, Any], visits: Sequence[Visit]) -> Scene:
     """Puts the trace of a server and the times of its clients together."""
     about = trace["otherData"]
@@ -142,6 +157,9 @@ def scene_of(label: str, summary: str, trace: Mapping[str, Any], visits: Sequenc
     threads = _threads(trace["traceEvents"], numbers, shift)
     for connection in connections:
         _follow(connection, threads)
+    for thread in threads:
+        if thread.crashed and thread.spans:
+            _end_with_client(thread, connections)
     last = max(max(one.ended, one.closed or 0.0) for one in connections)
     end = last * (1 + TAIL)
     threads = [seen for thread in threads if (seen := _within(thread, end))]
@@ -195,6 +213,7 @@ def _threads(
             thread.is_worker = "worker" in event["args"]
         elif event["ph"] == "i" and event["name"] == "end":
             thread.died = event["ts"] + shift
+            thread.crashed = "died" in event["args"]
         elif event["ph"] == "X":
             thread.spans.append(_span(event, numbers, shift))
     for thread in threads.values():
@@ -228,6 +247,16 @@ def _follow(connection: Connection, threads: Iterable[Thread]) -> None:
             connection.begun = span.start
 
 
+def _end_with_client(thread: Thread, connections: Iterable[Connection]) -> None:
+    """A parent may notice late that a child has crashed: its client saw it at once."""
+    last = thread.spans[-1]
+    ends = [one.ended for one in connections if one.number == last.connection]
+    end = min((moment for moment in ends if moment > last.start), default=last.end)
+    if end < last.end:
+        thread.spans[-1] = replace(last, end=end)
+        thread.died = end
+
+
 def _within(thread: Thread, end: float) -> Thread | None:
     """Returns the part of a thread that lies between the begin and the end of the load."""
     spans = [
@@ -239,7 +268,7 @@ def _within(thread: Thread, end: float) -> Thread | None:
     died = thread.died if thread.died is not None and thread.died <= end else None
     if not spans or (died is not None and died <= 0):
         return None
-    return Thread(thread.pid, thread.tid, thread.name, spans, born, died, thread.is_worker)
+    return replace(thread, spans=spans, born=born, died=died)
 
 
 def _place(threads: list[Thread]) -> None:

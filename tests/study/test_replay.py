@@ -15,10 +15,18 @@ from measuring import Bench
 from replaying import INVENTED, LOAD, MAIN, SLOW_US, fork, iterative, scene
 
 from collect.cli import main
-from collect.measure.replay_load import BIG, SLOW_PIECES, Play, Visit, play
+from collect.measure.replay_load import BIG, CRASH, SLOW_PIECES, Play, Visit, play
 from collect.present.replay import Told, page_of_replay
 from collect.present.replay_questions import Numbers, Question, questions_of, time_text
-from collect.present.replay_scene import IDLE, Scene, most_held, quickest, scene_of
+from collect.present.replay_scene import (
+    IDLE,
+    Scene,
+    most_held,
+    quickest,
+    scene_of,
+    scene_of_clients,
+    typical,
+)
 from collect.project import StudyError
 
 MACHINE = {
@@ -84,6 +92,12 @@ def test_a_connection_without_a_response_has_no_status(load: Play) -> None:
     visits = serve(lambda client: None, load)
     assert {visit.status for visit in visits} == {0}
     assert all(visit.ended for visit in visits)
+
+
+def test_one_request_crashes_its_process() -> None:
+    documents = [visit.document for visit in Play(2, 1, 6, crash=True).visits()]
+    assert documents.count(CRASH) == 1 and documents[0] != CRASH
+    assert CRASH not in [visit.document for visit in Play(2, 1, 6).visits()]
 
 
 # --- scenes ---
@@ -188,6 +202,43 @@ def test_a_worker_that_starts_late_is_not_made_for_the_load() -> None:
     assert not any(thread.is_made_for_load for thread in made.threads)
 
 
+def crashed() -> Scene:
+    """The process of the connection that crashes dies in its answer, and is reaped much later."""
+    load = Play(4, 1, 8, crash=True)
+    trace, visits = fork(load)
+    (crash,) = [visit for visit in visits if visit.document == CRASH]
+    crash.status, tid = 0, MAIN + crash.number
+    trace.events = [e for e in trace.events if e["tid"] != tid or e["name"] not in ("write", "close", "end")]
+    for event in trace.events:
+        if event["tid"] == tid and event["name"] == "respond":
+            event["dur"] = 30_000.0
+    trace.instant("end", tid, tid, 35_000)
+    trace.events[-1]["args"]["died"] = True
+    return scene_of("fork", "", trace.whole(), visits)
+
+
+def test_a_process_that_crashes_ends_when_its_client_sees_it() -> None:
+    made = crashed()
+    (dead,) = [thread for thread in made.threads if thread.crashed]
+    (crash,) = [one for one in made.connections if one.document == CRASH]
+    assert dead.died == dead.spans[-1].end == crash.ended < 35_000
+    assert made.failures == 1
+
+
+def lone(label: str, failures: int) -> Scene:
+    _, visits = iterative(Play(4, 1, 8, crash=True))
+    for visit in visits[:failures]:
+        visit.status = 0
+    return scene_of_clients(label, "9.9", "", visits)
+
+
+def test_a_server_that_crashed_is_seen_by_its_clients() -> None:
+    made = lone("thread", 4)
+    assert (made.threads, made.failures, len(made.connections)) == ([], 4, 9)
+    assert "The only process crashed" in page_of_replay([made], Play(4, 1, 8, crash=True), TOLD)
+    assert typical([lone("a", 1), lone("a", 7), lone("a", 2)]).failures == 2
+
+
 # --- questions ---
 
 
@@ -224,6 +275,13 @@ def test_questions_that_the_scenes_cannot_answer_are_not_asked() -> None:
     assert list(asked("iterative")) == ["waited"]
     fast = [scene("iterative", Play(4, 0, 8)), scene("epoll", Play(4, 0, 8))]
     assert [question.name for question in questions_of(fast)] == ["first"]
+
+
+def test_a_crash_is_asked_about_alone() -> None:
+    (question,) = questions_of([crashed(), lone("thread", 5)])
+    assert question.right == "4"
+    assert question.text.endswith("of the other 8 connections got no response under thread?")
+    assert question.answer == "4 under thread. The others: fork 0."
 
 
 @pytest.mark.parametrize(
@@ -328,6 +386,18 @@ def test_a_replay_of_two_servers(bench: Bench) -> None:
     assert all(thread["born"] is None for thread in epoll_scene["threads"])
     assert "got the load five times" in text
     assert "--servers fork,epoll --requests 6 --clients 3</code>" in text
+
+
+def test_a_replay_of_a_crash(bench: Bench) -> None:
+    target = bench.folder / "crash" / "page.html"
+    done = bench.dcollect("replay", "--crash", "--servers", "fork,thread", "--output", target)
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in target.parent.iterdir())
+    assert names == ["page-fork.json", "page.html"]
+    fork_scene, thread_scene = data_of(target.read_text())["scenes"]
+    assert [one["document"] for one in fork_scene["connections"] if one["status"] != 200] == [CRASH]
+    assert sum(thread["crashed"] for thread in fork_scene["threads"]) == 1
+    assert sum(one["status"] != 200 for one in thread_scene["connections"]) > 1
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 from presenting import browser, opened, told
 from replaying import LOAD, SLOW_US, scene
 from test_page import AXE, CONTRAST, NAMES, axe_core
-from test_replay import TOLD
+from test_replay import TOLD, crashed, lone
 
+from collect.measure.replay_load import Play
 from collect.present.replay import page_of_replay
 
 # Headless Chromium draws no frames by itself, so a timer makes them.
@@ -30,6 +31,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("replay") / "page.html"
     scenes = [scene(label) for label in ("iterative", "fork", "epoll")]
     path.write_text(page_of_replay(scenes, LOAD, TOLD), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def crash_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    browser()
+    path = tmp_path_factory.mktemp("crash") / "page.html"
+    scenes = [crashed(), lone("thread", 5)]
+    path.write_text(page_of_replay(scenes, Play(4, 1, 8, crash=True), TOLD), encoding="utf-8")
     return path
 
 
@@ -257,4 +267,28 @@ def test_axe(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
     shown += "document.querySelectorAll('.question').forEach(form => form.requestSubmit());"
     found = told(page, f"{axe_core()};\n{shown}{AXE}", tmp_path, width, dark)
     assert int(found["passes"]) > 10
+    assert found["violations"] == ""
+
+
+CRASHED = """
+find('time').value = find('time').max;
+find('time').dispatchEvent(new Event('input'));
+const lost = number => [...scenes[number].querySelectorAll('.mark.failed')].map(mark => mark.textContent).join(' ');
+send({ first: said(0), second: said(1), one: lost(0), many: lost(1) });
+"""
+
+
+def test_a_crash(crash_page: Path, tmp_path: Path) -> None:
+    found = looked(crash_page, CRASHED, tmp_path)
+    lost = "9 of 9 closed, {} of them without a response"
+    assert found["first"].endswith(f"{lost.format(1)}; 9 processes made")
+    assert found["second"] == f"0 at the server, {lost.format(5)}"
+    assert (found["one"], found["many"]) == ("6", "1 2 3 4 5")
+    assert opened(crash_page, tmp_path)[1] == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_after_a_crash(crash_page: Path, tmp_path: Path, dark: bool) -> None:
+    end = "find('time').value = find('time').max; find('time').dispatchEvent(new Event('input'));"
+    found = told(crash_page, f"{axe_core()};\n{HELPERS}{end}{AXE}", tmp_path, 400, dark)
     assert found["violations"] == ""

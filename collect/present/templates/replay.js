@@ -98,7 +98,7 @@
     }
 
     function build_stage(scene, stage) {
-        scene.queue = station(stage, 'accept queue');
+        scene.queue = station(stage, scene.places ? 'accept queue' : 'at the server');
         const places = element(stage, 'div', 'places');
         scene.boxes = scene.places_of.map(threads => {
             const box = element(places, 'div', 'place');
@@ -110,6 +110,7 @@
             const mark = element(stage, 'span', 'mark away', String(one.number));
             mark.classList.toggle('slow', one.slow);
             mark.classList.toggle('big', one.big);
+            mark.classList.toggle('crash', one.document === 'crash');
             return mark;
         });
         scene.stage = stage;
@@ -163,8 +164,11 @@
         held.forEach((indices, place) => put(scene, scene.rooms.places[place], indices));
         scene.boxes.forEach((box, place) => show_place(box, scene.places_of[place].find(thread => alive(thread, time)), time));
         const made = scene.made.filter(thread => thread.born <= time).length;
+        const lost = closed.filter(index => scene.connections[index].status !== 200).length;
         const all = scene.connections.length, at_work = all - queue.length - closed.length;
-        say(scene.now, waiting.length + ' in the accept queue, ' + at_work + ' being served, ' + closed.length + ' of ' + all + ' closed'
+        say(scene.now, (scene.places ? waiting.length + ' in the accept queue, ' + at_work + ' being served, '
+            : waiting.length + ' at the server, ') + closed.length + ' of ' + all + ' closed'
+            + (lost ? ', ' + lost + ' of them without a response' : '')
             + (scene.made.length ? '; ' + plural(made, scene.word[0], scene.word[1]) + ' made' : ''));
     }
 
@@ -197,7 +201,7 @@
         const svg = drawn(holder, 'svg', { role: 'img', 'aria-label': words, height: scene.height + AXIS });
         const labels = drawn(svg, 'g', {});
         const label = (text, y) => drawn(labels, 'text', { x: 0, y }, text);
-        label('queue', QUEUE - 4);
+        label(scene.places ? 'queue' : 'at server', QUEUE - 4);
         const chart = drawn(svg, 'svg', { x: LABELS, y: 0, height: scene.height, preserveAspectRatio: 'none' });
         draw_queue(scene, chart);
         scene.places_of.forEach((threads, place) => {
@@ -292,7 +296,7 @@
         scene.threads.forEach(thread => {
             const who = thread.name + ' (' + thread.kind + ' ' + thread.id + ')';
             if (thread.born !== null) { add(thread.born, who + ' starts'); }
-            if (thread.died !== null) { add(thread.died, who + ' ends'); }
+            if (thread.died !== null) { add(thread.died, who + (thread.crashed ? ' crashes' : ' ends')); }
             thread.spans.forEach(span => {
                 const of = span[3] ? ', connection ' + span[3] : '';
                 const bytes = span[5] ? ', ' + plural(span[5], 'byte', 'bytes') : '';
