@@ -179,8 +179,7 @@
     function doing(thread, span, time) {
         if (!span && thread.born !== null && time < thread.spans[0][0]) { return 'starts'; }
         if (!span) { return thread.died === null ? 'idle' : 'ends'; }
-        const activity = data.activities[span[2]], of = span[3] ? ' ' + span[3] : '';
-        return span[2] === idle ? 'idle' : activity + of + (activity === 'wait' ? '' : ', cpu ' + span[4]);
+        return data.activities[span[2]] + (span[3] ? ' ' + span[3] : '');
     }
 
     function show_place(item, thread, time) {
