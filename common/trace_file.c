@@ -3,6 +3,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ bool trace_file_open(struct server *server, char **arguments)
         return true;
     server->arguments = arguments;
     server->processors = sysconf(_SC_NPROCESSORS_ONLN);
-    server->trace_file = access_log_open_file(options->trace, 0);
+    server->trace_file = access_log_open_file(options->trace, O_TRUNC);
     if (server->trace_file < 0)
         return false;
     if (!trace_make(&server->trace, (uint64_t)options->trace_events, (int)server->limit)) {
@@ -287,7 +288,7 @@ void trace_file_write(struct server *server)
         return;
     output.connections = atomic_load(&trace->counts->connections);
     output.handed_over = calloc((size_t)output.connections + 1, sizeof(bool));
-    if (lseek(output.file, 0, SEEK_SET) == 0)
+    if (output.file != STDOUT_FILENO && lseek(output.file, 0, SEEK_SET) == 0)
         output.failed = ftruncate(output.file, 0) < 0;
     put_all(&output, server);
     free(output.handed_over);

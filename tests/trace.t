@@ -135,6 +135,11 @@ each_server(sub ($model) {
     $server->stop;
     is json($file)->{otherData}{lost}, 0, 'the file of an earlier trace is replaced';
 
+    $server = start_server(options => ['--trace', '-']);
+    is $server->get('/small.txt')->{status}, 200, 'standard output: a client is served';
+    $server->stop;
+    like $server->{printed}, qr/\A[^\n]+ serves [^\n]+\n\{"displayTimeUnit".*\]\}\n\z/s, 'standard output: the trace follows the first line';
+
     # A process that is killed ends in the trace, with what it did.
     if ((describe()->{makes} // '') eq 'processes') {
         $server = start_server(options => ['--trace', $file]);
