@@ -9,6 +9,7 @@ import numpy as np
 
 from collect.design.factors import Context, factor_value
 from collect.infer.cells import Cells
+from collect.infer.claim_verdicts import Finding
 from collect.infer.contrast import (
     Contrast,
     Result,
@@ -18,7 +19,6 @@ from collect.infer.contrast import (
     means_against,
     server_pairs,
 )
-from collect.infer.findings import Finding
 from collect.infer.statistics import Values, line_fit
 
 MEASURE_TEXTS = {

@@ -18,7 +18,7 @@ from collect.measure.control_groups import Accounting
 from collect.measure.link import NEAR, Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
-from collect.measure.recipes import FLOORS, Setting, is_floor, is_peer, recipe_name
+from collect.measure.server_commands import FLOORS, Setting, is_floor, is_peer, recipe_name
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
 from collect.measure.stop import Stop
 from collect.project import CLIENTS, PROJECT, say, server_folder

@@ -18,8 +18,8 @@ from collect.infer.comparisons import slice_of
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import describe
 from collect.project import ROUNDS_FILE, command_from_here, fail
+from collect.readable_numbers import plural, with_comma
 from collect.tables import read_pairs, read_table
-from collect.text import plural, with_comma
 
 Row = dict[str, str]
 

@@ -24,7 +24,7 @@ from collect.cli import main
 from collect.measure.run_plan import run_plan
 from collect.options import parse
 from collect.project import StudyError
-from collect.start import start, unfinished
+from collect.new_results_folder import start, unfinished
 try:
     line = parse(sys.argv[1:])
     sys.exit(run_plan(start(line) if line.resume is None else unfinished(line)))

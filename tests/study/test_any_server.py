@@ -15,7 +15,7 @@ from collect.design.factors import NAMES
 from collect.design.plan import cells_of, plan_sitting
 from collect.design.study import Study, given_toml, load_study
 from collect.infer.cells import Cells
-from collect.measure.recipes import own_command
+from collect.measure.server_commands import own_command
 from collect.present.server_groups import fits, group_servers
 from collect.project import PROJECT, StudyError, command_from_here, results_folder
 from collect.tables import read_pairs

@@ -13,10 +13,7 @@ import pandas as pd
 import pytest
 from synthetic import invent
 
-from collect.infer.claims import TESTS, judge_study
-from collect.infer.claims_file import Claim, Rule, read_wording
-from collect.infer.contrast import LIMITS, Result
-from collect.infer.findings import (
+from collect.infer.claim_verdicts import (
     CANNOT_TELL,
     CLAIM,
     CONFIRMED,
@@ -32,6 +29,9 @@ from collect.infer.findings import (
     judge,
     judge_claim,
 )
+from collect.infer.claims import TESTS, judge_study
+from collect.infer.claims_file import Claim, Rule, read_wording
+from collect.infer.contrast import LIMITS, Result
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import t_test
 from collect.tables import read_frame, write_table

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from measuring import TOP, Bench, column, rows_of, runs
 
-from collect.measure.recipes import all_recipes, describe, expand, our_servers
+from collect.measure.server_commands import all_recipes, describe, expand, our_servers
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("ab", "httperf"))), reason="ab or httperf is not installed"

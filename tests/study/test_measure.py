@@ -655,7 +655,7 @@ def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
 def test_what_is_installed_later_is_not_needed_to_begin() -> None:
     """A bare machine has neither numpy nor pandas before the first study."""
     code = (
-        "import sys, collect.cli, collect.start, collect.campaign, collect.measure.run_plan, "
+        "import sys, collect.cli, collect.new_results_folder, collect.campaign, collect.measure.run_plan, "
         "collect.pack; print({'numpy', 'scipy', 'pandas', 'jinja2'} & set(sys.modules))"
     )
     done = subprocess.run(

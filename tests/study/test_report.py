@@ -21,7 +21,7 @@ from synthetic import invent
 
 from collect.infer.stage import analyse
 from collect.present.facts import CPU, RPS, compared, extremes
-from collect.present.published import Published, abstract_of, find_published
+from collect.present.published_runs import Published, abstract_of, find_published
 from collect.present.report import write_report
 from collect.present.stage import present, terminal
 from collect.present.view import load_view
