@@ -147,7 +147,7 @@ def unp_1(data: Cells) -> list[Finding]:
             share = np.where(fork > 0, own / np.where(fork > 0, fork, 1), np.nan)
             tested = (
                 f"{server} / fork, process control "
-                "(server CPU per request less that of iterative), mean over all cells"
+                f"({data.cpu_words} less that of iterative), mean over all cells"
             )
             findings += found(CLAIM, "tenth", tested, blocks_test(data, share), "of fork’s")
     return findings

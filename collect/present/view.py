@@ -96,13 +96,9 @@ class View:
 
     # --- words ---
 
-    @cached_property
+    @property
     def cpu_words(self) -> str:
-        """What server CPU is measured by: a connection of one request is more than a request."""
-        levels = self.data.levels
-        alone = levels["keepalive"] == ["off"] and levels["calls"] == ["1"]
-        is_connection = alone and "udp" not in levels["scheme"]
-        return f"server CPU per {'connection of one request' if is_connection else 'request'}"
+        return self.data.cpu_words
 
     @property
     def cpu_title(self) -> str:
