@@ -29,6 +29,7 @@ FAILURES_MOST = 3
 GIVEN_UP = "server does not start"
 WARM_REQUESTS_MOST = 1000
 CALIBRATION_RUNS = 2
+CALIBRATION_REQUESTS = 4000
 # Of fewer requests launch cannot tell whether a process was made for each of them.
 SWITCHES_LEAST = 10
 NO_STUDY = Study("calibration", "", "", "", {})
@@ -59,7 +60,7 @@ class Result:
 def calibration_cells() -> list[dict[str, str]]:
     """The floors, by turns: `ab -n 4000 -c 10` on small.txt."""
     usual = {factor.name: factor.default for factor in FACTORS}
-    usual |= {"file": "small.txt", "concurrency": "10", "requests": "4000"}
+    usual |= {"file": "small.txt", "concurrency": "10", "requests": str(CALIBRATION_REQUESTS)}
     usual |= {"certificate": "-", "sessions": "-"}
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
