@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ class _Undefined(jinja2.StrictUndefined):
         return str(self._fail_with_undefined_error())
 
 
+@functools.cache  # with the templates, compiled
 def _environment(html: bool) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

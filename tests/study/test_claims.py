@@ -200,7 +200,7 @@ def test_where_the_load_generator_is_the_limit_cpu_time_decides(designs: Path) -
 
     claims = changed(designs, limit)
     tested = claims[(claims["claim"] == "E07.1") & (claims["part"] == "1")]["tested"].iloc[0]
-    assert "thread / epoll, server CPU per request" in tested
+    assert "thread / epoll, server CPU per connection of one request" in tested
     assert "in 6 of 6 requests/s speaks of the load generator" in tested
 
 
