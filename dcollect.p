@@ -1,4 +1,4 @@
-# dcollect.p: draws one figure of a study. collect/present/draw.py calls it.
+# dcollect.p: draws one figure of a study. collect/present/gnuplot.py calls it.
 #
 # usage:    gnuplot -e "parameters='NAME.gp'; output_kind='svg'; output_file='NAME.svg'" dcollect.p
 #

@@ -19,6 +19,7 @@ from collect.design.plan import cells_of, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
 from collect.measure.machine import identity, processors_allowed
 from collect.measure.run_plan import DONE, INTERRUPTED, INVALID, run_plan
+from collect.new_results_folder import command_text, draft, is_unfinished, prepare, write_folder
 from collect.options import Line
 from collect.project import (
     PLAN_FILE,
@@ -30,7 +31,6 @@ from collect.project import (
     say,
 )
 from collect.schema import PLAN
-from collect.start import command_text, draft, is_unfinished, prepare, write_folder
 from collect.tables import read_table, write_table, write_text
 
 CAMPAIGN_FILE = "campaign.toml"

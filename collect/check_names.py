@@ -10,7 +10,7 @@ from collect.design.study import Condition, Study, study_names
 from collect.infer.claims_file import read_wording
 from collect.install import build
 from collect.measure.documents import made_size
-from collect.measure.recipes import (
+from collect.measure.server_commands import (
     all_recipes,
     check_command_of,
     is_floor,

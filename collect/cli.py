@@ -55,7 +55,7 @@ def _dispatch(line: Line) -> int:
 
 def _measure(line: Line) -> int:
     """Measures a study, or finishes one, and writes its report."""
-    from collect import start
+    from collect import new_results_folder
     from collect.campaign import is_campaign
     from collect.measure.run_plan import DONE, INVALID, run_plan
 
@@ -63,7 +63,11 @@ def _measure(line: Line) -> int:
         return _campaign(line)
     if len(line.words) > 1:
         fail(f"one study at a time, not '{' '.join(line.words)}'", 2)
-    folder = start.start(line) if line.resume is None else start.unfinished(line)
+    folder = (
+        new_results_folder.start(line)
+        if line.resume is None
+        else new_results_folder.unfinished(line)
+    )
     status = run_plan(folder)
     if status not in (DONE, INVALID):
         return status
@@ -133,7 +137,7 @@ def _export(line: Line) -> int:
 
 
 def _overview(line: Line) -> int:
-    from collect.present.overview import overview
+    from collect.present.published_pages import overview
 
     if not is_source_tree():
         fail("overview works in the source tree, which holds the published studies", 2)
@@ -162,7 +166,7 @@ def _replay(line: Line) -> int:
 
 
 def _bench(arguments: Sequence[str]) -> int:
-    from collect.measure.bench import bench_main
+    from collect.measure.request_cost import bench_main
 
     return bench_main(arguments)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable
 
-from collect.measure.recipes import Need
+from collect.measure.server_commands import Need
 from collect.project import COLLECT, PROJECT, fail, is_source_tree
 
 PACKAGES = "/usr/lib/python3/dist-packages"

@@ -16,7 +16,9 @@ from collect.measure.control_groups import Accounting
 from collect.measure.documents import prepare_documents
 from collect.measure.machine import describe as describe_machine
 from collect.measure.machine import processors_allowed
-from collect.measure.recipes import (
+from collect.measure.replay_load import BIG, SMALL, Play, Visit, play
+from collect.measure.scratch import scratch
+from collect.measure.server_commands import (
     TRACE_FILE,
     Need,
     Setting,
@@ -26,8 +28,6 @@ from collect.measure.recipes import (
     our_servers,
     recipe_name,
 )
-from collect.measure.replay_load import BIG, SMALL, Play, Visit, play
-from collect.measure.scratch import scratch
 from collect.measure.servers import ServerProblem, Servers
 from collect.options import Line
 from collect.present.replay import Told, page_of_replay

@@ -12,6 +12,8 @@
 #define PROGRESS_BYTES 16384
 /* A client that is slower than this does not make progress if others need its place. */
 #define PACE_BYTES_PER_MILLISECOND 1
+/* It may be ahead of that by so many milliseconds. */
+#define PACE_AHEAD_LIMIT 5000
 
 /* So many connections at once are a crowd. */
 #define CROWD 256
@@ -856,17 +858,22 @@ int64_t connection_standing(const struct connection *connection, enum need need)
 }
 
 /* Bytes that the client has not acknowledged yet do not count as read. If the client is fast
- * enough, it is measured again from now on. */
+ * enough, it is measured again from now on; what it was ahead of its pace is time in which it may
+ * do nothing, because a lost packet alone can stop it for a second. */
 static bool keeps_pace(struct connection *connection)
 {
     struct transport *transport = &connection->transport;
     uint64_t moved = connection->sent + connection->received - connection->pace_bytes;
     uint64_t pending = transport->kind->unacknowledged(transport);
     int64_t time = connection->now.milliseconds - connection->pace_from;
+    int64_t ahead = (int64_t)(moved - pending) / PACE_BYTES_PER_MILLISECOND - time;
 
-    if ((int64_t)(moved - pending) < time * PACE_BYTES_PER_MILLISECOND)
+    if (time < 0)
+        return true; /* it may still do nothing */
+    if (ahead < 0)
         return false;
     begin_reading_pace(connection);
+    connection->pace_from += ahead < PACE_AHEAD_LIMIT ? ahead : PACE_AHEAD_LIMIT;
     return true;
 }
 

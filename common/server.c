@@ -464,10 +464,11 @@ static void close_all(struct server *server)
     if (server->context.log != NULL)
         access_log_close(server->context.log);
     upgrade_close(server);
+    oom_guard_close(server->oom_guard);
 }
 
-/* Children are collected after TLS, the log and upgrades are closed: if this process is the first
- * one of a container, it also inherits the processes that open the keys and the log. */
+/* Children are collected after all helper processes have lost their sockets and end: if this
+ * process is the first one of a container, it is their parent. */
 int server_close(struct server *server)
 {
     const struct model_children *children = server->model->children;

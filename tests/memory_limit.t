@@ -48,6 +48,16 @@ sub outlives ($model) {
     }
 }
 
+# A server that is the first process of a container is the parent of its helper processes, too.
+sub stops_in_container () {
+    my @container = qw(unshare --pid --fork --kill-child);
+    return skip_case('this user may not make a container') if run_command(@container, 'true')->{status} != 0;
+    my $server = start_server(through => [@through, @container]);
+    ok until_true(sub { grep { $_->[2] eq 'oom_guard' } group_processes($server->pid) }), 'in a container the kernel is told whom to end first';
+    kill TERM => grep { (eval { slurp("/proc/$_/status") } // '') =~ /^NSpid:.*\t1$/m } map { $_->[0] } group_processes($server->pid);
+    $server->ended(name => 'a server that is the first process of a container with a limit of memory stops', warnings => qr/memory limit/);
+}
+
 each_server(sub ($model) {
     my $limit = describe()->{defaults}{max_connections};
     if (!$group || sanitized()) {
@@ -73,6 +83,7 @@ each_server(sub ($model) {
         $server->stop;
         outlives($model);
     }
+    stops_in_container() if $group && !sanitized() && describe()->{makes} eq 'processes';
 });
 
 done_testing;

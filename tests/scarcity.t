@@ -28,15 +28,24 @@ sub looks_calm ($server, $situation) {
     skip_case("$situation: the CPU time of a sanitized server is not comparable") if sanitized();
 }
 
-sub recovers ($server, $situation) {
+# Tests that a server serves soon after all of its clients have left. A busy machine may delay one request; a server that waits
+# for something else delays it each time.
+sub recovers ($server, $situation, $clients) {
     my @times;
-    for my $what ('the server serves again', 'the server serves the next request') {
+    for my $try (1 .. 5) {
+        if ($try > 1) {
+            my @again = map { $server->connect } 1 .. $clients;
+            $_->send(request(GET => '/small.txt')) for @again;
+            watch($server);
+            $_->close for @again;
+        }
         my $start = now();
-        is $server->get('/small.txt')->{status}, 200, "$situation: $what";
+        is $server->get('/small.txt')->{status}, 200, "$situation: the server serves again";
         push @times, now() - $start;
+        last if $times[-1] < 2;
     }
-    # On a busy machine both requests are slow.
-    ok $times[0] < 2 || $times[0] < 100 * $times[1], "$situation: the server serves again within 2 seconds" or diag("@times");
+    ok $times[-1] < 2, "$situation: the server serves again within 2 seconds, in one of five tries at least" or diag("@times");
+    is $server->get('/small.txt')->{status}, 200, "$situation: the server serves the next request";
 }
 
 each_server(sub ($model) {
@@ -48,7 +57,7 @@ each_server(sub ($model) {
         my @clients = map { $server->connect } 1 .. 400;
         looks_calm($server, "$name, 400 silent clients");
         $_->close for @clients;
-        recovers($server, $name);
+        recovers($server, $name, 400);
 
         @clients = map { $server->connect } 1 .. 400;
         $_->send(request(GET => '/small.txt')) for @clients;
@@ -61,7 +70,7 @@ each_server(sub ($model) {
         ok $statuses{200}, "$name: some of 400 clients are served";
         is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], "$name: the other clients wait, or get 503";
         $_->close for @clients;
-        recovers($server, $name);
+        recovers($server, $name, 400);
         $server->stop(warnings => qr/^$model->{name}_server: .+/);
     }
 
@@ -90,7 +99,7 @@ each_server(sub ($model) {
     is_deeply [grep { !/^(?:200|503|none)$/ } keys %statuses], [], '12 processes and 60 clients: the other clients wait, or get 503';
     cmp_ok $statuses{200}, '<', 60, '12 processes and 60 clients: not all clients are served' if $model->{each} || $model->{limited};
     $_->close for @clients;
-    recovers($server, '12 processes');
+    recovers($server, '12 processes', 60);
     is scalar(grep { $server->get('/small.txt')->{status} == 200 } 1 .. 50), 50, '12 processes: the server serves 50 requests afterwards';
     $server->stop(warnings => qr/^(?:$model->{name}_)?server: .+/);
 });

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from collect.text import plural, thousands
+from collect.readable_numbers import plural, thousands
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,13 @@ class Cells:
         self.baseline = self.study.baseline if self.study.baseline in servers else servers[0]
         self.kind = self._kind(self.x_name)
 
+    @cached_property
+    def cpu_words(self) -> str:
+        """What server CPU is measured by: a connection of one request is more than a request."""
+        alone = self.levels["keepalive"] == ["off"] and self.levels["calls"] == ["1"]
+        is_connection = alone and "udp" not in self.levels["scheme"]
+        return f"server CPU per {'connection of one request' if is_connection else 'request'}"
+
     def _sorted_levels(self, name: str) -> list[str]:
         """Orders the values of a factor: as the study lists them, else as numbers, else by name."""
         listed = self.study.levels[name] if name in ("server", "file") else ()

@@ -9,10 +9,23 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from collect.infer import claims_fork, claims_others, claims_protocols, claims_proxy
+from collect.infer import (
+    claims_documents_proxy,
+    claims_fork,
+    claims_other_clients,
+    claims_protocols,
+)
 from collect.infer.cells import Cells
+from collect.infer.claim_verdicts import (
+    CLAIM,
+    NOT_TESTABLE,
+    READING,
+    Finding,
+    Judged,
+    Part,
+    judge_claim,
+)
 from collect.infer.claims_file import Claim, Wording, read_wording
-from collect.infer.findings import CLAIM, NOT_TESTABLE, READING, Finding, Judged, Part, judge_claim
 from collect.infer.numbers import number
 
 COLUMNS = [
@@ -24,9 +37,9 @@ Test = Callable[[Cells], list[Finding]]
 
 TESTS: dict[str, Test] = {
     **claims_fork.TESTS,
-    **claims_proxy.TESTS,
+    **claims_documents_proxy.TESTS,
     **claims_protocols.TESTS,
-    **claims_others.TESTS,
+    **claims_other_clients.TESTS,
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from collect.text import human
+from collect.readable_numbers import human
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 

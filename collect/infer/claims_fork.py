@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collect.infer.cells import Cells
+from collect.infer.claim_verdicts import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
 from collect.infer.claims_tools import (
     by_block,
     found,
@@ -30,9 +31,8 @@ from collect.infer.contrast import (
     mean_of_pairs,
     server_pairs,
 )
-from collect.infer.findings import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
 from collect.infer.statistics import holm
-from collect.text import thousands
+from collect.readable_numbers import thousands
 
 
 def thread_and_fork(data: Cells) -> tuple[str, str]:
@@ -147,7 +147,7 @@ def unp_1(data: Cells) -> list[Finding]:
             share = np.where(fork > 0, own / np.where(fork > 0, fork, 1), np.nan)
             tested = (
                 f"{server} / fork, process control "
-                "(server CPU per request less that of iterative), mean over all cells"
+                f"({data.cpu_words} less that of iterative), mean over all cells"
             )
             findings += found(CLAIM, "tenth", tested, blocks_test(data, share), "of fork’s")
     return findings

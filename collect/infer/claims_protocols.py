@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from collect.infer.cells import Cells, is_floor
+from collect.infer.claim_verdicts import CLAIM, READING, Finding
 from collect.infer.claims_tools import (
     by_block,
     found,
@@ -20,8 +21,7 @@ from collect.infer.claims_tools import (
     without_mistake,
 )
 from collect.infer.contrast import Result
-from collect.infer.findings import CLAIM, READING, Finding
-from collect.text import plural, thousands
+from collect.readable_numbers import plural, thousands
 
 Words = dict[str, str]
 PROTOCOLS = ("simple", "persistent", "pipelined")

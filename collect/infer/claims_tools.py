@@ -9,6 +9,7 @@ import numpy as np
 
 from collect.design.factors import Context, factor_value
 from collect.infer.cells import Cells
+from collect.infer.claim_verdicts import Finding
 from collect.infer.contrast import (
     Contrast,
     Result,
@@ -18,14 +19,13 @@ from collect.infer.contrast import (
     means_against,
     server_pairs,
 )
-from collect.infer.findings import Finding
 from collect.infer.statistics import Values, line_fit
 
-MEASURE_TEXTS = {
-    "rps": "requests/s",
-    "server_cpu_us": "server CPU per request",
-    "peak_kib": "peak memory",
-}
+MEASURE_TEXTS = {"rps": "requests/s", "peak_kib": "peak memory"}
+
+
+def measure_text(data: Cells, measure: str) -> str:
+    return data.cpu_words if measure == "server_cpu_us" else MEASURE_TEXTS[measure]
 
 
 def lowest(data: Cells, factor: str) -> str:
@@ -88,7 +88,7 @@ def of_servers(
     result = contrast_test(data, mean_of_pairs(pairs), measure)
     if not result:
         return []
-    tested = f"{a} / {b}, {MEASURE_TEXTS[measure]}{where}{limited(data, pairs, measure)}"
+    tested = f"{a} / {b}, {measure_text(data, measure)}{where}{limited(data, pairs, measure)}"
     return [Finding(kind, tested, rule, result=result)]
 
 

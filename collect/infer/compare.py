@@ -13,8 +13,8 @@ from scipy import stats
 from collect.design.factors import factor_value
 from collect.infer.pooling import Pooled, pool
 from collect.project import COMPARISONS_FILE, MACHINE_FILE, command_from_here, fail
+from collect.readable_numbers import estimate_text, interval_text, join_text, percent_text, plural
 from collect.tables import read_frame, read_pairs
-from collect.text import estimate_text, interval_text, join_text, percent_text, plural
 
 WHAT = ["scope", "measure", "server", "baseline"]
 RESULTS = {"cells", "client_bound", "blocks", "ratio", "low", "high", "t", "p", "p_holm"}

@@ -12,9 +12,9 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects
 
+from collect.infer.claim_verdicts import NOT_TESTABLE, Finding, Judged, judge_claim
 from collect.infer.claims_file import Wording
 from collect.infer.contrast import BOTH, Result
-from collect.infer.findings import NOT_TESTABLE, Finding, Judged, judge_claim
 from collect.infer.statistics import Test, t_test
 
 LIMITED = re.compile(r" \([^()]*limited by the load generator\)$")

@@ -11,8 +11,8 @@ import pandas as pd
 from statsmodels.stats.power import TTestPower
 
 from collect.project import COMPARISONS_FILE, PUBLISHED
+from collect.readable_numbers import percent_text
 from collect.tables import read_frame
-from collect.text import percent_text
 
 DIFFERENCE = 1.10
 POWER = 0.80

@@ -13,7 +13,7 @@ from pathlib import Path
 from collect.measure.control_groups import Group
 from collect.measure.servers import split_address
 from collect.project import CLIENTS
-from collect.text import one_line
+from collect.readable_numbers import one_line
 
 # A server that takes no further connection for this long cannot hold more.
 PATIENCE_SECONDS = 2

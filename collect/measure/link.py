@@ -22,9 +22,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.measure.recipes import Need, is_installed
+from collect.measure.server_commands import Need, is_installed
 from collect.project import fail
-from collect.text import one_line
+from collect.readable_numbers import one_line
 
 NEAR = "192.0.2.1"
 DELAY_MS = 60

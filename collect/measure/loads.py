@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from collect.histogram import Histogram, from_text, of_quantiles
-from collect.measure.recipes import Need
+from collect.measure.server_commands import Need
 from collect.project import CLIENTS
-from collect.text import one_line
+from collect.readable_numbers import one_line
 
 NEEDS = {
     "ab": Need("ab", "apache2-utils"),

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from collect.measure.recipes import is_installed
+from collect.measure.server_commands import is_installed
 from collect.project import CLIENTS, PROJECT, server_folder
-from collect.text import one_line
+from collect.readable_numbers import one_line
 
 LSCPU = {
     "Socket(s)": "sockets",

@@ -18,7 +18,7 @@ from collect.measure.control_groups import Accounting
 from collect.measure.link import NEAR, Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
-from collect.measure.recipes import FLOORS, Setting, is_floor, is_peer, recipe_name
+from collect.measure.server_commands import FLOORS, Setting, is_floor, is_peer, recipe_name
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
 from collect.measure.stop import Stop
 from collect.project import CLIENTS, CRASH_FOLDER, PROJECT, say, server_folder
@@ -28,6 +28,7 @@ FAILURES_MOST = 3
 GIVEN_UP = "server does not start"
 WARM_REQUESTS_MOST = 1000
 CALIBRATION_RUNS = 2
+CALIBRATION_REQUESTS = 4000
 # Of fewer requests launch cannot tell whether a process was made for each of them.
 SWITCHES_LEAST = 10
 NO_STUDY = Study("calibration", "", "", "", {})
@@ -58,7 +59,7 @@ class Result:
 def calibration_cells() -> list[dict[str, str]]:
     """The floors, by turns: `ab -n 4000 -c 10` on small.txt."""
     usual = {factor.name: factor.default for factor in FACTORS}
-    usual |= {"file": "small.txt", "concurrency": "10", "requests": "4000"}
+    usual |= {"file": "small.txt", "concurrency": "10", "requests": str(CALIBRATION_REQUESTS)}
     usual |= {"certificate": "-", "sessions": "-"}
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from collect.measure.recipes import Setting
+from collect.measure.server_commands import Setting
 from collect.measure.servers import Server, ServerProblem, Servers, ask, count_requests
 
 MODEL = "thread"

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from collect.text import clock_text
+from collect.readable_numbers import clock_text
 
 
 class Progress:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from collect import histogram
 from collect.design.study import Study, load_study
-from collect.measure import control_groups, link, machine, other_programs
+from collect.measure import control_groups, foreign_load, link, machine
 from collect.measure.clock import StudyClock
 from collect.measure.documents import prepare_documents
 from collect.measure.link import Link
@@ -245,7 +245,7 @@ class _Sitting:
         self.invalid = sum(_is_invalid(row["valid"]) for row in self.believed.rows)
         progress = Progress(len(self.plan), len(finished))
         begun = {row["round"] for row in self.believed.rows if "round" in row}
-        begin = other_programs.read_ticks()
+        begin = foreign_load.read_ticks()
         interrupted = False
         try:
             todo = [row for row in self.plan if row["run"] not in finished]
@@ -277,7 +277,7 @@ class _Sitting:
     def _round(self, rows: list[dict[str, str]], progress: Progress, resumed: bool) -> None:
         """Makes the runs of a round, between two looks at the floors."""
         number = rows[0].get("round", "1")
-        before, begin = progress.done, other_programs.read_ticks()
+        before, begin = progress.done, foreign_load.read_ticks()
         started = self.clock.now()
         try:
             self._calibrate(number, "resume" if resumed else "begin")
@@ -308,7 +308,7 @@ class _Sitting:
         self.runner.end_block()
 
     def _record_round(
-        self, number: str, started: float, count: int, begin: other_programs.Ticks
+        self, number: str, started: float, count: int, begin: foreign_load.Ticks
     ) -> None:
         """Writes down when and where a round was measured."""
         path = self.folder / ROUNDS_FILE
@@ -321,7 +321,7 @@ class _Sitting:
             "date": datetime.fromtimestamp(self.clock.epoch + started, UTC).strftime(DATE),
             "runs": count,
             **machine.identity(),
-            **other_programs.shares(begin, other_programs.read_ticks()),
+            **foreign_load.shares(begin, foreign_load.read_ticks()),
         }
         append_line(path, row_text(ROUNDS.names, row))
 
@@ -351,10 +351,10 @@ class _Sitting:
         self.own_seconds += time.monotonic() - begin - load
         return result.is_invalid
 
-    def _end_record(self, done: int, begin: other_programs.Ticks, interrupted: bool) -> None:
+    def _end_record(self, done: int, begin: foreign_load.Ticks, interrupted: bool) -> None:
         if not done:
             return
-        pairs = other_programs.shares(begin, other_programs.read_ticks())
+        pairs = foreign_load.shares(begin, foreign_load.read_ticks())
         if not interrupted:
             pairs["own_ms_per_run"] = int(1000 * self.own_seconds / done)
             pairs["ended"] = _now()

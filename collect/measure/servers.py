@@ -17,9 +17,9 @@ from resource import struct_rusage
 from typing import Any
 
 from collect.measure.control_groups import Accounting, Group
-from collect.measure.recipes import Setting, command_of, is_floor
+from collect.measure.server_commands import Setting, command_of, is_floor
 from collect.project import CLIENTS, COLLECT
-from collect.text import one_line
+from collect.readable_numbers import one_line
 
 PATIENCE_SECONDS = 10.0
 STOP_SECONDS = 8.0

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from collect.infer.claims_file import Claim, Wording, read_wording
 from collect.infer.pooling import PooledClaim, pool_claims
 from collect.present import verdicts
-from collect.present.published import Published
+from collect.present.published_runs import Published
 from collect.present.report import ClaimPart, ClaimResult
 from collect.present.templating import render_html, render_markdown
 from collect.project import CLAIMS_FILE

@@ -16,7 +16,7 @@ from collect.infer.statistics import holm
 from collect.present.server_groups import fits
 from collect.present.view import Estimate, Row, Slice, View
 from collect.project import STUDIES
-from collect.text import (
+from collect.readable_numbers import (
     DASH,
     estimate_places,
     estimate_text,

@@ -19,7 +19,7 @@ from collect.present.runs_figures import runs_figures
 from collect.present.scales import Scale, level_scale, log_scale, ratio_scale, value_scale, x_shift
 from collect.present.server_groups import Group, group_servers
 from collect.present.view import Estimate, Slice, View
-from collect.text import estimate_text, human, plural
+from collect.readable_numbers import estimate_text, human, plural
 
 LOG = " (logarithmic)"
 CEILING = "floor-one"

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from markupsafe import Markup
 
-from collect.present.draw import dark_style
+from collect.present.gnuplot import dark_style
 from collect.present.templating import render_html, slug
 from collect.present.verdicts import class_of, words
 from collect.project import command_from_here, fail

@@ -8,7 +8,7 @@ from statistics import median
 
 from collect.measure.replay_load import CRASH
 from collect.present.replay_scene import Connection, Scene, Span, Thread, most_held
-from collect.text import human, join_text, plural
+from collect.readable_numbers import human, join_text, plural
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from collect.present.server_groups import group_servers
 from collect.present.templating import render_markdown
 from collect.present.view import Row, View
 from collect.project import ROUNDS_FILE, command_name
+from collect.readable_numbers import join_text, plural
 from collect.tables import read_table
-from collect.text import join_text, plural
 
 ASIDE = ("mitigation", "sysctl", "version")
 FIGURE_ORDER = ("bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "idle")

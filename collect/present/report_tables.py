@@ -16,7 +16,7 @@ from collect.present.facts import (
 )
 from collect.present.row_figures import memory_text
 from collect.present.view import Row, Slice, View, parsed
-from collect.text import DASH, estimate_text, factor_text, human, p_text, thousands
+from collect.readable_numbers import DASH, estimate_text, factor_text, human, p_text, thousands
 
 
 @dataclass(frozen=True)

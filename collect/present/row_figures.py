@@ -11,7 +11,7 @@ from collect.present.palette import level_look, look_of
 from collect.present.scales import Scale, log_scale, value_scale, zero_scale
 from collect.present.server_groups import group_servers
 from collect.present.view import Slice, View, parsed
-from collect.text import DASH, estimate_text, human, plural, thousands
+from collect.readable_numbers import DASH, estimate_text, human, plural, thousands
 
 LOG = " (logarithmic)"
 MANY_SERVERS = 5

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from collect.text import thousands
+from collect.readable_numbers import thousands
 
 Tics = list[tuple[str, float]]
 

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from collect.present.chart import Figure
-from collect.present.draw import draw, require, terminal_text, tidy_svg, write_script
 from collect.present.figures import figures_of
+from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
 from collect.present.html_page import page_of_markdown
 from collect.present.report import write_report
 from collect.present.view import View, load_view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from collect import text
+from collect import readable_numbers
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -61,12 +62,12 @@ def bullets(words: str) -> Markup:
 
 
 FILTERS: dict[str, Any] = {
-    "human": text.human,
-    "thousands": text.thousands,
-    "percent": text.percent_text,
-    "factor": text.factor_text,
-    "p": text.p_text,
-    "listed": text.join_text,
+    "human": readable_numbers.human,
+    "thousands": readable_numbers.thousands,
+    "percent": readable_numbers.percent_text,
+    "factor": readable_numbers.factor_text,
+    "p": readable_numbers.p_text,
+    "listed": readable_numbers.join_text,
     "cell": table_cell,
     "opened": opened,
     "slug": slug,
@@ -76,10 +77,10 @@ FILTERS: dict[str, Any] = {
     "markdown": bullets,
 }
 FUNCTIONS: dict[str, Any] = {
-    "plural": text.plural,
-    "estimate": text.estimate_text,
-    "interval": text.interval_text,
-    "DASH": text.DASH,
+    "plural": readable_numbers.plural,
+    "estimate": readable_numbers.estimate_text,
+    "interval": readable_numbers.interval_text,
+    "DASH": readable_numbers.DASH,
 }
 
 
@@ -92,6 +93,7 @@ class _Undefined(jinja2.StrictUndefined):
         return str(self._fail_with_undefined_error())
 
 
+@functools.cache  # with the templates, compiled
 def _environment(html: bool) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

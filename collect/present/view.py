@@ -18,8 +18,8 @@ from collect.infer.comparisons import slice_of
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import describe
 from collect.project import ROUNDS_FILE, command_from_here, fail
+from collect.readable_numbers import plural, with_comma
 from collect.tables import read_pairs, read_table
-from collect.text import plural, with_comma
 
 Row = dict[str, str]
 
@@ -96,13 +96,9 @@ class View:
 
     # --- words ---
 
-    @cached_property
+    @property
     def cpu_words(self) -> str:
-        """What server CPU is measured by: a connection of one request is more than a request."""
-        levels = self.data.levels
-        alone = levels["keepalive"] == ["off"] and levels["calls"] == ["1"]
-        is_connection = alone and "udp" not in levels["scheme"]
-        return f"server CPU per {'connection of one request' if is_connection else 'request'}"
+        return self.data.cpu_words
 
     @property
     def cpu_title(self) -> str:

@@ -116,6 +116,12 @@ int oom_guard_open(void)
     return -1;
 }
 
+void oom_guard_close(int guard)
+{
+    if (guard >= 0)
+        close(guard);
+}
+
 void oom_guard_ask(int guard, pid_t child)
 {
     int error = errno;

@@ -11,4 +11,7 @@ int oom_guard_open(void);
 /* Asks for this child, without waiting; -1 instead of a socket asks nobody. */
 void oom_guard_ask(int guard, pid_t child);
 
+/* Lets the process end. */
+void oom_guard_close(int guard);
+
 #endif

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from collect.infer.stage import analyse
-from collect.present.stage import present
+from collect.present.report import write_report
+from collect.present.stage import LIST_COLUMNS, present
+from collect.present.view import load_view
 from collect.project import PUBLISHED
-from collect.tables import read_table
+from collect.tables import read_table, write_table
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -29,6 +31,16 @@ def reported(folder: Path) -> Path:
     analyse(folder)
     present(folder)
     return folder
+
+
+def written(folder: Path) -> str:
+    """Makes the tables of a results folder. Returns its report, for which no figure is drawn."""
+    analyse(folder)
+    drawn = folder / "figures" / "list.tsv"
+    if not drawn.exists():
+        drawn.parent.mkdir()
+        write_table(drawn, LIST_COLUMNS, [])
+    return write_report(load_view(folder))
 
 
 def text_of(folder: Path, name: str = "report.md") -> str:

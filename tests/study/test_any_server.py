@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from measuring import TOP, Bench, column, rows_of, runs
+from measuring import COMMAND, TOP, Bench, column, rows_of, runs
 from test_study_files import study
 
 from collect.design.factors import NAMES
 from collect.design.plan import cells_of, plan_sitting
 from collect.design.study import Study, given_toml, load_study
 from collect.infer.cells import Cells
-from collect.measure.recipes import own_command
+from collect.measure.server_commands import own_command
 from collect.present.server_groups import fits, group_servers
 from collect.project import PROJECT, StudyError, command_from_here, results_folder
 from collect.tables import read_pairs
@@ -145,7 +146,8 @@ def test_a_name_of_another_server_is_refused(bench: Bench, servers: str, words: 
 def test_the_command_is_run_where_the_study_was_started(bench: Bench) -> None:
     command(bench, "here")
     words = ("--output", "there", "--servers", "here=cmd:/usr/bin/python3 here.py {port} {root}")
-    done = bench.run_in(bench.folder, [str(TOP / "dcollect.sh"), *map(str, (*words, *SMALL))])
+    whole = [sys.executable, "-B", "-c", COMMAND, *map(str, (*words, *SMALL))]
+    done = bench.run_in(bench.folder, whole)
     assert done.returncode == 0, done.stderr
     assert set(column(runs(bench.folder / "there"), "valid")) == {"yes"}
 
@@ -204,16 +206,16 @@ def test_an_own_server_is_with_the_other_servers() -> None:
 # --- started from anywhere ---
 
 
-@needs_ab
-@pytest.mark.parametrize("by_symlink", [False, True])
-def test_a_study_is_started_from_anywhere(bench: Bench, by_symlink: bool) -> None:
-    program = TOP / "dcollect.sh"
-    if by_symlink:
-        program = bench.folder / "a link"
-        program.symlink_to(TOP / "dcollect.sh")
-    listed = bench.run_in(Path("/"), [str(program), "--list"])
+def test_the_command_is_found_from_anywhere(bench: Bench) -> None:
+    listed = bench.run_in(Path("/"), [str(TOP / "dcollect.sh"), "--list"])
     assert listed.returncode == 0 and listed.stdout.startswith("crash ")
-    folder = bench.folder / f"from-anywhere-{by_symlink}"
+
+
+@needs_ab
+def test_a_study_is_started_from_anywhere_by_a_symlink(bench: Bench) -> None:
+    program = bench.folder / "a link"
+    program.symlink_to(TOP / "dcollect.sh")
+    folder = bench.folder / "from-anywhere"
     words = ("--servers", "thread", "--output", folder, *SMALL)
     done = bench.run_in(Path("/"), [str(program), *map(str, words)])
     assert done.returncode == 0, done.stderr

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from measuring import TOP, Bench, column, row_count, rows_of, runs
+from measuring import SHORT_CALIBRATION, TOP, Bench, column, row_count, rows_of, runs
 
 from collect.campaign import read_campaign
 from collect.tables import read_table, write_table
 
-CAMPAIGN = """
+CAMPAIGN = f"""{SHORT_CALIBRATION}
 import sys
 from collect.campaign import begin, go, resume
 from collect.options import parse
@@ -22,7 +22,7 @@ try:
     line = parse(sys.argv[1:])
     sys.exit(go(begin(line) if line.resume is None else resume(line), lambda folder: None))
 except StudyError as error:
-    print(f"dcollect: {error}", file=sys.stderr)
+    print(f"dcollect: {{error}}", file=sys.stderr)
     sys.exit(error.status)
 """
 SMALL = "servers = ['fork', 'thread']\nfiles = 'small.txt'\nrequests = 30\nround-blocks = 2\n"

@@ -13,10 +13,7 @@ import pandas as pd
 import pytest
 from synthetic import invent
 
-from collect.infer.claims import TESTS, judge_study
-from collect.infer.claims_file import Claim, Rule, read_wording
-from collect.infer.contrast import LIMITS, Result
-from collect.infer.findings import (
+from collect.infer.claim_verdicts import (
     CANNOT_TELL,
     CLAIM,
     CONFIRMED,
@@ -32,6 +29,9 @@ from collect.infer.findings import (
     judge,
     judge_claim,
 )
+from collect.infer.claims import TESTS, judge_study
+from collect.infer.claims_file import Claim, Rule, read_wording
+from collect.infer.contrast import LIMITS, Result
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import t_test
 from collect.tables import read_frame, write_table
@@ -200,7 +200,7 @@ def test_where_the_load_generator_is_the_limit_cpu_time_decides(designs: Path) -
 
     claims = changed(designs, limit)
     tested = claims[(claims["claim"] == "E07.1") & (claims["part"] == "1")]["tested"].iloc[0]
-    assert "thread / epoll, server CPU per request" in tested
+    assert "thread / epoll, server CPU per connection of one request" in tested
     assert "in 6 of 6 requests/s speaks of the load generator" in tested
 
 

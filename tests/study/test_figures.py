@@ -12,8 +12,8 @@ from collect.histogram import to_text
 from collect.infer.stage import analyse
 from collect.present import palette
 from collect.present.chart import LineFigure, RowFigure, script_of
-from collect.present.draw import tidy_svg
 from collect.present.figures import figures_of
+from collect.present.gnuplot import tidy_svg
 from collect.present.scales import (
     level_scale,
     linear_tics,

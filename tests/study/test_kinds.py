@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from measuring import TOP, Bench, column, rows_of, runs
 
-from collect.measure.recipes import all_recipes, describe, expand, our_servers
+from collect.measure.server_commands import all_recipes, describe, expand, our_servers
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("ab", "httperf"))), reason="ab or httperf is not installed"
@@ -70,13 +70,13 @@ def test_servers_describe_themselves() -> None:
 def test_https(bench: Bench) -> None:
     own = TOP / "certificate" / "key.pem"
     before = own.read_text() if own.exists() else ""
-    folder = study(bench, "https", "--servers", "thread", "--requests", "200,500")
+    folder = study(bench, "https", "--servers", "thread", "--requests", "100,500")
     rows = runs(folder)
     assert set(column(rows, "valid")) == {"yes"}
     names = ("load", "requests", "scheme", "certificate", "sessions")
-    expected = {"httperf 200 http - -", "httperf 500 http - -", "witness 500 http - -"}
+    expected = {"httperf 100 http - -", "httperf 500 http - -", "witness 500 http - -"}
     for key in ("p256", "rsa2048"):
-        expected |= {f"httperf {n} https {key} new" for n in (200, 500)}
+        expected |= {f"httperf {n} https {key} new" for n in (100, 500)}
         expected |= {f"witness 500 https {key} {kind}" for kind in ("new", "resumed")}
     assert cells(rows, *names) == expected
     assert (own.read_text() if own.exists() else "") == before, "the user's own is not touched"

@@ -27,6 +27,7 @@ from measuring import (
 )
 
 from collect.measure.control_groups import sweep
+from collect.measure.one_run import calibration_cells
 from collect.tables import read_pairs
 
 SMALL = ("--servers", "fork,thread", "--files", "small.txt", "--concurrency", "1,3",
@@ -140,7 +141,7 @@ def assert_rows_are_what_ab_said(folder: Path) -> None:
 def main(bench: Bench) -> Path:
     """Runs a small study from start to report."""
     folder = bench.folder / "main"
-    done = bench.dcollect("--output", folder, *SMALL, "--repetitions", 2)
+    done = bench.door("--output", folder, *SMALL, "--repetitions", 2)
     assert done.returncode == 0, done.stderr
     assert re.search(rf"^Report: +{re.escape(str(folder))}/report\.md$", done.stdout, re.M)
     assert done.stderr.startswith("Study fork-vs-thread: 8 runs")
@@ -178,6 +179,10 @@ def test_there_is_a_report(main: Path) -> None:
 def test_a_folder_that_holds_a_study_is_not_written_over(bench: Bench, main: Path) -> None:
     done = bench.measure("--output", main, *SMALL)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_the_floors_are_asked_4000_times() -> None:
+    assert set(column(calibration_cells(), "requests")) == {"4000"}
 
 
 def test_a_run_costs_the_study_little(main: Path) -> None:
@@ -645,7 +650,7 @@ def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
     if any(path.exists() for path in always):
         pytest.skip("ab or apt-get lies where it is always found")
     bench.environment["PATH"] = str(bare)
-    done = bench.dcollect("--output", bench.folder / "without")
+    done = bench.door("--output", bench.folder / "without")
     del bench.environment["PATH"]
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "apache2-utils" in done.stderr
@@ -655,7 +660,7 @@ def test_the_package_that_is_missing_is_named(bench: Bench) -> None:
 def test_what_is_installed_later_is_not_needed_to_begin() -> None:
     """A bare machine has neither numpy nor pandas before the first study."""
     code = (
-        "import sys, collect.cli, collect.start, collect.campaign, collect.measure.run_plan, "
+        "import sys, collect.cli, collect.new_results_folder, collect.campaign, collect.measure.run_plan, "
         "collect.pack; print({'numpy', 'scipy', 'pandas', 'jinja2'} & set(sys.modules))"
     )
     done = subprocess.run(

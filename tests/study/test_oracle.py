@@ -181,8 +181,10 @@ def test_geometric_means_of_fork_vs_thread() -> None:
 
 
 def subject(tested: str) -> str:
-    """Returns what a part tests, without its rule and how many of its cells the client limits."""
+    """Returns what a part tests, without its rule and how many of its cells the client limits; with
+    the first edition's words for server CPU."""
     plain = re.sub(r": (ratio )?(above|below|within) [^:]*$", "", tested)
+    plain = plain.replace("server CPU per connection of one request", "server CPU per request")
     return re.sub(r" \([^()]*limited by the load generator\)$", "", plain)
 
 

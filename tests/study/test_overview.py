@@ -14,7 +14,7 @@ from collect.design.study import load_study, study_names, study_path
 from collect.infer.claims_file import read_wording
 from collect.pack import machine_name
 from collect.present.claims_page import drawing
-from collect.present.overview import (
+from collect.present.published_pages import (
     Cost,
     _by_cost,
     _with_block,
@@ -24,7 +24,7 @@ from collect.present.overview import (
     overview,
     ways_of,
 )  # fmt: skip
-from collect.present.published import (
+from collect.present.published_runs import (
     KEPT,
     abstract_of,
     check_published,

@@ -20,8 +20,8 @@ from presenting import (
 )
 from synthetic import invent
 
-from collect.present.overview import overview
-from collect.present.published import KEPT, Published, find_published
+from collect.present.published_pages import overview
+from collect.present.published_runs import KEPT, Published, find_published
 from collect.present.stage import present, write_page
 from collect.project import PROJECT, PUBLISHED
 from collect.tables import read_table, write_table

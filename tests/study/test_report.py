@@ -16,14 +16,15 @@ from presenting import (
     published,
     reported,
     text_of,
+    written,
 )
 from synthetic import invent
 
 from collect.infer.stage import analyse
 from collect.present.facts import CPU, RPS, compared, extremes
-from collect.present.published import Published, abstract_of, find_published
+from collect.present.published_runs import Published, abstract_of, find_published
 from collect.present.report import write_report
-from collect.present.stage import present, terminal
+from collect.present.stage import terminal
 from collect.present.view import load_view
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
@@ -111,11 +112,11 @@ def test_built_again_every_file_is_the_same(main: Path) -> None:
 def test_what_else_ran(tmp_path: Path) -> None:
     folder = invent(tmp_path / "run", blocks=3, concurrency=2)
     add_machine(folder, others_percent="1", stolen_percent="3")
-    report = text_of(reported(folder))
+    report = written(folder)
     assert "**What else ran**: other programs had 1% of the processors.\n" in report
     assert "**A shared host**: 3%" in report
     add_machine(folder, others_percent="40")
-    report = text_of(reported(folder))
+    report = written(folder)
     assert (
         "other programs had 40% of the processors: **the study did not have the machine" in report
     )
@@ -140,7 +141,7 @@ def test_the_terminal_of_many_servers(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_no_difference_is_seen_where_there_is_none(tmp_path: Path) -> None:
     """A thread answers 2.3 times as many requests as a process; divided by that there is none."""
     folder = invent(tmp_path / "even", blocks=12, concurrency=8, slow=1 / (30000 / 13000))
-    report = text_of(reported(folder))
+    report = written(folder)
     assert "no difference in requests per second between **thread** and fork is shown" in report
 
 
@@ -156,7 +157,7 @@ def test_studies_of_other_shapes(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_single_run(tmp_path: Path) -> None:
-    report = text_of(reported(invent(tmp_path / "single", blocks=1, concurrency=1)))
+    report = written(invent(tmp_path / "single", blocks=1, concurrency=1))
     assert "too few valid runs" in report
 
 
@@ -196,7 +197,7 @@ def test_the_method_of_a_proxy(proxy: Path) -> None:
 
 
 def test_the_table_of_the_first_report(tmp_path: Path) -> None:
-    report = text_of(reported(invent(tmp_path / "table1", kind="table1", blocks=3)))
+    report = written(invent(tmp_path / "table1", kind="table1", blocks=3))
     assert re.search(
         r"^\| small\.txt \| thread \| report \| 2\.146 \|(?:  \|){5} 7 \|$", report, re.M
     )
@@ -221,10 +222,12 @@ def test_a_load_generator_that_knows_no_percentiles(tmp_path: Path) -> None:
 
 
 def answered(folder: Path, contrast: str) -> list[str]:
-    """The sentences of the abstract of a study with a contrast."""
+    """The sentences of the abstract of a study with a contrast, which all parts follow."""
     study = folder / "study.toml"
     study.write_text(f"contrast = {contrast}\n" + study.read_text())
-    abstract = text_of(reported(folder)).partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    report = written(folder)
+    assert "\n## Part by part\n" in report
+    abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
     answer = next(p for p in abstract.split("\n\n") if "The ratio is" in p).strip()
     return re.split(r"(?<=\.) (?=[A-Z])", answer)
 
@@ -259,7 +262,6 @@ def test_an_abstract_has_answer_size_and_limit(
     assert re.match(answer, sentences[0]), sentences
     assert re.match(size, sentences[1]), sentences
     assert re.match(r"The interval holds within this sitting of 8 blocks|In \d+ of", sentences[2])
-    assert "\n## Part by part\n" in text_of(folder)
 
 
 def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
@@ -267,7 +269,7 @@ def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
     study = folder / "study.toml"
     contrast = "contrast = { of = { concurrency = 9 }, to = { concurrency = 1 } }\n"
     study.write_text(contrast + study.read_text())
-    report = text_of(reported(folder))
+    report = written(folder)
     assert "Part by part" not in report
     assert "takes" in report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
 
@@ -302,8 +304,7 @@ def test_averages_are_geometric_means_of_the_runs() -> None:
 @pytest.mark.parametrize("study", ["idle", "slow-clients", "crash", "growth-memory", "udp"])
 def test_published_studies_of_other_kinds(tmp_path: Path, study: str) -> None:
     folder = publish(study, tmp_path / study)
-    present(folder)
-    report = text_of(folder)
+    report = write_report(load_view(folder))
     assert not re.search(r"\b(nan|inf|None|Undefined)\b", report)
     sentences = {
         "idle": "cannot hold 1,000 idle connections",
@@ -344,7 +345,7 @@ def test_a_client_whose_cpu_time_is_not_known(tmp_path: Path, known: bool) -> No
         }
         rows = [{**r, "rps": floor[r["file"], r["concurrency"], r["block"]]} for r in rows]
     write_table(folder / "runs.tsv", runs.columns, rows)
-    report = text_of(reported(folder))
+    report = written(folder)
     if known:
         assert "In 8 of 8 cells (100%) the client is the limit" in report
     else:
@@ -377,7 +378,9 @@ def test_servers_that_the_client_limits_have_no_rank(study: str) -> None:
 
 def test_servers_that_the_data_do_not_tell_from_the_best(tmp_path: Path) -> None:
     """A server against itself is named with the other one."""
-    view = load_view(reported(invent(tmp_path / "same", kind="same-server", blocks=6)))
+    folder = invent(tmp_path / "same", kind="same-server", blocks=6)
+    analyse(folder)
+    view = load_view(folder)
     found = [e for part in view.parts if (e := extremes(view, part, CPU, 1))]
     assert found
     for one in found:
@@ -408,7 +411,7 @@ def with_rounds(folder: Path, minutes: float) -> Path:
 )
 def test_a_report_says_when_its_rounds_were(tmp_path: Path, minutes: float, words: str) -> None:
     folder = with_rounds(invent(tmp_path / "rounds", blocks=8, concurrency=2), minutes)
-    report = text_of(reported(folder))
+    report = written(folder)
     assert f"**2 rounds**, {words}." in report
     assert ("the intervals hold for these hours alone" in report) == (minutes < 60)
     assert f"of 2 rounds {words}: another machine" in report

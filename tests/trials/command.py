@@ -17,7 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from collect.install import build, install
-from collect.measure.recipes import Need
+from collect.measure.server_commands import Need
 from collect.project import StudyError
 from trials import (
     crash,

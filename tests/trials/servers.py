@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.measure.recipes import Setting, command_of
+from collect.measure.server_commands import Setting, command_of
 from collect.measure.servers import free_port
 from trials import processes
 from trials.clients import fetch, is_whole

@@ -39,7 +39,8 @@ from collect.infer.statistics import mean_test
 from collect.measure import control_groups, crowd, loads
 from collect.measure.loads import Load
 from collect.measure.machine import processors_allowed
-from collect.measure.recipes import (
+from collect.measure.scratch import scratch
+from collect.measure.server_commands import (
     Setting,
     all_recipes,
     is_floor,
@@ -49,7 +50,6 @@ from collect.measure.recipes import (
     need_of,
     recipe_name,
 )
-from collect.measure.scratch import scratch
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
 from collect.project import CLIENTS, DATA, fail, say
 

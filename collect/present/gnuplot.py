@@ -11,7 +11,7 @@ from pathlib import Path
 from collect.present.chart import Figure, LineFigure, RowFigure, script_of
 from collect.present.palette import dark_colours
 from collect.project import PROJECT, fail
-from collect.text import human
+from collect.readable_numbers import human
 
 PROGRAM = PROJECT / "dcollect.p"
 GROUND = re.compile(r'<rect x="0" y="0" width=')

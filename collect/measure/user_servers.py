@@ -7,8 +7,8 @@ from pathlib import Path
 from collect.design.study import Study
 from collect.measure.control_groups import Accounting
 from collect.measure.documents import prepare_documents
-from collect.measure.recipes import Setting
 from collect.measure.scratch import scratch
+from collect.measure.server_commands import Setting
 from collect.measure.servers import ServerProblem, Servers, ask
 from collect.project import fail
 

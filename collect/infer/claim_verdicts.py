@@ -10,7 +10,7 @@ from collect.infer import contrast
 from collect.infer.claims_file import Claim, Rule
 from collect.infer.contrast import Result
 from collect.infer.statistics import clumped_interval, share_interval
-from collect.text import estimate_text, human, percent_text
+from collect.readable_numbers import estimate_text, human, percent_text
 
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"

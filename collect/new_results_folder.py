@@ -23,13 +23,13 @@ from collect.design.study import (
 )
 from collect.install import ANALYSIS, build, install
 from collect.measure import link, loads, machine
-from collect.measure.own_servers import try_commands
-from collect.measure.recipes import (
+from collect.measure.server_commands import (
     Need,
     expand,
     is_installed,
     need_of,
 )
+from collect.measure.user_servers import try_commands
 from collect.options import Line
 from collect.project import (
     MACHINE_FILE,

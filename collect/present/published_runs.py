@@ -11,8 +11,8 @@ from pathlib import Path
 from collect.design.study import Study, load_study
 from collect.present.report import ClaimResult, claims_of, main_picture, read_pictures
 from collect.project import PROJECT, fail
+from collect.readable_numbers import thousands
 from collect.tables import read_pairs, read_table
-from collect.text import thousands
 
 SHARED = 5.0  # percent of the processors that others may have
 STOLEN = 2.0

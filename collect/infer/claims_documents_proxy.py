@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from collect.infer.cells import Cells
+from collect.infer.claim_verdicts import CLAIM, READING, READING_ASIDE, READING_CONTROL, Finding
 from collect.infer.claims_tools import (
     against,
     by_block,
@@ -17,9 +18,8 @@ from collect.infer.claims_tools import (
     without_mistake,
 )
 from collect.infer.contrast import Result
-from collect.infer.findings import CLAIM, READING, READING_ASIDE, READING_CONTROL, Finding
 from collect.infer.statistics import line_fit
-from collect.text import thousands
+from collect.readable_numbers import thousands
 
 REPORTED_TOOL = "ab"
 
