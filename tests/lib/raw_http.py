@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -92,6 +93,12 @@ def group_members(group: int) -> list[tuple[int, int, str]]:
         if int(its_group) == group:
             found.append((int(entry), int(parent), state))
     return found
+
+
+def end_orderly() -> None:
+    """Makes signals that end this program end it as an exception does, so that its servers end, too."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def start_server(program: Path, place: Path, options: list[str]) -> Server:
