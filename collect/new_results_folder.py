@@ -9,9 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from collect.check_names import check_names
+from collect.check_study_names import check_names
 from collect.design.plan import Cells, cells_of, check_baseline, plan_sitting
-from collect.design.source import Source
 from collect.design.study import (
     Study,
     given_toml,
@@ -21,6 +20,7 @@ from collect.design.study import (
     study_of,
     study_path,
 )
+from collect.design.study_text import Source
 from collect.install import ANALYSIS, build, install
 from collect.measure import link, loads, machine
 from collect.measure.server_commands import (

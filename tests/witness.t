@@ -4,7 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
-use Clients;
+use StudyClients;
 
 my $top     = "$FindBin::Bin/..";
 my $scratch = scratch();

@@ -1,4 +1,5 @@
-/* crowd: holds many connections to a server, idle or slow. *
+/* crowd: holds many connections to a server, idle or slow.
+ *
  * usage:    crowd idle|slow|read|hold COUNT [OPTION]... PORT PATH
  * example:  collect/clients/crowd idle 1000 7799 /small.txt
  *

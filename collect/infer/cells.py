@@ -13,7 +13,7 @@ import pandas as pd
 from collect.design.factors import choose_axis
 from collect.design.study import Study
 from collect.histogram import Histogram, add, quantile
-from collect.infer.calibration import ASKED, CONNECTIONS, floor_by_round
+from collect.infer.round_floors import ASKED, CONNECTIONS, floor_by_round
 from collect.infer.statistics import Values
 
 # Studies of the kinds `held` and `fault` ask what happens to others: of each server with itself.

@@ -9,8 +9,8 @@ import pandas as pd
 
 from collect.infer.cells import FAULT, HELD, Cells, Part
 from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
-from collect.infer.numbers import number
 from collect.infer.statistics import holm
+from collect.infer.table_numbers import number
 
 MEASURES = ("rps", "server_cpu_us")
 LATENCY = ("p50_ms", "p99_ms")

@@ -7,8 +7,8 @@ from pathlib import Path
 from collect.design.factors import NAMES
 from collect.design.study import load_study
 from collect.histogram import Histogram, from_text
-from collect.infer.calibration import read_calibration
 from collect.infer.cells import Cells
+from collect.infer.round_floors import read_calibration
 from collect.project import HISTOGRAMS_FILE, MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
 from collect.tables import read_frame, read_pairs, read_table
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from collect.infer.averages import average
-from collect.infer.claims import judge_study
 from collect.infer.comparisons import compare
+from collect.infer.judge_claims import judge_study
 from collect.infer.read_results import read_cells
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh

@@ -7,8 +7,8 @@ import pandas as pd
 
 from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold
 from collect.infer.contrast import contrast_test, mean_of
-from collect.infer.numbers import number
 from collect.infer.statistics import NOTHING, describe, mean
+from collect.infer.table_numbers import number
 
 FULL = ("rps", "server_cpu_us")
 FULL_PARTS = ("mean", "sd", "median", "low", "high", "min", "max")

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from collect.infer.calibration import MOVED, moves
 from collect.infer.cells import Cells, cannot_hold
-from collect.infer.numbers import number
+from collect.infer.round_floors import MOVED, moves
 from collect.infer.statistics import Values, line_fit, mean_test, share_interval
+from collect.infer.table_numbers import number
 
 COLUMNS = ["name", "subject", "value", "low", "high", "of"]
 UNSTEADY = 0.1

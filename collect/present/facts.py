@@ -13,8 +13,8 @@ from collect.design.study import load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, is_floor
 from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.statistics import holm
+from collect.present.results_view import Estimate, Row, Slice, View
 from collect.present.server_groups import fits
-from collect.present.view import Estimate, Row, Slice, View
 from collect.project import STUDIES
 from collect.readable_numbers import (
     DASH,

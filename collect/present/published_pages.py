@@ -13,7 +13,7 @@ from collect.infer.contrast import contrast_test, mean_of_pairs
 from collect.infer.read_results import read_cells
 from collect.present.claims_page import claims_page, html_body, markdown_page
 from collect.present.gnuplot import require
-from collect.present.html_page import html_of_markdown, page_of_body
+from collect.present.markdown_to_html import html_of_markdown, page_of_body
 from collect.present.published_runs import Published, check_published, find_published
 from collect.present.report import main_picture, read_pictures
 from collect.present.stage import write_page

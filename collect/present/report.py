@@ -10,9 +10,9 @@ from pathlib import Path
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, Part
 from collect.present import facts, report_tables
+from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
 from collect.present.templating import render_markdown
-from collect.present.view import Row, View
 from collect.project import ROUNDS_FILE, command_name
 from collect.readable_numbers import join_text, plural
 from collect.tables import read_table

@@ -14,8 +14,8 @@ from collect.present.facts import (
     is_open,
     state_of,
 )
+from collect.present.results_view import Row, Slice, View, parsed
 from collect.present.row_figures import memory_text
-from collect.present.view import Row, Slice, View, parsed
 from collect.readable_numbers import DASH, estimate_text, factor_text, human, p_text, thousands
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from collect.present.chart import Figure
 from collect.present.figures import figures_of
 from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
-from collect.present.html_page import page_of_markdown
+from collect.present.markdown_to_html import page_of_markdown
 from collect.present.report import write_report
-from collect.present.view import View, load_view
+from collect.present.results_view import View, load_view
 from collect.tables import write_table, write_text
 
 # The kinds of figures that a README or a slide may want as PNG, too.

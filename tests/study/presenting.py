@@ -12,8 +12,8 @@ import pytest
 
 from collect.infer.stage import analyse
 from collect.present.report import write_report
+from collect.present.results_view import load_view
 from collect.present.stage import LIST_COLUMNS, present
-from collect.present.view import load_view
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 

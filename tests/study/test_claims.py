@@ -29,9 +29,9 @@ from collect.infer.claim_verdicts import (
     judge,
     judge_claim,
 )
-from collect.infer.claims import TESTS, judge_study
 from collect.infer.claims_file import Claim, Rule, read_wording
 from collect.infer.contrast import LIMITS, Result
+from collect.infer.judge_claims import TESTS, judge_study
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import t_test
 from collect.tables import read_frame, write_table

@@ -14,6 +14,7 @@ from collect.present import palette
 from collect.present.chart import LineFigure, RowFigure, script_of
 from collect.present.figures import figures_of
 from collect.present.gnuplot import tidy_svg
+from collect.present.results_view import load_view
 from collect.present.scales import (
     level_scale,
     linear_tics,
@@ -24,7 +25,6 @@ from collect.present.scales import (
     value_scale,
 )  # fmt: skip
 from collect.present.server_groups import LINES, group_servers
-from collect.present.view import load_view
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 

@@ -20,12 +20,12 @@ from scipy import stats
 
 from collect.infer.averages import average
 from collect.infer.cells import Cells
-from collect.infer.claims import judge_study
 from collect.infer.comparisons import compare
 from collect.infer.contrast import contrast_test, mean_of
-from collect.infer.numbers import number
+from collect.infer.judge_claims import judge_study
 from collect.infer.read_results import read_cells
 from collect.infer.summary import summarise
+from collect.infer.table_numbers import number
 from collect.infer.threats import weigh
 from collect.tables import read_frame, whole_lines
 

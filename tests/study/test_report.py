@@ -24,8 +24,8 @@ from collect.infer.stage import analyse
 from collect.present.facts import CPU, RPS, compared, extremes
 from collect.present.published_runs import Published, abstract_of, find_published
 from collect.present.report import write_report
+from collect.present.results_view import load_view
 from collect.present.stage import terminal
-from collect.present.view import load_view
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 

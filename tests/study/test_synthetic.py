@@ -13,15 +13,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from collect.design.source import Source
 from collect.design.study import load_study, study_of, study_path
+from collect.design.study_text import Source
 from collect.histogram import bucket_of
 from collect.infer.averages import average
-from collect.infer.calibration import floor_by_round, moves, read_calibration
 from collect.infer.cells import Cells
 from collect.infer.claims_file import read_wording
 from collect.infer.comparisons import compare
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
+from collect.infer.round_floors import floor_by_round, moves, read_calibration
 from collect.infer.statistics import share_interval
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh

@@ -35,7 +35,7 @@ from trials import (
     symlinks,
     upgrade,
 )
-from trials.patience import be_patient
+from trials.hang_timeout import be_patient
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 

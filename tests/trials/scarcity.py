@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trials import processes, servers
 from trials.clients import Crowd, Load, Plan, make_documents
-from trials.groups import memory_group
+from trials.memory_groups import memory_group
 from trials.trial import Context, Row, Trial, has_option, skipped
 
 DESCRIPTORS = 40

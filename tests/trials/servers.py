@@ -16,7 +16,7 @@ from collect.measure.server_commands import Setting, command_of
 from collect.measure.servers import free_port
 from trials import processes
 from trials.clients import fetch, is_whole
-from trials.patience import patience
+from trials.hang_timeout import patience
 from trials.trial import PROJECT, Context
 
 START_SECONDS = 15.0

@@ -12,7 +12,7 @@ from signal import SIGKILL, SIGQUIT, SIGUSR1, SIGUSR2
 
 from trials import processes, servers
 from trials.clients import Counts, Download, Load, Plan, fetch, make_documents
-from trials.patience import patience
+from trials.hang_timeout import patience
 from trials.trial import Context, Row, Trial
 
 LONGEST_WAIT = 0.05

@@ -1,4 +1,4 @@
-package Clients;
+package StudyClients;
 
 # Starts programs that listen, and runs the witness, for the tests of the clients of the study.
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
-# passes.pl: builds the servers for each pass, runs the test files of the pass, and reports what failed.
+# run_passes.pl: builds the servers for each pass, runs the test files of the pass, and reports what failed.
 #
-# usage:    tests/lib/passes.pl --pass NAME... --server NAME... --jobs N --ways WAYS [--verbose] [--record] [FILE]...
-# example:  tests/lib/passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
+# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... --jobs N --ways WAYS [--verbose] [--record] [FILE]...
+# example:  tests/lib/run_passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
 #
 # tests/run installs what is missing and starts this; its --help explains the options.
 use v5.36;
@@ -16,7 +16,7 @@ use TAP::Parser::Aggregator;
 chdir "$FindBin::Bin/../.." or die "$FindBin::Bin/../..: $!\n";
 $| = 1;
 
-my $schedule = 'tests/lib/schedule.tsv';
+my $schedule = 'tests/lib/pass_schedule.tsv';
 my @pytest   = qw(/usr/bin/python3 -B -m pytest -p no:terminal -p no:cacheprovider --tap);
 my %options  = (jobs => 1, ways => 'marked');
 GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'verbose', 'record') or exit 2;

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
-from collect.design.source import Source
 from collect.design.study import Condition, Study, study_names
+from collect.design.study_text import Source
 from collect.infer.claims_file import read_wording
 from collect.install import build
 from collect.measure.documents import made_size

@@ -11,8 +11,8 @@ import pandas as pd
 
 from collect.infer import (
     claims_documents_proxy,
-    claims_fork,
-    claims_other_clients,
+    claims_idle_slow_crash,
+    claims_models,
     claims_protocols,
 )
 from collect.infer.cells import Cells
@@ -26,7 +26,7 @@ from collect.infer.claim_verdicts import (
     judge_claim,
 )
 from collect.infer.claims_file import Claim, Wording, read_wording
-from collect.infer.numbers import number
+from collect.infer.table_numbers import number
 
 COLUMNS = [
     "claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict",
@@ -36,10 +36,10 @@ COLUMNS = [
 Test = Callable[[Cells], list[Finding]]
 
 TESTS: dict[str, Test] = {
-    **claims_fork.TESTS,
+    **claims_models.TESTS,
     **claims_documents_proxy.TESTS,
     **claims_protocols.TESTS,
-    **claims_other_clients.TESTS,
+    **claims_idle_slow_crash.TESTS,
 }
 
 
