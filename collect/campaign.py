@@ -15,8 +15,9 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
-from collect.design.plan import cells_of, plan_round
+from collect.design.plan import Cells, cells_of, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
+from collect.expected_time import expected_seconds
 from collect.measure.machine import identity, processors_allowed
 from collect.measure.run_plan import DONE, INTERRUPTED, INVALID, run_plan
 from collect.new_results_folder import command_text, draft, is_unfinished, prepare, write_folder
@@ -30,6 +31,7 @@ from collect.project import (
     results_folder,
     say,
 )
+from collect.readable_numbers import about_time, plural
 from collect.schema import PLAN
 from collect.tables import read_table, write_table, write_text
 
@@ -98,6 +100,8 @@ def begin(line: Line) -> Campaign:
         fail(f"{folder} is not empty; go on with --resume {folder}", 2)
     campaign = Campaign(folder, tuple(study.name for _, study, _, _ in drafts))
     _limits(line, campaign)
+    if campaign.rounds:
+        _tell_time(campaign, [(study, cells) for _, study, cells, _ in drafts])
     for path, study, _, given in drafts:
         prepare(study)
         text = command_text(line, study, study.name, "campaign")
@@ -105,6 +109,18 @@ def begin(line: Line) -> Campaign:
         write_folder(campaign.results(study.name), path, study, given, pairs, [])
     campaign.write()
     return campaign
+
+
+def _tell_time(campaign: Campaign, studies: list[tuple[Study, Cells]]) -> None:
+    """Says about how long a campaign will take."""
+    seconds = campaign.rounds * sum(
+        expected_seconds(study, cells) * study.round_blocks / study.repetitions
+        for study, cells in studies
+    )
+    if seconds:
+        rounds = plural(campaign.rounds, "round", "rounds")
+        names = plural(len(studies), "study", "studies")
+        say(f"Campaign: {rounds} of {names}, about {about_time(seconds)}, into {campaign.folder}")
 
 
 def resume(line: Line) -> Campaign:

@@ -7,10 +7,21 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
 from collect.install import ANALYSIS, install
+from collect.measure.machine import processors_allowed
 from collect.options import Line, help_text, parse
-from collect.project import PROJECT, RUNS_FILE, StudyError, command_name, fail, is_source_tree
+from collect.project import (
+    PROJECT,
+    RUNS_FILE,
+    StudyError,
+    command_from_here,
+    command_name,
+    fail,
+    is_source_tree,
+)
+from collect.readable_numbers import DASH, about_time
 
 Command = Callable[[Line], int]
 
@@ -41,8 +52,7 @@ def _dispatch(line: Line) -> int:
     elif "version" in line.flags:
         print((PROJECT / "VERSION").read_text().strip())
     elif "list" in line.flags:
-        for name in study_names():
-            print(f"{name:<16} {load_study(study_path(name)).question}")
+        _list()
     elif line.words and line.words[0] in COMMANDS:
         name = line.words.pop(0)
         if name in ANALYSES:
@@ -51,6 +61,21 @@ def _dispatch(line: Line) -> int:
     else:
         return _measure(line)
     return 0
+
+
+def _list() -> None:
+    """Lists the studies, with about how long each takes: whole, and with --quick."""
+    from collect.expected_time import expected_seconds
+
+    processors = len(processors_allowed())
+    print(f"{'Study':<16} {'Time':>6} {'Quick':>6}  Question")
+    for name in study_names():
+        whole, quick = (load_study(study_path(name), quick=quick) for quick in (False, True))
+        times = []
+        for study in (whole, quick):
+            seconds = expected_seconds(study, cells_of(study, processors))
+            times.append(about_time(seconds) if seconds else DASH)
+        print(f"{name:<16} {times[0]:>6} {times[1]:>6}  {whole.question}")
 
 
 def _measure(line: Line) -> int:
@@ -98,7 +123,8 @@ def _conclude(folder: Path) -> None:
     from collect.present.stage import terminal
 
     print(f"\n{terminal(folder)}\n")
-    print(f"Report:  {folder}/report.md\n         {folder}/index.html")
+    print(f"Report:  {folder}/report.md\n         {(folder / 'index.html').resolve().as_uri()}")
+    print(f"Tables:  {command_from_here()} export {folder} --to csv (or json)")
 
 
 def _folders(line: Line, least: int, most: int | None, usage: str) -> list[Path]:

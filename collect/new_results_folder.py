@@ -21,6 +21,7 @@ from collect.design.study import (
     study_path,
 )
 from collect.design.study_text import Source
+from collect.expected_time import expected_seconds
 from collect.install import ANALYSIS, build, install
 from collect.measure import link, loads, machine
 from collect.measure.server_commands import (
@@ -42,6 +43,7 @@ from collect.project import (
     results_folder,
     say,
 )
+from collect.readable_numbers import about_time, plural
 from collect.schema import PLAN
 from collect.tables import read_table, write_table, write_text
 
@@ -176,7 +178,9 @@ def start(line: Line) -> Path:
         write_folder(folder, path, study, given, pairs, rows)
     except OSError as error:
         fail(f"cannot make {folder}: {error}")
-    say(f"Study {study.name}: {len(rows)} runs, into {folder}")
+    seconds = expected_seconds(study, cells)
+    time = f", about {about_time(seconds)}" if seconds else ""
+    say(f"Study {study.name}: {plural(len(rows), 'run', 'runs')}{time}, into {folder}")
     return folder
 
 

@@ -106,6 +106,15 @@ def clock_text(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
+def about_time(seconds: float) -> str:
+    """A duration that nobody knows exactly: 50 s, 8 min, 2.5 h."""
+    if seconds < 95:
+        return f"{max(10 * round(seconds / 10), 10)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.1f} h"
+
+
 def one_line(text: str) -> str:
     """The text without tabs, line ends and repeated blanks."""
     return " ".join(text.split())

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+SHARED = 5.0  # percent of the processors that others may have while a study runs
+
 
 @dataclass(frozen=True)
 class Ticks:

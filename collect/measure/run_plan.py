@@ -20,7 +20,7 @@ import traceback
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from collect import histogram
 from collect.design.study import Study, load_study
 from collect.measure import control_groups, foreign_load, link, machine
 from collect.measure.clock import StudyClock
+from collect.measure.disturbance import Disturbance
 from collect.measure.documents import prepare_documents
 from collect.measure.link import Link
 from collect.measure.one_run import Result, Runner, calibration_cells
@@ -47,6 +48,7 @@ from collect.project import (
     fail,
     say,
 )
+from collect.readable_numbers import plural
 from collect.schema import CALIBRATION, HISTOGRAMS, MEASURED, PLAN, ROUNDS
 from collect.tables import (
     Table,
@@ -239,6 +241,7 @@ class _Sitting:
     clock: StudyClock
     own_seconds: float = 0.0
     invalid: int = 0
+    disturbance: Disturbance = field(default_factory=Disturbance)
 
     def go(self) -> int:
         finished = {row["run"] for row in self.believed.rows}
@@ -255,6 +258,7 @@ class _Sitting:
             interrupted = True
         self.runner.end_block()
         progress.end()
+        self.disturbance.end()
         self._end_record(progress.done, begin, interrupted)
         return self._told(progress, interrupted)
 
@@ -262,14 +266,16 @@ class _Sitting:
         """Says how it ended; returns the exit status."""
         if interrupted:
             say(
-                f"Interrupted: {progress.count} of {progress.total} runs are kept. "
+                f"Interrupted: {progress.count} of {plural(progress.total, 'run', 'runs')} "
+                f"{'is' if progress.count == 1 else 'are'} kept. "
                 f"Go on with: {command_from_here()} --resume {self.folder}"
             )
             return INTERRUPTED
         if self.invalid:
             say(
-                f"{self.invalid} of {progress.total} runs are invalid; {self.folder}/{RUNS_FILE} "
-                "tells why in its last column"
+                f"{self.invalid} of {plural(progress.total, 'run', 'runs')} "
+                f"{'is' if self.invalid == 1 else 'are'} invalid; {self.folder}/{RUNS_FILE} tells "
+                "why in its last column"
             )
             return INVALID
         return DONE
@@ -287,6 +293,7 @@ class _Sitting:
                     self.invalid += self._one(row, events=index == 0)
                     progress.done += 1
                 self.runner.end_block()
+                self.disturbance.block(block[0]["block"])
                 progress.block(block[0]["block"])
             self._calibrate(number, "end")
         finally:
@@ -332,6 +339,7 @@ class _Sitting:
         result = self.runner.run(row["run"], row, events)
         started = {"started": f"{self.clock.since_begin(result.started):.3f}"}
         line = row_text(self.believed.columns, row | started | result.columns)
+        self.disturbance.run(row, result.columns)
         path = self.folder / RUNS_FILE
         try:
             _keep_raw(self.folder / RAW_FILE, row, result)

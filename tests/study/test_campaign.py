@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,7 @@ def test_rounds_go_through_all_studies(campaigns: CampaignBench) -> None:
         assert {row["server"] for row in floors} == {"floor-fork", "floor-thread", "floor-one"}
         assert set(column(floors, "valid")) == {"yes"}
     told = [line for line in done.stderr.splitlines() if line.startswith("Round ")]
+    assert re.search(r"^Campaign: 2 rounds of 2 studies, about \d+ s, into ", done.stderr, re.M)
     assert [line[:7] for line in told] == ["Round 1", "Round 1", "Round 2", "Round 2"]
 
     rounds = folder / "one" / "rounds.tsv"

@@ -1,0 +1,116 @@
+"""How long a study will take, from the times of earlier runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.design.factors import NAMES
+from collect.design.plan import Cells
+from collect.design.study import Study, load_study
+from collect.project import PUBLISHED, RUNS_FILE, STUDY_FILE, results_folder
+from collect.tables import read_table
+
+Cell = Mapping[str, str]
+Key = tuple[str, ...]
+# A study that was never measured is taken to cost what this one does.
+USUAL = "fork-vs-thread"
+# An interrupted study has gaps between its runs, which cost nothing.
+GAP_SECONDS = 120.0
+LINK_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+# Earlier runs are looked up by these factors in turn, from the most alike to any.
+ALIKE = (
+    tuple(name for name in NAMES if name != "requests"),
+    ("server", "file", "load", "scheme", "service", "idle", "slow"),
+    ("server", "load", "scheme"),
+    ("load", "scheme"),
+    ("load",),
+    (),
+)
+
+
+@dataclass
+class _Cost:
+    """The seconds that runs took: each for itself, and for its requests."""
+
+    runs: int = 0
+    aside: float = 0.0
+    load: float = 0.0
+    requests: float = 0.0
+
+    def of(self, requests: str) -> float:
+        """Returns the seconds of a run with this number of requests."""
+        known = _is_count(requests) and self.requests
+        return self.aside / self.runs + self.load * (
+            float(requests) / self.requests if known else 1 / self.runs
+        )
+
+
+def _is_count(requests: str) -> bool:
+    return requests.isdigit() and requests != "0"
+
+
+def _runs_of(name: str) -> Path | None:
+    """Returns the runs of a study that were measured last: here, or those that are published."""
+    for folder in (results_folder() / name, PUBLISHED / name):
+        found = [path for path in folder.glob(f"*/{RUNS_FILE}") if path.stat().st_size > 1000]
+        if found:
+            return max(found, key=lambda path: path.stat().st_mtime)
+    return None
+
+
+class _Past:
+    """What the runs of a results folder cost."""
+
+    def __init__(self, path: Path) -> None:
+        self.costs: dict[tuple[str, ...], dict[Key, _Cost]] = {names: {} for names in ALIKE}
+        rows = read_table(path, key="run").rows
+        for row, after in itertools.pairwise(rows):
+            try:
+                load = float(row["seconds"])
+                aside = float(after["started"]) - float(row["started"]) - load
+            except ValueError:
+                continue
+            if 0 <= aside < GAP_SECONDS:
+                self._add(row, aside, load)
+
+    def _add(self, row: Cell, aside: float, load: float) -> None:
+        for names in ALIKE:
+            cost = self.costs[names].setdefault(_key(row, names), _Cost())
+            cost.runs += 1
+            cost.aside += aside
+            cost.load += load
+            cost.requests += float(row["requests"]) if _is_count(row["requests"]) else 0
+
+    def seconds(self, cell: Cell) -> float:
+        """Returns the seconds of a run of a cell: those of the runs that are most like it. The
+        server `all` stands for every one."""
+        if cell["server"] == "all":
+            names = {key[0] for key in self.costs[("server", "load", "scheme")]}
+            return sum(self.seconds({**cell, "server": name}) for name in names)
+        costs = (self.costs[names].get(_key(cell, names)) for names in ALIKE)
+        return next((cost.of(cell["requests"]) for cost in costs if cost), 0.0)
+
+
+def _key(cell: Cell, names: Iterable[str]) -> Key:
+    return tuple(cell.get(name, "") for name in names)
+
+
+def _bits(link: str) -> float:
+    """Returns the bits a second of a link such as 20mbit."""
+    return float(link[:-4]) * LINK_UNITS[link[-4:]]
+
+
+def expected_seconds(study: Study, cells: Cells) -> float:
+    """Returns the seconds that the runs of a study will take; 0 if nothing is known."""
+    path = _runs_of(study.name) or _runs_of(USUAL)
+    if path is None:
+        return 0.0
+    past = _Past(path)
+    seconds = 0.0
+    for key, blocks in cells.blocks.items():
+        seconds += blocks * past.seconds(dict(zip(NAMES, key, strict=True)))
+    link = load_study(path.parent / STUDY_FILE).link
+    return seconds * _bits(link) / _bits(study.link) if link and study.link else seconds

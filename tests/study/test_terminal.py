@@ -1,0 +1,203 @@
+"""What the terminal tells of a study: how long it will take, and what spoils it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from measuring import Bench
+
+from collect import expected_time
+from collect.design.factors import FACTORS, NAMES
+from collect.design.plan import cells_of
+from collect.design.study import load_study, study_names, study_path
+from collect.expected_time import expected_seconds
+from collect.measure import disturbance
+from collect.measure.disturbance import Disturbance
+from collect.measure.foreign_load import Ticks
+from collect.readable_numbers import about_time
+from collect.tables import write_table
+
+USUAL = {factor.name: factor.default for factor in FACTORS} | {"certificate": "-", "sessions": "-"}
+
+
+def row(number: int, **values: object) -> dict[str, str]:
+    return {**USUAL, "run": str(number), **{name: str(value) for name, value in values.items()}}
+
+
+# --- how long it will take ---
+
+
+def earlier(folder: Path, rows: list[dict[str, str]], text: str = "") -> None:
+    """Puts a results folder of the study `own` where results are looked for."""
+    results = folder / "own" / "20260101-000000"
+    results.mkdir(parents=True)
+    (results / "study.toml").write_text(text or 'servers = "fork"\n')
+    columns = ["run", *NAMES, "started", "seconds"]
+    write_table(results / "runs.tsv", columns, rows)
+
+
+def study_file(folder: Path, text: str) -> Path:
+    path = folder / "own.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def past(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(expected_time, "results_folder", lambda: tmp_path / "results")
+    monkeypatch.setattr(expected_time, "PUBLISHED", tmp_path / "published")
+    return tmp_path / "results"
+
+
+def seconds_of(path: Path) -> float:
+    study = load_study(path)
+    return expected_seconds(study, cells_of(study, 2))
+
+
+def test_nothing_is_expected_where_nothing_is_known(past: Path, tmp_path: Path) -> None:
+    assert seconds_of(study_file(tmp_path, 'servers = "fork"\n')) == 0
+
+
+def test_a_study_is_expected_to_take_what_its_runs_took(past: Path, tmp_path: Path) -> None:
+    """A run of fork takes 2 s for 1,000 requests, one of thread 1 s, each 0.5 s more, and once
+    nothing was measured for an hour."""
+    gaps = {30: 3600.0}
+    rows, now = [], 0.0
+    for number in range(60):
+        server, load = (("fork", 2.0), ("thread", 1.0))[number % 2]
+        rows.append(row(number, server=server, requests=1000, started=now, seconds=load))
+        now += load + 0.5 + gaps.get(number, 0.0)
+    earlier(past, rows)
+    base = 'concurrency = 1\nfiles = "small.txt"\nrepetitions = 10\n'
+    own = study_file(tmp_path, f'servers = ["fork", "thread"]\nrequests = 2000\n{base}')
+    assert seconds_of(own) == pytest.approx(10 * (4.5 + 2.5))
+    # Of a server that never ran it takes the mean of the others.
+    own = study_file(tmp_path, f'servers = "epoll"\nrequests = 1000\n{base}')
+    assert seconds_of(own) == pytest.approx(10 * 2.0, rel=0.05)
+
+
+def test_a_link_of_ten_times_the_rate_takes_a_tenth(past: Path, tmp_path: Path) -> None:
+    rows = [row(n, server="thread", requests=10, started=22 * n, seconds=21) for n in range(20)]
+    text = 'servers = "thread"\nrequests = 10\nconcurrency = 1\nfiles = "small.txt"\nlink = '
+    earlier(past, rows, f'{text}"20mbit"\n')
+    own = study_file(tmp_path, f'{text}"200mbit"\nrepetitions = 5\n')
+    assert seconds_of(own) == pytest.approx(5 * 2.2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "10 s"), (34, "30 s"), (94, "90 s"), (96, "2 min"), (5390, "90 min"), (9000, "2.5 h")],
+)
+def test_a_duration_is_told_no_more_exactly_than_it_is_known(seconds: float, text: str) -> None:
+    assert about_time(seconds) == text
+
+
+def test_the_list_tells_how_long_each_study_takes(bench: Bench) -> None:
+    done = bench.dcollect("--list")
+    assert done.returncode == 0, done.stderr
+    head, *lines = done.stdout.splitlines()
+    assert head.split() == ["Study", "Time", "Quick", "Question"]
+    assert [line.split()[0] for line in lines] == study_names()
+    for line in lines:
+        name, whole, whole_unit, quick, quick_unit, question = line.split(maxsplit=5)
+        assert question == load_study(study_path(name)).question
+        assert {whole_unit, quick_unit} <= {"s", "min", "h"}
+        assert float(whole) > 0 and quick_unit == "s" and float(quick) <= 90
+
+
+# --- what spoils it ---
+
+
+class Machine:
+    """A machine on which a hundredth of the time is a tick, and which others use."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = Ticks(used=0, stolen=0, own=0, when=0.0)
+        monkeypatch.setattr(disturbance, "read_ticks", lambda: self.now)
+        monkeypatch.setattr("os.sysconf", lambda name: 100 if name == "SC_CLK_TCK" else 2)
+
+    def pass_time(self, seconds: float, others: float) -> None:
+        """Lets time pass in which others have a share of the processors, in percent."""
+        used, when = self.now.used + round(2 * seconds * others), self.now.when + seconds
+        self.now = Ticks(used, 0, 0, when)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(monkeypatch)
+
+
+def block(watch: Disturbance, name: str, speed: float, uneven: float = 1.0) -> None:
+    """A block of eight runs; every other one is `uneven` times as fast."""
+    for cell in range(8):
+        rate = 1000 * (cell + 1) * speed * (uneven if cell % 2 else 1)
+        watch.run(row(cell, concurrency=cell), {"rps": f"{rate:.2f}"})
+    watch.block(name)
+
+
+def test_a_quiet_study_warns_of_nothing(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Disturbance(machine.now)
+    for name in "1234":
+        machine.pass_time(10, 4.0)
+        block(watch, name, 1.05 if name == "3" else 1.0)
+    watch.end()
+    assert capsys.readouterr().err == ""
+
+
+def test_other_programs_are_warned_about_when_they_are_seen_and_at_the_end(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Disturbance(machine.now)
+    told = []
+    for name, others in zip("1234", (1.0, 20.0, 30.0, 2.0), strict=True):
+        machine.pass_time(10, others)
+        block(watch, name, 1.0)
+        told.append(capsys.readouterr().err)
+    assert [bool(text) for text in told] == [False, True, False, False]
+    assert "other programs had 20% of the processors up to the end of block 2" in told[1]
+    watch.end()
+    end = capsys.readouterr().err
+    assert "in 2 of 4 blocks other programs had over 5%" in end and "at most 30%" in end
+
+
+def test_short_blocks_are_judged_together(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Disturbance(machine.now)
+    for number in range(1, 20):
+        machine.pass_time(0.5, 50.0)
+        watch.block(str(number))
+        if capsys.readouterr().err:
+            break
+    assert number == 4
+
+
+def test_a_machine_that_became_slower_is_told_from_servers_that_vary(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Disturbance(machine.now)
+    block(watch, "1", 1.0)
+    # A block in which half of the runs are twice as fast and half as before shows no common change.
+    block(watch, "2", 0.8, uneven=1.8)
+    assert capsys.readouterr().err == ""
+    block(watch, "3", 0.8)
+    assert "in block 3 the servers answer 0.80 times as many requests/s" in capsys.readouterr().err
+    block(watch, "4", 0.7)
+    assert capsys.readouterr().err == ""
+    watch.end()
+    assert "in 2 of 4 blocks the requests/s" in capsys.readouterr().err
+
+
+def test_runs_without_a_rate_tell_nothing(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Disturbance(machine.now)
+    for name in "12":
+        for cell in range(8):
+            watch.run(row(cell, concurrency=cell), {"rps": "-"})
+        watch.block(name)
+    watch.end()
+    assert capsys.readouterr().err == ""
