@@ -177,7 +177,8 @@ libdir     = $(prefix)/lib
 mandir     = $(prefix)/share/man
 docdir     = $(prefix)/share/doc/fork-vs-thread
 INSTALLED := $(DESTDIR)$(libdir)/fork-vs-thread
-STUDY     := VERSION dcollect.sh dcollect.p collect studies data
+# The published runs tell how long a study takes.
+STUDY     := VERSION dcollect.sh dcollect.p collect studies data $(wildcard $(addprefix report/*/*/,runs.tsv study.toml))
 PAGES     := $(notdir $(wildcard man/*.1))
 
 install: all crash

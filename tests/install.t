@@ -48,10 +48,18 @@ is join(' ', grep { /\.[cho]$|__pycache__$/ } sort keys %$before), '', 'no sourc
 # ---- a study with the installed dcollect ----
 
 my $dcollect = "$root/usr/bin/dcollect";
-is run_command($dcollect, $_)->{out}, run_command("$top/dcollect.sh", $_)->{out}, "the installed dcollect $_ prints what ./dcollect.sh $_ prints" for qw(--version --list);
+is run_command($dcollect, '--version')->{out}, run_command("$top/dcollect.sh", '--version')->{out}, 'the installed dcollect --version prints what ./dcollect.sh prints';
+
+# The times are those of the runs that were made last, which may differ.
+my @lists = map { run_command($_, '--list')->{out} } $dcollect, "$top/dcollect.sh";
+my ($installed, $here) = map { s/(?: +[\d.]+ (?:s|min|h)){2}  /  /gmr } @lists;
+is $installed, $here, 'the installed dcollect --list prints what ./dcollect.sh prints';
+unlike $lists[0], qr/\N{U+2013}|\xE2\x80\x93/, 'the installed dcollect --list knows how long each study takes';
 is run_command($dcollect, '--help')->{out}, run_command("$top/dcollect.sh", '--help')->{out} =~ s{\./dcollect\.sh}{dcollect}gr, 'the installed dcollect --help calls itself dcollect';
 mkdir "$scratch/work" or die "mkdir: $!";
-my $study = run_command('env', '-C', "$scratch/work", $dcollect,
+# With a temporary folder of its own it waits for no other study.
+mkdir "$scratch/temporary" or die "mkdir: $!";
+my $study = run_command('env', '-C', "$scratch/work", "TMPDIR=$scratch/temporary", $dcollect,
     qw(--servers thread --files small.txt --concurrency 1 --requests 20 --repetitions 2 --seed 1));
 is $study->{status}, 0, 'the installed dcollect runs a study' or diag($study->{err});
 my ($report) = glob "$scratch/work/results/*/*/report.md";

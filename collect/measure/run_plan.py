@@ -35,6 +35,7 @@ from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
 from collect.measure.scratch import scratch
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
+from collect.measure.study_turn import study_turn
 from collect.project import (
     CALIBRATION_FILE,
     HISTOGRAMS_FILE,
@@ -88,8 +89,11 @@ def _child(folder: Path) -> int:
     status = 1
     try:
         stop = Stop()
-        with _locked(folder):
+        with _locked(folder), study_turn(stop.check):
             status = _run(folder, stop)
+    except Interrupted:
+        say(f"Interrupted before the first run. Go on with: {_resume(folder)}")
+        status = INTERRUPTED
     except StudyError as error:
         say(f"dcollect: {error}")
         status = error.status
@@ -268,7 +272,7 @@ class _Sitting:
             say(
                 f"Interrupted: {progress.count} of {plural(progress.total, 'run', 'runs')} "
                 f"{'is' if progress.count == 1 else 'are'} kept. "
-                f"Go on with: {command_from_here()} --resume {self.folder}"
+                f"Go on with: {_resume(self.folder)}"
             )
             return INTERRUPTED
         if self.invalid:
@@ -348,7 +352,7 @@ class _Sitting:
         except OSError as error:
             fail(
                 f"run {row['run']} could not be recorded: {error}; every run before is kept; "
-                f"go on with {command_from_here()} --resume {self.folder}"
+                f"go on with {_resume(self.folder)}"
             )
         if result.is_invalid and not result.told:
             say(
@@ -367,6 +371,11 @@ class _Sitting:
             pairs["own_ms_per_run"] = int(1000 * self.own_seconds / done)
             pairs["ended"] = _now()
         append_pairs(self.folder / MACHINE_FILE, pairs)
+
+
+def _resume(folder: Path) -> str:
+    """Returns what people type to go on with a study."""
+    return f"{command_from_here()} --resume {folder}"
 
 
 def _is_invalid(reason: str) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from measuring import Bench
+from measuring import PATIENCE_SECONDS, Bench, column, row_count, runs, until
 
 from collect import expected_time
 from collect.design.factors import FACTORS, NAMES
@@ -201,3 +204,46 @@ def test_runs_without_a_rate_tell_nothing(
         watch.block(name)
     watch.end()
     assert capsys.readouterr().err == ""
+
+
+# --- one at a time ---
+
+
+def test_a_second_study_waits_for_the_first_and_can_be_given_up(bench: Bench) -> None:
+    words = ["--servers", "floor-one", "--files", "small.txt", "--concurrency", 1]
+    long = ["--requests", 2000, "--repetitions", 100_000]
+    short = ["--requests", 20, "--repetitions", 1]
+    first, second, third = (bench.folder / name for name in ("first", "second", "third"))
+    with ExitStack() as ends:
+
+        def begin(folder: Path, *more: object) -> subprocess.Popen[str]:
+            process = bench.begin("--output", folder, *words, *more)
+            ends.callback(process.communicate, timeout=PATIENCE_SECONDS)
+            ends.callback(process.terminate)
+            return process
+
+        measuring = begin(first, *long)
+        assert until(lambda: row_count(first) > 0), "the first study does not begin"
+        waiting, given_up = begin(second, *short), begin(third, *short)
+        for process in (waiting, given_up):
+            assert process.stdout
+            told = [process.stdout.readline(), process.stdout.readline()]
+            assert told[0].startswith("Study fork-vs-thread: "), told
+            holder = re.search(r"^Another study measures .*\(process (\d+)\)", told[1])
+            assert holder and int(holder[1]) in family(measuring.pid), told
+        given_up.terminate()
+        output, _ = given_up.communicate(timeout=PATIENCE_SECONDS)
+        assert given_up.returncode == 130
+        assert output.startswith("Interrupted before the first run. Go on with: "), output
+        assert row_count(second) < 1
+        # A turn ends with its process, however that ends.
+        measuring.kill()
+        waiting.communicate(timeout=PATIENCE_SECONDS)
+        assert waiting.returncode == 0
+    assert column(runs(second), "valid") == ["yes"]
+
+
+def family(parent: int) -> set[int]:
+    """A process and its children."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return {parent, *map(int, children)}
