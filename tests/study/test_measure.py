@@ -669,12 +669,6 @@ def test_what_is_installed_later_is_not_needed_to_begin() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_list_names_the_studies(bench: Bench) -> None:
-    listed = bench.dcollect("--list").stdout.splitlines()
-    assert [line.split()[0] for line in listed] == sorted(p.stem for p in TOP.glob("studies/*"))
-    assert all(len(line.split()) > 3 for line in listed)
-
-
 def test_help_names_every_factor(bench: Bench) -> None:
     from collect.design.factors import FACTORS
 
