@@ -191,6 +191,14 @@ def _replay(line: Line) -> int:
     return 0
 
 
+def _results(line: Line) -> int:
+    """Lists, opens or removes results folders."""
+    from collect.results import results_command
+
+    results_command(line)
+    return 0
+
+
 def _bench(arguments: Sequence[str]) -> int:
     from collect.measure.request_cost import bench_main
 
@@ -211,6 +219,7 @@ COMMANDS: dict[str, Command] = {
     "pack": _pack,
     "replay": _replay,
     "report": _report,
+    "results": _results,
     "compare": _compare,
     "export": _export,
     "overview": _overview,

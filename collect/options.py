@@ -30,7 +30,7 @@ class Option:
 
 GENERAL = (
     Option("quick", "", "about a minute: fewer levels and repetitions"),
-    Option("list", "", "the studies, with what they ask"),
+    Option("list", "", "the studies: how long each takes, and what it asks"),
     Option("resume", "[DIR]", "finish an interrupted study or campaign (the latest, without DIR)"),
     Option("output", "DIR", "put the results there (results/STUDY/DATE-TIME)"),
     Option("seed", "N", "the seed of the order of the runs"),
@@ -59,8 +59,9 @@ REPLAY = (
     Option("crash", "", "one of the requests crashes the process that serves it"),
     Option("output", "FILE", "the page, NAME.html; the traces are put beside it"),
 )
+RESULTS = (Option("yes", "", "results clean removes without asking"),)
 EXPORT = (Option("to", "FORMAT", "csv, json or benchstat"),)
-FLAGS = frozenset({"quick", "list", "help", "version", "crash"})
+FLAGS = frozenset({"quick", "list", "help", "version", "crash", "yes"})
 
 
 def _factors() -> list[Option]:
@@ -75,12 +76,14 @@ def _factors() -> list[Option]:
 
 FACTOR_OPTIONS = tuple(_factors())
 OVERRIDES = frozenset(option.name for option in (*FACTOR_OPTIONS, *EVERY_RUN))
-NAMES = OVERRIDES | FLAGS | {option.name for option in (*GENERAL, *CAMPAIGN, *REPLAY, *EXPORT)}
+OF_COMMANDS = (*CAMPAIGN, *REPLAY, *RESULTS, *EXPORT)
+NAMES = OVERRIDES | FLAGS | {option.name for option in (*GENERAL, *OF_COMMANDS)}
 
 USAGE = """\
 Usage: ./dcollect.sh [OPTION]... [STUDY]
        ./dcollect.sh campaign [OPTION]... [STUDY]...
        ./dcollect.sh replay [OPTION]...
+       ./dcollect.sh results [list | open [DIR] | clean [--yes] [DIR]...]
        ./dcollect.sh report DIR
        ./dcollect.sh compare DIR DIR...
        ./dcollect.sh export DIR --to FORMAT
@@ -100,6 +103,11 @@ COMMANDS = (
         "replay",
         "play the same load against our servers (--servers, --clients, --slow, --requests), and "
         "make one page that shows what each of their processes and threads did",
+    ),
+    (
+        "results",
+        "list the results folders (also: results list); `results open` opens the latest report, or "
+        "that of DIR; `results clean` removes all results, or DIR, and asks before",
     ),
     ("report DIR", "build figures and report of a results folder again, from its tables alone"),
     ("compare DIR DIR...", "show the ratios of several results folders of a study side by side"),
@@ -148,6 +156,7 @@ def help_text() -> str:
         _options("Options of all runs", EVERY_RUN),
         _options("Options of a campaign", CAMPAIGN),
         _options("Options of a replay", REPLAY),
+        _options("Options of results", RESULTS),
         _options("Options of an export", EXPORT),
         _lines("Exit status", STATUSES, 8),
     )

@@ -62,6 +62,7 @@ from collect.tables import (
 )
 
 RAW_FILE = "raw.gz"
+LOCK_FILE = ".lock"
 LOCK_SECONDS = 5.0
 DATE = "%Y-%m-%d %H:%M:%S UTC"
 DONE, INVALID, INTERRUPTED = 0, 3, 130
@@ -107,7 +108,7 @@ def _child(folder: Path) -> int:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Locks the results folder; a killed holder may take a moment to end."""
-    path = folder / ".lock"
+    path = folder / LOCK_FILE
     with path.open("w") as file:
         deadline = time.monotonic() + LOCK_SECONDS
         while True:

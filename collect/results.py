@@ -1,0 +1,194 @@
+"""The command results: lists results folders, opens a report, removes what is not wanted."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from collect.campaign import CAMPAIGN_FILE
+from collect.measure.run_plan import LOCK_FILE
+from collect.new_results_folder import is_unfinished
+from collect.options import Line
+from collect.project import (
+    PLAN_FILE,
+    RUNS_FILE,
+    STUDY_FILE,
+    command_from_here,
+    command_name,
+    fail,
+    results_folder,
+)
+from collect.readable_numbers import plural
+from collect.tables import whole_lines
+
+PAGE = "index.html"
+FINISHED, INTERRUPTED, RUNNING = "finished", "interrupted", "running"
+
+
+@dataclass(frozen=True)
+class Results:
+    """A results folder."""
+
+    folder: Path
+    runs: int
+    planned: int
+    bytes: int
+    state: str
+
+
+def is_results(folder: Path) -> bool:
+    return (folder / PLAN_FILE).is_file() and (folder / STUDY_FILE).is_file()
+
+
+def _parts(folder: Path) -> list[Path]:
+    """Returns the results folders of a campaign; of another folder that folder."""
+    return [path.parent for path in sorted(folder.glob(f"*/{PLAN_FILE}"))] or [folder]
+
+
+def _is_ours(folder: Path) -> bool:
+    """Returns true for a results folder and for a campaign. A link is neither: what it leads to
+    may be anything."""
+    return not folder.is_symlink() and (is_results(folder) or (folder / CAMPAIGN_FILE).is_file())
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Holds the locks of a folder, so that no study begins to write there; yields false where one
+    is writing."""
+    files = []
+    try:
+        for part in _parts(folder):
+            path = part / LOCK_FILE
+            if path.is_file():
+                files.append(path.open("rb"))
+                fcntl.flock(files[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        for file in files:
+            file.close()
+
+
+def _lines(path: Path) -> int:
+    """Returns the number of rows of a table."""
+    return max(len(whole_lines(path)) - 1, 0) if path.is_file() else 0
+
+
+def _look(folder: Path) -> Results:
+    parts = _parts(folder)
+    with _held(folder) as free:
+        pass
+    unfinished = any(map(is_unfinished, parts))
+    return Results(
+        folder,
+        runs=sum(_lines(part / RUNS_FILE) for part in parts),
+        planned=sum(_lines(part / PLAN_FILE) for part in parts),
+        bytes=sum(path.lstat().st_size for path in folder.rglob("*")),
+        state=RUNNING if not free else INTERRUPTED if unfinished else FINISHED,
+    )
+
+
+def all_results() -> list[Results]:
+    """Returns all results folders and campaigns, the latest last."""
+    found = [path for path in results_folder().glob("*/*") if path.is_dir() and _is_ours(path)]
+    return [_look(path) for path in sorted(found, key=lambda path: (path.name, path))]
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB"
+
+
+def _list() -> None:
+    results = all_results()
+    if not results:
+        print(f"There are no results yet: {command_from_here()} --quick makes some, in a minute")
+        return
+    width = max(len(str(one.folder)) for one in results)
+    print(f"{'Folder':<{width}}  {'Runs':>13}  {'Size':>8}  State")
+    for one in results:
+        runs = f"{one.runs} of {one.planned}"
+        print(f"{one.folder!s:<{width}}  {runs:>13}  {_size(one.bytes):>8}  {one.state}")
+
+
+def _named(words: list[str]) -> list[Path]:
+    """The folders that a command line names."""
+    for word in words:
+        if not _is_ours(Path(word)):
+            fail(f"{word} is not a results folder", 2)
+    return [Path(word) for word in words]
+
+
+def _open(words: list[str]) -> None:
+    """Opens a report in the browser, where there is one, and prints its address."""
+    if len(words) > 1:
+        fail(f"usage: {command_name()} results open [DIR]", 2)
+    folders = _named(words) or [one.folder for one in all_results()]
+    pages = [part / PAGE for folder in folders for part in _parts(folder)]
+    pages = [page for page in pages if page.is_file()]
+    if not pages:
+        fail("there is no report yet" if not words else f"{words[0]} has no report yet")
+    page = max(pages, key=lambda path: path.stat().st_mtime)
+    print(page.resolve().as_uri())
+    has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    opener = shutil.which("xdg-open")
+    if has_screen and opener:
+        subprocess.run(
+            [opener, str(page.resolve())], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            check=False,
+        )  # fmt: skip
+
+
+def _clean(words: list[str], is_agreed: bool) -> None:
+    """Removes results folders: those that are named, or all. It asks before."""
+    named = _named(words)
+    results = [_look(path) for path in named] if named else all_results()
+    running = [one for one in results if one.state == RUNNING]
+    if running and named:
+        fail(f"a study is being measured into {running[0].folder}: nothing was removed")
+    results = [one for one in results if one.state != RUNNING]
+    if not results:
+        print("There is nothing to remove")
+        return
+    for one in results:
+        print(f"{one.folder}  {one.runs} of {one.planned} runs, {_size(one.bytes)}, {one.state}")
+    count = plural(len(results), "folder", "folders")
+    if not is_agreed and not _asked(f"Remove {count} with all runs? [y/N] "):
+        print("Nothing was removed")
+        return
+    for one in results:
+        with _held(one.folder) as free:
+            if free:
+                shutil.rmtree(one.folder)
+            else:
+                fail(f"a study is being measured into {one.folder}: it was not removed")
+    print(f"{count} removed, {_size(sum(one.bytes for one in results))}")
+
+
+def _asked(question: str) -> bool:
+    if not sys.stdin.isatty():
+        fail("nothing was removed: there is no terminal to ask at; --yes removes without asking", 2)
+    try:
+        return input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def results_command(line: Line) -> None:
+    """Carries out ./dcollect.sh results."""
+    what, words = (line.words[0], line.words[1:]) if line.words else ("list", [])
+    if what == "list" and not words:
+        _list()
+    elif what == "open":
+        _open(words)
+    elif what == "clean":
+        _clean(words, "yes" in line.flags)
+    else:
+        fail(f"usage: {command_name()} results [list | open [DIR] | clean [--yes] [DIR]...]", 2)

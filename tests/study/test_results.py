@@ -1,0 +1,191 @@
+"""./dcollect.sh results: what it lists, what it opens, and what it removes."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from collect import results
+from collect.options import parse
+from collect.project import StudyError
+from collect.results import results_command
+from collect.tables import write_table
+
+
+def study(folder: Path, done: int, planned: int, page: str = "") -> Path:
+    """Makes a results folder with so many of its planned runs."""
+    folder.mkdir(parents=True)
+    (folder / "study.toml").write_text('servers = "fork"\n')
+    for name, count in (("plan.tsv", planned), ("runs.tsv", done)):
+        write_table(folder / name, ["run"], [{"run": str(n)} for n in range(count)])
+    if page:
+        (folder / "index.html").write_text(page)
+    return folder
+
+
+def campaign(folder: Path, *names: str) -> Path:
+    for name in names:
+        study(folder / name, 4, 4, "a page")
+    (folder / "campaign.toml").write_text("rounds = 1\n")
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with three results: one is finished, one was interrupted, one is a campaign."""
+    monkeypatch.setattr(results, "results_folder", lambda: tmp_path)
+    study(tmp_path / "idle" / "20260103-000000", 3, 10)
+    study(tmp_path / "growth" / "20260101-000000", 7, 7, "a page")
+    campaign(tmp_path / "campaign" / "20260102-000000", "idle", "growth")
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    line = parse(["results", *words])
+    line.words.pop(0)
+    results_command(line)
+    return capsys.readouterr().out
+
+
+def refused(*words: str) -> str:
+    line = parse(["results", *words])
+    line.words.pop(0)
+    with pytest.raises(StudyError) as problem:
+        results_command(line)
+    return str(problem.value)
+
+
+def left(place: Path) -> list[str]:
+    return sorted(str(path.relative_to(place)) for path in place.glob("*/*"))
+
+
+ALL = ["campaign/20260102-000000", "growth/20260101-000000", "idle/20260103-000000"]
+
+
+@pytest.mark.parametrize("words", [(), ("list",)])
+def test_the_list_has_every_folder_in_the_order_of_time(
+    place: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    (place / "growth" / "notes.txt").write_text("no results folder\n")
+    (place / "own" / "things").mkdir(parents=True)
+    head, *lines = told(capsys, *words).splitlines()
+    assert head.split() == ["Folder", "Runs", "Size", "State"]
+    rows = [line.split() for line in lines]
+    assert [Path(row[0]).parent.name for row in rows] == ["growth", "campaign", "idle"]
+    assert [row[1:4] for row in rows] == [["7", "of", "7"], ["8", "of", "8"], ["3", "of", "10"]]
+    assert [row[-1] for row in rows] == ["finished", "finished", "interrupted"]
+
+
+def test_without_results_it_tells_how_to_make_some(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "results_folder", lambda: place / "nowhere")
+    assert "--quick makes some" in told(capsys)
+    assert told(capsys, "clean", "--yes") == "There is nothing to remove\n"
+    assert "no report yet" in refused("open")
+
+
+def test_open_prints_the_address_of_the_latest_report(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    latest = place / "campaign" / "20260102-000000" / "growth" / "index.html"
+    for path in place.rglob("index.html"):
+        os.utime(path, (1000, 2000 if path == latest else 1000))
+    assert told(capsys, "open") == f"{latest.as_uri()}\n"
+    named = place / "growth" / "20260101-000000"
+    assert told(capsys, "open", str(named)) == f"{(named / 'index.html').as_uri()}\n"
+    assert "no report yet" in refused("open", str(place / "idle" / "20260103-000000"))
+    assert "is not a results folder" in refused("open", str(place))
+
+
+def test_open_shows_the_report_where_there_is_a_screen(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = place / "programs"
+    programs.mkdir()
+    (programs / "xdg-open").write_text(f'#!/bin/sh\necho "$1" >{place}/opened\n')
+    (programs / "xdg-open").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("DISPLAY", ":0")
+    named = place / "growth" / "20260101-000000"
+    told(capsys, "open", str(named))
+    assert (place / "opened").read_text() == f"{named / 'index.html'}\n"
+
+
+def test_clean_removes_what_is_named_and_nothing_else(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "1 folder removed" in told(capsys, "clean", "--yes", str(place / ALL[2]))
+    assert left(place) == ALL[:2]
+    assert "1 folder removed" in told(capsys, "clean", "--yes", str(place / ALL[0]))
+    assert left(place) == ALL[1:2]
+
+
+def test_clean_without_a_name_removes_all_results_and_nothing_else(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "own" / "things").mkdir(parents=True)
+    (place / "growth" / "notes.txt").write_text("no results folder\n")
+    elsewhere = study(place.parent / f"{place.name}-elsewhere" / "x", 1, 1)
+    (place / "growth" / "link").symlink_to(elsewhere)
+    assert "3 folders removed" in told(capsys, "clean", "--yes")
+    assert left(place) == ["growth/link", "growth/notes.txt", "own/things"]
+    assert (elsewhere / "runs.tsv").is_file()
+
+
+@pytest.mark.parametrize("name", ["own", "own/things", "growth", "nowhere", "link"])
+def test_clean_refuses_what_is_no_results_folder(place: Path, name: str) -> None:
+    (place / "own" / "things").mkdir(parents=True)
+    (place / "link").symlink_to(place / ALL[1])
+    good, bad = str(place / ALL[2]), str(place / name)
+    assert "is not a results folder" in refused("clean", "--yes", good, bad)
+    assert set(ALL) <= set(left(place))
+
+
+def test_clean_leaves_a_study_that_is_being_measured(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = place / "campaign" / "20260102-000000"
+    with (running / "idle" / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert "running" in told(capsys)
+        assert "is being measured" in refused("clean", "--yes", str(running))
+        assert "2 folders removed" in told(capsys, "clean", "--yes")
+        assert left(place) == ALL[:1]
+    assert "1 folder removed" in told(capsys, "clean", "--yes")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("answer", "remain"), [("y\n", []), ("n\n", ALL), ("\n", ALL), ("", ALL), ("yes\n", [])])
+def test_clean_asks(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    answer: str, remain: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    text = told(capsys, "clean")
+    assert all(name in text for name in ALL) and "Remove 3 folders with all runs? [y/N]" in text
+    assert left(place) == remain
+
+
+def test_clean_removes_nothing_where_it_cannot_ask(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert "--yes removes without asking" in refused("clean")
+    assert left(place) == ALL
+
+
+@pytest.mark.parametrize("words", [("list", "x"), ("remove",), ("open", "a", "b")])
+def test_other_words_are_refused(place: Path, words: tuple[str, ...]) -> None:
+    assert "usage: " in refused(*words)
