@@ -88,6 +88,8 @@ def _limits(line: Line, campaign: Campaign) -> None:
 
 def begin(line: Line) -> Campaign:
     """Makes the folder of a new campaign."""
+    if "live" in line.flags:
+        fail("--live shows one study, no campaign", 2)
     names = line.words or study_names()
     if len(set(names)) < len(names):
         fail("each study can be named once", 2)

@@ -82,6 +82,7 @@ def _measure(line: Line) -> int:
     """Measures a study, or finishes one, and writes its report."""
     from collect import new_results_folder
     from collect.campaign import is_campaign
+    from collect.live_page import LivePage
     from collect.measure.run_plan import DONE, INVALID, run_plan
 
     if line.resume and is_campaign(Path(line.resume)):
@@ -93,10 +94,17 @@ def _measure(line: Line) -> int:
         if line.resume is None
         else new_results_folder.unfinished(line)
     )
-    status = run_plan(folder)
-    if status not in (DONE, INVALID):
+    live = LivePage(folder) if "live" in line.flags else None
+    if live:
+        live.begin()
+    status = run_plan(folder, live.after_block if live else None)
+    finished = status in (DONE, INVALID)
+    if finished:
+        _write_report(folder)
+    if live:
+        live.end(finished)
+    if not finished:
         return status
-    _write_report(folder)
     _conclude(folder)
     return status
 

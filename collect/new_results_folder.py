@@ -194,8 +194,8 @@ def is_unfinished(folder: Path) -> bool:
 
 def unfinished(line: Line) -> Path:
     """The results folder of an interrupted study."""
-    if line.overrides or line.flags or line.values:
-        fail("--resume goes on with the plan as it is, and takes no other option", 2)
+    if line.overrides or line.flags - {"live"} or line.values:
+        fail("--resume goes on with the plan as it is, and takes no other option but --live", 2)
     if line.resume:
         folder = Path(line.resume)
         if not (folder / PLAN_FILE).is_file() or not (folder / STUDY_FILE).is_file():

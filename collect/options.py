@@ -31,6 +31,7 @@ class Option:
 GENERAL = (
     Option("quick", "", "about a minute: fewer levels and repetitions"),
     Option("list", "", "the studies: how long each takes, and what it asks"),
+    Option("live", "", "write a page that fills while the study runs, and say where it is"),
     Option("resume", "[DIR]", "finish an interrupted study or campaign (the latest, without DIR)"),
     Option("output", "DIR", "put the results there (results/STUDY/DATE-TIME)"),
     Option("seed", "N", "the seed of the order of the runs"),
@@ -61,7 +62,7 @@ REPLAY = (
 )
 RESULTS = (Option("yes", "", "results clean removes without asking"),)
 EXPORT = (Option("to", "FORMAT", "csv, json or benchstat"),)
-FLAGS = frozenset({"quick", "list", "help", "version", "crash", "yes"})
+FLAGS = frozenset({"quick", "list", "help", "version", "crash", "yes", "live"})
 
 
 def _factors() -> list[Option]:

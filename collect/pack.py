@@ -18,8 +18,8 @@ from collect.design.study import load_study
 from collect.project import MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
 from collect.tables import read_pairs
 
-# Made from the tables by `report DIR`.
-MADE = frozenset({"figures", "report.md", "index.html"})
+# Made from the tables by `report DIR`, and while a study ran.
+MADE = frozenset({"figures", "report.md", "index.html", "live.html", "live.js"})
 WORDS_MOST = 4
 
 

@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -66,16 +66,20 @@ LOCK_FILE = ".lock"
 LOCK_SECONDS = 5.0
 DATE = "%Y-%m-%d %H:%M:%S UTC"
 DONE, INVALID, INTERRUPTED = 0, 3, 130
+AfterBlock = Callable[[int, int], None]
 COLUMNS = [*PLAN.names, *(column.name for column in MEASURED)]
 
 
-def run_plan(folder: Path) -> int:
+def run_plan(folder: Path, after_block: AfterBlock | None = None) -> int:
     """Runs the plan in a process of its own, which may enter another network; returns the exit
-    status: 0 all runs are valid, 3 some are not, 130 interrupted, 1 anything else."""
+    status: 0 all runs are valid, 3 some are not, 130 interrupted, 1 anything else.
+
+    after_block  is called between blocks, with the number of runs that are made and of all
+    """
     child = os.fork()
     if child == 0:
         end_with_parent()
-        os._exit(_child(folder))
+        os._exit(_child(folder, after_block))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda heard, _: os.kill(child, heard))
     # On a terminal the child gets the signal, too.
@@ -86,12 +90,12 @@ def run_plan(folder: Path) -> int:
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1
 
 
-def _child(folder: Path) -> int:
+def _child(folder: Path, after_block: AfterBlock | None) -> int:
     status = 1
     try:
         stop = Stop()
         with _locked(folder), study_turn(stop.check):
-            status = _run(folder, stop)
+            status = _run(folder, stop, after_block)
     except Interrupted:
         say(f"Interrupted before the first run. Go on with: {_resume(folder)}")
         status = INTERRUPTED
@@ -125,7 +129,7 @@ def _locked(folder: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _run(folder: Path, stop: Stop) -> int:
+def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
     study = load_study(folder / STUDY_FILE)
     plan = read_table(folder / PLAN_FILE).rows
     network = _enter_network(study)
@@ -138,7 +142,8 @@ def _run(folder: Path, stop: Stop) -> int:
             epoch = _begin_record(folder, study, accounting.method)
             runner.link = _begin_network(folder, study, network)
             least = max((float(row["started"]) for row in done.rows), default=0.0)
-            return _Sitting(folder, runner, plan, done, StudyClock(epoch, least)).go()
+            clock = StudyClock(epoch, least)
+            return _Sitting(folder, runner, plan, done, clock, after_block).go()
         finally:
             runner.end_block()
             accounting.end()
@@ -244,6 +249,7 @@ class _Sitting:
     plan: list[dict[str, str]]
     believed: Table
     clock: StudyClock
+    after_block: AfterBlock | None = None
     own_seconds: float = 0.0
     invalid: int = 0
     disturbance: Disturbance = field(default_factory=Disturbance)
@@ -300,6 +306,8 @@ class _Sitting:
                 self.runner.end_block()
                 self.disturbance.block(block[0]["block"])
                 progress.block(block[0]["block"])
+                if self.after_block:
+                    self.after_block(progress.count, progress.total)
             self._calibrate(number, "end")
         finally:
             self.runner.end_block()

@@ -78,8 +78,8 @@ class Bench:
         """Measures without a report."""
         return self._run(self.measuring(*words))
 
-    def measuring(self, *words: object) -> list[str]:
-        return [sys.executable, "-B", "-c", MEASURE, *map(str, words)]
+    def measuring(self, *words: object, code: str = MEASURE) -> list[str]:
+        return [sys.executable, "-B", "-c", code, *map(str, words)]
 
     def run_in(
         self, folder: Path | None, command: Sequence[str]
@@ -94,11 +94,11 @@ class Bench:
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return self.run_in(None, command)
 
-    def begin(self, *words: object) -> subprocess.Popen[str]:
+    def begin(self, *words: object, code: str = MEASURE) -> subprocess.Popen[str]:
         """Starts measuring in another process group, as a terminal does."""
         environment = {**self._environment(), "PYTHONPATH": str(TOP)}
         return subprocess.Popen(
-            self.measuring(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            self.measuring(*words, code=code), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=environment, process_group=0,
         )  # fmt: skip
 
