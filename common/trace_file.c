@@ -186,16 +186,22 @@ static void follow(struct output *output, const struct trace_record *record)
     }
 }
 
-/* Puts the records in the order of their times: nearly all are. */
+/* Puts the records in the order of their times. Shell's method needs neither memory nor a system
+ * call, which the sandbox may refuse. */
 static void sort(struct trace_record *records, uint64_t count)
 {
-    for (uint64_t i = 1; i < count; i++) {
-        struct trace_record record = records[i];
-        uint64_t at = i;
+    uint64_t gap = count;
 
-        for (; at > 0 && records[at - 1].time > record.time; at--)
-            records[at] = records[at - 1];
-        records[at] = record;
+    while (gap > 1) {
+        gap = gap < 4 ? 1 : gap * 5 / 11;
+        for (uint64_t i = gap; i < count; i++) {
+            struct trace_record record = records[i];
+            uint64_t at = i;
+
+            for (; at >= gap && records[at - gap].time > record.time; at -= gap)
+                records[at] = records[at - gap];
+            records[at] = record;
+        }
     }
 }
 

@@ -8,17 +8,23 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Threads that wrote to the same lines of memory would wait for each other. So each takes some
+ * places at a time, unless a trace is so small that it needs each of them. */
+#define PIECE       16
+#define SMALL_TRACE 4096
+
 /* What a thread knows of itself, so that a record needs no system call. */
 static _Thread_local struct {
     pid_t process, thread;
     struct trace_record *last;
+    struct trace_record *next, *end; /* the places that it has taken */
 } self;
 
 /* A new process is a copy of the thread that forked. */
 static void forget_self(void)
 {
     self.thread = 0;
-    self.last = NULL;
+    self.last = self.next = self.end = NULL;
 }
 
 static uint64_t nanoseconds(void)
@@ -47,6 +53,7 @@ bool trace_make(struct trace *trace, uint64_t size, int places)
     *trace = (struct trace){
         .started = nanoseconds(),
         .size = size,
+        .piece = size > SMALL_TRACE ? PIECE : 1,
         .places = places,
         .process = getpid(),
         .counts = (struct trace_counts *)(void *)memory,
@@ -69,12 +76,25 @@ static bool goes_on(enum trace_what what, uint32_t connection)
     return self.last != NULL && self.last->what == what && self.last->connection == connection;
 }
 
+/* Takes the next places. Returns false if there are none. */
+static bool take_places(struct trace *trace)
+{
+    uint64_t from =
+        atomic_fetch_add_explicit(&trace->counts->taken, trace->piece, memory_order_relaxed);
+
+    if (from >= trace->size) {
+        atomic_fetch_add_explicit(&trace->counts->lost, 1, memory_order_relaxed);
+        return false;
+    }
+    self.next = &trace->records[from];
+    self.end = self.next + (trace->size - from < trace->piece ? trace->size - from : trace->piece);
+    return true;
+}
+
 /* Returns the place of the next record; NULL if there is none. */
 static struct trace_record *next_record(struct trace *trace)
 {
-    uint64_t index = atomic_fetch_add_explicit(&trace->counts->records, 1, memory_order_relaxed);
-
-    return index < trace->size ? &trace->records[index] : NULL;
+    return self.next < self.end || take_places(trace) ? self.next++ : NULL;
 }
 
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value)
@@ -133,14 +153,14 @@ uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port)
 
 uint64_t trace_count(const struct trace *trace)
 {
-    uint64_t count = atomic_load(&trace->counts->records);
+    uint64_t count = atomic_load(&trace->counts->taken);
 
     return count < trace->size ? count : trace->size;
 }
 
 uint64_t trace_lost(const struct trace *trace)
 {
-    return atomic_load(&trace->counts->records) - trace_count(trace);
+    return atomic_load(&trace->counts->lost);
 }
 
 bool trace_is_elsewhere(const struct trace *trace)

@@ -35,7 +35,8 @@ struct trace_record {
 
 /* The counts, which all processes of the server may change. */
 struct trace_counts {
-    _Atomic uint64_t records; /* those included that did not fit */
+    _Atomic uint64_t taken; /* places for records that threads have taken; more than there are */
+    _Atomic uint64_t lost;  /* records that did not fit */
     _Atomic uint32_t connections;
 };
 
@@ -44,6 +45,7 @@ struct trace_counts {
 struct trace {
     uint64_t started; /* as the times of records */
     uint64_t size;    /* of `records` */
+    uint64_t piece;   /* so many places a thread takes at a time */
     int places;       /* of `numbers` */
     pid_t process;    /* that made it */
     struct trace_counts *counts;
@@ -61,7 +63,7 @@ void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, u
 uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port);
 /* Notes that a process has died without saying so. */
 void trace_add_death(struct trace *trace, pid_t process);
-/* Returns the number of records, and of those that did not fit. */
+/* Returns the number of places that may hold a record, and of records that did not fit. */
 uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
 /* Returns true in a thread or process that was made after the trace. */
