@@ -54,7 +54,7 @@ def draw(figure: Figure, folder: Path, kind: str) -> Path:
 # --- SVG ---
 
 
-def _channels(colour: str) -> str:
+def channels(colour: str) -> str:
     return ",".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
 
 
@@ -62,9 +62,9 @@ def dark_style() -> str:
     """Turns the colours of a figure where a dark page is preferred."""
     rules = []
     for light, dark in dark_colours().items():
-        rules += [f'[{name}="rgb({_channels(light)})"] {{ {name}: {dark} }}'
+        rules += [f'[{name}="rgb({channels(light)})"] {{ {name}: {dark} }}'
                   for name in ("stroke", "fill")]  # fmt: skip
-        rules.append(f'[color="rgb({_channels(light)})"] {{ color: {dark} }}')
+        rules.append(f'[color="rgb({channels(light)})"] {{ color: {dark} }}')
     rules += [
         '[fill="#ffffff"] { fill: #15181c }',
         '[color="#FFFFFF"] { color: #15181c }',

@@ -223,6 +223,73 @@ def test_the_claims(claims: Path, tmp_path: Path, width: int) -> None:
     assert opened(claims, tmp_path)[1] == []
 
 
+# --- the way around a page ---
+
+FIRST_SCREEN = """
+const figure = document.querySelector('figure').getBoundingClientRect();
+const links = [...document.querySelectorAll('nav.contents a')];
+const to = links.map(a => document.getElementById(decodeURIComponent(a.hash.slice(1))));
+send({ top: Math.round(figure.top), bottom: Math.round(figure.bottom), links: links.length,
+    lost: links.filter((a, i) => !to[i] || to[i].textContent !== a.textContent).length });
+"""
+
+LEGENDS = """
+document.querySelectorAll('details').forEach(d => { d.open = true; });
+const legends = [...document.querySelectorAll('ul.legend')];
+send({ legends: legends.length, shown: legends.filter(l => l.getBoundingClientRect().height > 10).length,
+    marks: legends.every(l => l.querySelectorAll('svg :is(use, path)').length === l.children.length),
+    names: [...legends[0].children].map(e => e.textContent.trim()).join(' ') });
+"""
+
+TERMS = """
+const tip = document.getElementById('tip'), terms = [...document.querySelectorAll('a.term')];
+const said = link => document.querySelector(link.getAttribute('href')).nextElementSibling.textContent;
+terms[0].focus();
+const shown = getComputedStyle(tip).visibility, words = tip.textContent === said(terms[0]);
+terms[0].dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+const after = getComputedStyle(tip).visibility;
+const box = terms[1].getBoundingClientRect();
+terms[1].dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: box.left, clientY: box.top }));
+const meanings = new Set([...document.querySelectorAll('dt')].map(e => '#' + e.id));
+send({ shown, words, after, mouse: tip.textContent === said(terms[1]),
+    whole: terms.every(a => meanings.has(a.getAttribute('href'))), meanings: meanings.size,
+    aside: document.querySelectorAll('h2 .term, pre .term, code .term, th .term, a a').length });
+"""
+
+
+def test_the_figure_is_on_the_first_screen(main: Path, tmp_path: Path) -> None:
+    found = told(main, FIRST_SCREEN, tmp_path)
+    assert int(found["top"]) > 0 and int(found["bottom"]) <= 900
+    assert int(found["links"]) >= 7
+    assert found["lost"] == "0"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_narrow_screen_has_the_names_of_the_lines(
+    main: Path, tmp_path: Path, width: int
+) -> None:
+    found = told(main, LEGENDS, tmp_path, width)
+    assert found["names"] == "fork thread"
+    assert found["marks"] == "true"
+    assert found["shown"] == (found["legends"] if width == 400 else "0") != ""
+
+
+def test_each_term_has_its_meaning_under_it(main: Path, tmp_path: Path) -> None:
+    found = told(main, TERMS, tmp_path)
+    assert (found["shown"], found["words"], found["after"]) == ("visible", "true", "hidden")
+    assert (found["mouse"], found["whole"], found["aside"]) == ("true", "true", "0")
+    assert int(found["meanings"]) >= 8
+
+
+def test_a_page_links_back_if_it_is_published(tmp_path: Path) -> None:
+    folder = publish("udp", tmp_path / "udp" / "run")
+    present(folder)
+    assert '<nav class="pages"' not in (folder / "index.html").read_text()
+    (tmp_path / "claims.md").write_text("")
+    write_page(folder, "UDP")
+    assert '<a href="../../index.html">What was measured</a>' in (folder / "index.html").read_text()
+
+
 # --- names and order, by checks of our own that need no other program ---
 
 NAMES = """

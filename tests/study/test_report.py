@@ -228,8 +228,8 @@ def answered(folder: Path, contrast: str) -> list[str]:
     report = written(folder)
     assert "\n## Part by part\n" in report
     abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
-    answer = next(p for p in abstract.split("\n\n") if "The ratio is" in p).strip()
-    return re.split(r"(?<=\.) (?=[A-Z])", answer)
+    paragraphs = [p.strip() for p in abstract.split("\n\n") if not p.strip().startswith(("> ", "!", "["))]
+    return re.split(r"(?<=\.) (?=[A-Z])", " ".join(filter(None, paragraphs)))
 
 
 @pytest.mark.parametrize(
