@@ -288,7 +288,7 @@ def test_published_abstracts_end_with_their_limit(run: Published) -> None:
     _, answer = abstract_of(report)
     assert answer and "Part 1" not in abstract
     if "The ratio is" in abstract:
-        assert len(re.split(r"(?<=\.) (?=[A-Z])", answer)) == 3
+        assert len(re.split(r"(?<=\.) (?=[A-Z])", answer)) == 2
 
 
 def test_averages_are_geometric_means_of_the_runs() -> None:
