@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from collect.design.study import Study, load_study, study_names, study_path
+from collect.infer.claims_file import read_wording
 from collect.infer.contrast import contrast_test, mean_of_pairs
 from collect.infer.read_results import read_cells
 from collect.present.claims_page import claims_page, html_body, markdown_page
 from collect.present.gnuplot import require
-from collect.present.markdown_to_html import html_of_markdown, page_of_body
+from collect.present.markdown_to_html import body_of_markdown, page_of_body
 from collect.present.published_runs import Published, check_published, find_published
 from collect.present.report import main_picture, read_pictures
-from collect.present.stage import write_page
+from collect.present.stage import PAGES, write_page
 from collect.present.templating import render_markdown
+from collect.present.topics import by_topic
 from collect.project import PROJECT, PUBLISHED, fail
 from collect.tables import read_table, write_text
 
@@ -47,17 +50,20 @@ def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.
 
 
 def _write_overview(reports: Path, runs: list[Published], studies: dict[str, Study]) -> None:
+    counts = Counter(run.study for run in runs)
+    repeated = {study for study, count in counts.items() if count > 1}
     missing = [study for name, study in studies.items() if name not in {run.study for run in runs}]
     for page, claims, file in (
         ("report.md", "claims.md", "README.md"),
         ("index.html", "claims.html", "index.html"),
     ):
         text = render_markdown(
-            "overview.md.j2", runs=runs, missing=missing, page=page, claims=claims,
-            sentences=first_sentences,
+            "overview.md.j2", topics=by_topic(runs), missing=missing, page=page, claims=claims,
+            reports=read_wording().reports, repeated=repeated, sentences=first_sentences,
         )  # fmt: skip
         if file.endswith(".html"):
-            text = page_of_body("What was measured", images_that_fit(html_of_markdown(text)))
+            body, terms = body_of_markdown(text, reports)
+            text = page_of_body("What was measured", images_that_fit(body), PAGES[1:], terms)
         write_text(reports / file, text)
 
 
@@ -80,7 +86,7 @@ def _write_claims(reports: Path, runs: list[Published], studies: dict[str, Study
     page = claims_page(runs, tests)
     title = "What four reports claimed, and what we measured"
     write_text(reports / "claims.md", markdown_page(page))
-    write_text(reports / "claims.html", page_of_body(title, html_body(page)))
+    write_text(reports / "claims.html", page_of_body(title, html_body(page), PAGES[:1]))
 
 
 # --- the README ---

@@ -17,11 +17,8 @@ from collect.tables import write_table, write_text
 
 # The kinds of figures that a README or a slide may want as PNG, too.
 PICTURES = ("bars", "ways", "cpu", "requests")
-# The pages that lead to the published studies, from one of these.
-PAGES = (
-    ("../../index.html", "What was measured"),
-    ("../../claims.html", "What four reports claimed"),
-)
+# The pages that lead to the published studies.
+PAGES = (("index.html", "What was measured"), ("claims.html", "What four reports claimed"))
 LIST_COLUMNS = ("name", "kind", "file", "text", "part")
 
 
@@ -72,7 +69,8 @@ def write_page(folder: Path, title: str) -> None:
     """Writes index.html of a results folder, from its report.md. A published one links back."""
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     reports = folder.resolve().parent.parent
-    links = PAGES if (reports / "claims.md").is_file() else ()
+    pages = PAGES if (reports / "claims.md").is_file() else ()
+    links = [(f"../../{file}", words) for file, words in pages]
     write_text(folder / "index.html", page_of_markdown(title, markdown, folder, links))
 
 

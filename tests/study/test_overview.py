@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from presenting import need_programs
+from synthetic import invent
 
 from collect.design.study import load_study, study_names, study_path
 from collect.infer.claims_file import read_wording
@@ -32,6 +33,7 @@ from collect.present.published_runs import (
     knows_history,
 )
 from collect.present.report import ClaimPart
+from collect.present.topics import by_topic, studies_by_topic
 from collect.project import PROJECT, PUBLISHED, StudyError
 
 need_programs()
@@ -257,6 +259,32 @@ def test_the_overview_leads_to_it(reports: Path) -> None:
     )
     assert "- `./dcollect.sh table1`" not in text
     assert "intervals hold within that sitting" in text
+
+
+def test_the_overview_is_ordered_by_question(reports: Path) -> None:
+    text = (reports / "README.md").read_text()
+    topics = re.findall(r"^## (.*)$", text, re.M)
+    asked = text.partition("## Questions")[2].partition("## Four reports")[0]
+    links = re.findall(r"^- \[.*\]\(([a-z0-9-]+)/", asked, re.M)
+    shown = re.findall(r"^### \[.*\]\(([a-z0-9-]+)/", text, re.M)
+    assert topics[:3] == ["Questions", "Four reports", "A process or a thread"]
+    assert topics[-1] == "Not published yet"
+    assert links == shown
+    assert sorted(shown) == sorted(STUDIES)
+    for report in read_wording().reports:
+        assert f"- **{report.name}. {report.title}.** " in text
+
+
+def test_each_study_has_a_topic() -> None:
+    topics = [study for studies in studies_by_topic().values() for study in studies]
+    assert sorted(topics) == study_names()
+
+
+def test_a_study_without_a_topic_is_shown_too(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "mine" / "a-b-20260102", blocks=3, concurrency=2)
+    (folder / "report.md").write_text("")
+    (topic,) = by_topic(find_published(tmp_path))
+    assert (topic.name, [run.study for run in topic.runs]) == ("Other questions", ["mine"])
 
 
 def test_made_again_every_byte_is_the_same(reports: Path) -> None:

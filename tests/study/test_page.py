@@ -139,6 +139,12 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return reports / "claims.html"
 
 
+@pytest.fixture(scope="module")
+def index(claims: Path) -> Path:
+    """The page that leads to all published studies."""
+    return claims.with_name("index.html")
+
+
 def test_nothing_in_the_console_nothing_from_the_network(main: Path, tmp_path: Path) -> None:
     page = main.read_text()
     network = r"""(?:src|srcset|href|action|data)\s*=\s*["']?\s*(?:https?:)?//|url\(\s*["']?https?:|@import"""
@@ -318,7 +324,7 @@ send({ looked, unnamed: unnamed.length + ': ' + unnamed.slice(0, 6).join('; '), 
 """
 
 
-@pytest.mark.parametrize("name", ["main", "claims"])
+@pytest.mark.parametrize("name", ["main", "claims", "index"])
 def test_everything_has_a_name(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
     page: Path = request.getfixturevalue(name)
     found = told(page, NAMES, tmp_path)
@@ -355,7 +361,7 @@ def axe_core() -> str:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["main", "claims"])
+@pytest.mark.parametrize("name", ["main", "claims", "index"])
 def test_axe(request: pytest.FixtureRequest, tmp_path: Path, name: str, dark: bool) -> None:
     axe = axe_core()
     page: Path = request.getfixturevalue(name)
