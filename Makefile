@@ -15,7 +15,7 @@ COMMON  := $(sort $(wildcard common/*.c common/*/*.c))
 UNITS   := $(patsubst tests/%.c,$(BUILD)/%,$(sort $(wildcard tests/unit_*.c tests/fuzz_*.c)))
 SOURCES := $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) $(wildcard tests/*.c)
 HEADERS := $(wildcard common/*.h common/*/*.h collect/clients/*.h)
-SCRIPTS := $(wildcard *.sh collect/*.sh) tests/run .ci/run
+SCRIPTS := $(wildcard *.sh collect/*.sh) collect/completion.bash tests/run .ci/run
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wstrict-prototypes
 HARDEN   = -fstack-protector-strong -fstack-clash-protection -fcf-protection -D_FORTIFY_SOURCE=2 -fno-plt
@@ -175,6 +175,7 @@ prefix     = /usr/local
 bindir     = $(prefix)/bin
 libdir     = $(prefix)/lib
 mandir     = $(prefix)/share/man
+compdir    = $(prefix)/share/bash-completion/completions
 docdir     = $(prefix)/share/doc/fork-vs-thread
 INSTALLED := $(DESTDIR)$(libdir)/fork-vs-thread
 # The published runs tell how long a study takes.
@@ -182,7 +183,7 @@ STUDY     := VERSION dcollect.sh dcollect.p collect studies data $(wildcard $(ad
 PAGES     := $(notdir $(wildcard man/*.1))
 
 install: all crash
-	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(docdir)/docs $(INSTALLED)/build/crash
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(compdir) $(DESTDIR)$(docdir)/docs $(INSTALLED)/build/crash
 	install -m 755 $(MODELS) $(INSTALLED)
 	install -m 755 $(MODELS:%=build/crash/%) $(INSTALLED)/build/crash
 	tar -c --mode=u+rwX,go+rX,go-w --exclude='*.[ch]' --exclude=__pycache__ $(STUDY) | \
@@ -190,12 +191,15 @@ install: all crash
 	for program in $(MODELS); do ln -sfr $(INSTALLED)/$$program $(DESTDIR)$(bindir)/$$program || exit 1; done
 	ln -sfr $(INSTALLED)/dcollect.sh $(DESTDIR)$(bindir)/dcollect
 	install -m 644 man/*.1 $(DESTDIR)$(mandir)/man1
+	PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m collect completion >$(DESTDIR)$(compdir)/dcollect
+	for program in $(MODELS); do ln -sf dcollect $(DESTDIR)$(compdir)/$$program || exit 1; done
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
 	install -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
 
 uninstall:
 	rm -rf $(INSTALLED) $(DESTDIR)$(docdir)
 	rm -f $(MODELS:%=$(DESTDIR)$(bindir)/%) $(DESTDIR)$(bindir)/dcollect $(PAGES:%=$(DESTDIR)$(mandir)/man1/%)
+	rm -f $(DESTDIR)$(compdir)/dcollect $(MODELS:%=$(DESTDIR)$(compdir)/%)
 
 lint:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)

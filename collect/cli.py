@@ -220,6 +220,13 @@ def _schema(_: Line) -> int:
     return 0
 
 
+def _completion(_: Line) -> int:
+    from collect.completion import script
+
+    print(script(), end="")
+    return 0
+
+
 # The commands that need the programs of the analysis at once.
 ANALYSES = frozenset({"report", "compare", "export", "overview"})
 COMMANDS: dict[str, Command] = {
@@ -232,4 +239,5 @@ COMMANDS: dict[str, Command] = {
     "export": _export,
     "overview": _overview,
     "schema": _schema,
+    "completion": _completion,
 }

@@ -61,6 +61,7 @@ REPLAY = (
     Option("output", "FILE", "the page, NAME.html; the traces are put beside it"),
 )
 RESULTS = (Option("yes", "", "results clean removes without asking"),)
+FORMATS = ("csv", "json", "benchstat")
 EXPORT = (Option("to", "FORMAT", "csv, json or benchstat"),)
 FLAGS = frozenset({"quick", "list", "help", "version", "crash", "yes", "live"})
 
@@ -90,6 +91,7 @@ Usage: ./dcollect.sh [OPTION]... [STUDY]
        ./dcollect.sh export DIR --to FORMAT
        ./dcollect.sh pack DIR
        ./dcollect.sh overview
+       ./dcollect.sh completion
 
 Measures web servers on this machine, and writes a report with figures. Without a study:
 fork-vs-thread, requests/s against concurrency, one process or one thread per connection.
@@ -119,6 +121,7 @@ COMMANDS = (
         "build the pages that lead to the published studies (report/index.html) and to the "
         "verdicts on all claims (report/claims.html), and what the README shows of them",
     ),
+    ("completion", "print what completes these commands and options in bash"),
 )
 STATUSES = (
     ("0", "done"),

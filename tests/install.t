@@ -40,6 +40,7 @@ is $made->{status}, 0, 'make install: exit status 0' or diag($made->{err});
 is join(' ', grep { !-x "$root/usr/bin/$_" } @servers, 'dcollect'), '', 'every program is installed and executable';
 is try_server("$root/usr/bin/$_", '--root', "$top/data"), '200, the document, exit status 0', "$_ serves a document from its installed place" for @servers;
 is join(' ', grep { !-s "$root/usr/share/man/man1/$_.1" } map { s{.*/|\.1$}{}gr } glob "$top/man/*.1"), '', 'every manual page is installed';
+is join(' ', grep { !-s "$root/usr/share/bash-completion/completions/$_" } @servers, 'dcollect'), '', 'bash completes every program';
 ok -s "$root/usr/share/doc/fork-vs-thread/$_", "$_ is installed" for qw(README.md LICENSE docs/servers.md);
 
 my $before = inventory($root);

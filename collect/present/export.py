@@ -9,10 +9,9 @@ from pathlib import Path
 
 from collect.infer.cells import Cells
 from collect.infer.read_results import read_cells
+from collect.options import FORMATS
 from collect.project import fail
 from collect.tables import read_pairs, read_table
-
-FORMATS = ("csv", "json", "benchstat")
 
 # The measures for benchstat: a column of runs.tsv, its unit there, and the factor to it.
 UNITS = (
