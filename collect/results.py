@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.campaign import CAMPAIGN_FILE
-from collect.measure.run_plan import LOCK_FILE
+from collect.live_page import PAGE as LIVE_PAGE
+from collect.live_page import STATE as LIVE_STATE
+from collect.measure.run_plan import LOCK_FILE, RAW_FILE
 from collect.new_results_folder import is_unfinished
 from collect.options import Line
 from collect.project import (
+    MACHINE_FILE,
     PLAN_FILE,
     RUNS_FILE,
     STUDY_FILE,
@@ -26,9 +30,18 @@ from collect.project import (
     results_folder,
 )
 from collect.readable_numbers import plural
+from collect.schema import TABLES
 from collect.tables import whole_lines
 
 PAGE = "index.html"
+# What studies write into their folders, and the end of the name of a file that is being written.
+FILES = frozenset(
+    {table.file for table in TABLES}
+    | {STUDY_FILE, MACHINE_FILE, CAMPAIGN_FILE, RAW_FILE, LOCK_FILE, PAGE, "report.md"}
+    | {LIVE_PAGE, LIVE_STATE, "raw.part"}
+)
+FOLDERS = frozenset({"figures", "configurations"})
+TEMPORARY = re.compile(r"(?<=[a-z])\.[a-z0-9_]{8}$")
 FINISHED, INTERRUPTED, RUNNING = "finished", "interrupted", "running"
 
 
@@ -146,6 +159,25 @@ def _open(words: list[str]) -> None:
         )  # fmt: skip
 
 
+def _remove(folder: Path) -> bool:
+    """Removes what studies write into a folder, and the folder if nothing else is in it. Returns
+    whether it is gone."""
+    for path in folder.iterdir():
+        name = TEMPORARY.sub("", path.name)
+        if path.is_dir() and not path.is_symlink():
+            if name in FOLDERS:
+                shutil.rmtree(path)
+            elif is_results(path):
+                _remove(path)
+        elif name in FILES:
+            path.unlink()
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
 def _clean(words: list[str], is_agreed: bool) -> None:
     """Removes results folders: those that are named, or all. It asks before."""
     named = _named(words)
@@ -165,10 +197,10 @@ def _clean(words: list[str], is_agreed: bool) -> None:
         return
     for one in results:
         with _held(one.folder) as free:
-            if free:
-                shutil.rmtree(one.folder)
-            else:
+            if not free:
                 fail(f"a study is being measured into {one.folder}: it was not removed")
+            if not _remove(one.folder):
+                print(f"{one.folder} holds other things, which were left")
     print(f"{count} removed, {_size(sum(one.bytes for one in results))}")
 
 

@@ -140,6 +140,26 @@ def test_clean_without_a_name_removes_all_results_and_nothing_else(
     assert (elsewhere / "runs.tsv").is_file()
 
 
+def test_clean_leaves_what_no_study_writes(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody may have measured into a folder of other things, by --output."""
+    mixed, whole = place / ALL[2], place / ALL[0] / "idle"
+    for folder in (mixed, whole):
+        (folder / "figures").mkdir()
+        (folder / "figures" / "cpu.svg").write_text("a figure\n")
+        for name in ("report.md", "machine.tsv", "raw.gz", "runs.tsv.abc_1234", ".lock", "live.js"):
+            (folder / name).write_text("of a study\n")
+    own = [mixed / "notes.txt", mixed / "photos" / "report.md", mixed / "runs.tsv.old"]
+    for path in own:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("of somebody\n")
+    said = told(capsys, "clean", "--yes")
+    assert f"{mixed} holds other things, which were left" in said
+    assert sorted(path for path in place.rglob("*") if path.is_file()) == sorted(own)
+    assert not (place / ALL[0]).exists()
+
+
 @pytest.mark.parametrize("name", ["own", "own/things", "growth", "nowhere", "link"])
 def test_clean_refuses_what_is_no_results_folder(place: Path, name: str) -> None:
     (place / "own" / "things").mkdir(parents=True)
