@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from collect.infer.statistics import Values
+from collect.measure.drift import MOVED
 from collect.project import CALIBRATION_FILE
 from collect.tables import read_frame
 
@@ -23,7 +24,6 @@ ASKED = {
     "service": "files", "processors": "all",
 }  # fmt: skip
 CONNECTIONS = 10
-MOVED = 1.10  # a floor that is this much faster or slower at the end of its round has moved
 
 
 @dataclass(frozen=True)

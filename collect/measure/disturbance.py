@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from collect.design.factors import NAMES
-from collect.measure.foreign_load import SHARED, Ticks, read_ticks, shares
+from collect.measure.foreign_load import SHARED, STOLEN, Ticks, read_ticks, shares
 from collect.project import command_name, say
 from collect.readable_numbers import plural
 
@@ -29,6 +29,7 @@ class Disturbance:
     changes: list[float] = field(default_factory=list)
     blocks: int = 0
     shared: list[float] = field(default_factory=list)
+    stolen: list[float] = field(default_factory=list)
     changed: list[float] = field(default_factory=list)
 
     def run(self, row: Mapping[str, str], columns: Mapping[str, object]) -> None:
@@ -53,17 +54,25 @@ class Disturbance:
         now = read_ticks()
         if now.when - self.begin.when < LEAST_SECONDS:
             return
-        others = float(str(shares(self.begin, now).get("others_percent", 0)))
+        found = shares(self.begin, now)
+        others, stolen = (float(str(found.get(f"{w}_percent", 0))) for w in ("others", "stolen"))
         self.begin = now
-        if others <= SHARED:
-            return
-        if not self.shared:
-            say(
-                f"warning: other programs had {others:.0f}% of the processors up to the end of "
-                f"block {name}. The servers get less time, and not all alike. See `top`: end these "
-                "programs, or measure again later"
-            )
-        self.shared.append(others)
+        if others > SHARED:
+            if not self.shared:
+                say(
+                    f"warning: other programs had {others:.0f}% of the processors up to the end of "
+                    f"block {name}. The servers get less time, and not all alike. See `top`: end "
+                    "these programs, or measure again later"
+                )
+            self.shared.append(others)
+        if stolen >= STOLEN:
+            if not self.stolen:
+                say(
+                    f"warning: the host of this virtual machine gave {stolen:.0f}% of the "
+                    f"processors to others up to the end of block {name}. The servers get less "
+                    "time, and not all alike. Measure again at another time, or on another machine"
+                )
+            self.stolen.append(stolen)
 
     def _look_at_changes(self, name: str) -> None:
         if len(self.changes) >= LEAST_CELLS:
@@ -88,6 +97,12 @@ class Disturbance:
                 f"warning: in {len(self.shared)} of {plural(self.blocks, 'block', 'blocks')} other "
                 f"programs had over {SHARED:.0f}% of the processors, at most "
                 f"{max(self.shared):.0f}%: measure again on a machine with nothing else to do"
+            )
+        if self.stolen:
+            say(
+                f"warning: in {len(self.stolen)} of {plural(self.blocks, 'block', 'blocks')} the "
+                f"host gave over {STOLEN:.0f}% of the processors to other virtual machines, at "
+                f"most {max(self.stolen):.0f}%: measure again at another time"
             )
         if self.changed:
             say(

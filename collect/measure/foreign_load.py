@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SHARED = 5.0  # percent of the processors that others may have while a study runs
+STOLEN = 2.0  # percent of them that the host may give to other virtual machines
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from collect.measure import control_groups, foreign_load, link, machine
 from collect.measure.clock import StudyClock
 from collect.measure.disturbance import Disturbance
 from collect.measure.documents import prepare_documents
+from collect.measure.drift import RatioDrift, tell_moved_floors
 from collect.measure.link import Link
 from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
@@ -143,7 +144,8 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
             runner.link = _begin_network(folder, study, network)
             least = max((float(row["started"]) for row in done.rows), default=0.0)
             clock = StudyClock(epoch, least)
-            return _Sitting(folder, runner, plan, done, clock, after_block).go()
+            drift = RatioDrift(study.baseline or study.levels["server"][0])
+            return _Sitting(folder, runner, plan, done, clock, drift, after_block).go()
         finally:
             runner.end_block()
             accounting.end()
@@ -249,6 +251,7 @@ class _Sitting:
     plan: list[dict[str, str]]
     believed: Table
     clock: StudyClock
+    drift: RatioDrift
     after_block: AfterBlock | None = None
     own_seconds: float = 0.0
     invalid: int = 0
@@ -270,6 +273,7 @@ class _Sitting:
         self.runner.end_block()
         progress.end()
         self.disturbance.end()
+        self.drift.end()
         self._end_record(progress.done, begin, interrupted)
         return self._told(progress, interrupted)
 
@@ -297,7 +301,7 @@ class _Sitting:
         before, begin = progress.done, foreign_load.read_ticks()
         started = self.clock.now()
         try:
-            self._calibrate(number, "resume" if resumed else "begin")
+            rates = self._calibrate(number, "resume" if resumed else "begin")
             for index, block in enumerate(_pieces(rows, "block")):
                 for row in block:
                     progress.run(row)
@@ -305,17 +309,19 @@ class _Sitting:
                     progress.done += 1
                 self.runner.end_block()
                 self.disturbance.block(block[0]["block"])
+                self.drift.block(block[0]["block"])
                 progress.block(block[0]["block"])
                 if self.after_block:
                     self.after_block(progress.count, progress.total)
-            self._calibrate(number, "end")
+            tell_moved_floors(number, rates | self._calibrate(number, "end"))
         finally:
             self.runner.end_block()
             if progress.done > before:
                 self._record_round(number, started, progress.done - before, begin)
 
-    def _calibrate(self, number: str, when: str) -> None:
-        """Measures the floors: what this machine can do now."""
+    def _calibrate(self, number: str, when: str) -> dict[tuple[str, str], list[float]]:
+        """Measures the floors: what this machine can do now. Returns their requests/s."""
+        rates: dict[tuple[str, str], list[float]] = {}
         path = self.folder / CALIBRATION_FILE
         columns = CALIBRATION.names
         if not path.exists():
@@ -325,7 +331,10 @@ class _Sitting:
             started = {"started": f"{self.clock.since_begin(result.started):.3f}"}
             place = {"round": number, "when": when, "server": cell["server"]}
             append_line(path, row_text(columns, place | result.columns | started))
+            if result.reason == "yes":
+                rates.setdefault((when, cell["server"]), []).append(float(result.columns["rps"]))
         self.runner.end_block()
+        return rates
 
     def _record_round(
         self, number: str, started: float, count: int, begin: foreign_load.Ticks
@@ -353,6 +362,7 @@ class _Sitting:
         started = {"started": f"{self.clock.since_begin(result.started):.3f}"}
         line = row_text(self.believed.columns, row | started | result.columns)
         self.disturbance.run(row, result.columns)
+        self.drift.run(row, result.columns)
         path = self.folder / RUNS_FILE
         try:
             _keep_raw(self.folder / RAW_FILE, row, result)

@@ -9,13 +9,12 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from collect.design.study import Study, load_study
-from collect.measure.foreign_load import SHARED
+from collect.measure.foreign_load import SHARED, STOLEN
 from collect.present.report import ClaimResult, claims_of, main_picture, read_pictures
 from collect.project import PROJECT, fail
 from collect.readable_numbers import thousands
 from collect.tables import read_pairs, read_table
 
-STOLEN = 2.0
 # Runs that are kept although they do not meet a condition: run, tab, the condition.
 KEPT = "first_edition.tsv"
 

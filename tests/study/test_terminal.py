@@ -120,10 +120,10 @@ class Machine:
         monkeypatch.setattr(disturbance, "read_ticks", lambda: self.now)
         monkeypatch.setattr("os.sysconf", lambda name: 100 if name == "SC_CLK_TCK" else 2)
 
-    def pass_time(self, seconds: float, others: float) -> None:
+    def pass_time(self, seconds: float, others: float, host: float = 0.0) -> None:
         """Lets time pass in which others have a share of the processors, in percent."""
-        used, when = self.now.used + round(2 * seconds * others), self.now.when + seconds
-        self.now = Ticks(used, 0, 0, when)
+        used, stolen = (round(2 * seconds * share) for share in (others, host))
+        self.now = Ticks(self.now.used + used, self.now.stolen + stolen, 0, self.now.when + seconds)
 
 
 @pytest.fixture
@@ -164,6 +164,20 @@ def test_other_programs_are_warned_about_when_they_are_seen_and_at_the_end(
     watch.end()
     end = capsys.readouterr().err
     assert "in 2 of 4 blocks other programs had over 5%" in end and "at most 30%" in end
+
+
+def test_a_busy_host_is_warned_about_when_it_is_seen_and_at_the_end(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Disturbance(machine.now)
+    for name, host in zip("123", (1.0, 6.0, 8.0), strict=True):
+        machine.pass_time(10, 1.0, host)
+        block(watch, name, 1.0)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the host of this virtual machine gave 6% of the processors to others" in line
+    watch.end()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "in 2 of 3 blocks the host gave over 2%" in line and "at most 8%" in line
 
 
 def test_short_blocks_are_judged_together(
