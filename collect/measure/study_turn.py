@@ -7,7 +7,7 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from collect.project import say
 
@@ -51,4 +51,14 @@ def study_turn(check: Callable[[], None]) -> Iterator[None]:
                 told = True
                 time.sleep(LOOK_SECONDS)
         held.listen(16)
+        yield
+
+
+@contextmanager
+def study_turn_if_free() -> Iterator[None]:
+    """Has other studies wait, if none measures: what is done here would be measured by them."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
+        with suppress(OSError):
+            held.bind(_address())
+            held.listen(16)
         yield

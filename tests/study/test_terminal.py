@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from contextlib import ExitStack
@@ -15,9 +16,10 @@ from collect.design.factors import FACTORS, NAMES
 from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
 from collect.expected_time import expected_seconds
-from collect.measure import disturbance
+from collect.measure import disturbance, study_turn
 from collect.measure.disturbance import Disturbance
 from collect.measure.foreign_load import Ticks
+from collect.measure.stop import Interrupted
 from collect.readable_numbers import about_time
 from collect.tables import write_table
 
@@ -221,6 +223,29 @@ def test_runs_without_a_rate_tell_nothing(
 
 
 # --- one at a time ---
+
+
+def test_a_study_waits_for_a_report_that_is_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study_turn, "_address", lambda: f"\0a test, {os.getpid()}")
+    monkeypatch.setattr(study_turn, "LOOK_SECONDS", 0)
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            raise Interrupted
+
+    reporting, waiting = study_turn.study_turn_if_free(), study_turn.study_turn(look)
+    with reporting, pytest.raises(Interrupted), waiting:
+        raise AssertionError("it did not wait")
+    assert f"Another study measures on this machine (process {os.getpid()})" in capsys.readouterr().err
+    # A report waits for no study.
+    with study_turn.study_turn(lambda: None), study_turn.study_turn_if_free():
+        pass
+    assert capsys.readouterr().err == ""
 
 
 def test_a_second_study_waits_for_the_first_and_can_be_given_up(bench: Bench) -> None:
