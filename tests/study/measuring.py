@@ -78,8 +78,8 @@ class Bench:
         """Measures without a report."""
         return self._run(self.measuring(*words))
 
-    def measuring(self, *words: object, code: str = MEASURE) -> list[str]:
-        return [sys.executable, "-B", "-c", code, *map(str, words)]
+    def measuring(self, *words: object) -> list[str]:
+        return [sys.executable, "-B", "-c", MEASURE, *map(str, words)]
 
     def run_in(
         self, folder: Path | None, command: Sequence[str]
@@ -94,11 +94,19 @@ class Bench:
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return self.run_in(None, command)
 
-    def begin(self, *words: object, code: str = MEASURE) -> subprocess.Popen[str]:
-        """Starts measuring in another process group, as a terminal does."""
+    def begin(self, *words: object) -> subprocess.Popen[str]:
+        """Starts measuring, without a report."""
+        return self.spawn(self.measuring(*words))
+
+    def begin_whole(self, *words: object) -> subprocess.Popen[str]:
+        """Starts the whole command."""
+        return self.spawn([sys.executable, "-B", "-c", COMMAND, *map(str, words)])
+
+    def spawn(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        """Starts a command in another process group, as a terminal does."""
         environment = {**self._environment(), "PYTHONPATH": str(TOP)}
         return subprocess.Popen(
-            self.measuring(*words, code=code), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=environment, process_group=0,
         )  # fmt: skip
 

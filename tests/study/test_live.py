@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from measuring import COMMAND, Bench, until
+from measuring import Bench, until
 from presenting import opened
 
 from collect import live_page
@@ -42,7 +42,7 @@ def test_the_page_leads_to_the_report_in_the_end(finished: Path) -> None:
 def test_the_report_is_there_after_the_first_block(bench: Bench) -> None:
     folder = bench.folder / "stopped"
     words = ("--live", "--output", folder, *SMALL, "--repetitions", 50_000)
-    process = bench.begin(*words, code=COMMAND)
+    process = bench.begin_whole(*words)
     reported = until(lambda: (folder / "live.js").is_file() and bool(state(folder)["reports"]))
     seen = state(folder) if reported else {}
     os.killpg(process.pid, signal.SIGINT)
