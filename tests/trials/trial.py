@@ -104,5 +104,10 @@ def default_connections(model: str) -> int:
     return int(describe(model)["defaults"]["max_connections"] or 0)
 
 
+def serves_one(model: str) -> bool:
+    """Returns true for a model of one connection at a time."""
+    return default_connections(model) == 1
+
+
 def skipped(server: str, case: str, why: str) -> Row:
     return Row(server, case, "0", "not tried", why, "", "skip")

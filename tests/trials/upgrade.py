@@ -13,7 +13,7 @@ from signal import SIGKILL, SIGQUIT, SIGUSR1, SIGUSR2
 from trials import processes, servers
 from trials.clients import Counts, Download, Load, Plan, fetch, make_documents
 from trials.hang_timeout import patience
-from trials.trial import Context, Row, Trial
+from trials.trial import Context, Row, Trial, serves_one
 
 LONGEST_WAIT = 0.05
 DOWNLOAD_BYTES = 8 << 20
@@ -119,7 +119,7 @@ def _number(pattern: str, text: str) -> int:
 def _try(context: Context, name: str, documents: Path) -> Iterator[Row]:
     times = 3 if context.quick else 100 if name not in servers.RECIPES else 30
     change = (lambda text: text.replace("daemon off;", "daemon on;")) if name == "nginx" else None
-    single = name == "iterative"
+    single = name not in servers.RECIPES and serves_one(name)
     options = [] if name in servers.RECIPES else ["--stop-timeout", "30"]
     server = servers.start(context, name, documents, *options, change=change)
     counts, tools, broken, missed = _under_load(context, server, times, alone=single)
@@ -188,7 +188,7 @@ TRIAL = Trial(
     "`SIGUSR2`: a new program takes over the listening sockets. 100 times one after the other, under "
     "`ab -c 4` (a connection for each request), `wrk -c 8` (persistent connections), one download of "
     "8 MiB in 8 s, and four clients that make a request every 3 ms on a connection each, by which "
-    "waits are measured. The iterative server has these four alone.",
+    "waits are measured. A server of one connection at a time has these four alone.",
     "A request fails that is refused, cut off, late or wrong. The longest wait is from the first "
     "try of a request to its whole response.",
     run,
