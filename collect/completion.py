@@ -25,9 +25,10 @@ SCRIPT = Path(__file__).with_name("completion.bash")
 PLACE = "# --- tables ---\n"
 STUDY = (*GENERAL, *FACTOR_OPTIONS, *EVERY_RUN)
 OF_REPLAY = frozenset({"servers", "slow", "requests"})
+NOT_OF_CAMPAIGNS = frozenset({"list", "live"})
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "study": STUDY,
-    "campaign": (*STUDY, *CAMPAIGN),
+    "campaign": (*(o for o in STUDY if o.name not in NOT_OF_CAMPAIGNS), *CAMPAIGN),
     "replay": (*REPLAY, *(option for option in FACTOR_OPTIONS if option.name in OF_REPLAY)),
     "results": RESULTS,
     "export": EXPORT,

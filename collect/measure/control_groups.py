@@ -9,10 +9,15 @@ processes would weigh as much as the one process of ab, instead of 30 times as m
 from __future__ import annotations
 
 import os
+import signal
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 MARK = "fork-vs-thread."
+# A process that was killed ends at once, unless it waits for a device.
+KILL_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,10 @@ class Accounting:
         return Group(name, tuple(join), tuple(read), memory)
 
     def end_group(self, group: Group) -> None:
-        """Removes a group, once nothing runs in it."""
+        """Kills what is left in a group, and removes it. No process leaves a group by itself, as it
+        may leave a session."""
         for folder in self.made:
+            _kill_all(folder / group.name)
             _remove(folder / group.name)
 
     def end(self) -> None:
@@ -85,6 +92,22 @@ def _memory_options(folder: Path) -> list[str]:
     if (folder / "memory.peak").exists():
         options += ["--peak", str(folder / "memory.peak")]
     return options
+
+
+def _kill_all(folder: Path) -> None:
+    deadline = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            left = (folder / "cgroup.procs").read_text().split()
+        except OSError:
+            return
+        if not left:
+            return
+        # A process of another name space has the number 0, which would be this process group.
+        for pid in filter(None, map(int, left)):
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.001)
 
 
 def _remove(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from collect.design.study import Study
-from collect.measure.control_groups import Accounting
+from collect.measure import control_groups
 from collect.measure.documents import prepare_documents
 from collect.measure.scratch import scratch
 from collect.measure.server_commands import Setting
@@ -19,13 +19,15 @@ def try_commands(study: Study) -> None:
         return
     with scratch() as work:
         documents = prepare_documents(work, study.levels["file"])
-        servers = Servers(work, Accounting())
+        accounting = control_groups.begin()
+        servers = Servers(work, accounting)
         try:
             for label, command in study.commands.items():
                 if label in study.levels["server"]:
                     _try(servers, study, documents, label, command)
         finally:
             servers.stop_all()
+            accounting.end()
 
 
 def _try(servers: Servers, study: Study, documents: Path, label: str, command: str) -> None:

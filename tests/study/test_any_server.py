@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -126,6 +127,28 @@ def test_a_server_that_does_not_answer_is_told_before_anything_runs(
     done = bench.measure("--output", folder, "--servers", f"fork,{own}", *SMALL)
     assert done.returncode == 1 and not folder.exists()
     assert words in done.stderr and done.stderr.endswith("; nothing was measured\n")
+    bench.assert_nothing_left()
+
+
+# The process that listens leaves session and process group, and the one that was started waits.
+DAEMON = """
+import os
+if os.fork():
+    os.wait()
+    sys.exit()
+os.setsid()
+"""
+
+
+@needs_ab
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has control groups here")
+def test_a_process_that_leaves_its_session_ends_with_its_server(bench: Bench) -> None:
+    folder = bench.folder / "daemon"
+    done = bench.measure("--output", folder, "--servers", command(bench, "daemon", DAEMON), *SMALL)
+    assert done.returncode == 0, done.stderr
+    if "cgroup" not in read_pairs(folder / "machine.tsv")["cost_method"]:
+        pytest.skip("no control group can be made here")
+    assert set(column(runs(folder), "valid")) == {"yes"}
     bench.assert_nothing_left()
 
 
