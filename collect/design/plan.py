@@ -133,6 +133,19 @@ def check_baseline(study: Study) -> None:
         fail(f"study: baseline: {study.baseline} is none of the servers", 2)
 
 
+def check_commands(study: Study, cells: Cells) -> None:
+    """Fails where a server with a command would be asked otherwise than by HTTP: the study can set
+    up neither its certificate nor another protocol."""
+    for key in cells.blocks:
+        cell = dict(zip(NAMES, key, strict=True))
+        if cell["server"] in study.commands and cell["scheme"] != "http":
+            fail(
+                f"study: servers: `{cell['server']}` has a command, and such a server is measured "
+                f"over http alone, not over {cell['scheme']}",
+                2,
+            )
+
+
 def _shuffled(study: Study, block: int, keys: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     order = list(keys)
     random.Random(f"{study.seed} {block}").shuffle(order)
