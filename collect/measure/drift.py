@@ -1,5 +1,5 @@
 """Warns, while a study runs and at its end, when a ratio of two servers changes, and when a floor
-is not at the end of a round what it was at its begin."""
+is not at the end of a round what it was at its beginning."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def tell_moved_floors(round_name: str, rates: Rates) -> None:
     if moved := moved_floors(rates):
         texts = [f"{floor} {factor_text(factor)}" for floor, factor in moved.items()]
         say(
-            f"warning: at the end of round {round_name} servers that do nothing answered other "
-            f"numbers of requests/s than at its begin, times {join_text(texts)}: this machine is "
-            "faster or slower than before (heat, clock, other guests of its host). Ratios suffer "
-            "less than requests/s. Measure again when it is idle and cool"
+            "warning: servers that do nothing answered more or fewer requests/s at the end of "
+            f"round {round_name} than at its beginning, as a ratio {join_text(texts)}: this "
+            "machine is faster or slower than before (heat, clock, other guests of its host). "
+            "Ratios suffer less than requests/s. Measure again when it is idle and cool"
         )

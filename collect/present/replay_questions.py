@@ -186,8 +186,8 @@ def _handed_over(all_numbers: Sequence[Numbers]) -> Question | None:
     listed = [f"{numbers.scene.label} {time_text(time)}" for time, numbers in times]
     return Question(
         "handed",
-        "The accepting process hands each connection over to another process or thread. How many "
-        f"times as long does that take {most.scene.label} as {least.scene.label}?",
+        "The accepting process hands each connection over to another process or thread. That takes "
+        f"{most.scene.label} longer than {least.scene.label}: how many times as long?",
         f"{human(longest / shortest)} times. The medians: {join_text(listed)}. In that time no "
         "other connection is accepted.",
         (typical.start + typical.end) / 2, (most.scene.label, least.scene.label),

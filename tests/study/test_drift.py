@@ -72,6 +72,6 @@ def test_floors_that_moved(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
     assert moved_floors(rates) == {"floor-one": pytest.approx(1.3)}
     tell_moved_floors("2", rates)
-    assert "at the end of round 2 servers that do nothing" in capsys.readouterr().err
+    assert "of round 2 than at its beginning, as a ratio floor-one 1.30" in capsys.readouterr().err
     tell_moved_floors("3", {("resume", "floor-one"): [1.0], ("end", "floor-one"): [2.0]})
     assert capsys.readouterr().err == ""

@@ -264,7 +264,7 @@ def test_questions_have_the_answers_of_the_traces() -> None:
     assert waited.answer.startswith(f"{time_text(longest[0])}: connection {longest[1].number} of")
     assert (longest[1].accepted or 0) - longest[0] < waited.moment < (longest[1].accepted or 0)
     handed = questions["handed"]
-    assert handed.text.endswith("does that take fork as thread?")
+    assert handed.text.endswith("That takes fork longer than thread: how many times as long?")
     assert handed.right == "3.00"
     assert handed.answer.startswith("3.00 times. The medians: fork 90.0 µs and thread 30.0 µs.")
     assert (questions["held"].right, questions["held"].scenes) == ("2", ("epoll",))
