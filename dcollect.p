@@ -22,7 +22,7 @@ known(value) = value == value
 if (output_kind eq 'txt') {
     set terminal dumb noenhanced size (columns_of_terminal < 60 ? 60 : columns_of_terminal > 110 ? 110 : columns_of_terminal), 24
     set output output_file
-    set title title_text.(part_text eq '' ? '' : ', '.part_text).(panel_title[1] eq '' ? '' : ', '.panel_title[1])
+    set title title_text.(part_text eq '' ? '' : ', '.part_text).(panel_title[1] eq '' ? '' : ', '.panel_title[1]).(y_title eq '' ? '' : ', '.y_title)
     set xlabel x_title
     if (x_log) { set logscale x }
     if (y_log[1]) { set logscale y }
