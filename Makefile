@@ -211,7 +211,7 @@ lint:
 	/usr/bin/python3 -m mypy --no-incremental collect
 	MYPYPATH=tests /usr/bin/python3 -m mypy --no-incremental -p trials
 	@if command -v ruff >/dev/null; then \
-	    ruff check collect tests/study tests/trials && ruff format --check collect tests/trials; fi
+	    ruff check collect tools tests/study tests/trials && ruff format --check collect tests/trials; fi
 
 clean:
 	rm -rf build $(MODELS) $(COLLECT)

@@ -20,6 +20,7 @@ from collect.project import (
     command_name,
     fail,
     is_source_tree,
+    say,
 )
 from collect.readable_numbers import DASH, about_time
 
@@ -197,7 +198,9 @@ def _replay(line: Line) -> int:
     """Plays a load against servers of ours, and makes the page that shows it."""
     from collect.replay import replay
 
-    print(replay(line))
+    page = replay(line)
+    say(f"Replay:  {page.resolve().as_uri()}")
+    print(page)
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,19 +52,19 @@ def _is_count(requests: str) -> bool:
     return requests.isdigit() and requests != "0"
 
 
-def _runs_of(name: str) -> Path | None:
-    """Returns the runs of a study that were measured last: here, or those that are published."""
-    for folder in (results_folder() / name, PUBLISHED / name):
-        found = [path for path in folder.glob(f"*/{RUNS_FILE}") if path.stat().st_size > 1000]
-        if found:
-            return max(found, key=lambda path: path.stat().st_mtime)
-    return None
+def _last_runs(folder: Path) -> list[Path]:
+    """Returns the runs in the results folders of a study that were measured last; none, if there
+    are none."""
+    found = [path for path in folder.glob(f"*/{RUNS_FILE}") if path.stat().st_size > 1000]
+    return [max(found, key=lambda path: path.stat().st_mtime)] if found else []
 
 
 class _Past:
-    """What the runs of a results folder cost."""
+    """What the valid runs of a results folder cost. A study over another link takes longer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, study: Study) -> None:
+        link = load_study(path.parent / STUDY_FILE).link
+        self.scale = _bits(link) / _bits(study.link) if link and study.link else 1.0
         self.costs: dict[tuple[str, ...], dict[Key, _Cost]] = {names: {} for names in ALIKE}
         rows = read_table(path, key="run").rows
         for row, after in itertools.pairwise(rows):
@@ -73,7 +73,7 @@ class _Past:
                 aside = float(after["started"]) - float(row["started"]) - load
             except ValueError:
                 continue
-            if 0 <= aside < GAP_SECONDS:
+            if 0 <= aside < GAP_SECONDS and row.get("valid", "yes") == "yes":
                 self._add(row, aside, load)
 
     def _add(self, row: Cell, aside: float, load: float) -> None:
@@ -84,14 +84,13 @@ class _Past:
             cost.load += load
             cost.requests += float(row["requests"]) if _is_count(row["requests"]) else 0
 
-    def seconds(self, cell: Cell) -> float:
-        """Returns the seconds of a run of a cell: those of the runs that are most like it. The
-        server `all` stands for every one."""
-        if cell["server"] == "all":
-            names = {key[0] for key in self.costs[("server", "load", "scheme")]}
-            return sum(self.seconds({**cell, "server": name}) for name in names)
-        costs = (self.costs[names].get(_key(cell, names)) for names in ALIKE)
-        return next((cost.of(cell["requests"]) for cost in costs if cost), 0.0)
+    def seconds(self, cell: Cell, names: tuple[str, ...]) -> float | None:
+        """Returns the seconds of the runs that are like a cell in these factors."""
+        cost = self.costs[names].get(_key(cell, names))
+        return cost.of(cell["requests"]) * self.scale if cost else None
+
+    def servers(self) -> set[str]:
+        return {key[0] for key in self.costs[("server", "load", "scheme")]}
 
 
 def _key(cell: Cell, names: Iterable[str]) -> Key:
@@ -103,14 +102,22 @@ def _bits(link: str) -> float:
     return float(link[:-4]) * LINK_UNITS[link[-4:]]
 
 
+def _seconds(pasts: Sequence[_Past], cell: Cell) -> float:
+    """Returns the seconds of a run of a cell: those of the runs that are most like it, the last
+    ones first. The server `all` stands for every one."""
+    if cell["server"] == "all":
+        names = set().union(*(past.servers() for past in pasts))
+        return sum(_seconds(pasts, {**cell, "server": name}) for name in names)
+    found = (past.seconds(cell, names) for names in ALIKE for past in pasts)
+    return next((seconds for seconds in found if seconds is not None), 0.0)
+
+
 def expected_seconds(study: Study, cells: Cells) -> float:
-    """Returns the seconds that the runs of a study will take; 0 if nothing is known."""
-    path = _runs_of(study.name) or _runs_of(USUAL)
-    if path is None:
-        return 0.0
-    past = _Past(path)
-    seconds = 0.0
-    for key, blocks in cells.blocks.items():
-        seconds += blocks * past.seconds(dict(zip(NAMES, key, strict=True)))
-    link = load_study(path.parent / STUDY_FILE).link
-    return seconds * _bits(link) / _bits(study.link) if link and study.link else seconds
+    """Returns the seconds that the runs of a study will take, by those that were made here last
+    and by those that are published; 0 if nothing is known."""
+    folders = (results_folder() / study.name, PUBLISHED / study.name, PUBLISHED / USUAL)
+    pasts = [_Past(path, study) for folder in folders for path in _last_runs(folder)]
+    return sum(
+        blocks * _seconds(pasts, dict(zip(NAMES, key, strict=True)))
+        for key, blocks in cells.blocks.items()
+    )

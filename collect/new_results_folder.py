@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from collect.check_study_names import check_names
-from collect.design.plan import Cells, cells_of, check_baseline, check_commands, plan_sitting
+from collect.design.plan import (
+    Cells,
+    cells_of,
+    check_baseline,
+    check_commands,
+    check_servers,
+    plan_sitting,
+)
 from collect.design.study import (
     Study,
     given_toml,
@@ -75,6 +82,7 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
         study = read()
     cells = cells_of(study, len(machine.processors_allowed()))
     check_commands(study, cells)
+    check_servers(study, cells)
     if baseline_matters:
         check_baseline(study)
     present = present_servers(study)

@@ -14,7 +14,6 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from project_models import PROJECT, project_models
 

@@ -146,6 +146,15 @@ def check_commands(study: Study, cells: Cells) -> None:
             )
 
 
+def check_servers(study: Study, cells: Cells) -> None:
+    """Fails where a server has no cell: the report would answer as if it had not been named."""
+    left = {key[NAMES.index("server")] for key in cells.blocks}
+    for server in study.levels["server"]:
+        if server not in left and server != "all":
+            why = "[[where]] leaves none" if study.where else next(iter(cells.left_out), "")
+            fail(f"study: servers: `{server}` has no cell: {why}", 2)
+
+
 def _shuffled(study: Study, block: int, keys: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     order = list(keys)
     random.Random(f"{study.seed} {block}").shuffle(order)

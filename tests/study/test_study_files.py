@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from collect.design.factors import Context, choose_axis, factor_value
-from collect.design.plan import cells_of, plan_round, plan_sitting
+from collect.design.plan import cells_of, check_servers, plan_round, plan_sitting
 from collect.design.study import (
     Study,
     given_toml,
@@ -376,3 +376,10 @@ def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
 def test_an_unknown_study() -> None:
     with pytest.raises(StudyError, match="there is no study 'nosuch'; there are: .*crash.*udp"):
         study_path("nosuch")
+
+
+def test_a_server_without_a_cell_is_refused() -> None:
+    text = '[[where]]\nwhen = { server = "fork" }\nonly = { concurrency = 7 }\n'
+    made = study(text)
+    with pytest.raises(StudyError, match=r"`fork` has no cell: \[\[where\]\] leaves none"):
+        check_servers(made, cells_of(made, 2))
