@@ -161,7 +161,8 @@ def abstract_of(report: str) -> tuple[str, str]:
     question = next((p[2:] for p in paragraphs if p.startswith("> ")), "")
     if any(p.startswith("**Part ") for p in paragraphs):
         return question, ""
-    plain = [p for p in paragraphs if not p.startswith(("> ", "![", "[Claims]"))]
+    aside = ("> ", "![", "[Claims]", "**Run it again ")
+    plain = [p for p in paragraphs if not p.startswith(aside)]
     return question, plain[0] if plain else ""
 
 

@@ -115,11 +115,16 @@ def test_what_else_ran(tmp_path: Path) -> None:
     report = written(folder)
     assert "**What else ran**: other programs had 1% of the processors.\n" in report
     assert "**A shared host**: 3%" in report
+    assert "Run it again on a quiet machine" not in report
     add_machine(folder, others_percent="40")
     report = written(folder)
     assert (
         "other programs had 40% of the processors: **the study did not have the machine" in report
     )
+    abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    assert "**Run it again on a quiet machine**: other programs had 40% of" in abstract
+    question, answer = abstract_of(report)
+    assert question and answer and "Run it again" not in answer
 
 
 def test_the_terminal(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
