@@ -160,7 +160,7 @@ certificate:
 	collect/certificate.sh $(CERTIFICATE) $(RSA)
 
 bench: all
-	PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m collect bench
+	/usr/bin/python3 -m collect bench
 
 # Manual pages, from what the servers and dcollect.sh say of their options.
 man: all
@@ -191,7 +191,7 @@ install: all crash
 	for program in $(MODELS); do ln -sfr $(INSTALLED)/$$program $(DESTDIR)$(bindir)/$$program || exit 1; done
 	ln -sfr $(INSTALLED)/dcollect.sh $(DESTDIR)$(bindir)/dcollect
 	install -m 644 man/*.1 $(DESTDIR)$(mandir)/man1
-	PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m collect completion >$(DESTDIR)$(compdir)/dcollect
+	/usr/bin/python3 -m collect completion >$(DESTDIR)$(compdir)/dcollect
 	for program in $(MODELS); do ln -sf dcollect $(DESTDIR)$(compdir)/$$program || exit 1; done
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
 	install -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
@@ -215,6 +215,7 @@ lint:
 
 clean:
 	rm -rf build $(MODELS) $(COLLECT)
+	find collect tests -name __pycache__ -prune -exec rm -r {} +
 
 help:
 	@echo 'make               build each model (./NAME_server) and the programs of the study; V=1 shows the commands'

@@ -8,4 +8,4 @@ project=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 # shellcheck source=collect/install.sh
 . "$project/collect/install.sh"
 install_missing /usr/bin/python3:python3
-PYTHONPATH=$project PYTHONDONTWRITEBYTECODE=1 exec /usr/bin/python3 -P -m collect "$@"
+PYTHONPATH=$project exec /usr/bin/python3 -P -m collect "$@"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from collect.design.factors import NAMES
@@ -40,6 +41,12 @@ class _Cost:
     load: float = 0.0
     requests: float = 0.0
 
+    def add(self, other: _Cost) -> None:
+        self.runs += other.runs
+        self.aside += other.aside
+        self.load += other.load
+        self.requests += other.requests
+
     def of(self, requests: str) -> float:
         """Returns the seconds of a run with this number of requests."""
         known = _is_count(requests) and self.requests
@@ -59,30 +66,38 @@ def _last_runs(folder: Path) -> list[Path]:
     return [max(found, key=lambda path: path.stat().st_mtime)] if found else []
 
 
+Costs = dict[tuple[str, ...], dict[Key, _Cost]]
+
+
+@cache
+def _costs(path: Path) -> Costs:
+    """Returns what the valid runs of a results folder cost, by the factors that they share."""
+    # By all factors first: the runs of a cell are many, the cells few.
+    cells: dict[Key, _Cost] = {}
+    for row, after in itertools.pairwise(read_table(path, key="run").rows):
+        try:
+            load = float(row["seconds"])
+            aside = float(after["started"]) - float(row["started"]) - load
+        except ValueError:
+            continue
+        if 0 <= aside < GAP_SECONDS and row.get("valid", "yes") == "yes":
+            requests = float(row["requests"]) if _is_count(row["requests"]) else 0.0
+            cells.setdefault(_key(row, NAMES), _Cost()).add(_Cost(1, aside, load, requests))
+    costs: Costs = {names: {} for names in ALIKE}
+    for key, cost in cells.items():
+        cell = dict(zip(NAMES, key, strict=True))
+        for names in ALIKE:
+            costs[names].setdefault(_key(cell, names), _Cost()).add(cost)
+    return costs
+
+
 class _Past:
-    """What the valid runs of a results folder cost. A study over another link takes longer."""
+    """What earlier runs cost. A study over another link takes longer."""
 
     def __init__(self, path: Path, study: Study) -> None:
         link = load_study(path.parent / STUDY_FILE).link
         self.scale = _bits(link) / _bits(study.link) if link and study.link else 1.0
-        self.costs: dict[tuple[str, ...], dict[Key, _Cost]] = {names: {} for names in ALIKE}
-        rows = read_table(path, key="run").rows
-        for row, after in itertools.pairwise(rows):
-            try:
-                load = float(row["seconds"])
-                aside = float(after["started"]) - float(row["started"]) - load
-            except ValueError:
-                continue
-            if 0 <= aside < GAP_SECONDS and row.get("valid", "yes") == "yes":
-                self._add(row, aside, load)
-
-    def _add(self, row: Cell, aside: float, load: float) -> None:
-        for names in ALIKE:
-            cost = self.costs[names].setdefault(_key(row, names), _Cost())
-            cost.runs += 1
-            cost.aside += aside
-            cost.load += load
-            cost.requests += float(row["requests"]) if _is_count(row["requests"]) else 0
+        self.costs = _costs(path)
 
     def seconds(self, cell: Cell, names: tuple[str, ...]) -> float | None:
         """Returns the seconds of the runs that are like a cell in these factors."""

@@ -99,7 +99,7 @@ ok $run->{status} == 0, 'man/ holds what `make man` makes' or diag($run->{err});
 # ---- the columns of tables, and the keys of study files ----
 
 is slurp("$top/collect/SCHEMA.md"), run_command("$top/dcollect.sh", 'schema')->{out}, 'collect/SCHEMA.md is what `./dcollect.sh schema` prints';
-my $keys = run_command('env', "PYTHONPATH=$top", 'PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c',
+my $keys = run_command('env', "PYTHONPATH=$top", '/usr/bin/python3', '-c',
     'from collect.design.study import KEYS; print(*(key for key in KEYS if key not in ("name", "given")))')->{out};
 my $studies = prose('docs/studies.md');
 cmp_ok scalar(my @keys = split ' ', $keys), '>', 25, 'study files have more than 25 keys';

@@ -33,6 +33,7 @@ use IO::Select       ();
 use IO::Socket::IP   ();
 use IO::Socket::UNIX ();
 use JSON::PP         ();
+use List::Util       ();
 use POSIX            qw(:sys_wait_h);
 use Socket           qw(SOL_SOCKET SO_RCVBUF SHUT_WR);
 use Test::More       ();
@@ -98,14 +99,17 @@ sub browse ($url, @options) {
         '--user-data-dir=' . scratch(), @options, '--dump-dom', $url)->{out};
 }
 
-# Polls until the condition is true. Returns its value, or undef after $patience seconds.
+# Polls until the condition is true, and leaves most of the time to what it waits for. Returns the condition's value, or undef
+# after $patience seconds.
 sub until_true ($condition, $patience = $PATIENCE) {
     my $end = now() + $patience;
     while (1) {
+        my $start = now();
         my $value = $condition->();
         return $value if $value;
-        return undef  if now() > $end;    # not (): in a list of arguments that would shift those that follow
-        select undef, undef, undef, 0.01;
+        my $after = now();
+        return undef if $after > $end;    # not (): in a list of arguments that would shift those that follow
+        select undef, undef, undef, List::Util::max(0.01, 4 * ($after - $start));
     }
 }
 
@@ -172,10 +176,10 @@ sub http_date ($time, $format = 'fixed') {
 # Returns the processes of a process group as [pid, state, name]. The group outlives a server that leaves processes behind.
 sub group_processes ($group) {
     my @found;
-    for my $path (glob '/proc/[0-9]*/stat') {
-        open my $file, '<', $path or next;
-        my $line = <$file> // next;
-        my ($pid, $name, $state, $parent, $its_group) = $line =~ /^(\d+) \((.*)\) (\S) (\d+) (\d+)/s or next;
+    opendir my $all, '/proc' or die "/proc: $!";
+    for my $pid (grep { /\A[0-9]+\z/ && (getpgrp($_) // -1) == $group } readdir $all) {
+        open my $file, '<', "/proc/$pid/stat" or next;
+        my ($name, $state, $its_group) = (<$file> // next) =~ /\((.*)\) (\S) \d+ (\d+)/s or next;
         push @found, [$pid, $state, $name] if $its_group == $group;
     }
     return @found;

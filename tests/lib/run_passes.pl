@@ -17,7 +17,7 @@ chdir "$FindBin::Bin/../.." or die "$FindBin::Bin/../..: $!\n";
 $| = 1;
 
 my $schedule = 'tests/lib/pass_schedule.tsv';
-my @pytest   = qw(/usr/bin/python3 -B -m pytest -p no:terminal -p no:cacheprovider --tap);
+my @pytest   = qw(/usr/bin/python3 -m pytest -p no:terminal -p no:cacheprovider --tap);
 my %options  = (jobs => 1, ways => 'marked');
 GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'verbose', 'record') or exit 2;
 my @given = @ARGV;

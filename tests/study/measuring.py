@@ -63,12 +63,12 @@ class Bench:
     mark: str
     environment: dict[str, str] = field(default_factory=dict)
 
-    def _environment(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "STUDY_TEST": self.mark}
 
     def dcollect(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Runs the whole command, with short calibrations."""
-        return self._run([sys.executable, "-B", "-c", COMMAND, *map(str, words)])
+        return self._run(self.commanding(*words))
 
     def door(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Runs dcollect.sh itself, as a user does."""
@@ -78,14 +78,17 @@ class Bench:
         """Measures without a report."""
         return self._run(self.measuring(*words))
 
+    def commanding(self, *words: object) -> list[str]:
+        return [sys.executable, "-c", COMMAND, *map(str, words)]
+
     def measuring(self, *words: object) -> list[str]:
-        return [sys.executable, "-B", "-c", MEASURE, *map(str, words)]
+        return [sys.executable, "-c", MEASURE, *map(str, words)]
 
     def run_in(
         self, folder: Path | None, command: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command in a folder; None for the folder of the test."""
-        environment = {**self._environment(), "PYTHONPATH": str(TOP)}
+        environment = {**self.variables(), "PYTHONPATH": str(TOP)}
         return subprocess.run(
             command, capture_output=True, text=True, env=environment, check=False,
             stdin=subprocess.DEVNULL, cwd=folder,
@@ -100,11 +103,11 @@ class Bench:
 
     def begin_whole(self, *words: object) -> subprocess.Popen[str]:
         """Starts the whole command."""
-        return self.spawn([sys.executable, "-B", "-c", COMMAND, *map(str, words)])
+        return self.spawn(self.commanding(*words))
 
     def spawn(self, command: Sequence[str]) -> subprocess.Popen[str]:
         """Starts a command in another process group, as a terminal does."""
-        environment = {**self._environment(), "PYTHONPATH": str(TOP)}
+        environment = {**self.variables(), "PYTHONPATH": str(TOP)}
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, env=environment, process_group=0,

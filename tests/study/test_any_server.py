@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from measuring import COMMAND, TOP, Bench, column, rows_of, runs
+from measuring import TOP, Bench, column, rows_of, runs
 from test_study_files import study
 
 from collect.design.factors import NAMES
@@ -180,7 +179,7 @@ def test_a_name_of_another_server_is_refused(bench: Bench, servers: str, words: 
 def test_the_command_is_run_where_the_study_was_started(bench: Bench) -> None:
     command(bench, "here")
     words = ("--output", "there", "--servers", "here=cmd:/usr/bin/python3 here.py {port} {root}")
-    whole = [sys.executable, "-B", "-c", COMMAND, *map(str, (*words, *SMALL))]
+    whole = bench.commanding(*words, *SMALL)
     done = bench.run_in(bench.folder, whole)
     assert done.returncode == 0, done.stderr
     assert set(column(runs(bench.folder / "there"), "valid")) == {"yes"}

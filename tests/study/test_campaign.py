@@ -33,7 +33,7 @@ class CampaignBench(Bench):
     """Measures campaigns without reports."""
 
     def measuring(self, *words: object) -> list[str]:
-        return [sys.executable, "-B", "-c", CAMPAIGN, *map(str, words)]
+        return [sys.executable, "-c", CAMPAIGN, *map(str, words)]
 
 
 @pytest.fixture

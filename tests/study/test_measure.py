@@ -7,6 +7,7 @@ import fcntl
 import math
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -516,12 +517,12 @@ def test_more_ports_for_clients(bench: Bench) -> None:
 
 @pytest.mark.skipif(not shutil.which("script"), reason="script is not installed")
 def test_progress_on_a_terminal(bench: Bench) -> None:
-    command = " ".join(map(str, [TOP / "dcollect.sh", "--output", bench.folder / "terminal",
-                                 *SMALL, "--repetitions", 2]))  # fmt: skip
+    command = shlex.join(bench.commanding("--output", bench.folder / "terminal", *SMALL,
+                                          "--repetitions", 2))  # fmt: skip
     done = subprocess.run(
         ["script", "-qec", f"stty cols 60; {command}", "/dev/null"],
         capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
-        env={**os.environ, **bench.environment, "STUDY_TEST": bench.mark},
+        env={**bench.variables(), "PYTHONPATH": str(TOP)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     parts = [part.removeprefix("\x1b[K") for part in re.split(r"[\r\n]+", done.stdout)]
@@ -540,7 +541,7 @@ def test_a_slow_down_is_found(bench: Bench) -> None:
     folder = bench.folder / "slowed"
     done = bench.dcollect(
         "--output", folder, "--servers", "floor-thread,floor-thread+work50000", "--files",
-        "small.txt", "--concurrency", 1, "--requests", 10, "--repetitions", 10, "--seed", 5,
+        "small.txt", "--concurrency", 1, "--requests", 3, "--repetitions", 10, "--seed", 5,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = [
@@ -664,7 +665,7 @@ def test_what_is_installed_later_is_not_needed_to_begin() -> None:
         "collect.pack; print({'numpy', 'scipy', 'pandas', 'jinja2'} & set(sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True, cwd=TOP
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=TOP
     )
     assert done.stdout == "set()\n"
 
