@@ -101,7 +101,7 @@ each_way_to_accept(sub ($model) {
     my $server = start_server();
     for my $file ('small.txt', 'big.txt') {
         for my $concurrency (1, 10, 30) {
-            my @load = ('-n', 500 / $share, '-c', $concurrency);
+            my @load = ('-n', 300 / $share, '-c', $concurrency);
             ab($server, "ab $file, $concurrency at once: no request fails", $file, @load);
             my @keep = $model->{single} && $concurrency > 1 ? () : ('-k');
             ab($server, "ab $file, $concurrency at once, keep-alive: no request fails", $file, @load, @keep) if @keep;

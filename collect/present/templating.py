@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from collect import readable_numbers
+from collect.project import PROJECT
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -93,10 +95,21 @@ class _Undefined(jinja2.StrictUndefined):
         return str(self._fail_with_undefined_error())
 
 
+def _compiled() -> jinja2.BytecodeCache | None:
+    """Keeps compiled templates, as Python keeps compiled modules, where this user may write."""
+    folder = PROJECT / "build" / "templates"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return jinja2.FileSystemBytecodeCache(str(folder)) if os.access(folder, os.W_OK) else None
+
+
 @functools.cache  # with the templates, compiled
 def _environment(html: bool) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
+        bytecode_cache=_compiled(),
         autoescape=html,
         undefined=_Undefined,
         trim_blocks=True,

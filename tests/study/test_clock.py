@@ -57,7 +57,7 @@ STEPPED = """
 import time
 real, begin = time.time, time.monotonic()
 # Set back by an hour in the middle of some run.
-time.time = lambda: real() - (3600 if time.monotonic() - begin > 2 else 0)
+time.time = lambda: real() - (3600 if time.monotonic() - begin > 1 else 0)
 """
 
 
@@ -65,7 +65,7 @@ time.time = lambda: real() - (3600 if time.monotonic() - begin > 2 else 0)
 def test_a_run_in_which_the_clock_is_set_does_not_count(bench: Bench) -> None:
     folder = bench.folder / "stepped"
     words = ("--output", folder, "--servers", "fork,thread", "--files", "small.txt",
-             "--concurrency", "1", "--requests", 2000, "--repetitions", 12, "--seed", 2)  # fmt: skip
+             "--concurrency", "1", "--requests", 1000, "--repetitions", 8, "--seed", 2)  # fmt: skip
     command = bench.measuring(*words)
     command[command.index("-c") + 1] = STEPPED + command[command.index("-c") + 1]
     done = bench.run_in(None, command)
