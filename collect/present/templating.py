@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,9 @@ class _Undefined(jinja2.StrictUndefined):
 
 
 def _compiled() -> jinja2.BytecodeCache | None:
-    """Keeps compiled templates, as Python keeps compiled modules, where this user may write."""
+    """Keeps compiled templates where Python keeps compiled modules and this user may write."""
+    if sys.dont_write_bytecode:
+        return None
     folder = PROJECT / "build" / "templates"
     try:
         folder.mkdir(parents=True, exist_ok=True)
