@@ -138,7 +138,8 @@ int main(int argc, char **argv)
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
     if (ways[server->options.accept].open != NULL && !ways[server->options.accept].open())
-        err(1, "cannot prepare --accept %s", model_accept_name(server->options.accept));
+        err(1, "cannot prepare --accept %s",
+            model_accept_name((enum accept)server->options.accept));
     if (!process_crew_start(server, work,
                             server->options.accept == ACCEPT_PASS ? is_pending : NULL))
         return server->exit_status;

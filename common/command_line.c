@@ -83,15 +83,15 @@ static bool read_address(struct options *options, const struct option_row *row, 
     return true;
 }
 
-static bool read_accept(const struct option_row *row, const struct model *model, const char *value,
-                        enum accept *accept)
+static bool read_way(const struct option_row *row, const struct model *model, const char *value,
+                     int *way)
 {
-    for (int way = 0; way < ACCEPT_WAYS; way++) {
-        *accept = (enum accept)way;
-        if (model_knows(model, *accept) && strcmp(value, model_accept_name(*accept)) == 0)
+    const struct model_ways *ways = option_table_ways(row);
+
+    for (*way = 0; *way < ways->count; ++*way)
+        if (ways->knows(model, *way) && strcmp(value, ways->ways[*way].name) == 0)
             return true;
-    }
-    return complain(row, value, "a way to accept that this model has");
+    return complain(row, value, "one of the words that --help lists");
 }
 
 /* Returns true if the value could be the authority of a URI. If `port` is 0, it must name one. */
@@ -174,7 +174,8 @@ static bool read_row(struct options *options, const struct option_row *row,
         return read_count(value, row->least, MODEL_WORKER_LIMIT, member) ||
                complain(row, value, "a whole number from 1 to 1024");
     case OPTION_ACCEPT:
-        return read_accept(row, model, value, member);
+    case OPTION_SHARE:
+        return read_way(row, model, value, member);
     case OPTION_ORIGIN:
         return read_origin(row, value, member);
     case OPTION_ALLOW:
@@ -320,8 +321,9 @@ static void fill_defaults(struct options *options, const struct model *model, co
             fill_connections(options, model);
         else if (row->kind == OPTION_WORKERS)
             options->workers = model_default_workers(model);
-        else if (row->kind == OPTION_ACCEPT)
-            options->accept = model_default_accept(model);
+        else if (option_table_ways(row) != NULL)
+            *(int *)((char *)options + row->offset) =
+                model_first_way(option_table_ways(row), model);
     }
     match_workers(options, model);
 }

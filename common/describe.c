@@ -36,16 +36,16 @@ static void put_member(const char *name, const char *text)
 }
 
 /* The model's own default comes first. */
-static void put_accepts(const struct model *model)
+static void put_ways(const char *name, const struct model_ways *ways, const struct model *model)
 {
     const char *separator = "";
 
-    printf("  \"accept\": [");
-    for (int way = 0; way < ACCEPT_WAYS; way++) {
-        if (!model_knows(model, (enum accept)way))
+    printf("  \"%s\": [", name);
+    for (int way = 0; way < ways->count; way++) {
+        if (!ways->knows(model, way))
             continue;
         printf("%s", separator);
-        put_string(model_accept_name((enum accept)way));
+        put_string(ways->ways[way].name);
         separator = ", ";
     }
     printf("],\n");
@@ -72,7 +72,8 @@ static void put_count(int count)
 
 static void put_default(const struct option_row *row, const struct model *model)
 {
-    bool workers = model->workers_per_processor > 0;
+    const struct model_ways *ways = option_table_ways(row);
+    int way = ways != NULL ? model_first_way(ways, model) : -1;
 
     switch (row->kind) {
     case OPTION_CONNECTIONS:
@@ -82,7 +83,8 @@ static void put_default(const struct option_row *row, const struct model *model)
         put_count(model_default_workers(model));
         break;
     case OPTION_ACCEPT:
-        put_text(workers ? model_accept_name(model_default_accept(model)) : NULL);
+    case OPTION_SHARE:
+        put_text(way >= 0 ? ways->ways[way].name : NULL);
         break;
     case OPTION_LIMIT:
         put_count(0);
@@ -165,7 +167,8 @@ void describe_print(const struct model *model)
     put_member("makes", model->makes);
     printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
-    put_accepts(model);
+    put_ways("accept", &model_accept_ways, model);
+    put_ways("share", &model_share_ways, model);
     put_services();
     put_defaults(model);
     put_options(model);

@@ -5,10 +5,7 @@
 
 #include <sched.h>
 
-static const struct {
-    const char *name;
-    const char *help;
-} ways[ACCEPT_WAYS] = {
+static const struct model_way accept_ways[ACCEPT_WAYS] = {
     [ACCEPT_FEW] = {"few", "as few loops as the load needs wait at one listener"},
     [ACCEPT_SHARED] = {"shared", "all workers wait at one listener"},
     [ACCEPT_LOCK] = {"lock", "the worker that holds a file lock waits at the listener"},
@@ -20,14 +17,20 @@ static const struct {
                           "worker is busy"},
 };
 
+static const struct model_way share_ways[SHARE_WAYS] = {
+    [SHARE_NOTHING] = {"nothing", "a process, as fork makes it"},
+    [SHARE_FILES] = {"files", "the table of open files"},
+    [SHARE_FS] = {"fs", "the root and the current directory"},
+    [SHARE_MEMORY] = {"memory", "the address space"},
+    [SHARE_MEMORY_FILES] = {"memory-files", "the address space and the open files"},
+    [SHARE_MEMORY_FILES_FS] = {"memory-files-fs", "also the root and the current directory"},
+    [SHARE_MEMORY_FILES_FS_SIGNALS] = {"memory-files-fs-signals", "also the signal handlers"},
+    [SHARE_ALL] = {"all", "also the thread group, as threads do"},
+};
+
 const char *model_accept_name(enum accept way)
 {
-    return ways[way].name;
-}
-
-const char *model_accept_help(enum accept way)
-{
-    return ways[way].help;
+    return accept_ways[way].name;
 }
 
 bool model_knows(const struct model *model, enum accept way)
@@ -35,12 +38,26 @@ bool model_knows(const struct model *model, enum accept way)
     return (model->accepts & (1U << way)) != 0;
 }
 
-enum accept model_default_accept(const struct model *model)
+static bool knows_accept(const struct model *model, int way)
 {
-    for (int way = 0; way < ACCEPT_WAYS; way++)
-        if (model_knows(model, (enum accept)way))
-            return (enum accept)way;
-    return ACCEPT_SHARED;
+    return model_knows(model, (enum accept)way);
+}
+
+static bool knows_share(const struct model *model, int way)
+{
+    (void)way;
+    return model->shares;
+}
+
+const struct model_ways model_accept_ways = {ACCEPT_WAYS, knows_accept, accept_ways};
+const struct model_ways model_share_ways = {SHARE_WAYS, knows_share, share_ways};
+
+int model_first_way(const struct model_ways *ways, const struct model *model)
+{
+    for (int way = 0; way < ways->count; way++)
+        if (ways->knows(model, way))
+            return way;
+    return -1;
 }
 
 /* The memory that a connection takes in the server and the kernel, by what serves it. The study

@@ -19,6 +19,20 @@ enum accept {
     ACCEPT_WAYS
 };
 
+/* What a child shares with the process that makes it, from fork to a thread. The first is the
+ * default. */
+enum share {
+    SHARE_NOTHING,
+    SHARE_FILES,
+    SHARE_FS,
+    SHARE_MEMORY,
+    SHARE_MEMORY_FILES,
+    SHARE_MEMORY_FILES_FS,
+    SHARE_MEMORY_FILES_FS_SIGNALS,
+    SHARE_ALL,
+    SHARE_WAYS
+};
+
 /* How a server deals with the child processes that its model makes. */
 struct model_children {
     /* Reaps children that have ended, and reports those that crashed; waits for the last child if
@@ -44,11 +58,25 @@ struct model {
     const char *makes; /* "processes" or "threads"; or NULL */
     int workers_per_processor;             /* by default; 0: the model has no workers */
     unsigned accepts;                      /* the ways to accept: 1 << ACCEPT_SHARED and so on */
+    bool shares;                           /* its children can share things with it */
     const struct model_children *children; /* NULL: it makes no processes */
 };
 
+/* The ways in which a model can do something: to accept, or to share. The default comes first. */
+struct model_ways {
+    int count;
+    bool (*knows)(const struct model *model, int way);
+    const struct model_way {
+        const char *name;
+        const char *help;
+    } * ways;
+};
+extern const struct model_ways model_accept_ways;
+extern const struct model_ways model_share_ways;
+/* The first way that a model knows; -1 if it knows none. */
+int model_first_way(const struct model_ways *ways, const struct model *model);
+
 bool model_knows(const struct model *model, enum accept way);
-enum accept model_default_accept(const struct model *model);
 /* The default number of connections: that of the model, or fewer in a control group whose memory
  * would not be enough. */
 int model_default_connections(const struct model *model);
@@ -58,7 +86,6 @@ uint64_t model_possible_connections(const struct model *model);
 int model_default_workers(const struct model *model);
 
 const char *model_accept_name(enum accept way);
-const char *model_accept_help(enum accept way);
 
 /* The most workers that a server may have. */
 #define MODEL_WORKER_LIMIT 1024

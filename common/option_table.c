@@ -45,7 +45,9 @@ const struct option_row option_table[] = {
      "limit",
      1},
     {"workers", "N", OPTION_WORKERS, AT(workers), NULL, "the number of workers", 1},
-    {"accept", "HOW", OPTION_ACCEPT, AT(accept), NULL, "", 0},
+    {"accept", "HOW", OPTION_ACCEPT, AT(accept), NULL, "how the workers get connections", 0},
+    {"share", "WHAT", OPTION_SHARE, AT(share), NULL,
+     "what the child of a connection shares with its parent", 0},
     {"request-timeout", "S", OPTION_SECONDS, AT(request_timeout), "10",
      "seconds for a whole request to arrive", 0},
     {"idle-timeout", "S", OPTION_SECONDS, AT(idle_timeout), "5", "seconds between two requests", 0},
@@ -105,23 +107,34 @@ _Static_assert(sizeof option_table / sizeof option_table[0] <= OPTION_TABLE_LIMI
 
 const int option_table_rows = (int)(sizeof option_table / sizeof option_table[0]);
 
-bool option_table_has(const struct option_row *row, const struct model *model)
+const struct model_ways *option_table_ways(const struct option_row *row)
 {
-    return model->workers_per_processor > 0 ||
-           (row->kind != OPTION_WORKERS && row->kind != OPTION_ACCEPT);
+    if (row->kind == OPTION_ACCEPT)
+        return &model_accept_ways;
+    return row->kind == OPTION_SHARE ? &model_share_ways : NULL;
 }
 
-static void write_accept_help(const struct model *model, char *help, size_t size)
+bool option_table_has(const struct option_row *row, const struct model *model)
 {
-    int length = snprintf(help, size, "how the workers get connections: ");
+    const struct model_ways *ways = option_table_ways(row);
+
+    if (ways != NULL)
+        return model_first_way(ways, model) >= 0;
+    return row->kind != OPTION_WORKERS || model->workers_per_processor > 0;
+}
+
+static void write_ways_help(const struct option_row *row, const struct model *model, char *help,
+                            size_t size)
+{
+    const struct model_ways *ways = option_table_ways(row);
+    int length = snprintf(help, size, "%s: ", row->help);
     const char *separator = "";
 
-    for (int way = 0; way < ACCEPT_WAYS; way++) {
-        if (!model_knows(model, (enum accept)way))
+    for (int way = 0; way < ways->count; way++) {
+        if (!ways->knows(model, way))
             continue;
-        length +=
-            snprintf(help + length, size - (size_t)length, "%s%s: %s", separator,
-                     model_accept_name((enum accept)way), model_accept_help((enum accept)way));
+        length += snprintf(help + length, size - (size_t)length, "%s%s: %s", separator,
+                           ways->ways[way].name, ways->ways[way].help);
         separator = "; ";
     }
 }
@@ -129,8 +142,8 @@ static void write_accept_help(const struct model *model, char *help, size_t size
 void option_table_help(const struct option_row *row, const struct model *model, char *help,
                        size_t size)
 {
-    if (row->kind == OPTION_ACCEPT)
-        write_accept_help(model, help, size);
+    if (option_table_ways(row) != NULL)
+        write_ways_help(row, model, help, size);
     else
         snprintf(help, size, "%s", row->help);
 }
@@ -147,13 +160,15 @@ static void write_connections(const struct model *model, char *text, size_t size
 void option_table_default(const struct option_row *row, const struct model *model, char *text,
                           size_t size)
 {
+    const struct model_ways *ways = option_table_ways(row);
+
     text[0] = '\0';
     if (row->kind == OPTION_ADDRESS)
         snprintf(text, size, "127.0.0.1 and ::1");
     else if (row->kind == OPTION_WORKERS)
         snprintf(text, size, "%d for each processor", model->workers_per_processor);
-    else if (row->kind == OPTION_ACCEPT)
-        snprintf(text, size, "%s", model_accept_name(model_default_accept(model)));
+    else if (ways != NULL)
+        snprintf(text, size, "%s", ways->ways[model_first_way(ways, model)].name);
     else if (row->kind == OPTION_CONNECTIONS)
         write_connections(model, text, size);
     else if (row->standard != NULL)

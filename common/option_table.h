@@ -20,6 +20,7 @@ enum option_kind {
     OPTION_LIMIT, /* a count that has no fixed default */
     OPTION_WORKERS,
     OPTION_ACCEPT,
+    OPTION_SHARE,
     OPTION_ORIGIN,
     OPTION_ALLOW,
     OPTION_SIZE,
@@ -41,6 +42,9 @@ struct option_row {
 #define OPTION_TABLE_LIMIT 64
 extern const struct option_row option_table[];
 extern const int option_table_rows;
+
+/* The ways that an option chooses from; NULL if its value is no way. */
+const struct model_ways *option_table_ways(const struct option_row *row);
 
 /* Returns true if the model has the option. */
 bool option_table_has(const struct option_row *row, const struct model *model);

@@ -21,7 +21,8 @@ struct options {
     int max_per_address;  /* 0: half of the connections */
     int rate_per_address; /* 0: no limit */
     int workers;          /* or 0 */
-    enum accept accept;
+    int accept;           /* enum accept */
+    int share;            /* enum share */
     bool tls;
     const char *certificate, *key;
     bool key_process;

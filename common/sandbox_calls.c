@@ -176,6 +176,12 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
+/* What a child that shares memory runs on is known to a thread of the C library alone. */
+static const struct syscall_rule shared_memory[] = {
+    IF(prctl, 0, INT, PR_GET_TID_ADDRESS),
+    IF(get_robust_list, 0, INT, 0),
+};
+
 /* The accepting process asks others to give their places up, by a signal that ends nobody. */
 static const struct syscall_rule calls_for_places[] = {
     IF(tkill, 1, INT, SIGURG),
@@ -288,6 +294,8 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, threads);
     if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, processes);
+    if (sandbox->shares)
+        ALLOW(filter, shared_memory);
     if (sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, workers);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */

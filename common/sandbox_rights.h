@@ -22,7 +22,8 @@ struct sandbox {
     bool log;         /* it replaces the file of its log */
     bool key_process; /* it asks another process for signatures */
     enum sandbox_makes makes;
-    bool kills; /* a forbidden system call ends the process, instead of failing */
+    bool shares; /* these processes may share its memory */
+    bool kills;  /* a forbidden system call ends the process, instead of failing */
     /* Set by sandbox_enter(): */
     bool entered;
     int domain; /* the rules of Landlock, for workers; -1: none */

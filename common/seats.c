@@ -112,6 +112,16 @@ void seats_assign(struct seats *seats, int seat, int owner)
         atomic_compare_exchange_strong(&seats->board->seats[seat].owner, &unknown, owner);
 }
 
+int seats_find_owner(const struct seats *seats, int owner)
+{
+    const struct scoreboard *board = seats->board;
+
+    for (int i = 0; i < board->seat_count; i++)
+        if (atomic_load_explicit(&board->seats[i].owner, memory_order_relaxed) == owner)
+            return i;
+    return -1;
+}
+
 void seats_leave_all(struct seats *seats, int owner)
 {
     struct scoreboard *board = seats->board;

@@ -33,6 +33,8 @@ int seats_take(struct seats *seats, int owner, const union address *client);
 void seats_leave(struct seats *seats, int seat);
 /* Gives a seat whose owner is unknown to this one. It may have been left already. */
 void seats_assign(struct seats *seats, int seat, int owner);
+/* The first seat of a process or worker; -1 if it has none. */
+int seats_find_owner(const struct seats *seats, int owner);
 /* Leaves all seats of a process or worker that has died. */
 void seats_leave_all(struct seats *seats, int owner);
 

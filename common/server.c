@@ -42,7 +42,7 @@ void server_ready(struct server *server)
     listener_url(&server->listener, server->options.tls ? "https" : "http", url, sizeof url);
     if (server->options.workers > 0)
         snprintf(workers, sizeof workers, " (%d, --accept %s)", server->options.workers,
-                 model_accept_name(server->options.accept));
+                 model_accept_name((enum accept)server->options.accept));
     printf("%s: %s serves ", server->model->name, url);
     services_print(&server->options);
     printf(", %s%s%s", server->model->summary, workers, server->options.udp ? "; also by UDP" : "");
@@ -186,7 +186,7 @@ void server_made(struct server *server)
 
 void server_made_child(struct server *server, pid_t child)
 {
-    if (acceptor_is_crowded(server))
+    if (acceptor_is_crowded(server) && server->options.share < (int)SHARE_MEMORY)
         oom_guard_ask(server->oom_guard, child);
     seats_assign(&server->seats, server->seat, child);
     server_made(server);
@@ -228,11 +228,19 @@ static bool has_worker_processes(const struct server *server)
     return server->model->children != NULL && server->model->children->supervised;
 }
 
+void server_thread(const struct server *server)
+{
+    if (server->context.trace == NULL)
+        return;
+    trace_forget_thread();
+    if (is_made_for_connection(server))
+        trace_note(server->context.trace, TRACE_START, 0, 0);
+}
+
 void server_child(const struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (is_made_for_connection(server))
-        trace_note(server->context.trace, TRACE_START, 0, 0);
+    server_thread(server);
     if (has_worker_processes(server))
         sandbox_enter_worker(&server->sandbox);
     else
@@ -330,8 +338,8 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
  * accepted. A thread must not read `now`, which the next connection may be changing. */
 void server_serve(struct server *server, int socket)
 {
-    if (server->model->children == NULL && is_made_for_connection(server))
-        trace_note(server->context.trace, TRACE_START, 0, 0);
+    if (server->model->children == NULL)
+        server_thread(server);
     server_serve_at(server, &server->board->slots[0], seat_of(server, socket), socket,
                     server->model->lasting ? clock_now() : server->now);
 }

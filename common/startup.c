@@ -317,6 +317,7 @@ static void enter_sandbox(struct server *server)
     sandbox->log = server->options.log != NULL;
     sandbox->key_process = server->options.tls && server->options.key_process;
     sandbox->makes = makes(server->model);
+    sandbox->shares = server->model->shares;
     sandbox->kills = server->options.sandbox_kills;
     sandbox_enter(sandbox);
 }

@@ -1,0 +1,112 @@
+/* One child per connection, which shares what --share names: fork() and pthread_create() are two
+ * ends of one system call, clone(). */
+#include "common/base/clone_child.h"
+#include "common/server.h"
+
+#include <err.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Signal handlers cannot be shared without memory, nor a thread group without signal handlers. */
+static const int flags_of[SHARE_WAYS] = {
+    [SHARE_NOTHING] = 0,
+    [SHARE_FILES] = CLONE_FILES,
+    [SHARE_FS] = CLONE_FS,
+    [SHARE_MEMORY] = CLONE_VM,
+    [SHARE_MEMORY_FILES] = CLONE_VM | CLONE_FILES,
+    [SHARE_MEMORY_FILES_FS] = CLONE_VM | CLONE_FILES | CLONE_FS,
+    [SHARE_MEMORY_FILES_FS_SIGNALS] = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND,
+    [SHARE_ALL] = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+};
+
+/* The connection of a child: memory that it shares goes on to the next one. */
+struct task {
+    int socket, seat;
+    struct moment now;
+};
+
+static struct server *server;
+static int flags;
+static int *sockets; /* of the seats, where children share open files */
+
+static void serve(const void *argument)
+{
+    const struct task *task = argument;
+
+    if (flags & CLONE_THREAD)
+        server_thread(server);
+    else
+        server_child(server);
+    server_serve_at(server, &server->board->slots[0], task->seat, task->socket, task->now);
+    server_left(server);
+}
+
+static bool hand_over(int socket)
+{
+    const struct task task = {socket, server->seat, server->now};
+    pid_t child = clone_child(flags, serve, &task, sizeof task);
+
+    if (child < 0)
+        return false;
+    if (flags & CLONE_FILES) /* the child closes it for both */
+        sockets[task.seat] = socket;
+    else
+        close(socket);
+    server_made_child(server, child);
+    return true;
+}
+
+static void lose(struct server *self, pid_t child)
+{
+    int seat = seats_find_owner(&self->seats, child);
+
+    if ((flags & CLONE_FILES) && seat >= 0)
+        close(sockets[seat]);
+    server_lost_child(self, child);
+}
+
+/* A child that exits with status 0 has reported the end of its connection itself. */
+static int collect(struct server *self, bool all)
+{
+    pid_t child;
+    int status;
+
+    if (flags & CLONE_THREAD)
+        return -1;
+    while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            lose(self, child);
+    return child == 0 ? SERVER_COLLECT_SOON : -1;
+}
+
+static const struct model model = {
+    .name = "clone_server",
+    .summary = "one child per connection, which shares what you choose",
+    .take = "to see what each part of a process costs",
+    .avoid = "as a server: a child that crashes can break the memory and the files that it shares",
+    .max_connections = 1024,
+    .descriptors = 2, /* if it shares them */
+    .makes = "processes",
+    .shares = true,
+    .children = &(const struct model_children){.collect = collect},
+};
+
+int main(int argc, char **argv)
+{
+    static struct server local; /* children that share memory may outlive this function */
+    int socket;
+
+    server = &local;
+    if (!server_open(server, &model, argc, argv))
+        return server->exit_status;
+    flags = flags_of[server->options.share];
+    sockets = calloc((size_t)server->board->seat_count, sizeof *sockets);
+    if (sockets == NULL || !clone_child_open((int)server->limit, SERVER_STACK_BYTES))
+        err(1, "cannot make children that share");
+    while ((socket = server_accept(server)) >= 0)
+        while (!hand_over(socket) && server_hold(server, socket, "cannot make a child"))
+            ;
+    return server_close(server);
+}

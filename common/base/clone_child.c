@@ -1,0 +1,152 @@
+/* Makes children by clone(): finds a stack and thread-local variables for those that share memory.
+ */
+#include "common/base/clone_child.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What a child runs on. In shared memory that is the stack and the thread-local variables of a
+ * thread that has ended: the C library has prepared them, and does not know that it has ended. */
+struct place {
+    _Atomic(_Atomic pid_t *) id; /* of the child; the kernel sets it to 0 when the child ends */
+    char *stack;                 /* its upper end */
+    void *variables;
+    void *robust_list;
+    size_t robust_list_size;
+    /* The child's work. */
+    int flags;
+    void (*function)(const void *argument);
+    _Alignas(max_align_t) char argument[CLONE_CHILD_ARGUMENT];
+};
+
+static struct place own; /* of this thread: a child whose memory is a copy runs on the copy */
+static struct place *places;
+static int place_count, place_limit, last_place;
+static size_t stack_size;
+
+static void note_thread(struct place *place)
+{
+    _Atomic pid_t *id = NULL;
+
+    prctl(PR_GET_TID_ADDRESS, &id);
+    syscall(SYS_get_robust_list, 0, &place->robust_list, &place->robust_list_size);
+    place->variables = __builtin_thread_pointer();
+    atomic_store(&place->id, id);
+}
+
+/* A child may be counted as ended a moment before its place is free: so there are more places. */
+bool clone_child_open(int limit, size_t stack_bytes)
+{
+    note_thread(&own);
+    if (atomic_load(&own.id) == NULL) {
+        errno = ENOSYS;
+        return false;
+    }
+    place_limit = 2 * limit;
+    stack_size = stack_bytes;
+    places = calloc((size_t)place_limit, sizeof *places);
+    return places != NULL;
+}
+
+static void *leave_place(void *argument)
+{
+    struct place *place = argument;
+
+    place->stack = (char *)((uintptr_t)__builtin_frame_address(0) / 64 * 64) - 1024;
+    note_thread(place);
+    syscall(SYS_exit, 0); /* without the C library */
+    return NULL;
+}
+
+static bool is_free(const struct place *place)
+{
+    _Atomic pid_t *id = atomic_load(&place->id);
+
+    return id != NULL && atomic_load(id) == 0;
+}
+
+static bool make_place(struct place *place)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack_size);
+    errno = pthread_create(&thread, &attributes, leave_place, place);
+    pthread_attr_destroy(&attributes);
+    if (errno != 0)
+        return false;
+    while (!is_free(place))
+        sched_yield();
+    return true;
+}
+
+/* Returns a place that nobody has; NULL, with errno set, if there is none. */
+static struct place *find_place(void)
+{
+    for (int i = 0; i < place_count; i++) {
+        if (is_free(&places[last_place]))
+            return &places[last_place];
+        last_place = (last_place + 1) % place_count;
+    }
+    errno = EAGAIN;
+    if (place_count == place_limit || !make_place(&places[place_count]))
+        return NULL;
+    return &places[place_count++];
+}
+
+/* Does first what the C library does in a process or thread that it has made. */
+static int work(void *argument)
+{
+    struct place *place = argument;
+
+    if (!(place->flags & CLONE_VM))
+        atomic_store(atomic_load(&place->id), gettid());
+    else if (__rseq_size > 0)
+        syscall(SYS_rseq, (char *)place->variables + __rseq_offset, __rseq_size, 0, RSEQ_SIG);
+    syscall(SYS_set_robust_list, place->robust_list, place->robust_list_size);
+    place->function(place->argument);
+    return 0;
+}
+
+static pid_t make_sharing(struct place *place)
+{
+    pid_t *id = (pid_t *)atomic_load(&place->id);
+    int flags = CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID |
+                (place->flags & CLONE_THREAD ? 0 : SIGCHLD);
+
+    return clone(work, place->stack, place->flags | flags, place, id, place->variables, id);
+}
+
+/* Without shared memory, the system call returns twice, as fork() does. */
+static pid_t make_copy(struct place *place)
+{
+    pid_t child = (pid_t)syscall(SYS_clone, place->flags | SIGCHLD, NULL, NULL, NULL, NULL);
+
+    if (child == 0)
+        _exit(work(place));
+    return child;
+}
+
+pid_t clone_child(int flags, void (*function)(const void *argument), const void *argument,
+                  size_t size)
+{
+    struct place *place = flags & CLONE_VM ? find_place() : &own;
+
+    if (place == NULL)
+        return -1;
+    place->flags = flags;
+    place->function = function;
+    memcpy(place->argument, argument, size);
+    return flags & CLONE_VM ? make_sharing(place) : make_copy(place);
+}
