@@ -31,16 +31,35 @@ static struct server *server;
 static int flags;
 static int *sockets; /* of the seats, where children share open files */
 
+static void serve_as(struct server *self, const struct task *task)
+{
+    if (flags & CLONE_THREAD)
+        server_thread(self);
+    else
+        server_child(self);
+    server_serve_at(self, &self->board->slots[0], task->seat, task->socket, task->now);
+    server_left(self);
+}
+
+/* Which log file is open is not the same in two tables of open files. */
+static void serve_with_own_files(const struct task *task)
+{
+    struct server copy = *server;
+    struct access_log log;
+
+    if (copy.context.log != NULL) {
+        log = *copy.context.log;
+        copy.context.log = &log;
+    }
+    serve_as(&copy, task);
+}
+
 static void serve(const void *argument)
 {
-    const struct task *task = argument;
-
-    if (flags & CLONE_THREAD)
-        server_thread(server);
+    if ((flags & CLONE_VM) && !(flags & CLONE_FILES))
+        serve_with_own_files(argument);
     else
-        server_child(server);
-    server_serve_at(server, &server->board->slots[0], task->seat, task->socket, task->now);
-    server_left(server);
+        serve_as(server, argument);
 }
 
 static bool hand_over(int socket)

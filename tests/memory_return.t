@@ -43,8 +43,16 @@ each_server(sub ($model) {
     for my $case (['slow bodies', $body], ['half handshakes', $hello, @tls]) {
         my ($name, $bytes, @options) = @$case;
         my $server = start_server(options => ['--max-connections', $CLIENTS + 100, @options]);
-        my $few = sub { map { my $one = $server->connect; $one->send($bytes); $one } 1 .. 20 };
-        $_->close for $few->(); # what stays for good is there now
+        my $at_rest = () = serving_processes($server->pid);
+        my @few = map { my $one = $server->connect; $one->send($bytes); $one } 1 .. 20;
+        # What stays for good is there once the server has read a body, or answered half a handshake.
+        for my $one (@few) {
+            until_true(sub { @options ? IO::Select->new($one->{socket})->can_read(0) : $server->has_read($one) })
+                or die "$name: the server does nothing\n";
+        }
+        $_->close for @few;
+        # Processes share memory: what one has cannot be told while others end.
+        until_true(sub { $at_rest == (() = serving_processes($server->pid)) }) or die "$name: processes do not end\n";
         my $before = memory($server);
         my @held   = map { my $one = $server->connect; $one->send($bytes); $one } 1 .. $CLIENTS;
         my $with   = 0;

@@ -129,17 +129,22 @@ def describe(name: str) -> dict[str, object]:
 
 
 def other_ways(name: str) -> list[str]:
-    """The ways to accept connections that a server of ours knows besides its default."""
+    """The ways to accept connections, or to share with a child, that a server of ours knows besides
+    its default: accept=lock and so on."""
     described = describe(name)
-    ways = described.get("accept") or []
-    defaults = described.get("defaults") or {}
-    assert isinstance(ways, list) and isinstance(defaults, dict)
-    return [way for way in ways if way != defaults.get("accept")]
+    defaults = described.get("defaults")
+    assert isinstance(defaults, dict)
+    found = []
+    for option in ("accept", "share"):
+        ways = described.get(option)
+        assert isinstance(ways, list)
+        found += [f"{option}={way}" for way in ways if way != defaults[option]]
+    return found
 
 
 def expand(labels: Iterable[str]) -> list[str]:
     """Puts every server that is not named in place of the word `all`: each of ours with all its
-    ways to accept connections, the floors, and the peers. Our servers must have been built."""
+    ways, the floors, and the peers. Our servers must have been built."""
     labels = list(labels)
     kept: list[str] = []
     for label in labels:
@@ -148,7 +153,7 @@ def expand(labels: Iterable[str]) -> list[str]:
             continue
         for name in all_recipes():
             ways = other_ways(name) if name not in FLOORS + PEERS else []
-            variants = [name, *(f"{name}+accept={way}" for way in ways)]
+            variants = [name, *(f"{name}+{way}" for way in ways)]
             kept += [variant for variant in variants if variant not in labels + kept]
     return kept
 

@@ -284,7 +284,7 @@ my $WORKERS = 56;
 
 # Returns the variants of a server, from what --describe prints. A variant has
 #   name, path   of the server
-#   label        the name, and the way to accept unless it is the default
+#   label        the name, and the way to accept or to share unless it is the default
 #   options      that choose the variant
 #   single       true if it can serve only one connection at a time
 #   workers      the number of workers, which are made at the start; undef if it has none
@@ -299,11 +299,12 @@ sub variants ($path, $all_ways) {
     $model->{limited} = !defined $limit;
     $model->{workers}    = !$workers ? undef : $model->{limited} ? $WORKERS : 2;
     $model->{each}    = !$model->{single} && !$workers;
-    my ($default, @others) = @{ $own->{accept} } or return $model;
+    my ($option) = grep { @{ $own->{$_} } } qw(accept share) or return $model;
+    my ($default, @others) = @{ $own->{$option} };
     return map { {
         %$model,
-        options => ['--accept', $_],
-        label   => $_ eq $default ? $name : "$name+accept=$_",
+        options => ["--$option", $_],
+        label   => $_ eq $default ? $name : "$name+$option=$_",
         # The kernel may choose a busy worker, so only one connection at a time is sure to be served.
         single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
     } } $default, $all_ways ? @others : ();

@@ -46,9 +46,11 @@ def test_all_is_every_model_with_each_way_to_accept_each_floor_and_each_peer() -
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         text = " ".join(shown.split())
         expected.append(name)
-        if match := re.search(r" --accept HOW .*?: (.*?) \((\w+)\)", text):
-            ways = re.findall(r"(?:^|; )(\w+):", match[1])
-            expected += [f"{name}+accept={way}" for way in ways if way != match[2]]
+        for option in ("accept HOW", "share WHAT"):
+            if match := re.search(rf" --{option} .*?: (.*?) \(([\w-]+)\)", text):
+                ways = re.findall(r"(?:^|; )([\w-]+):", match[1])
+                option = option.split()[0]
+                expected += [f"{name}+{option}={way}" for way in ways if way != match[2]]
     assert sorted(expand(["iterative", "fork", "thread", "all"])) == sorted(expected)
 
 
