@@ -97,7 +97,7 @@ each_way_to_accept(sub ($model) {
     # Processes and threads are those that the model makes.
     my @starts  = grep { $_->{name} eq 'start' } events($trace, 'i');
     my @workers = grep { $_->{args}{worker} } @starts;
-    my $made    = describe()->{makes} // 'nothing';
+    my $made    = $model->{label} =~ /share=all\z/ ? 'threads' : describe()->{makes} // 'nothing';
     my %tids    = map  { $_->{tid} => 1 } @starts;
     my ($main)  = map  { $_->{pid} } grep { $_->{name} eq 'process_name' && $_->{args}{name} eq "$model->{name}_server" } events($trace, 'M');
     is scalar(keys %tids), scalar(@starts), 'each task has a thread or process of its own';

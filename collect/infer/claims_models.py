@@ -163,6 +163,38 @@ def unp_2(data: Cells) -> list[Finding]:
     return findings
 
 
+def _share(data: Cells, part: tuple[str, str], whole: tuple[str, str]) -> Result | None:
+    """Tests a difference of CPU per request between two servers, as a share of another one."""
+    cells = data.pick(server=part[0])
+    of_part = control_cost(data, part[0], cells, part[1])
+    of_whole = control_cost(data, whole[0], cells, whole[1])
+    return blocks_test(
+        data, np.where(of_whole > 0, of_part / np.where(of_whole > 0, of_whole, 1), np.nan)
+    )
+
+
+NOTHING, MEMORY, ALL = "clone", "clone+share=memory", "clone+share=all"
+ALMOST_ALL = "clone+share=memory-files-fs-signals"
+
+
+def dial_1(data: Cells) -> list[Finding]:
+    ends = ("fork", "thread+no-file-cache")
+    tested = f"({NOTHING} less {ALL}) / ({ends[0]} less {ends[1]}), {data.cpu_words}"
+    return found(CLAIM, "whole", tested, _share(data, (NOTHING, ALL), ends), "")
+
+
+def dial_2(data: Cells) -> list[Finding]:
+    tested = f"({NOTHING} less {MEMORY}) / ({NOTHING} less {ALL}), {data.cpu_words}"
+    return found(CLAIM, "most", tested, _share(data, (NOTHING, MEMORY), (NOTHING, ALL)), "")
+
+
+def tlpi_1(data: Cells) -> list[Finding]:
+    without = "iterative+no-file-cache"
+    tested = f"{NOTHING} / {ALMOST_ALL}, process control ({data.cpu_words} less that of {without})"
+    result = _share(data, (NOTHING, without), (ALMOST_ALL, without))
+    return found(CLAIM, "ratio", tested, result, "")
+
+
 def e07_1(data: Cells) -> list[Finding]:
     """Tests the CPU per request where the load generator limits most cells."""
     event, thread = server_named(data, "epoll"), server_named(data, "thread")
@@ -257,6 +289,9 @@ TESTS = {
     "R1.5": r1_5,
     "UNP.1": unp_1,
     "UNP.2": unp_2,
+    "DIAL.1": dial_1,
+    "DIAL.2": dial_2,
+    "TLPI.1": tlpi_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
     "A/A": same_server,

@@ -176,14 +176,16 @@ def spread_of(data: Cells, effects: Values) -> Spread:
     return Spread(math.sqrt(within), math.sqrt(between))
 
 
-def control_cost(data: Cells, server: str, cells: Iterable[int]) -> Values:
+def control_cost(
+    data: Cells, server: str, cells: Iterable[int], without: str = "iterative"
+) -> Values:
     """Returns what the control of processes or threads costs a server, by block; NaN if unknown.
 
-    That is its CPU time per request less that of `iterative`, which serves in the same way and has
-    nothing to control: the mean over these cells.
+    That is its CPU time per request less that of a server that serves in the same way and has
+    nothing to control, or less of it: the mean over these cells.
     """
     cpu = data.measured("server_cpu_us")
-    pairs = [(data.like(c, server=server), data.like(c, server="iterative")) for c in cells]
+    pairs = [(data.like(c, server=server), data.like(c, server=without)) for c in cells]
     rows = [
         cpu[own] - cpu[reference]
         for own, reference in pairs
