@@ -877,8 +877,18 @@ static bool keeps_pace(struct connection *connection)
     return true;
 }
 
+/* Returns true if bytes have come that were not read yet. */
+static bool has_input(const struct connection *connection)
+{
+    char byte;
+
+    return recv(connection->transport.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 bool connection_give_way(struct connection *connection)
 {
+    if (connection->state == CONNECTION_READING && has_input(connection))
+        return false;
     if (connection->state == CONNECTION_READING || connection->state == CONNECTION_LINGERING) {
         connection->state = CONNECTION_ENDED;
         return true;

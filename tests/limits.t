@@ -298,8 +298,8 @@ each_way_to_accept(sub ($model) {
     my $limit = $model->{single} ? 1 : 3;
     if (yields($model)) {
         my $server = start_server(root => $root, options => ['--max-connections', $limit]);
-        my @clients = map { $server->connect } 1 .. 20;
-        $_->send(request(GET => '/small.txt')) for @clients;
+        my @clients;
+        $server->paused(sub { @clients = map { my $one = $server->connect; $one->send(request(GET => '/small.txt')); $one } 1 .. 20 });
         is scalar(grep { $_->response->{status} == 200 } @clients), 20, "--max-connections $limit: 20 persistent connections are served, because idle ones give way";
         $_->close for @clients;
         like $server->stop, qr/(?<!\d)$limit at once/, 'the summary says how many connections there were at once';
