@@ -102,7 +102,7 @@ static int collect(struct server *self, bool all)
 
 static const struct model model = {
     .name = "clone_server",
-    .summary = "one child per connection, which shares what you choose",
+    .summary = "a child per connection, sharing what you choose",
     .take = "to see what each part of a process costs",
     .avoid = "as a server: a child that crashes can break the memory and the files that it shares",
     .max_connections = 1024,

@@ -37,12 +37,12 @@ each_server(sub ($model) {
 
     my $own = describe();
     is $own->{name}, $program, '--describe prints JSON with the name';
-    is_deeply [sort keys %$own], [sort qw(name version summary advice makes lasting workers_per_processor accept services defaults options)],
+    is_deeply [sort keys %$own], [sort qw(name version summary advice makes lasting workers_per_processor accept share services defaults options)],
         '--describe has these members and no others';
     is_deeply [grep { !length $_ } $own->{summary}, @{ $own->{advice} }{qw(take avoid)}], [], '--describe gives a summary and advice';
     like $help->{out} =~ s/\s+/ /gr, qr/\QTake it $own->{advice}{take}. Do not take it $own->{advice}{avoid}.\E/, '--help gives the advice of --describe';
     like $help->{out}, qr/^  --\Q$_->{name}\E\b/m, "--help lists --$_->{name} of --describe" for @{ $own->{options} };
-    is $own->{defaults}{accept}, $own->{accept}[0], '--describe lists the default way to accept first';
+    is $own->{defaults}{$_}, $own->{$_}[0], "--describe lists the default way to $_ first" for qw(accept share);
     is !$own->{workers_per_processor}, !$own->{defaults}{workers}, '--describe says whether the model has workers';
 
     refused(2, qr/PORT|port/,             'no port');
