@@ -140,15 +140,14 @@ def costs_of(run: Published) -> dict[tuple[str, str], Cost]:
 
 
 def ways_of(costs: dict[tuple[str, str], Cost], name: str) -> list[tuple[str, float]]:
-    """The cheapest and the dearest of a server's ways to accept; "" for the default."""
+    """The cheapest and the dearest of a server's ways to accept, without the default."""
     known = [
         (server.partition("+accept=")[2], cost.mean)
         for (measure, server), cost in costs.items()
         if measure == "server_cpu_us" and re.fullmatch(rf"{re.escape(name)}(\+accept=.*)?", server)
     ]
-    if len(known) < 2:
-        return []
-    return [min(known, key=lambda way: way[1]), max(known, key=lambda way: way[1])]
+    ends = [min(known, key=lambda way: way[1]), max(known, key=lambda way: way[1])] if known else []
+    return [end for end in dict.fromkeys(ends) if end[0]]
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,7 @@ def _answer_block(run: Published, reports: str, kind: str) -> str:
     shown = main_picture(read_pictures(run.folder), kind)
     where = f"{reports}/{run.path}"
     figure = f"![{shown.text}]({where}/figures/{shown.name}.png)" if shown else ""
-    text = _whole_answer(run)
+    text = " ".join(run.abstract[1])
     answer = first_sentences(text)
     return render_markdown(
         "readme_answer.md.j2", figure=figure, answer=answer, limit=text[len(answer) :].strip(),
@@ -223,15 +222,6 @@ def _models_block(run: Published, kept_open: Published | None, reports: str) -> 
         where=f"{reports}/{run.path}", kept=kept,
         peers=[peer for peer in PEERS if ("server_cpu_us", peer) in costs],
     )  # fmt: skip
-
-
-def _whole_answer(run: Published) -> str:
-    """The paragraphs of the abstract, as one."""
-    section = (run.folder / "report.md").read_text(encoding="utf-8")
-    section = section.partition("\n## Abstract\n")[2].partition("\n## ")[0]
-    paragraphs = [p.strip() for p in section.split("\n\n")]
-    plain = [p for p in paragraphs if p and not p.startswith(("> ", "![", "[Claims]", "In "))]
-    return " ".join(plain)
 
 
 def _by_cost(costs: dict[tuple[str, str], Cost]) -> list[Model]:

@@ -61,9 +61,14 @@ class Published:
         return f"{model}, {count} {noun}" if model else ""
 
     @cached_property
-    def answer(self) -> tuple[str, str]:
-        """Question and answer, as the abstract of the report has them."""
+    def abstract(self) -> tuple[str, list[str]]:
         return abstract_of((self.folder / "report.md").read_text(encoding="utf-8"))
+
+    @property
+    def answer(self) -> tuple[str, str]:
+        """The question, and the first paragraph of the answer."""
+        question, paragraphs = self.abstract
+        return question, paragraphs[0] if paragraphs else ""
 
     @cached_property
     def main_figure(self) -> tuple[str, str] | None:
@@ -154,16 +159,19 @@ def in_history(commit: str) -> bool | None:
     return _git("merge-base", "--is-ancestor", commit, "HEAD") if knows_history() else None
 
 
-def abstract_of(report: str) -> tuple[str, str]:
-    """The question and the first paragraph of the answer in the abstract of a report."""
+# What stands in an abstract and is no part of the answer: the question, a figure, the claims, the
+# cells that the client limits, a machine that was not quiet.
+ASIDE = ("> ", "![", "[Claims]", "In ", "**Run it again ")
+
+
+def abstract_of(report: str) -> tuple[str, list[str]]:
+    """The question and the paragraphs of the answer in the abstract of a report."""
     section = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
     paragraphs = [p.strip() for p in section.split("\n\n") if p.strip()]
     question = next((p[2:] for p in paragraphs if p.startswith("> ")), "")
     if any(p.startswith("**Part ") for p in paragraphs):
-        return question, ""
-    aside = ("> ", "![", "[Claims]", "**Run it again ")
-    plain = [p for p in paragraphs if not p.startswith(aside)]
-    return question, plain[0] if plain else ""
+        return question, []
+    return question, [p for p in paragraphs if not p.startswith(ASIDE)]
 
 
 def find_published(reports: Path) -> list[Published]:

@@ -135,7 +135,9 @@ def test_a_server_with_a_command_is_asked_by_http_alone(bench: Bench, scheme: st
     options = ("--servers", f"fork,{own}", "--scheme", scheme, "--load", "witness", *SMALL)
     done = bench.measure("--output", bench.folder / scheme, *options)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    words = f"`mine` has a command, and such a server is measured over http alone, not over {scheme}"
+    words = (
+        f"`mine` has a command, and such a server is measured over http alone, not over {scheme}"
+    )
     assert words in done.stderr
     assert not (bench.folder / scheme).exists()
 

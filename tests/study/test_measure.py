@@ -195,9 +195,7 @@ def test_a_run_costs_the_study_little(main: Path) -> None:
 
 def assert_interrupted(bench: Bench, folder: Path, status: int, output: str) -> None:
     assert status == 130, output
-    words = (
-        rf"^Interrupted: \d+ of 48 runs (is|are) kept\. Go on with: \./dcollect\.sh --resume {folder}$"
-    )
+    words = rf"^Interrupted: \d+ of 48 runs (is|are) kept\. Go on with: \./dcollect\.sh --resume {folder}$"
     assert re.search(words, output, re.MULTILINE), output
     bench.assert_nothing_left()
 

@@ -271,9 +271,7 @@ def test_the_figure_is_on_the_first_screen(main: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_narrow_screen_has_the_names_of_the_lines(
-    main: Path, tmp_path: Path, width: int
-) -> None:
+def test_a_narrow_screen_has_the_names_of_the_lines(main: Path, tmp_path: Path, width: int) -> None:
     found = told(main, LEGENDS, tmp_path, width)
     assert found["names"] == "fork thread"
     assert found["marks"] == "true"

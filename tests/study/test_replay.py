@@ -107,7 +107,10 @@ def test_times_of_server_and_clients_have_one_origin() -> None:
     made = scene("iterative")
     first, second = made.connections[:2]
     assert (first.connecting, first.accepted, first.begun) == (0.0, 30.0, 40.0)
-    assert (first.closed, first.ended) == (pytest.approx(SLOW_US + 140), pytest.approx(SLOW_US + 135))
+    assert (first.closed, first.ended) == (
+        pytest.approx(SLOW_US + 140),
+        pytest.approx(SLOW_US + 135),
+    )
     assert second.connecting == 100.0
     assert second.accepted == first.closed
     assert made.end > max(one.ended for one in made.connections)
@@ -208,7 +211,9 @@ def crashed() -> Scene:
     trace, visits = fork(load)
     (crash,) = [visit for visit in visits if visit.document == CRASH]
     crash.status, tid = 0, MAIN + crash.number
-    trace.events = [e for e in trace.events if e["tid"] != tid or e["name"] not in ("write", "close", "end")]
+    trace.events = [
+        e for e in trace.events if e["tid"] != tid or e["name"] not in ("write", "close", "end")
+    ]
     for event in trace.events:
         if event["tid"] == tid and event["name"] == "respond":
             event["dur"] = 30_000.0
@@ -243,7 +248,9 @@ def test_a_server_that_crashed_is_seen_by_its_clients() -> None:
 
 
 def asked(*labels: str) -> dict[str, Question]:
-    return {question.name: question for question in questions_of([scene(label) for label in labels])}
+    return {
+        question.name: question for question in questions_of([scene(label) for label in labels])
+    }
 
 
 def test_questions_have_the_answers_of_the_traces() -> None:
@@ -285,7 +292,8 @@ def test_a_crash_is_asked_about_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "words"), [(0.4, "0.4 µs"), (56.71, "56.7 µs"), (1234.5, "1.23 ms"), (40_100, "40.1 ms")]
+    ("time", "words"),
+    [(0.4, "0.4 µs"), (56.71, "56.7 µs"), (1234.5, "1.23 ms"), (40_100, "40.1 ms")],
 )
 def test_times_in_words(time: float, words: str) -> None:
     assert time_text(time) == words
@@ -317,7 +325,13 @@ def test_the_page_holds_every_event() -> None:
 
 def test_the_page_says_where_it_comes_from_and_needs_no_network() -> None:
     text = page("iterative", "fork", "epoll")
-    for words in ("0123abc", "A &lt;processor&gt;", "1 January 2026, 00:00", "<code>./dcollect.sh replay</code>", "got the load once"):
+    for words in (
+        "0123abc",
+        "A &lt;processor&gt;",
+        "1 January 2026, 00:00",
+        "<code>./dcollect.sh replay</code>",
+        "got the load once",
+    ):
         assert words in text
     assert "with changes" not in text
     network = r"""(?:src|srcset|href|action|data)\s*=\s*["']?\s*(?:https?:)?//|url\(\s*["']?https?:|@import"""

@@ -135,7 +135,9 @@ def test_the_slow_client_halfway(page: Path, tmp_path: Path) -> None:
     """Under iterative all others wait; under fork and epoll they have been served."""
     found = looked(page, SCRUB, tmp_path)
     assert found["first"] == "8 in the accept queue, 1 being served, 0 of 9 closed"
-    assert found["second"] == "0 in the accept queue, 1 being served, 8 of 9 closed; 9 processes made"
+    assert (
+        found["second"] == "0 in the accept queue, 1 being served, 8 of 9 closed; 9 processes made"
+    )
     assert found["boxes"] == (
         "iterative_server: wait 1 | fork_server: idle; child: wait 1 | worker 1: idle"
     )
@@ -159,7 +161,10 @@ send({ words: said_at.join(' | '), back: three < four, end: end > 39, begin: clo
 
 def test_steps_from_event_to_event(page: Path, tmp_path: Path) -> None:
     found = looked(page, STEPS, tmp_path)
-    assert "0.030 ms: iterative: iterative_server (process 100): accept, connection 1, on processor 0" in found["words"]
+    assert (
+        "0.030 ms: iterative: iterative_server (process 100): accept, connection 1, on processor 0"
+        in found["words"]
+    )
     assert found["words"].startswith("0.030 ms: ")
     assert (found["back"], found["end"], found["begin"]) == ("true", "true", "0")
     assert found["role"] == "status"
@@ -177,7 +182,9 @@ send({ typed, moved: at_button > 0, playing: find('play').getAttribute('aria-lab
 """
 
 
-def test_keys_do_what_they_do_elsewhere_in_fields_and_on_buttons(page: Path, tmp_path: Path) -> None:
+def test_keys_do_what_they_do_elsewhere_in_fields_and_on_buttons(
+    page: Path, tmp_path: Path
+) -> None:
     assert looked(page, KEYS, tmp_path) == {"typed": "0", "moved": "true", "playing": "Play"}
 
 

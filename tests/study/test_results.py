@@ -140,9 +140,7 @@ def test_clean_without_a_name_removes_all_results_and_nothing_else(
     assert (elsewhere / "runs.tsv").is_file()
 
 
-def test_clean_leaves_what_no_study_writes(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_clean_leaves_what_no_study_writes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Somebody may have measured into a folder of other things, by --output."""
     mixed, whole = place / ALL[2], place / ALL[0] / "idle"
     for folder in (mixed, whole):
@@ -187,7 +185,9 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("answer", "remain"), [("y\n", []), ("n\n", ALL), ("\n", ALL), ("", ALL), ("yes\n", [])])
+@pytest.mark.parametrize(
+    ("answer", "remain"), [("y\n", []), ("n\n", ALL), ("\n", ALL), ("", ALL), ("yes\n", [])]
+)
 def test_clean_asks(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     answer: str, remain: list[str],

@@ -27,7 +27,12 @@ USUAL = {factor.name: factor.default for factor in FACTORS} | {"certificate": "-
 
 
 def row(number: int, **values: object) -> dict[str, str]:
-    return {**USUAL, "run": str(number), "valid": "yes", **{name: str(value) for name, value in values.items()}}
+    return {
+        **USUAL,
+        "run": str(number),
+        "valid": "yes",
+        **{name: str(value) for name, value in values.items()},
+    }
 
 
 # --- how long it will take ---
@@ -82,14 +87,14 @@ def test_a_study_is_expected_to_take_what_its_runs_took(past: Path, tmp_path: Pa
     assert seconds_of(own) == pytest.approx(10 * 2.0, rel=0.05)
 
 
-def test_a_slow_server_of_somebody_tells_nothing_of_the_others(
-    past: Path, tmp_path: Path
-) -> None:
+def test_a_slow_server_of_somebody_tells_nothing_of_the_others(past: Path, tmp_path: Path) -> None:
     """Runs of 60 s of a server that the study does not have, and one that was invalid: those that
     are published tell what fork costs."""
     slow = [row(n, server="mine", requests=10, started=60 * n, seconds=59) for n in range(40)]
     bad = {"valid": "server died"}
-    slow += [row(n, server="fork", requests=10, started=60 * n, seconds=59, **bad) for n in (40, 41)]
+    slow += [
+        row(n, server="fork", requests=10, started=60 * n, seconds=59, **bad) for n in (40, 41)
+    ]
     earlier(past, slow)
     usual = [row(n, server="fork", requests=10, started=n, seconds=0.5) for n in range(60)]
     earlier(tmp_path / "published", usual)
@@ -257,7 +262,9 @@ def test_a_study_waits_for_a_report_that_is_made(
     reporting, waiting = study_turn.study_turn_if_free(), study_turn.study_turn(look)
     with reporting, pytest.raises(Interrupted), waiting:
         raise AssertionError("it did not wait")
-    assert f"Another study measures on this machine (process {os.getpid()})" in capsys.readouterr().err
+    assert (
+        f"Another study measures on this machine (process {os.getpid()})" in capsys.readouterr().err
+    )
     # A report waits for no study.
     with study_turn.study_turn(lambda: None), study_turn.study_turn_if_free():
         pass
