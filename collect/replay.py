@@ -110,11 +110,14 @@ def _check_options(labels: list[str]) -> None:
 
 
 def _page(line: Line) -> Path:
-    """The file of the page; its folder is made. The traces are put beside it."""
+    """The file of the page, in a folder that exists, or in a new one of the results. The traces
+    are put beside it."""
     moment = f"{datetime.now():%Y%m%d-%H%M%S}"
     page = Path(line.values.get("output") or results_folder() / "replay" / moment / PAGE)
     if page.is_dir() or page.suffix != ".html":
         fail(f"--output of a replay takes a file NAME.html, not '{page}'", 2)
+    if "output" in line.values and not page.parent.is_dir():
+        fail(f"--output: there is no folder '{page.parent}'", 2)
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from collect import readable_numbers
+from collect.measure.foreign_load import SHARED
 from collect.project import PROJECT
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -121,7 +122,7 @@ def _environment(html: bool) -> jinja2.Environment:
         extensions=["jinja2.ext.do"],
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(FUNCTIONS)
+    environment.globals.update(FUNCTIONS, SHARED=SHARED)
     return environment
 
 

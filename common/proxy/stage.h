@@ -1,4 +1,4 @@
-/* The stages of a proxied request, and how one goes to the next. The table in proxy_request.c says
+/* The stages of a proxied request, and how one goes to the next. The table in proxy_service.c says
  * which function runs in each. */
 #ifndef COMMON_PROXY_STAGE_H
 #define COMMON_PROXY_STAGE_H

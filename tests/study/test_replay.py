@@ -383,6 +383,7 @@ def test_what_a_replay_refuses(
 
 def test_a_replay_of_two_servers(bench: Bench) -> None:
     target = bench.folder / "made" / "page.html"
+    target.parent.mkdir()
     done = bench.dcollect(
         "replay", "--servers", "fork,epoll", "--requests", 6, "--clients", 3, "--output", target
     )
@@ -404,6 +405,7 @@ def test_a_replay_of_two_servers(bench: Bench) -> None:
 
 def test_a_replay_of_a_crash(bench: Bench) -> None:
     target = bench.folder / "crash" / "page.html"
+    target.parent.mkdir()
     done = bench.dcollect("replay", "--crash", "--servers", "fork,thread", "--output", target)
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in target.parent.iterdir())
@@ -418,6 +420,7 @@ def test_a_replay_of_a_crash(bench: Bench) -> None:
     ("words", "problem"),
     [
         (["--servers", "fork+nosuch"], "--servers: `fork+nosuch`: "),
+        (["--output", "here/page.html"], "--output: there is no folder 'here'"),
         (["--output", "here"], "--output of a replay takes a file NAME.html, not 'here'"),
     ],
 )
