@@ -14,9 +14,9 @@ from typing import Any
 from collect.install import build, install
 from collect.measure.control_groups import Accounting
 from collect.measure.documents import prepare_documents
+from collect.measure.load_for_replay import BIG, SMALL, Play, Visit, play
 from collect.measure.machine import describe as describe_machine
 from collect.measure.machine import processors_allowed
-from collect.measure.replay_load import BIG, SMALL, Play, Visit, play
 from collect.measure.scratch import scratch
 from collect.measure.server_commands import (
     TRACE_FILE,

@@ -4,7 +4,7 @@
 #include "common/access_log.h"
 #include "common/base/trace.h"
 #include "common/escape_injection.h"
-#include "common/http/exact_request.h"
+#include "common/http/is_one_request.h"
 #include "common/seats.h"
 
 #define LINGER_MILLISECONDS 2000
@@ -648,7 +648,7 @@ static void open_transport(struct connection *connection)
     bool good = transport->kind->open(transport, &request);
 
     connection->closing = transport->kind->one_request;
-    if (good && (!transport->kind->one_request || exact_request_is(request)))
+    if (good && (!transport->kind->one_request || is_one_request(request)))
         return;
     connection->tally.dropped++;
     connection->state = CONNECTION_ENDED;

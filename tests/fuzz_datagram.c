@@ -1,6 +1,6 @@
 /* Fuzzes datagrams: one that is a whole request gets one response, the same as by a stream and no
  * longer than is allowed; any other gets none. */
-#include "common/http/exact_request.h"
+#include "common/http/is_one_request.h"
 #include "common/net/datagram.h"
 #include "common/net/transport_datagram.h"
 #include "tests/fuzz.h"
@@ -77,7 +77,7 @@ static int status_by_stream(const char *bytes, size_t size)
 static void try_near(const char *bytes, size_t size)
 {
     static char response[DATAGRAM_RESPONSE_LIMIT + 1];
-    bool whole = exact_request_is((struct text){bytes, size});
+    bool whole = is_one_request((struct text){bytes, size});
     ssize_t length;
     int status;
 

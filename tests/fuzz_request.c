@@ -6,8 +6,8 @@
 #include "common/http/body_reader.h"
 #include "common/http/conditional.h"
 #include "common/http/date.h"
-#include "common/http/exact_request.h"
 #include "common/http/fields.h"
+#include "common/http/is_one_request.h"
 #include "common/http/path.h"
 #include "common/http/range.h"
 #include "common/http/request.h"
@@ -239,7 +239,7 @@ static void try_datagram(struct text bytes, const struct result *head)
     struct request request;
     size_t taken;
 
-    if (!exact_request_is(bytes) || head->progress != REQUEST_WHOLE)
+    if (!is_one_request(bytes) || head->progress != REQUEST_WHOLE)
         return;
     request_start(&request);
     request_read(&request, bytes, &taken);

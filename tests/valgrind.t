@@ -8,7 +8,7 @@ use Origin;
 use Proxy qw(%few);
 
 my $place = scratch();
-my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/openat2.c');
+my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/valgrind_openat2.c');
 is $compiled->{status}, 0, 'the library for valgrind is built' or diag($compiled->{err});
 
 my $made = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout),

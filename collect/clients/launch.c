@@ -43,7 +43,7 @@
  * PSS leaves out pages of files: all processes that run a program share them, so the share of each
  * would change when another one starts or ends.
  */
-#include "pace.h"
+#include "first_tenth.h"
 #include "tool.h"
 
 #include <dirent.h>
@@ -318,7 +318,7 @@ struct watch {
     int peak_file, current_file;
     double peak;
     double next_sample;
-    struct pace pace;
+    struct first_tenth rates;
 };
 
 /* Returns the id of the youngest process: two of them tell how many were made in between. */
@@ -369,8 +369,8 @@ static void watch_begin(struct watch *watch, const struct options *options)
     *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
     tree_read(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
-    watch->pace.interval = PACE_SECONDS;
-    pace_sample(&watch->pace, tool_now());
+    watch->rates.interval = FIRST_TENTH_SECONDS;
+    first_tenth_sample(&watch->rates, tool_now());
     watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
     watch->peak_file = peak_open(options->peak);
@@ -420,8 +420,8 @@ static void print_events(struct watch *watch, FILE *out)
 static void watch_end(struct watch *watch, double seconds, const struct rusage *load,
                       const char *exit_text)
 {
-    watch->pace.interval = 0;
-    pace_sample(&watch->pace, tool_now());
+    watch->rates.interval = 0;
+    first_tenth_sample(&watch->rates, tool_now());
     if (watch->peak <= 0)
         watch_sample(watch); /* the load ended before the first one */
     watch_settle(watch);
@@ -438,7 +438,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
         fputs(" -", out);
     print_events(watch, out);
     print_memory(watch, out);
-    double first_tenth = pace_first_tenth(&watch->pace);
+    double first_tenth = first_tenth_ratio(&watch->rates);
     if (first_tenth > 0)
         fprintf(out, " %.4f", first_tenth);
     else
@@ -539,7 +539,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
     const struct options *options = watch->options;
     struct ending ending = {.stopped = false};
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
-        double wait = watch->pace.interval < TICK_MOST ? watch->pace.interval : TICK_MOST;
+        double wait = watch->rates.interval < TICK_MOST ? watch->rates.interval : TICK_MOST;
         struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
         int arrived = sigtimedwait(signals, NULL, &tick);
         if (arrived == SIGTERM || arrived == SIGINT ||
@@ -550,7 +550,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         if (ending.stopped || ending.late)
             kill(load, SIGKILL);
         watch_sample(watch);
-        pace_sample(&watch->pace, tool_now());
+        first_tenth_sample(&watch->rates, tool_now());
     }
     return ending;
 }

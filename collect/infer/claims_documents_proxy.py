@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from collect.infer.cells import Cells
-from collect.infer.claim_verdicts import CLAIM, READING, READING_ASIDE, READING_CONTROL, Finding
-from collect.infer.claims_tools import (
+from collect.infer.claim_building_blocks import (
     against,
     by_block,
     found,
@@ -17,6 +16,7 @@ from collect.infer.claims_tools import (
     varies,
     without_mistake,
 )
+from collect.infer.claim_verdicts import CLAIM, READING, READING_ASIDE, READING_CONTROL, Finding
 from collect.infer.contrast import Result
 from collect.infer.statistics import line_fit
 from collect.readable_numbers import thousands

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from collect.infer.cells import Cells
+from collect.infer.claim_building_blocks import by_block, found, highest, lowest, said, varies
 from collect.infer.claim_verdicts import CLAIM, Finding
-from collect.infer.claims_tools import by_block, found, highest, lowest, said, varies
 from collect.infer.contrast import Result, blocks_test, contrast_test, means_against
 from collect.infer.statistics import Values, dispersion_of
 

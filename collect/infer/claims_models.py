@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collect.infer.cells import Cells
-from collect.infer.claim_verdicts import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
-from collect.infer.claims_tools import (
+from collect.infer.claim_building_blocks import (
     by_block,
     found,
     has_level,
@@ -23,6 +22,7 @@ from collect.infer.claims_tools import (
     within_block_trend,
     without_mistake,
 )
+from collect.infer.claim_verdicts import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
 from collect.infer.contrast import (
     Result,
     blocks_test,

@@ -7,8 +7,7 @@ import re
 import numpy as np
 
 from collect.infer.cells import Cells, is_floor
-from collect.infer.claim_verdicts import CLAIM, READING, Finding
-from collect.infer.claims_tools import (
+from collect.infer.claim_building_blocks import (
     by_block,
     found,
     has_level,
@@ -20,6 +19,7 @@ from collect.infer.claims_tools import (
     varies,
     without_mistake,
 )
+from collect.infer.claim_verdicts import CLAIM, READING, Finding
 from collect.infer.contrast import Result
 from collect.readable_numbers import plural, thousands
 

@@ -9,7 +9,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from collect.measure.replay_load import BIG, BIG_EVERY, CRASH, SLOW_PAUSE_SECONDS, SLOW_PIECES, Play
+from collect.measure.load_for_replay import (
+    BIG,
+    BIG_EVERY,
+    CRASH,
+    SLOW_PAUSE_SECONDS,
+    SLOW_PIECES,
+    Play,
+)
 from collect.present.palette import look_of
 from collect.present.replay_questions import Numbers, questions_of, time_text
 from collect.present.replay_scene import ACTIVITIES, Scene, Thread, most_held

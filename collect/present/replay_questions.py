@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from collect.measure.replay_load import CRASH
+from collect.measure.load_for_replay import CRASH
 from collect.present.replay_scene import Connection, Scene, Span, Thread, most_held
 from collect.readable_numbers import human, join_text, plural
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from collect.measure.replay_load import Visit
+from collect.measure.load_for_replay import Visit
 from collect.project import fail
 
 # What a thread does, as servers record it. IDLE is their "wait" for no connection.

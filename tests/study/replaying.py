@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from collect.measure.replay_load import Play, Visit
+from collect.measure.load_for_replay import Play, Visit
 from collect.present.replay_scene import Scene, scene_of
 
 START_NS = 5_000_000_000

@@ -15,7 +15,7 @@ from measuring import Bench
 from replaying import INVENTED, LOAD, MAIN, SLOW_US, fork, iterative, scene
 
 from collect.cli import main
-from collect.measure.replay_load import BIG, CRASH, SLOW_PIECES, Play, Visit, play
+from collect.measure.load_for_replay import BIG, CRASH, SLOW_PIECES, Play, Visit, play
 from collect.present.replay import Told, page_of_replay
 from collect.present.replay_questions import Numbers, Question, questions_of, time_text
 from collect.present.replay_scene import (

@@ -10,7 +10,7 @@ from replaying import LOAD, SLOW_US, scene
 from test_page import AXE, CONTRAST, NAMES, axe_core
 from test_replay import TOLD, crashed, lone
 
-from collect.measure.replay_load import Play
+from collect.measure.load_for_replay import Play
 from collect.present.replay import page_of_replay
 
 # Headless Chromium draws no frames by itself, so a timer makes them.

@@ -1,5 +1,5 @@
 /* Tells whether bytes are exactly one request. */
-#include "common/http/exact_request.h"
+#include "common/http/is_one_request.h"
 
 #include "common/http/body_reader.h"
 #include "common/http/request.h"
@@ -21,7 +21,7 @@ static bool begins_as_request(struct text bytes)
            text_find(TEXT("/hH*"), bytes.data[end + 1]) < 4;
 }
 
-bool exact_request_is(struct text bytes)
+bool is_one_request(struct text bytes)
 {
     struct request request;
     struct body_reader body_reader;

@@ -1,5 +1,5 @@
-/* Tests of exact_request.c: which bytes are exactly one request. */
-#include "common/http/exact_request.h"
+/* Tests of is_one_request.c: which bytes are exactly one request. */
+#include "common/http/is_one_request.h"
 
 #include "common/http/request.h"
 #include "tests/unit.h"
@@ -72,7 +72,7 @@ static void check_whole(void **state)
 
     assert_non_null(bytes);
     memcpy(bytes, row->name, length);
-    assert_int_equal(exact_request_is((struct text){bytes, length}), row->whole);
+    assert_int_equal(is_one_request((struct text){bytes, length}), row->whole);
     free(bytes);
 }
 
@@ -87,10 +87,10 @@ static void check_shorter(void **state)
         char *copy = malloc(length + 1);
         assert_non_null(copy);
         memcpy(copy, bytes, length);
-        assert_false(exact_request_is((struct text){copy, length}));
+        assert_false(is_one_request((struct text){copy, length}));
         free(copy);
     }
-    assert_true(exact_request_is((struct text){bytes, sizeof bytes - 1}));
+    assert_true(is_one_request((struct text){bytes, sizeof bytes - 1}));
 }
 
 static void check_long(void **state)
@@ -100,8 +100,8 @@ static void check_long(void **state)
 
     (void)state;
     memset(bytes + head, 'y', sizeof bytes - (size_t)head);
-    assert_true(exact_request_is((struct text){bytes, sizeof bytes})); /* 431 */
-    assert_false(exact_request_is((struct text){bytes, REQUEST_HEAD_LIMIT / 2}));
+    assert_true(is_one_request((struct text){bytes, sizeof bytes})); /* 431 */
+    assert_false(is_one_request((struct text){bytes, REQUEST_HEAD_LIMIT / 2}));
 }
 
 /* Among the longest messages, none that begins like these is a request whose head is too long. */
@@ -123,7 +123,7 @@ static void check_long_others(void **state)
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         memset(bytes, 'y', sizeof bytes);
         memcpy(bytes, starts[i], strlen(starts[i]));
-        assert_false(exact_request_is((struct text){bytes, sizeof bytes}));
+        assert_false(is_one_request((struct text){bytes, sizeof bytes}));
     }
 }
 
@@ -134,5 +134,5 @@ int main(void)
     unit_add("a request that is too long is a request", check_long, NULL);
     unit_add("a message that is too long and does not begin as a request is no request",
              check_long_others, NULL);
-    return unit_run("exact_request");
+    return unit_run("is_one_request");
 }
