@@ -60,6 +60,12 @@ static bool read_switch(const struct option_row *row, const char *value, bool *o
     return *on || strcmp(value, "off") == 0 || complain(row, value, "on or off");
 }
 
+static bool read_pages(const struct option_row *row, const char *value, bool *huge)
+{
+    *huge = strcmp(value, "huge") == 0;
+    return *huge || strcmp(value, "small") == 0 || complain(row, value, "small or huge");
+}
+
 static bool read_protocol(const struct option_row *row, const char *value, enum protocol *protocol)
 {
     for (int i = PROTOCOL_SIMPLE; i <= PROTOCOL_PIPELINED; i++) {
@@ -183,6 +189,8 @@ static bool read_row(struct options *options, const struct option_row *row,
     case OPTION_SIZE:
         return read_size(value, member) ||
                complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");
+    case OPTION_PAGES:
+        return read_pages(row, value, member);
     case OPTION_HELP:
     case OPTION_VERSION:
     case OPTION_DESCRIBE:

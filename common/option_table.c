@@ -80,6 +80,12 @@ const struct option_row option_table[] = {
     {"no-file-cache", NULL, OPTION_FLAG, AT(no_file_cache), NULL,
      "open the file for each request, even where connections could share it in memory", 0},
     {"no-shelf", NULL, OPTION_FLAG, AT(no_file_cache), NULL, NULL, 0},
+    {"ballast", "SIZE", OPTION_SIZE, AT(ballast), NULL,
+     "hold so much memory, in bytes or with K, M or G, as a process does that has grown; for "
+     "studies",
+     0},
+    {"ballast-pages", "KIND", OPTION_PAGES, AT(ballast_huge), "small",
+     "the pages of the ballast: small, or huge if the kernel has them", 0},
     {"origin", "URL", OPTION_ORIGIN, AT(origin), NULL,
      "proxy: forward to this one origin, http://HOST:PORT, instead of the host that the client "
      "names. HOST is numeric, localhost, or a name in /etc/hosts: no other name is looked up",

@@ -24,6 +24,7 @@ enum option_kind {
     OPTION_ORIGIN,
     OPTION_ALLOW,
     OPTION_SIZE,
+    OPTION_PAGES,
     OPTION_HELP,
     OPTION_VERSION,
     OPTION_DESCRIBE,

@@ -39,6 +39,8 @@ struct options {
     bool no_sandbox;
     bool sandbox_kills;
     bool no_file_cache;
+    uint64_t ballast; /* bytes */
+    bool ballast_huge;
     /* Of the proxy. */
     struct text origin; /* "HOST:PORT", without "http://"; or empty */
     const char *allow[OPTIONS_ALLOW_LIMIT];

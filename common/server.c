@@ -19,6 +19,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -46,6 +47,8 @@ void server_ready(struct server *server)
     printf("%s: %s serves ", server->model->name, url);
     services_print(&server->options);
     printf(", %s%s%s", server->model->summary, workers, server->options.udp ? "; also by UDP" : "");
+    if (server->options.ballast > 0)
+        printf("; with %" PRIu64 " KiB of ballast", server->options.ballast / 1024);
     if (server->identity.name != NULL)
         printf("; as user %s", server->identity.name);
     putchar('\n');

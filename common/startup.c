@@ -2,6 +2,7 @@
 #include "common/startup.h"
 
 #include "common/acceptor.h"
+#include "common/base/ballast.h"
 #include "common/base/oom_guard.h"
 #include "common/base/proc_status.h"
 #include "common/base/service_manager.h"
@@ -18,6 +19,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,6 +324,16 @@ static void enter_sandbox(struct server *server)
     sandbox_enter(sandbox);
 }
 
+/* The helper processes have been made: they need no copy of it. */
+static bool take_ballast(const struct options *options)
+{
+    if (options->ballast == 0 || ballast_take(options->ballast, options->ballast_huge))
+        return true;
+    warn("cannot have a ballast of %" PRIu64 " bytes%s", options->ballast,
+         options->ballast_huge ? " in huge pages" : "");
+    return false;
+}
+
 bool startup_prepare(struct server *server, char **argv)
 {
     const struct options *options = &server->options;
@@ -330,7 +342,7 @@ bool startup_prepare(struct server *server, char **argv)
     if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
         !open_privileged(server, argv) || !identity_take(&server->identity))
         return false;
-    if (!services_start(&server->services, options, &server->listener))
+    if (!services_start(&server->services, options, &server->listener) || !take_ballast(options))
         return false;
     server->status = proc_status_open();
     server->threads = proc_status_number(server->status, "Threads:") + SANITIZER_THREADS;

@@ -195,6 +195,13 @@ def tlpi_1(data: Cells) -> list[Finding]:
     return found(CLAIM, "ratio", tested, result, "")
 
 
+def antirez_1(data: Cells) -> list[Finding]:
+    large = "fork+ballast=1G"
+    cost = control_cost(data, large, data.pick(server=large), "fork") / 1000
+    tested = f"{large} less fork, {data.cpu_words}, milliseconds"
+    return found(CLAIM, "cost", tested, blocks_test(data, cost), "ms")
+
+
 def e07_1(data: Cells) -> list[Finding]:
     """Tests the CPU per request where the load generator limits most cells."""
     event, thread = server_named(data, "epoll"), server_named(data, "thread")
@@ -292,6 +299,7 @@ TESTS = {
     "DIAL.1": dial_1,
     "DIAL.2": dial_2,
     "TLPI.1": tlpi_1,
+    "ANTIREZ.1": antirez_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
     "A/A": same_server,

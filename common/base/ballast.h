@@ -1,0 +1,13 @@
+/* Memory that a server holds for a study, as a process does that has grown. */
+#ifndef COMMON_BASE_BALLAST_H
+#define COMMON_BASE_BALLAST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Takes so many bytes of private memory and writes to each page, so that a fork has to copy how
+ * they are mapped. They are held until the process ends. False, with errno set, if there are not so
+ * many, or if the kernel has no huge pages. */
+bool ballast_take(uint64_t bytes, bool huge_pages);
+
+#endif
