@@ -1,6 +1,7 @@
 /* One child per connection, which shares what --share names: fork() and pthread_create() are two
  * ends of one system call, clone(). */
 #include "common/base/clone_child.h"
+#include "common/base/trace.h"
 #include "common/server.h"
 
 #include <err.h>
@@ -33,6 +34,7 @@ static int *sockets; /* of the seats, where children share open files */
 
 static void serve_as(struct server *self, const struct task *task)
 {
+    trace_forget_thread();
     if (flags & CLONE_THREAD)
         server_thread(self);
     else

@@ -233,9 +233,6 @@ static bool has_worker_processes(const struct server *server)
 
 void server_thread(const struct server *server)
 {
-    if (server->context.trace == NULL)
-        return;
-    trace_forget_thread();
     if (is_made_for_connection(server))
         trace_note(server->context.trace, TRACE_START, 0, 0);
 }

@@ -1,6 +1,8 @@
 /* Records what each process and thread does with each connection, in memory that all share. */
 #include "common/base/trace.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -57,7 +59,8 @@ bool trace_make(struct trace *trace, uint64_t size, int places)
         .numbers = (_Atomic uint32_t *)(void *)(memory + counts),
         .records = (struct trace_record *)(void *)(memory + counts + numbers),
     };
-    return true;
+    errno = pthread_atfork(NULL, NULL, trace_forget_thread);
+    return errno == 0;
 }
 
 static void know_self(void)

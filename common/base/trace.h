@@ -66,7 +66,8 @@ void trace_add_death(struct trace *trace, pid_t process);
 /* Returns the number of places that may hold a record, and of records that did not fit. */
 uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
-/* Called first in a process or thread: its memory is a copy of another's, or was another's. */
+/* Called first in a child that clone() made: its thread-local variables are a copy of another's, or
+ * were another's. Children of fork() and pthread_create() need not. */
 void trace_forget_thread(void);
 /* Returns true in a thread or process that was made after the trace. */
 bool trace_is_elsewhere(const struct trace *trace);
