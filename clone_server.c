@@ -67,7 +67,7 @@ static void serve(const void *argument)
 static bool hand_over(int socket)
 {
     const struct task task = {socket, server->seat, server->now};
-    pid_t child = clone_child(flags, serve, &task, sizeof task);
+    pid_t child = clone_child(serve, &task, sizeof task);
 
     if (child < 0)
         return false;
@@ -123,8 +123,10 @@ int main(int argc, char **argv)
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
     flags = flags_of[server->options.share];
-    sockets = calloc((size_t)server->board->seat_count, sizeof *sockets);
-    if (sockets == NULL || !clone_child_open((int)server->limit, SERVER_STACK_BYTES))
+    if (flags & CLONE_FILES)
+        sockets = calloc((size_t)server->board->seat_count, sizeof *sockets);
+    if (((flags & CLONE_FILES) && sockets == NULL) ||
+        !clone_child_open(flags, (int)server->limit, SERVER_STACK_BYTES))
         err(1, "cannot make children that share");
     while ((socket = server_accept(server)) >= 0)
         while (!hand_over(socket) && server_hold(server, socket, "cannot make a child"))

@@ -24,14 +24,13 @@ struct place {
     void *robust_list;
     size_t robust_list_size;
     /* The child's work. */
-    int flags;
     void (*function)(const void *argument);
     _Alignas(max_align_t) char argument[CLONE_CHILD_ARGUMENT];
 };
 
 static struct place own; /* of this thread: a child whose memory is a copy runs on the copy */
 static struct place *places;
-static int place_count, place_limit, last_place;
+static int place_count, place_limit, last_place, flags;
 static size_t stack_size;
 
 static void note_thread(struct place *place)
@@ -45,13 +44,16 @@ static void note_thread(struct place *place)
 }
 
 /* A child may be counted as ended a moment before its place is free: so there are more places. */
-bool clone_child_open(int limit, size_t stack_bytes)
+bool clone_child_open(int clone_flags, int limit, size_t stack_bytes)
 {
+    flags = clone_flags;
     note_thread(&own);
     if (atomic_load(&own.id) == NULL) {
         errno = ENOSYS;
         return false;
     }
+    if (!(flags & CLONE_VM))
+        return true;
     place_limit = 2 * limit;
     stack_size = stack_bytes;
     places = calloc((size_t)place_limit, sizeof *places);
@@ -110,7 +112,7 @@ static int work(void *argument)
 {
     struct place *place = argument;
 
-    if (!(place->flags & CLONE_VM))
+    if (!(flags & CLONE_VM))
         atomic_store(atomic_load(&place->id), gettid());
     else if (__rseq_size > 0)
         syscall(SYS_rseq, (char *)place->variables + __rseq_offset, __rseq_size, 0, RSEQ_SIG);
@@ -122,30 +124,28 @@ static int work(void *argument)
 static pid_t make_sharing(struct place *place)
 {
     pid_t *id = (pid_t *)atomic_load(&place->id);
-    int flags = CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID |
-                (place->flags & CLONE_THREAD ? 0 : SIGCHLD);
+    int more = CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID |
+               (flags & CLONE_THREAD ? 0 : SIGCHLD);
 
-    return clone(work, place->stack, place->flags | flags, place, id, place->variables, id);
+    return clone(work, place->stack, flags | more, place, id, place->variables, id);
 }
 
 /* Without shared memory, the system call returns twice, as fork() does. */
 static pid_t make_copy(struct place *place)
 {
-    pid_t child = (pid_t)syscall(SYS_clone, place->flags | SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t child = (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
 
     if (child == 0)
         _exit(work(place));
     return child;
 }
 
-pid_t clone_child(int flags, void (*function)(const void *argument), const void *argument,
-                  size_t size)
+pid_t clone_child(void (*function)(const void *argument), const void *argument, size_t size)
 {
     struct place *place = flags & CLONE_VM ? find_place() : &own;
 
     if (place == NULL)
         return -1;
-    place->flags = flags;
     place->function = function;
     memcpy(place->argument, argument, size);
     return flags & CLONE_VM ? make_sharing(place) : make_copy(place);

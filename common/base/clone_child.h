@@ -6,15 +6,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Prepares for so many children at once that share memory. False, with errno set, if this kernel
- * lacks what that needs. */
-bool clone_child_open(int limit, size_t stack_bytes);
+/* Prepares for children with these flags of clone(), so many at once. False, with errno set, if
+ * this kernel lacks what they need. */
+bool clone_child_open(int flags, int limit, size_t stack_bytes);
 
 /* Makes a child that calls the function with a copy of the argument, and ends. Returns its id; -1,
- * with errno set, if it fails. Children that share memory have no exit handlers to run; they return
- * from the function. */
+ * with errno set, if it fails. All children have the flags that were prepared for. */
 #define CLONE_CHILD_ARGUMENT 64
-pid_t clone_child(int flags, void (*function)(const void *argument), const void *argument,
-                  size_t size);
+pid_t clone_child(void (*function)(const void *argument), const void *argument, size_t size);
 
 #endif
