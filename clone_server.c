@@ -71,10 +71,10 @@ static bool hand_over(int socket)
 
     if (child < 0)
         return false;
-    if (flags & CLONE_FILES) /* the child closes it for both */
-        sockets[task.seat] = socket;
-    else
+    if (!(flags & CLONE_FILES))
         close(socket);
+    else if (task.seat >= 0) /* the child closes it for both */
+        sockets[task.seat] = socket;
     server_made_child(server, child);
     return true;
 }

@@ -338,6 +338,10 @@ bool startup_prepare(struct server *server, char **argv)
 {
     const struct options *options = &server->options;
 
+    if (!ballast_is_possible(options->ballast)) {
+        warnx("cannot have a ballast of %" PRIu64 " bytes: there is less memory", options->ballast);
+        return false;
+    }
     raise_descriptors(server);
     if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
         !open_privileged(server, argv) || !identity_take(&server->identity))

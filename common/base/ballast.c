@@ -27,24 +27,19 @@ static uint64_t huge_bytes(void)
     return kibibytes * 1024;
 }
 
-/* The kernel may promise more memory than there is, and end a process that uses it. */
-static bool is_too_much(uint64_t bytes)
+bool ballast_is_possible(uint64_t bytes)
 {
     uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-    return bytes > machine || bytes > memory_limit();
+    return bytes <= machine && bytes <= memory_limit();
 }
 
 bool ballast_take(uint64_t bytes, bool huge_pages)
 {
-    char *memory = MAP_FAILED;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (!is_too_much(bytes))
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        errno = ENOMEM;
+    if (memory == MAP_FAILED)
         return false;
-    }
     if (madvise(memory, bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) < 0 && huge_pages)
         return false;
     for (uint64_t i = 0; i < bytes; i += SMALL_PAGE)

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Returns false if this machine, or the control group, has less memory: the kernel may promise
+ * more, and end a process that uses it. */
+bool ballast_is_possible(uint64_t bytes);
+
 /* Takes so many bytes of private memory and writes to each page, so that a fork has to copy how
  * they are mapped. They are held until the process ends. False, with errno set, if there are not so
  * many, or if the kernel has no huge pages. */
