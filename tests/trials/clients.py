@@ -28,6 +28,9 @@ from trials.hang_timeout import patience
 from trials.trial import CLIENTS
 
 RETRY_SECONDS = 0.002
+# A server may close a connection that was idle for longer: a client that got no processor for so
+# long takes a new one, as browsers do.
+IDLE_SECONDS = 2.0
 LENGTH = re.compile(rb"^Content-Length: *(\d+)", re.IGNORECASE | re.MULTILINE)
 CLOSE = re.compile(rb"^Connection: *close", re.IGNORECASE | re.MULTILINE)
 
@@ -83,13 +86,15 @@ class Client:
         self.socket: socket.socket | None = None
         self.asked = self.connecting = False
         self.received = b""
-        self.began = self.first = 0.0
+        self.began = self.first = self.ended = 0.0
         self.due = time.monotonic() + random.random() * plan.pause
 
     def start(self, poll: select.epoll, sockets: dict[int, Client], now: float) -> None:
         """Begins a request, on a new connection where there is none."""
         self.first = self.first or now
         self.received, self.asked = b"", False
+        if self.socket is not None and time.monotonic() - self.ended > IDLE_SECONDS:
+            self.leave()
         if self.socket is not None:
             self._ask()
             return
@@ -142,7 +147,8 @@ class Client:
         else:
             self.counts.answered += 1
         self.counts.longest = max(self.counts.longest, now - self.first)
-        self.first, self.asked, self.due = 0.0, False, now + self.plan.pause
+        self.first, self.asked = 0.0, False
+        self.ended, self.due = now, now + self.plan.pause
         if not self.keeps or CLOSE.search(head):
             self.leave()
 
