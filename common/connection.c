@@ -363,6 +363,7 @@ static void reclaim_input(struct connection *connection)
 
     exchange->input_start = (size_t)(rest->data - exchange->input);
     exchange->input_end = exchange->input_start + rest->length;
+    connection->now = exchange->call.now;
     note_progress(connection, exchange->call.sent);
 }
 
@@ -437,7 +438,6 @@ static enum outcome shorten_response(struct connection *connection)
     return go_to(connection, CONNECTION_RESPONDING);
 }
 
-/* A target may name its scheme. The other one of http and https means another server. */
 static void fill_in_response(const struct service_context *context, struct exchange *exchange,
                              struct moment now)
 {
@@ -445,10 +445,8 @@ static void fill_in_response(const struct service_context *context, struct excha
     struct response *response = &exchange->response;
 
     response_start(response);
-    if (request->scheme != SCHEME_UNSAID && request->scheme != context->scheme) {
-        response_refuse(response, 421, "This server answers for the other of http and https.");
+    if (response_refuse_scheme(response, request, context->scheme))
         return;
-    }
     context->service->answer(context, request, now, response);
     response_apply_conditions(response, request, now);
 }

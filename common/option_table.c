@@ -9,8 +9,9 @@ const struct option_row option_table[] = {
     {"root", "DIR", OPTION_TEXT, AT(root), "data", "the documents", 0},
     {"bind", "ADDRESS", OPTION_ADDRESS, 0, NULL, "listen at this address; may be repeated", 0},
     {"service", "NAME", OPTION_SERVICE, AT(service), "files",
-     "files: the documents; sized: /N is a generated document of N bytes, 100 to 20000; proxy: a "
-     "caching proxy",
+     "files: the documents; sized: /N is a generated document of N bytes, 100 to 20000; work: "
+     "/cpu/N computes, /sleep/N waits, /block/N blocks its thread for N microseconds, /touch/N "
+     "writes to N KiB of memory; proxy: a caching proxy",
      0},
     {"max-age", "S", OPTION_COUNT, AT(max_age), "60",
      "sized: how long caches may keep documents of odd length, in seconds; those of even length "

@@ -116,6 +116,11 @@ static const struct syscall_rule files[] = {
     ANY(getdents64),
 };
 
+static const struct syscall_rule timers[] = {
+    ANY(timerfd_create),
+    ANY(timerfd_settime),
+};
+
 static const struct syscall_rule proxy[] = {
     IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_STREAM),
     IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_STREAM),
@@ -265,6 +270,8 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
 {
     if (sandbox->root >= 0)
         ALLOW(filter, files);
+    if (sandbox->timers)
+        ALLOW(filter, timers);
     if (sandbox->connects)
         ALLOW(filter, proxy);
     if (sandbox->cache >= 0) {

@@ -18,6 +18,7 @@ struct sandbox {
     int cache;        /* a directory to make, read, write and remove files in; -1: none */
     bool connects;    /* it makes TCP connections */
     uint16_t port;    /* to this port only; 0: to any */
+    bool timers;      /* it waits for timers */
     bool datagrams;   /* it answers datagrams */
     bool log;         /* it replaces the file of its log */
     bool key_process; /* it asks another process for signatures */

@@ -26,6 +26,7 @@ struct service_call {
     const struct request *request;
     struct transport *client;
     struct response *response; /* filled in, unless the service itself sends the response */
+    /* A service that takes long sets it again. */
     struct moment now;
     bool output_pending;   /* earlier responses have not left yet */
     bool keeps_connection; /* further requests may follow; once false, it stays false */

@@ -98,6 +98,20 @@ static void print_generated(const struct options *options)
     printf("documents of 100 to 20000 bytes");
 }
 
+/* ---- work ---- */
+
+static void confine_work(const struct services *services, struct sandbox *sandbox)
+{
+    (void)services;
+    sandbox->timers = true;
+}
+
+static void print_work(const struct options *options)
+{
+    (void)options;
+    printf("/cpu/N, /sleep/N, /block/N and /touch/N");
+}
+
 /* ---- proxy ---- */
 
 _Static_assert(OPTIONS_ALLOW_LIMIT == PROXY_ALLOW_LIMIT, "the proxy takes each --allow");
@@ -179,6 +193,11 @@ static const struct services_row rows[] = {
         .print = print_generated,
     },
     {
+        .service = &service_work,
+        .confine = confine_work,
+        .print = print_work,
+    },
+    {
         .service = &service_proxy,
         .open = open_proxy,
         .start = start_proxy,
@@ -228,7 +247,7 @@ bool services_start(struct services *services, const struct options *options,
 
 const void *services_state(const struct services *services)
 {
-    return services->row->state(services);
+    return services->row->state != NULL ? services->row->state(services) : NULL;
 }
 
 struct sandbox services_sandbox(const struct services *services)

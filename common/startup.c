@@ -327,7 +327,7 @@ static void enter_sandbox(struct server *server)
 /* The helper processes have been made: they need no copy of it. */
 static bool take_ballast(const struct options *options)
 {
-    if (options->ballast == 0 || ballast_take(options->ballast, options->ballast_huge))
+    if (options->ballast == 0 || ballast_take(options->ballast, options->ballast_huge) != NULL)
         return true;
     warn("cannot have a ballast of %" PRIu64 " bytes%s", options->ballast,
          options->ballast_huge ? " in huge pages" : "");

@@ -152,7 +152,7 @@ each_server(sub ($model) {
     $server->stop(warnings => qr/escape/);
 
     # As in production: a forbidden call fails, and the worker continues.
-    for my $service (['files'], ['sized'], ['proxy', '--no-cache', '--origin', "http://127.0.0.1:1"], ['files', '--udp', '--log', '/dev/null']) {
+    for my $service (['files'], ['sized'], ['work'], ['proxy', '--no-cache', '--origin', "http://127.0.0.1:1"], ['files', '--udp', '--log', '/dev/null']) {
         my ($name, @options) = @$service;
         $server = starts($model, forgiving => 1, options => ['--service', $name, @options]);
         refuses_all($server, "@$service", connects => $name eq 'proxy');

@@ -34,18 +34,18 @@ bool ballast_is_possible(uint64_t bytes)
     return bytes <= machine && bytes <= memory_limit();
 }
 
-bool ballast_take(uint64_t bytes, bool huge_pages)
+void *ballast_take(uint64_t bytes, bool huge_pages)
 {
     char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
-        return false;
+        return NULL;
     if (madvise(memory, bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) < 0 && huge_pages)
-        return false;
+        return NULL;
     for (uint64_t i = 0; i < bytes; i += SMALL_PAGE)
         ((volatile char *)memory)[i] = 1;
     if (!huge_pages || huge_bytes() >= bytes / 2)
-        return true;
+        return memory;
     errno = ENOTSUP;
-    return false;
+    return NULL;
 }

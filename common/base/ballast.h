@@ -9,9 +9,9 @@
  * more, and end a process that uses it. */
 bool ballast_is_possible(uint64_t bytes);
 
-/* Takes so many bytes of private memory and writes to each page, so that a fork has to copy how
- * they are mapped. They are held until the process ends. False, with errno set, if there are not so
- * many, or if the kernel has no huge pages. */
-bool ballast_take(uint64_t bytes, bool huge_pages);
+/* Maps so many bytes of private memory and writes to each page, so that a fork has to copy how they
+ * are mapped. NULL, with errno set, if there are not so many, or if the kernel has no huge pages.
+ */
+void *ballast_take(uint64_t bytes, bool huge_pages);
 
 #endif

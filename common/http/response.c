@@ -115,6 +115,15 @@ void response_refuse(struct response *response, int status, const char *problem)
     response->body = response_page(&page);
 }
 
+bool response_refuse_scheme(struct response *response, const struct request *request,
+                            enum scheme scheme)
+{
+    if (request->scheme == SCHEME_UNSAID || request->scheme == scheme)
+        return false;
+    response_refuse(response, 421, "This server answers for the other of http and https.");
+    return true;
+}
+
 static void settle_ranges(struct response *response, const struct request *request,
                           const struct validators *validators, int64_t now)
 {

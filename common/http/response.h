@@ -67,6 +67,11 @@ struct body response_page(const struct buffer *page);
 /* Turns it into an error page that states the problem. */
 void response_refuse(struct response *response, int status, const char *problem);
 
+/* Refuses a target that names the other one of http and https, which means another server; returns
+ * true then. */
+bool response_refuse_scheme(struct response *response, const struct request *request,
+                            enum scheme scheme);
+
 /* Applies the preconditions and the ranges of the request to a 200 response. */
 void response_apply_conditions(struct response *response, const struct request *request,
                                struct moment now);
