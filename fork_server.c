@@ -1,24 +1,32 @@
 /* One process per connection: the parent accepts and forks, the child serves and ends. */
-#include "common/server.h"
+#include "common/workers/fork_template.h"
 
+#include <err.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static struct server *server;
+static struct fork_template template;
+static int children;
+
+static void serve(int socket)
+{
+    server_child(server);
+    server_serve(server, socket);
+    server_left(server);
+    _exit(0);
+}
 
 static bool hand_over(int socket)
 {
-    pid_t child = fork();
+    pid_t child = server->options.template ? fork_template_fork(&template, server, socket) : fork();
 
     if (child < 0)
         return false;
-    if (child == 0) {
-        server_child(server);
-        server_serve(server, socket);
-        server_left(server);
-        _exit(0);
-    }
+    if (child == 0)
+        serve(socket);
     close(socket);
+    children++;
     server_made_child(server, child);
     return true;
 }
@@ -29,10 +37,14 @@ static int collect(struct server *self, bool all)
     pid_t child;
     int status;
 
-    while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+    while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+        if (fork_template_reap(&template, child))
+            continue;
+        children--;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
             server_lost_child(self, child);
-    return child == 0 ? SERVER_COLLECT_SOON : -1;
+    }
+    return children > 0 ? SERVER_COLLECT_SOON : -1;
 }
 
 static const struct model model = {
@@ -43,6 +55,7 @@ static const struct model model = {
     .max_connections = 1024,
     .descriptors = 0,
     .makes = "processes",
+    .has_template = true,
     .children = &(const struct model_children){.collect = collect},
 };
 
@@ -54,8 +67,14 @@ int main(int argc, char **argv)
     server = &local;
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
+    if (server->options.template) {
+        if (!fork_template_open(&template, server, serve))
+            err(1, "cannot make the template");
+        server_ready(server);
+    }
     while ((socket = server_accept(server)) >= 0)
         while (!hand_over(socket) && server_hold(server, socket, "cannot fork"))
             ;
+    fork_template_close(&template);
     return server_close(server);
 }

@@ -15,10 +15,10 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
-from collect.design.plan import Cells, cells_of, plan_round
+from collect.design.plan import Cells, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
 from collect.expected_time import expected_seconds
-from collect.measure.machine import identity, processors_allowed
+from collect.measure.machine import cells_here, identity
 from collect.measure.run_plan import DONE, INTERRUPTED, INVALID, run_plan
 from collect.new_results_folder import command_text, draft, is_unfinished, prepare, write_folder
 from collect.options import Line
@@ -155,7 +155,7 @@ def rounds_of(folder: Path) -> int:
 def add_round(folder: Path) -> int:
     """Adds a round to the plan of a results folder; returns its number."""
     study: Study = load_study(folder / STUDY_FILE)
-    cells = cells_of(study, len(processors_allowed()))
+    cells = cells_here(study)
     rows = read_table(folder / PLAN_FILE).rows
     number = rounds_of(folder) + 1
     rows += plan_round(study, cells, number, len(rows) + 1)

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
 from collect.install import ANALYSIS, install
-from collect.measure.machine import processors_allowed
+from collect.measure.machine import cells_here
 from collect.options import Line, help_text, parse
 from collect.project import (
     PROJECT,
@@ -68,13 +67,12 @@ def _list() -> None:
     """Lists the studies, with about how long each takes: whole, and with --quick."""
     from collect.expected_time import expected_seconds
 
-    processors = len(processors_allowed())
     print(f"{'Study':<16} {'Time':>6} {'Quick':>6}  Question")
     for name in study_names():
         whole, quick = (load_study(study_path(name), quick=quick) for quick in (False, True))
         times = []
         for study in (whole, quick):
-            seconds = expected_seconds(study, cells_of(study, processors))
+            seconds = expected_seconds(study, cells_here(study))
             times.append(about_time(seconds) if seconds else DASH)
         print(f"{name:<16} {times[0]:>6} {times[1]:>6}  {whole.question}")
 

@@ -12,7 +12,7 @@ from typing import Any
 from collect.check_study_names import check_names
 from collect.design.plan import (
     Cells,
-    cells_of,
+    check_ballast,
     check_baseline,
     check_commands,
     check_servers,
@@ -35,6 +35,7 @@ from collect.measure.server_commands import (
     Need,
     expand,
     is_installed,
+    is_peer,
     need_of,
 )
 from collect.measure.user_servers import try_commands
@@ -80,16 +81,17 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
     if study.commands:
         given["directory"] = str(Path(study.directory).absolute())
         study = read()
-    cells = cells_of(study, len(machine.processors_allowed()))
+    cells = machine.cells_here(study)
     check_commands(study, cells)
     check_servers(study, cells)
+    check_ballast(study, lambda label: not is_peer(label))
     if baseline_matters:
         check_baseline(study)
     present = present_servers(study)
     if present != list(study.levels["server"]):
         given["servers"] = study.server_texts(present)
         study = read()
-        cells = cells_of(study, len(machine.processors_allowed()))
+        cells = machine.cells_here(study)
     for why, count in cells.left_out.items():
         say(f"study: {why}: {count} cells are left out")
     return study, cells, given

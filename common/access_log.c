@@ -119,9 +119,10 @@ void access_log_reopen(struct access_log *log)
     lock_give(&log->shared->lock);
 }
 
-/* Takes the log that another process has opened again. */
-static void adopt(struct access_log *log)
+void access_log_renew(struct access_log *log)
 {
+    if (atomic_load(&log->version) == atomic_load(&log->shared->version))
+        return;
     lock_take(&log->shared->lock);
     if (atomic_load(&log->version) != atomic_load(&log->shared->version)) {
         replace(log, QUESTION_CURRENT);
@@ -220,8 +221,7 @@ void access_log_response(struct access_log *log, const struct transport *client,
     char space[LINE_LIMIT];
     struct buffer line = {.data = space, .capacity = sizeof space};
 
-    if (atomic_load(&log->version) != atomic_load(&log->shared->version))
-        adopt(log);
+    access_log_renew(log);
     add_peer(&line, client);
     add_time(&line, now.seconds);
     add_quoted(&line, request->line);

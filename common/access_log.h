@@ -34,6 +34,8 @@ int access_log_open_file(const char *name, int flags);
 bool access_log_open(struct access_log *log, const char *name);
 /* Opens the log again, for all processes: lines go to the file that has the name now. */
 void access_log_reopen(struct access_log *log);
+/* Takes the log if another process has opened it again. Each line does that first. */
+void access_log_renew(struct access_log *log);
 /* Ends the process that opens the log again. */
 void access_log_close(struct access_log *log);
 

@@ -153,6 +153,7 @@ static bool read_row(struct options *options, const struct option_row *row,
 
     switch (row->kind) {
     case OPTION_FLAG:
+    case OPTION_TEMPLATE:
         *(bool *)member = true;
         return true;
     case OPTION_SWITCH:

@@ -169,6 +169,7 @@ void describe_print(const struct model *model)
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
     put_ways("accept", &model_accept_ways, model);
     put_ways("share", &model_share_ways, model);
+    printf("  \"template\": %s,\n", model->has_template ? "true" : "false");
     put_services();
     put_defaults(model);
     put_options(model);

@@ -59,6 +59,7 @@ struct model {
     int workers_per_processor;             /* by default; 0: the model has no workers */
     unsigned accepts;                      /* the ways to accept: 1 << ACCEPT_SHARED and so on */
     bool shares;                           /* its children can share things with it */
+    bool has_template;                     /* it can fork from a small process beside it */
     const struct model_children *children; /* NULL: it makes no processes */
 };
 

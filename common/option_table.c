@@ -49,6 +49,8 @@ const struct option_row option_table[] = {
     {"accept", "HOW", OPTION_ACCEPT, AT(accept), NULL, "how the workers get connections", 0},
     {"share", "WHAT", OPTION_SHARE, AT(share), NULL,
      "what the child of a connection shares with its parent", 0},
+    {"template", NULL, OPTION_TEMPLATE, AT(template), NULL,
+     "fork from a small process beside the server, which does not grow as the server does", 0},
     {"request-timeout", "S", OPTION_SECONDS, AT(request_timeout), "10",
      "seconds for a whole request to arrive", 0},
     {"idle-timeout", "S", OPTION_SECONDS, AT(idle_timeout), "5", "seconds between two requests", 0},
@@ -127,6 +129,8 @@ bool option_table_has(const struct option_row *row, const struct model *model)
 
     if (ways != NULL)
         return model_first_way(ways, model) >= 0;
+    if (row->kind == OPTION_TEMPLATE)
+        return model->has_template;
     return row->kind != OPTION_WORKERS || model->workers_per_processor > 0;
 }
 

@@ -21,6 +21,7 @@ enum option_kind {
     OPTION_WORKERS,
     OPTION_ACCEPT,
     OPTION_SHARE,
+    OPTION_TEMPLATE, /* a flag */
     OPTION_ORIGIN,
     OPTION_ALLOW,
     OPTION_SIZE,

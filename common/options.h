@@ -23,6 +23,7 @@ struct options {
     int workers;          /* or 0 */
     int accept;           /* enum accept */
     int share;            /* enum share */
+    bool template;
     bool tls;
     const char *certificate, *key;
     bool key_process;

@@ -181,9 +181,10 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
-/* What a child that shares memory runs on is known to a thread of the C library alone. */
-static const struct syscall_rule shared_memory[] = {
+/* What a child runs on that the C library did not make is known to a thread that it made. */
+static const struct syscall_rule clones[] = {
     IF(prctl, 0, INT, PR_GET_TID_ADDRESS),
+    IF(prctl, 0, INT, PR_SET_NAME),
     IF(get_robust_list, 0, INT, 0),
 };
 
@@ -301,8 +302,8 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, threads);
     if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, processes);
-    if (sandbox->shares)
-        ALLOW(filter, shared_memory);
+    if (sandbox->clones)
+        ALLOW(filter, clones);
     if (sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, workers);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */

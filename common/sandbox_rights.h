@@ -23,7 +23,7 @@ struct sandbox {
     bool log;         /* it replaces the file of its log */
     bool key_process; /* it asks another process for signatures */
     enum sandbox_makes makes;
-    bool shares; /* these processes may share its memory */
+    bool clones; /* it makes them by clone() itself */
     bool kills;  /* a forbidden system call ends the process, instead of failing */
     /* Set by sandbox_enter(): */
     bool entered;

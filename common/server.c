@@ -75,7 +75,7 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
         server->exit_status = 1;
         return false;
     }
-    if (server->options.workers == 0)
+    if (server->options.workers == 0 && !server->options.template)
         server_ready(server);
     return true;
 }

@@ -10,8 +10,8 @@
  * returns exit_status. */
 bool server_open(struct server *server, const struct model *model, int argc, char **argv);
 
-/* Announces that the server listens. A model with workers calls this once they exist; the others
- * need not. */
+/* Announces that the server listens. A model with workers or a template calls this once they
+ * exist; the others need not. */
 void server_ready(struct server *server);
 
 /* Returns the next connection, when there is one and a place for it; -1 when the server stops. */

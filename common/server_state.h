@@ -74,6 +74,7 @@ struct server {
     struct memory_gauge memory_gauge;
     int64_t crowded_until; /* in milliseconds */
     struct memory_return memory_return;
+    void *ballast;      /* see ballast.h */
     int status;         /* see proc_status.h */
     long threads;       /* of this process, beside those that the model makes */
     uint64_t limit;     /* of connections at once */

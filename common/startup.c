@@ -319,15 +319,19 @@ static void enter_sandbox(struct server *server)
     sandbox->log = server->options.log != NULL;
     sandbox->key_process = server->options.tls && server->options.key_process;
     sandbox->makes = makes(server->model);
-    sandbox->shares = server->model->shares;
+    sandbox->clones = server->model->shares || server->options.template;
     sandbox->kills = server->options.sandbox_kills;
     sandbox_enter(sandbox);
 }
 
 /* The helper processes have been made: they need no copy of it. */
-static bool take_ballast(const struct options *options)
+static bool take_ballast(struct server *server)
 {
-    if (options->ballast == 0 || ballast_take(options->ballast, options->ballast_huge) != NULL)
+    const struct options *options = &server->options;
+
+    if (options->ballast > 0)
+        server->ballast = ballast_take(options->ballast, options->ballast_huge);
+    if (options->ballast == 0 || server->ballast != NULL)
         return true;
     warn("cannot have a ballast of %" PRIu64 " bytes%s", options->ballast,
          options->ballast_huge ? " in huge pages" : "");
@@ -346,7 +350,7 @@ bool startup_prepare(struct server *server, char **argv)
     if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
         !open_privileged(server, argv) || !identity_take(&server->identity))
         return false;
-    if (!services_start(&server->services, options, &server->listener) || !take_ballast(options))
+    if (!services_start(&server->services, options, &server->listener) || !take_ballast(server))
         return false;
     server->status = proc_status_open();
     server->threads = proc_status_number(server->status, "Threads:") + SANITIZER_THREADS;

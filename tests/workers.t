@@ -122,7 +122,7 @@ each_way_to_accept(sub ($model) {
     $server->stop(warnings => qr/^$model->{name}_server: worker 0 \(process \d+\) was ended by signal 9/);
 
     # --accept few: only as many event loops listen as the load needs.
-    if ("@{ $model->{options} }" eq '--accept few') {
+    if (!@{ $model->{options} } && (describe()->{accept}[0] // '') eq 'few') {
         $server = start_server(root => $root, options => ['--workers', 4, '--stats', $file]);
         $server->get('/small.txt') for 1 .. 40;
         $server->stop;

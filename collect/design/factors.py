@@ -84,6 +84,13 @@ def _count(none: str, one: str, many: str) -> Say:
     return lambda value, _: none if value == "0" else plural(float(value), one, many)
 
 
+def _memory(value: str, _: Context) -> str:
+    size = int(value)
+    if size >= 1024 and size % 1024 == 0:
+        return f"{thousands(size // 1024)} GiB of ballast"
+    return f"{thousands(size)} MiB of ballast" if size else "no ballast"
+
+
 FACTORS: tuple[Factor, ...] = (
     Factor("server", "servers", "fork,thread", "fork,thread,nginx", "the servers"),
     Factor(
@@ -156,6 +163,10 @@ FACTORS: tuple[Factor, ...] = (
         "sessions", "sessions", "new", "new,resumed", "the sessions of HTTPS (resumed: witness)",
         choices=("new", "resumed"), quiet=True, say=lambda value, _: f"{value} sessions",
     ),
+    Factor(
+        "ballast", "ballast", "0", "1,1024", "MiB of memory that our servers hold", least=0,
+        say=_memory, axis=lambda _: "memory that the server holds (MiB)",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -164,7 +175,7 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
-AXES = ("concurrency", "requests", "calls", "idle", "slow")
+AXES = ("concurrency", "requests", "calls", "idle", "slow", "ballast")
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -104,17 +105,22 @@ def _combinations(study: Study) -> Iterator[Cell]:
         yield dict(zip(NAMES, values, strict=True))
 
 
-def cells_of(study: Study, processors: int) -> Cells:
-    """Finds the cells of a study on a machine with this number of processors."""
+def cells_of(study: Study, processors: int, memory: float = math.inf) -> Cells:
+    """Finds the cells of a study on a machine with these processors, and memory in MiB."""
     too_many = Impossible(
         f"this machine has {processors} processors",
         lambda c: c["processors"] != "all" and int(c["processors"]) > processors,
     )
+    too_large = Impossible(
+        f"this machine has {memory:,.0f} MiB of memory, of which a ballast may take three quarters",
+        lambda c: float(c["ballast"]) > 0.75 * memory,
+    )
+    impossible = (*IMPOSSIBLE, too_many, too_large)
     cells = Cells({}, {})
     for cell in _combinations(study):
         if not _allowed(study, cell):
             continue
-        why = next((rule.why for rule in (*IMPOSSIBLE, too_many) if rule.applies(cell)), "")
+        why = next((rule.why for rule in impossible if rule.applies(cell)), "")
         if why:
             cells.left_out[why] = cells.left_out.get(why, 0) + 1
             continue
@@ -144,6 +150,16 @@ def check_commands(study: Study, cells: Cells) -> None:
                 f"over http alone, not over {cell['scheme']}",
                 2,
             )
+
+
+def check_ballast(study: Study, is_ours: Callable[[str], bool]) -> None:
+    """Fails where a server would have to hold memory that only ours can hold. The floors are left
+    as they are: they are no servers that grow."""
+    if study.levels["ballast"] == ("0",):
+        return
+    for server in study.levels["server"]:
+        if server in study.commands or not is_ours(server):
+            fail(f"study: servers: `{server}` cannot hold a ballast: only our servers can", 2)
 
 
 def check_servers(study: Study, cells: Cells) -> None:

@@ -31,6 +31,7 @@ PART_WORDS = [
     "requests",
     "idle",
     "slow",
+    "ballast",
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")

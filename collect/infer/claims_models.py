@@ -14,6 +14,7 @@ from collect.infer.claim_building_blocks import (
     has_level,
     highest,
     lowest,
+    of_pairs,
     of_servers,
     said,
     server_named,
@@ -195,11 +196,38 @@ def tlpi_1(data: Cells) -> list[Finding]:
     return found(CLAIM, "ratio", tested, result, "")
 
 
+GIBIBYTE = "1024"
+
+
 def antirez_1(data: Cells) -> list[Finding]:
-    large = "fork+ballast=1G"
-    cost = control_cost(data, large, data.pick(server=large), "fork") / 1000
-    tested = f"{large} less fork, {data.cpu_words}, milliseconds"
+    small = lowest(data, "ballast")
+    cells = [data.pick(server="fork", ballast=size) for size in (GIBIBYTE, small)]
+    if small == GIBIBYTE or not all(cells):
+        return []
+    cpu = data.measured("server_cpu_us")
+    cost = (cpu[cells[0][0]] - cpu[cells[1][0]]) / 1000
+    sizes = [said(data, "ballast", size) for size in (GIBIBYTE, small)]
+    tested = f"fork, {sizes[0]} less {sizes[1]}, {data.cpu_words}, milliseconds"
     return found(CLAIM, "cost", tested, blocks_test(data, cost), "ms")
+
+
+def _grown(data: Cells, rule: str, server: str) -> list[Finding]:
+    """Tests a server with the most ballast against the same one with the least."""
+    small, large = lowest(data, "ballast"), highest(data, "ballast")
+    if small == large:
+        return []
+    cells = data.pick(server=server, ballast=large)
+    sizes = [said(data, "ballast", size) for size in (large, small)]
+    tested = f"{server}, {sizes[0]} / {sizes[1]}, {data.cpu_words}"
+    return of_pairs(data, rule, tested, "server_cpu_us", cells, {"ballast": small})
+
+
+def road_1(data: Cells) -> list[Finding]:
+    return [*_grown(data, "fork", "fork"), *_grown(data, "thread", "thread")]
+
+
+def template_1(data: Cells) -> list[Finding]:
+    return _grown(data, "same", "fork+template")
 
 
 def e07_1(data: Cells) -> list[Finding]:
@@ -300,6 +328,8 @@ TESTS = {
     "DIAL.2": dial_2,
     "TLPI.1": tlpi_1,
     "ANTIREZ.1": antirez_1,
+    "ROAD.1": road_1,
+    "TEMPLATE.1": template_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
     "A/A": same_server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import resource
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from collect.design.plan import Cells, cells_of
+from collect.design.study import Study
 from collect.measure.server_commands import is_installed
 from collect.project import CLIENTS, PROJECT, server_folder
 from collect.readable_numbers import one_line
@@ -93,6 +96,13 @@ def _first(pattern: str, text: str) -> str:
 def processors_allowed() -> list[int]:
     """The processors that this process may run on."""
     return sorted(os.sched_getaffinity(0))
+
+
+def cells_here(study: Study) -> Cells:
+    """The cells of a study that this machine can measure."""
+    kibibytes = _first(r"^MemTotal:\s*([0-9]+)", _content("/proc/meminfo"))
+    memory = int(kibibytes) / 1024 if kibibytes.isdigit() else math.inf
+    return cells_of(study, len(processors_allowed()), memory)
 
 
 def _processors() -> Iterator[tuple[str, str]]:

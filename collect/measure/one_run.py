@@ -176,6 +176,7 @@ class Runner:
             near=self.link.near,
             idle_timeout=self.study.idle_timeout,
             request_timeout=self.study.request_timeout,
+            ballast=int(cell["ballast"]),
             folder=self.binaries,
             command=self.study.commands.get(recipe_name(cell["server"]), ""),
             directory=self.study.directory,
@@ -392,7 +393,10 @@ class Runner:
 def _key(cell: Cell, setting: Setting) -> str:
     """The key of a started server. A server that held many connections keeps some of the
     memory, so that their number is a part of it."""
-    names = ("server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow")
+    names = (
+        "server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow",
+        "ballast",
+    )  # fmt: skip
     key = " ".join(cell[name] for name in names)
     return f"{key} {setting.bytes} {setting.keep_alive}" if is_floor(cell["server"]) else key
 

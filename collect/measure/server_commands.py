@@ -63,6 +63,7 @@ class Setting:
     path: str = ""
     processors: str = ""
     max_age: int | None = None
+    ballast: int = 0  # MiB
     near: str = ""
     idle_timeout: int | None = None
     request_timeout: int | None = None
@@ -129,8 +130,8 @@ def describe(name: str) -> dict[str, object]:
 
 
 def other_ways(name: str) -> list[str]:
-    """The ways to accept connections, or to share with a child, that a server of ours knows besides
-    its default: accept=lock and so on."""
+    """The ways to accept connections, or to make a child, that a server of ours knows besides its
+    default: accept=lock and so on."""
     described = describe(name)
     defaults = described.get("defaults")
     assert isinstance(defaults, dict)
@@ -139,7 +140,7 @@ def other_ways(name: str) -> list[str]:
         ways = described.get(option)
         assert isinstance(ways, list)
         found += [f"{option}={way}" for way in ways if way != defaults[option]]
-    return found
+    return [*found, "template"] if described.get("template") else found
 
 
 def expand(labels: Iterable[str]) -> list[str]:
@@ -242,6 +243,8 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
         options += ["--service", "proxy", "--cache", str(folder / "cache")]
     elif setting.service != "files":
         options += ["--service", setting.service]
+    if setting.ballast:
+        options += ["--ballast", f"{setting.ballast}M"]
     if setting.max_age is not None:
         options += ["--max-age", str(setting.max_age)]
     if os.geteuid() == 0 and not _has_other_users():

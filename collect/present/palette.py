@@ -63,6 +63,8 @@ OPTIONS = {
     "share=memory-files": Look("#3a9455", PENTAGON, "#2a7a42", "#72c88a"),
     "share=memory-files-fs": Look("#5aae61", WEDGE, "#37783d", "#8ad690"),
     "share=memory-files-fs-signals": Look("#7fbf7b", CIRCLE, "#447a41", "#a5e0a1"),
+    "ballast-pages=huge": Look("#b8860b", DIAMOND, "#8a6508", "#e0b84f"),
+    "template": Look("#2f6b8a", TRIANGLE, "", "#74b3d4"),
     "share=all": Look("#c9822b", SQUARE, "#8f5b1b", "#e8ab5e"),
     "no-file-cache": Look("#6e6e6e", SQUARE, "", "#b4b4b4"),
     "protocol=simple": Look("#4477aa", CIRCLE, "", "#7fb0e0"),

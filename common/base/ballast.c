@@ -49,3 +49,9 @@ void *ballast_take(uint64_t bytes, bool huge_pages)
     errno = ENOTSUP;
     return NULL;
 }
+
+void ballast_inherit(void *memory, uint64_t bytes, bool inherited)
+{
+    if (memory != NULL)
+        madvise(memory, bytes, inherited ? MADV_DOFORK : MADV_DONTFORK);
+}

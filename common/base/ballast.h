@@ -14,4 +14,8 @@ bool ballast_is_possible(uint64_t bytes);
  */
 void *ballast_take(uint64_t bytes, bool huge_pages);
 
+/* Says whether children that are forked from now on get a copy of this memory, as they do at first.
+ * NULL: there is none. */
+void ballast_inherit(void *memory, uint64_t bytes, bool inherited);
+
 #endif

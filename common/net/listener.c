@@ -446,17 +446,22 @@ void listener_shut_down(const struct listener *listener)
         shutdown(listener->sockets[i], SHUT_RD);
 }
 
-void listener_close_streams(struct listener *listener)
+void listener_leave_streams(struct listener *listener)
 {
     int datagrams = listener->count - listener->streams;
 
-    listener_shut_down(listener); /* child processes may still hold them */
     for (int i = 0; i < listener->streams; i++)
         close(listener->sockets[i]);
     memmove(listener->sockets, listener->sockets + listener->streams,
             (size_t)datagrams * sizeof listener->sockets[0]);
     listener->streams = 0;
     listener->count = datagrams;
+}
+
+void listener_close_streams(struct listener *listener)
+{
+    listener_shut_down(listener); /* child processes may still hold them */
+    listener_leave_streams(listener);
 }
 
 void listener_close(struct listener *listener)

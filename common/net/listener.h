@@ -65,7 +65,9 @@ int listener_waiting(const struct listener *listener);
 /* Ends listening at the TCP sockets, in all processes that share them: the port is free, and an
  * accept fails with ESHUTDOWN. */
 void listener_shut_down(const struct listener *listener);
-/* Closes the TCP sockets: responses are still sent from those of UDP. */
+/* Closes the TCP sockets in this process alone. */
+void listener_leave_streams(struct listener *listener);
+/* Ends listening, and closes the TCP sockets: responses are still sent from those of UDP. */
 void listener_close_streams(struct listener *listener);
 void listener_close(struct listener *listener);
 

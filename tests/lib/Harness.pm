@@ -187,7 +187,7 @@ sub group_processes ($group) {
 
 # Returns the processes of a process group that serve: all but the helper processes, which have rights that the server gave up.
 sub serving_processes ($group) {
-    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_process|key_reader|log_opener|oom_guard)\z/ } group_processes($group);
+    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_process|key_reader|log_opener|oom_guard|template)\z/ } group_processes($group);
 }
 
 # Returns the CPU seconds of all living processes and threads of a process group.
@@ -284,8 +284,8 @@ my $WORKERS = 56;
 
 # Returns the variants of a server, from what --describe prints. A variant has
 #   name, path   of the server
-#   label        the name, and the way to accept or to share unless it is the default
-#   options      that choose the variant
+#   label        the name, and the way to accept or to make a child unless it is the default
+#   options      that choose the variant; none for the default
 #   single       true if it can serve only one connection at a time
 #   workers      the number of workers, which are made at the start; undef if it has none
 #   limited      true if each worker serves one connection at a time
@@ -299,15 +299,23 @@ sub variants ($path, $all_ways) {
     $model->{limited} = !defined $limit;
     $model->{workers}    = !$workers ? undef : $model->{limited} ? $WORKERS : 2;
     $model->{each}    = !$model->{single} && !$workers;
-    my ($option) = grep { @{ $own->{$_} } } qw(accept share) or return $model;
-    my ($default, @others) = @{ $own->{$option} };
-    return map { {
+    return $model, $all_ways ? map { {
         %$model,
-        options => ["--$option", $_],
-        label   => $_ eq $default ? $name : "$name+$option=$_",
+        options => ["--$_->[0]", $_->[1] // ()],
+        label   => "$name+" . join('=', @$_),
         # The kernel may choose a busy worker, so only one connection at a time is sure to be served.
-        single => $model->{single} || $_ eq 'reuseport' && $model->{limited},
-    } } $default, $all_ways ? @others : ();
+        single => $model->{single} || ($_->[1] // '') eq 'reuseport' && $model->{limited},
+    } } other_ways($own) : ();
+}
+
+# Returns the ways to accept, or to make a child, that a server has besides its default: options with their values.
+sub other_ways ($own) {
+    my @ways;
+    for my $option (qw(accept share)) {
+        my ($default, @others) = @{ $own->{$option} };
+        push @ways, map { [$option, $_] } @others;
+    }
+    return @ways, $own->{template} ? ['template'] : ();
 }
 
 # Returns what --describe prints for the current model.

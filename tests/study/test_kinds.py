@@ -51,6 +51,8 @@ def test_all_is_every_model_with_each_way_to_accept_each_floor_and_each_peer() -
                 ways = re.findall(r"(?:^|; )([\w-]+):", match[1])
                 option = option.split()[0]
                 expected += [f"{name}+{option}={way}" for way in ways if way != match[2]]
+        if " --template " in text:
+            expected.append(f"{name}+template")
     assert sorted(expand(["iterative", "fork", "thread", "all"])) == sorted(expected)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from collect.design.factors import Context, choose_axis, factor_value
-from collect.design.plan import cells_of, check_servers, plan_round, plan_sitting
+from collect.design.factors import NAMES, Context, choose_axis, factor_value
+from collect.design.plan import cells_of, check_ballast, check_servers, plan_round, plan_sitting
 from collect.design.study import (
     Study,
     given_toml,
@@ -383,3 +383,30 @@ def test_a_server_without_a_cell_is_refused() -> None:
     made = study(text)
     with pytest.raises(StudyError, match=r"`fork` has no cell: \[\[where\]\] leaves none"):
         check_servers(made, cells_of(made, 2))
+
+
+def test_a_ballast_that_this_machine_has_not_the_memory_for_is_left_out() -> None:
+    made = study("ballast = [1, 1024, 8192]")
+    cells = cells_of(made, 2, memory=4096)
+    assert {key[NAMES.index("ballast")] for key in cells.blocks} == {"1", "1024"}
+    assert list(cells.left_out.values()) == [2] and "4,096 MiB" in next(iter(cells.left_out))
+    assert len(cells_of(made, 2).blocks) == 6
+
+
+def test_a_server_that_cannot_hold_a_ballast_is_refused() -> None:
+    made = study('servers = ["fork", "nginx"]\nballast = [1, 1024]')
+    with pytest.raises(StudyError, match="`nginx` cannot hold a ballast"):
+        check_ballast(made, lambda label: label != "nginx")
+    check_ballast(study('servers = ["fork", "nginx"]'), lambda label: label != "nginx")
+    command = study('servers = ["fork", "mine=cmd:mine {port}"]\nballast = [1, 1024]')
+    with pytest.raises(StudyError, match="`mine` cannot hold a ballast"):
+        check_ballast(command, lambda _: True)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("0", "no ballast"), ("1", "1 MiB of ballast"), ("8192", "8 GiB of ballast"),
+     ("1536", "1,536 MiB of ballast")],
+)  # fmt: skip
+def test_a_ballast_in_words(value: str, words: str) -> None:
+    assert factor_value("ballast", value) == words
