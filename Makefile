@@ -114,8 +114,8 @@ collect: $(COLLECT)
 $(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h) | $(BUILD)/openssl.found
 	$(call say,CC,$@)
 	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm $(LDLIBS)
-collect/clients/witness: LDFLAGS += -Wl,--no-warnings
-collect/clients/witness: LDLIBS = -lssl -lcrypto
+collect/clients/open_loop collect/clients/witness: LDFLAGS += -Wl,--no-warnings
+collect/clients/open_loop collect/clients/witness: LDLIBS = -lssl -lcrypto
 
 # Servers that one request makes crash, for the study `crash`: see common/files/crash_injection.h.
 crash:
@@ -131,7 +131,7 @@ escape:
 units: $(UNITS)
 $(UNITS): $(BUILD)/%: $(BUILD)/tests/%.o $(OBJECTS)
 	$(call say,LINK,$@)
-	$(quiet)$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka
+	$(quiet)$(CC) $(CFLAGS) $(filter-out -static-pie,$(LDFLAGS)) -o $@ $^ -lssl -lcrypto -lcmocka -lm
 
 # make fuzz TIME=60: runs each fuzzer so many seconds by libFuzzer (clang-14, libclang-rt-14-dev), or with ENGINE=afl by AFL++
 # (afl++). It starts from its seeds and from tests/corpora/NAME. FUZZERS=request names one of them; tests/fuzz has the rest.

@@ -13,6 +13,7 @@ struct response {
     char head[RESPONSE_HEAD_MOST];
     size_t head_bytes; /* received; all of them once `headed` */
     bool headed;
+    bool closes;      /* the server ends the connection after it */
     int status;       /* 0: this is no HTTP */
     long long length; /* Content-Length; -1: none */
     long long body;   /* bytes received */
@@ -21,7 +22,7 @@ struct response {
 static inline void response_begin(struct response *response)
 {
     response->head_bytes = 0;
-    response->headed = false;
+    response->headed = response->closes = false;
     response->status = 0;
     response->length = -1;
     response->body = 0;
@@ -34,6 +35,7 @@ static inline void response_read_head(struct response *response)
     const char *space = strchr(response->head, ' ');
 
     response->headed = true;
+    response->closes = strcasestr(response->head, "\r\nConnection: close\r\n") != NULL;
     if (space && strncmp(response->head, version, sizeof(version) - 1) == 0)
         response->status = atoi(space);
     for (const char *at = response->head; (at = strstr(at, "\r\n")); at += 2)

@@ -1,0 +1,53 @@
+/* When requests arrive that do not wait for each other: at even distances, or as a Poisson process.
+ *
+ * The same seed gives the same times. */
+#ifndef COLLECT_ARRIVALS_H
+#define COLLECT_ARRIVALS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arrivals {
+    uint64_t state;
+    double gap; /* the mean distance, in nanoseconds */
+    bool poisson;
+    double next; /* in nanoseconds since the start */
+};
+
+/* Returns a random number (SplitMix64). */
+static inline uint64_t arrivals_random(struct arrivals *arrivals)
+{
+    uint64_t number = arrivals->state += 0x9e3779b97f4a7c15;
+
+    number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+    number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+    return number ^ (number >> 31);
+}
+
+/* Returns a random distance from an exponential distribution. The random number that the logarithm
+ * is taken of is above 0 and at most 1. */
+static inline double arrivals_gap(struct arrivals *arrivals)
+{
+    if (!arrivals->poisson)
+        return arrivals->gap;
+    return -log(((double)(arrivals_random(arrivals) >> 11) + 1) / 9007199254740992.0) *
+           arrivals->gap;
+}
+
+/* Begins with so many arrivals a second. The first of even ones comes at once. */
+static inline struct arrivals arrivals_begin(double rate, bool poisson, uint64_t seed)
+{
+    struct arrivals arrivals = {.state = seed, .gap = 1e9 / rate, .poisson = poisson};
+
+    arrivals.next = poisson ? arrivals_gap(&arrivals) : 0;
+    return arrivals;
+}
+
+/* Goes on to the next arrival. */
+static inline void arrivals_step(struct arrivals *arrivals)
+{
+    arrivals->next += arrivals_gap(arrivals);
+}
+
+#endif

@@ -1,0 +1,691 @@
+/* open_loop: a load generator whose requests start when they are due, and do not wait for others.
+ *
+ * usage:    open_loop --rate R [OPTION]... PORT PATH
+ * example:  collect/clients/open_loop --rate 2000 --seconds 10 7799 /small.txt
+ *
+ * A client of a closed loop waits for a response before it asks again: while the server is slow, it
+ * asks less. Here R requests a second are due on average, whatever the server does, and the time of
+ * each counts from when it was due. One that finds no connection free waits, and that counts, too.
+ *
+ * It says what it achieved, and whether that is valid. It is not, if more than 1% of the requests
+ * started over 100 us late because this program did not get to them; or if Little's law does not
+ * hold within 5%: the mean number of requests in progress, which is counted as time goes by, is
+ * their rate times their mean time. A processor that is not fast enough for the rate, or that
+ * others use, is seen by that.
+ *
+ * It sleeps until the next request is due, to the nanosecond: to wait in a loop would take a
+ * processor from the server.
+ *
+ * It prints one JSON object. Times are in milliseconds, and of requests that were answered:
+ *   asked_rate, achieved_rate   requests a second: due, and answered
+ *   due, answered               requests that count: due after --warm-up
+ *   refused, cut_off, timeouts, wrong, non2xx   requests that failed, by cause
+ *   late_share, latest_ms       of the starts that were over 100 us late; the latest start
+ *   in_progress, little         their mean number, and that by Little's law
+ *   queued_most, connections_most   requests that waited for a connection, and connections, at most
+ *   resumed, protocol           handshakes that resumed a session, and the version of TLS
+ *   valid, why                  whether the run counts, or the reason why it does not
+ *   histogram                   `i:count` of each bucket of histogram.h
+ */
+#include "arrivals.h"
+#include "histogram.h"
+#include "response.h"
+#include "tool.h"
+#include "wire.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONNECTIONS_MOST = 30000, EVENTS = 256, READ_BYTES = 65536, REQUEST_BYTES = 512 };
+enum { PATH_MOST = 400, SPARE_DESCRIPTORS = 16 };
+static const double REQUESTS_MOST = 1e8, RATE_LEAST = 0.1, RATE_MOST = 1e6;
+static const int64_t SECOND = 1000000000, LATE = 100000; /* in nanoseconds, as all times here */
+/* How often requests are looked through for those whose time is over. */
+static const int64_t LOOK = 10000000;
+static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
+
+enum state { FREE, OPEN, GREETING, ASKED, ENDING };
+enum failure { REFUSED, CUT_OFF, TIMED_OUT, WRONG, NON2XX, FAILURES };
+
+struct connection {
+    struct wire wire;
+    enum state state;
+    int64_t due;  /* of its request */
+    bool is_used; /* a request has been answered on it */
+    struct response response;
+    struct connection *next; /* in a list */
+};
+
+struct open_loop {
+    double rate, seconds, warm_up;
+    bool poisson, keeps;
+    uint64_t seed;
+    int connections;
+    int64_t timeout, start, window, end, looked;
+    const char *path, *protocol;
+    struct wires wires;
+    int events;
+    struct connection *all, *free, *open; /* the last two are lists */
+    struct arrivals noticed,
+        started; /* the same arrivals: when they are due, and when they start */
+    long waiting, waiting_most, in_progress, without_port;
+    int held, held_most; /* connections */
+    /* What counts: requests that were due in the window. */
+    long due, answered, late, resumed;
+    long failures[FAILURES];
+    long long length, bytes;
+    int64_t latest, changed, last;
+    double area;         /* of requests in progress over time */
+    double sum_of_all;   /* of the times of all requests, in seconds; */
+    double sum, squares; /* and of those that were answered */
+    struct histogram histogram;
+};
+
+static const char usage[] =
+    "usage: open_loop --rate R [OPTION]... PORT PATH\n"
+    "Asks 127.0.0.1:PORT for PATH, R times a second, whether or not earlier requests are "
+    "answered.\n"
+    "  --rate R          requests a second\n"
+    "  --arrivals HOW    poisson: at random, as those of many clients are; or even (poisson)\n"
+    "  --seed N          of the random times (1)\n"
+    "  --seconds S       how long requests are due (10), without\n"
+    "  --warm-up S       the time before, whose requests do not count (0)\n"
+    "  --keep-alive      requests share connections; otherwise each has its own\n"
+    "  --connections N   so many connections at once; more requests wait (1000)\n"
+    "  --timeout MS      a request that is not answered by then has failed (10000)\n"
+    "  --tls HOW         by TLS, each session `new`, or `resumed` by a ticket\n"
+    "  --udp             a datagram for each request, and one for its response\n"
+    "  --help            print this\n";
+
+static int64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * SECOND + time.tv_nsec;
+}
+
+/* ---- what is counted ---- */
+
+static bool counts(const struct open_loop *loop, int64_t due)
+{
+    return due >= loop->window;
+}
+
+/* The number of requests in progress changes: adds up what it was until now. */
+static void change_progress(struct open_loop *loop, int by, int64_t time)
+{
+    loop->area += (double)loop->in_progress * (double)(time - loop->changed);
+    loop->in_progress += by;
+    loop->changed = time;
+}
+
+/* A request has ended. Returns the time since it was due. */
+static int64_t finish(struct open_loop *loop, int64_t due)
+{
+    int64_t time = now();
+
+    if (!counts(loop, due))
+        return -1;
+    change_progress(loop, -1, time);
+    loop->last = time;
+    loop->sum_of_all += (double)(time - due) / 1e9;
+    return time - due;
+}
+
+static void fail(struct open_loop *loop, int64_t due, enum failure failure)
+{
+    if (finish(loop, due) >= 0)
+        loop->failures[failure]++;
+}
+
+static void note_answer(struct open_loop *loop, int64_t due, const struct response *response)
+{
+    int64_t time = finish(loop, due);
+
+    if (time < 0)
+        return;
+    loop->answered++;
+    loop->sum += (double)time / 1e9;
+    loop->squares += (double)time / 1e9 * ((double)time / 1e9);
+    loop->bytes += response->body + (long long)response->head_bytes;
+    histogram_note(&loop->histogram, time / 1000);
+}
+
+/* ---- connections ---- */
+
+static void push(struct connection **list, struct connection *connection)
+{
+    connection->next = *list;
+    *list = connection;
+}
+
+static struct connection *pop(struct connection **list)
+{
+    struct connection *connection = *list;
+
+    *list = connection->next;
+    return connection;
+}
+
+static void watch(struct open_loop *loop, struct connection *connection, uint32_t events, int how)
+{
+    tool_watch(loop->events, connection->wire.socket, events, how, connection);
+}
+
+static void leave(struct open_loop *loop, struct connection *connection)
+{
+    wire_close(&connection->wire);
+    connection->state = FREE;
+    loop->held--;
+    push(&loop->free, connection);
+}
+
+/* The connection has failed, and its request with it. */
+static void give_up(struct open_loop *loop, struct connection *connection, enum failure failure)
+{
+    leave(loop, connection);
+    fail(loop, connection->due, failure);
+}
+
+/* Opens a connection for a request. */
+static void start_new(struct open_loop *loop, int64_t due)
+{
+    struct connection *connection = pop(&loop->free);
+
+    connection->due = due;
+    connection->is_used = false;
+    connection->state = GREETING;
+    if (++loop->held > loop->held_most)
+        loop->held_most = loop->held;
+    if (!wire_open(&loop->wires, &connection->wire)) {
+        loop->without_port += errno == EADDRNOTAVAIL;
+        give_up(loop, connection, REFUSED);
+        return;
+    }
+    watch(loop, connection, EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+/* The connection has ended before the response did. A server may close a kept connection at any
+ * time between two requests: then the request goes on a new one, as browsers do it. */
+static void lose(struct open_loop *loop, struct connection *connection)
+{
+    if (!connection->is_used || connection->response.head_bytes > 0 ||
+        loop->wires.kind == WIRE_UDP) {
+        give_up(loop, connection, loop->wires.kind == WIRE_UDP ? REFUSED : CUT_OFF);
+        return;
+    }
+    leave(loop, connection);
+    start_new(loop, connection->due);
+}
+
+static void ask(struct open_loop *loop, struct connection *connection)
+{
+    char request[REQUEST_BYTES];
+    int version = loop->keeps || loop->wires.kind == WIRE_UDP;
+    int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
+                          loop->path, version);
+
+    response_begin(&connection->response);
+    connection->state = ASKED;
+    if (!wire_send(&connection->wire, request, length))
+        lose(loop, connection);
+}
+
+/* Continues to connect, and then sends the request. */
+static void greet(struct open_loop *loop, struct connection *connection)
+{
+    switch (wire_greet(&connection->wire)) {
+    case WIRE_WANTS_READ:
+        watch(loop, connection, EPOLLIN, EPOLL_CTL_MOD);
+        break;
+    case WIRE_WANTS_WRITE:
+        watch(loop, connection, EPOLLOUT, EPOLL_CTL_MOD);
+        break;
+    case WIRE_FAILED:
+        give_up(loop, connection, REFUSED);
+        break;
+    case WIRE_READY:
+        if (connection->wire.tls)
+            loop->protocol = SSL_get_version(connection->wire.tls);
+        loop->resumed += wire_resumed(&connection->wire);
+        watch(loop, connection, EPOLLIN, EPOLL_CTL_MOD);
+        ask(loop, connection);
+    }
+}
+
+/* Takes a connection for a request: an open one, or one that it opens. */
+static void start(struct open_loop *loop, int64_t due)
+{
+    struct connection *connection;
+
+    if (loop->open == NULL) {
+        start_new(loop, due);
+        return;
+    }
+    connection = pop(&loop->open);
+    connection->due = due;
+    ask(loop, connection);
+}
+
+/* ---- responses ---- */
+
+/* The response is whole. Without keep-alive the server closes the connection next. */
+static void take_answer(struct open_loop *loop, struct connection *connection)
+{
+    const struct response *response = &connection->response;
+    bool is_kept = !response->closes && (loop->keeps || loop->wires.kind == WIRE_UDP);
+
+    if (response->body > response->length ||
+        (loop->length >= 0 && response->length != loop->length && response->status == 200)) {
+        give_up(loop, connection, WRONG);
+        return;
+    }
+    if (response->status < 200 || response->status > 299) {
+        give_up(loop, connection, NON2XX);
+        return;
+    }
+    loop->length = response->length;
+    note_answer(loop, connection->due, response);
+    connection->is_used = true;
+    connection->state = is_kept ? OPEN : ENDING;
+    if (is_kept)
+        push(&loop->open, connection);
+}
+
+/* An open connection that no request uses has ended: takes it out of the list of those. */
+static void forget(struct open_loop *loop, const struct connection *connection)
+{
+    struct connection **at = &loop->open;
+
+    while (*at != NULL && *at != connection)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = connection->next;
+}
+
+/* The other end has closed the connection, or broken it. */
+static void take_end(struct open_loop *loop, struct connection *connection, bool is_closed)
+{
+    struct response *response = &connection->response;
+
+    if (connection->state == ASKED && is_closed && response->status > 0 && response->length < 0) {
+        response->length = response->body; /* the end says how long it is */
+        response->closes = true;
+        take_answer(loop, connection);
+    } else if (connection->state == ASKED) {
+        lose(loop, connection);
+        return;
+    }
+    if (connection->state == OPEN)
+        forget(loop, connection);
+    if (connection->state != FREE)
+        leave(loop, connection);
+}
+
+static void take(struct open_loop *loop, struct connection *connection)
+{
+    static char bytes[READ_BYTES];
+    ssize_t count = wire_receive(&connection->wire, bytes, sizeof(bytes));
+
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count <= 0)
+        take_end(loop, connection, count == 0);
+    else if (connection->state == ASKED &&
+             (!response_take(&connection->response, bytes, (size_t)count) ||
+              (connection->response.headed && connection->response.status <= 0)))
+        give_up(loop, connection, WRONG);
+    else if (connection->state == ASKED && response_whole(&connection->response))
+        take_answer(loop, connection);
+    else if (connection->state == OPEN) /* bytes that nobody asked for */
+        take_end(loop, connection, false);
+}
+
+/* ---- time ---- */
+
+static int64_t due_of(const struct open_loop *loop, const struct arrivals *arrivals)
+{
+    return loop->start + (int64_t)arrivals->next;
+}
+
+/* Counts the requests that have become due. */
+static void notice(struct open_loop *loop)
+{
+    int64_t time = now(), due;
+
+    while ((due = due_of(loop, &loop->noticed)) <= time && due < loop->end) {
+        arrivals_step(&loop->noticed);
+        if (++loop->waiting > loop->waiting_most)
+            loop->waiting_most = loop->waiting;
+        if (!counts(loop, due))
+            continue;
+        change_progress(loop, 1, time);
+        loop->due++;
+        loop->late += time - due > LATE;
+        if (time - due > loop->latest)
+            loop->latest = time - due;
+    }
+}
+
+/* Starts requests that wait, as long as there are connections. */
+static void start_waiting(struct open_loop *loop)
+{
+    while (loop->waiting > 0 && (loop->open != NULL || loop->free != NULL)) {
+        int64_t due = due_of(loop, &loop->started);
+        arrivals_step(&loop->started);
+        loop->waiting--;
+        if (now() - due > loop->timeout)
+            fail(loop, due, TIMED_OUT);
+        else
+            start(loop, due);
+    }
+}
+
+/* Ends the requests whose time is over, and connections that the server does not close. */
+static void expire(struct open_loop *loop)
+{
+    int64_t time = now();
+
+    if (time < loop->looked + LOOK)
+        return;
+    loop->looked = time;
+    for (int i = 0; i < loop->connections; i++) {
+        struct connection *connection = &loop->all[i];
+        if (connection->state < GREETING || time - connection->due <= loop->timeout)
+            continue;
+        if (connection->state == ENDING)
+            leave(loop, connection);
+        else
+            give_up(loop, connection, TIMED_OUT);
+    }
+}
+
+static bool is_over(const struct open_loop *loop)
+{
+    return due_of(loop, &loop->noticed) >= loop->end && loop->waiting == 0 &&
+           loop->in_progress == 0;
+}
+
+/* Returns how long to sleep: until the next request is due, or the next look for overdue ones. */
+static struct timespec pause_of(const struct open_loop *loop)
+{
+    int64_t time = now(), until = loop->looked + LOOK, due = due_of(loop, &loop->noticed);
+
+    if (due < loop->end && due < until)
+        until = due;
+    until = until > time ? until - time : 0;
+    return (struct timespec){until / SECOND, until % SECOND};
+}
+
+/* Requests that become due while events are dealt with start between two of them. */
+static void run(struct open_loop *loop)
+{
+    struct epoll_event events[EVENTS];
+
+    while (!is_over(loop)) {
+        struct timespec pause = pause_of(loop);
+        int count = epoll_pwait2(loop->events, events, EVENTS, &pause, NULL);
+        for (int i = 0; i < count; i++) {
+            struct connection *connection = events[i].data.ptr;
+            if (connection->state == GREETING)
+                greet(loop, connection);
+            else if (connection->state != FREE)
+                take(loop, connection);
+            notice(loop);
+            start_waiting(loop);
+        }
+        notice(loop);
+        expire(loop);
+        start_waiting(loop);
+    }
+}
+
+/* ---- results ---- */
+
+/* Returns why the run is not valid; NULL if it is. */
+static const char *problem(const struct open_loop *loop, double in_progress, double little)
+{
+    static char text[160];
+    double late = loop->due > 0 ? (double)loop->late / (double)loop->due : 0;
+
+    if (loop->due == 0)
+        return "no request was due";
+    if (loop->without_port > 0) {
+        snprintf(text, sizeof(text), "%ld connections found no free port on this machine",
+                 loop->without_port);
+        return text;
+    }
+    if (late > LATE_SHARE_MOST) {
+        snprintf(text, sizeof(text),
+                 "%.1f%% of the requests started over 100 us late: the client "
+                 "is too slow for this rate, or others had its processor",
+                 late * 100);
+        return text;
+    }
+    if (fabs(in_progress - little) > LITTLE_MOST * little) {
+        snprintf(text, sizeof(text),
+                 "Little's law does not hold: %.3f requests were in progress, not %.3f",
+                 in_progress, little);
+        return text;
+    }
+    return NULL;
+}
+
+static void tell_times(const struct open_loop *loop)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } quantiles[] = {{"min_ms", 0},    {"p50_ms", 0.5},    {"p90_ms", 0.9}, {"p95_ms", 0.95},
+                     {"p99_ms", 0.99}, {"p999_ms", 0.999}, {"max_ms", 1}};
+    double count = loop->answered > 0 ? (double)loop->answered : 1, mean = loop->sum / count;
+    double variance = loop->squares / count - mean * mean;
+
+    printf(", \"mean_ms\": %.4f, \"sd_ms\": %.4f", mean * 1000,
+           sqrt(variance > 0 ? variance : 0) * 1000);
+    for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++)
+        printf(", \"%s\": %.4f", quantiles[i].name,
+               loop->answered > 0 ? histogram_quantile(&loop->histogram, quantiles[i].share) / 1000
+                                  : 0);
+}
+
+static void tell(const struct open_loop *loop)
+{
+    static const char *const names[] = {"refused", "cut_off", "timeouts", "wrong", "non2xx"};
+    double seconds = (double)(loop->last - loop->window) / 1e9;
+    double in_progress = seconds > 0 ? loop->area / 1e9 / seconds : 0;
+    double little = seconds > 0 ? loop->sum_of_all / seconds : 0;
+    const char *why = problem(loop, in_progress, little);
+
+    printf("{\"asked_rate\": %g, \"achieved_rate\": %.3f, \"arrivals\": \"%s\", \"seed\": %llu",
+           loop->rate, seconds > 0 ? (double)loop->answered / seconds : 0,
+           loop->poisson ? "poisson" : "even", (unsigned long long)loop->seed);
+    printf(", \"seconds\": %.6f, \"due\": %ld, \"answered\": %ld", seconds, loop->due,
+           loop->answered);
+    for (int i = 0; i < FAILURES; i++)
+        printf(", \"%s\": %ld", names[i], loop->failures[i]);
+    printf(", \"length\": %lld, \"bytes\": %lld", loop->length, loop->bytes);
+    tell_times(loop);
+    printf(", \"late_share\": %.6f, \"latest_ms\": %.4f",
+           loop->due > 0 ? (double)loop->late / (double)loop->due : 0, (double)loop->latest / 1e6);
+    printf(
+        ", \"in_progress\": %.4f, \"little\": %.4f, \"queued_most\": %ld, \"connections_most\": %d",
+        in_progress, little, loop->waiting_most, loop->held_most);
+    printf(", \"resumed\": %ld, \"protocol\": \"%s\", \"valid\": %s, \"why\": \"%s\", "
+           "\"histogram\": \"",
+           loop->resumed, loop->protocol, why == NULL ? "true" : "false", why == NULL ? "" : why);
+    histogram_print(&loop->histogram);
+    printf("\"}\n");
+}
+
+/* ---- the command line ---- */
+
+static double decimal(const char *text, double least, double most, const char *what)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value >= least && value <= most))
+        errx(2, "%s is a number from %g to %.0f, not '%s'", what, least, most, text);
+    return value;
+}
+
+/* Returns true if the text is the second of two words, false if it is the first. */
+static bool choice(const char *text, const char *first, const char *second, const char *what)
+{
+    if (strcmp(text, first) != 0 && strcmp(text, second) != 0)
+        errx(2, "%s is %s or %s, not '%s'", what, first, second, text);
+    return strcmp(text, second) == 0;
+}
+
+static void take_wire(struct wires *wires, enum wire_kind kind)
+{
+    if (wires->kind != WIRE_TCP && wires->kind != kind)
+        errx(2, "--udp and --tls do not go together");
+    wires->kind = kind;
+}
+
+static void option_take(struct open_loop *loop, int option, const char *text)
+{
+    switch (option) {
+    case 'r':
+        loop->rate = decimal(text, RATE_LEAST, RATE_MOST, "--rate");
+        break;
+    case 'a':
+        loop->poisson = choice(text, "even", "poisson", "--arrivals");
+        break;
+    case 'i':
+        loop->seed = (uint64_t)tool_number(text, 0, INT64_MAX, "--seed");
+        break;
+    case 's':
+        loop->seconds = decimal(text, 0.01, 86400, "--seconds");
+        break;
+    case 'w':
+        loop->warm_up = decimal(text, 0, 86400, "--warm-up");
+        break;
+    case 'k':
+        loop->keeps = true;
+        break;
+    case 'c':
+        loop->connections = (int)tool_number(text, 1, CONNECTIONS_MOST, "--connections");
+        break;
+    case 't':
+        loop->timeout = tool_number(text, 1, 600000, "--timeout") * (SECOND / 1000);
+        break;
+    case 'e':
+        take_wire(&loop->wires, WIRE_TLS);
+        loop->wires.resume = choice(text, "new", "resumed", "--tls");
+        break;
+    case 'u':
+        take_wire(&loop->wires, WIRE_UDP);
+        break;
+    default:
+        fputs(usage, option == 'h' ? stdout : stderr);
+        exit(option == 'h' ? 0 : 2);
+    }
+}
+
+static void options_take(struct open_loop *loop, int count, char *arguments[])
+{
+    static const struct option table[] = {{"rate", required_argument, NULL, 'r'},
+                                          {"arrivals", required_argument, NULL, 'a'},
+                                          {"seed", required_argument, NULL, 'i'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"warm-up", required_argument, NULL, 'w'},
+                                          {"keep-alive", no_argument, NULL, 'k'},
+                                          {"connections", required_argument, NULL, 'c'},
+                                          {"timeout", required_argument, NULL, 't'},
+                                          {"tls", required_argument, NULL, 'e'},
+                                          {"udp", no_argument, NULL, 'u'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+
+    for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;)
+        option_take(loop, option, optarg);
+    if (loop->rate <= 0 || count - optind != 2) {
+        fputs(usage, stderr);
+        exit(2);
+    }
+    if (loop->rate * (loop->warm_up + loop->seconds) > REQUESTS_MOST)
+        errx(2, "these are over %.0f requests", REQUESTS_MOST);
+    loop->wires.server = (struct sockaddr_in){
+        .sin_family = AF_INET,
+        .sin_port = htons((in_port_t)tool_number(arguments[optind], 1, 65535, "PORT")),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    loop->path = arguments[optind + 1];
+    if (strlen(loop->path) > PATH_MOST)
+        errx(2, "a path has at most %d bytes, not %zu", PATH_MOST, strlen(loop->path));
+}
+
+/* ---- */
+
+static void raise_descriptors(const struct open_loop *loop)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)loop->connections + SPARE_DESCRIPTORS;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        return;
+    if (limit.rlim_max < wanted)
+        errx(1,
+             "%d connections need a limit of %llu descriptors; it is %llu: give fewer "
+             "--connections, or raise it by ulimit -Hn",
+             loop->connections, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void prepare(struct open_loop *loop)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_TIMERSLACK, 1); /* it sleeps to the nanosecond */
+    signal(SIGPIPE, SIG_IGN);    /* of a TLS connection that was cut off */
+    raise_descriptors(loop);
+    wires_open(&loop->wires);
+    loop->events = epoll_create1(EPOLL_CLOEXEC);
+    loop->all = calloc((size_t)loop->connections, sizeof(*loop->all));
+    if (loop->events < 0 || !loop->all)
+        err(1, "cannot make %d connections", loop->connections);
+    for (int i = loop->connections - 1; i >= 0; i--) {
+        loop->all[i].wire.socket = -1;
+        push(&loop->free, &loop->all[i]);
+    }
+    loop->noticed = loop->started = arrivals_begin(loop->rate, loop->poisson, loop->seed);
+    loop->start = now();
+    loop->window = loop->changed = loop->last = loop->start + (int64_t)(loop->warm_up * 1e9);
+    loop->end = loop->window + (int64_t)(loop->seconds * 1e9);
+}
+
+int main(int count, char *arguments[])
+{
+    struct open_loop loop = {.seconds = 10,
+                             .poisson = true,
+                             .seed = 1,
+                             .connections = 1000,
+                             .timeout = 10 * 1000000000LL,
+                             .length = -1,
+                             .protocol = "-"};
+
+    options_take(&loop, count, arguments);
+    prepare(&loop);
+    run(&loop);
+    tell(&loop);
+    for (int i = 0; i < loop.connections; i++)
+        wire_end(&loop.all[i].wire);
+    wires_close(&loop.wires);
+    free(loop.all);
+    return 0;
+}
