@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
+from collect.design.factors import WORK_KINDS
 from collect.design.study import Condition, Study, study_names
 from collect.design.study_text import Source
 from collect.infer.claims_file import read_wording
@@ -86,6 +87,8 @@ def _check_file(study: Study, source: Source, key: str, name: str) -> None:
     """Documents of other services have numbers for names; another server may have any."""
     alone = all(recipe_name(label) in study.commands for label in study.levels["server"])
     numbered = name.isdigit() and set(study.levels["service"]) != {"files"}
+    if name in WORK_KINDS and "work" in study.levels["service"]:
+        return
     if alone or numbered or made_size(name) is not None or (DATA / name).is_file():
         return
     known = " ".join(sorted(path.name for path in DATA.iterdir() if path.is_file()))

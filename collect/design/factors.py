@@ -57,6 +57,10 @@ class Factor:
         return self.least is not None
 
 
+# The documents of the service `work`: the kinds of work that common/files/work.c does.
+WORK_KINDS = ("cpu", "sleep", "block", "touch")
+
+
 def file_text(value: str) -> str:
     """A document that has a number for its name is one of that size: /150."""
     return f"/{value}" if value.isdigit() else value
@@ -129,9 +133,9 @@ FACTORS: tuple[Factor, ...] = (
     ),
     Factor(
         "service", "service", "files", "files,sized",
-        "what is answered; proxy-hit proxy-revalidation proxy-miss: a caching proxy, by what it "
-        "is to find",
-        choices=("files", "sized", "proxy-hit", "proxy-revalidation", "proxy-miss"),
+        "what is answered; work: cpu, sleep, block or touch, with an amount; proxy-hit "
+        "proxy-revalidation proxy-miss: a caching proxy, by what it is to find",
+        choices=("files", "sized", "work", "proxy-hit", "proxy-revalidation", "proxy-miss"),
         say=lambda value, _: f"proxy {value[6:]}" if value.startswith("proxy-")
         else f"service {value}",
     ),
@@ -167,6 +171,12 @@ FACTORS: tuple[Factor, ...] = (
         "ballast", "ballast", "0", "1,1024", "MiB of memory that our servers hold", least=0,
         say=_memory, axis=lambda _: "memory that the server holds (MiB)",
     ),
+    Factor(
+        "amount", "amount", "1000", "0,1000",
+        "the work of a request (service work): microseconds, or KiB for touch", least=0,
+        quiet=True, say=lambda value, _: f"work {thousands(float(value))}",
+        axis=lambda _: "work of a request (microseconds; touch: KiB)",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -175,7 +185,7 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
-AXES = ("concurrency", "requests", "calls", "idle", "slow", "ballast")
+AXES = ("amount", "concurrency", "requests", "calls", "idle", "slow", "ballast")
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

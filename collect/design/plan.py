@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.design.factors import NAMES
+from collect.design.factors import NAMES, WORK_KINDS
 from collect.design.study import Study
 from collect.project import fail
 
@@ -68,6 +68,10 @@ IMPOSSIBLE = (
         _has_wrong_parity,
     ),
     Impossible(
+        f"the service work, and no other, has the documents {' '.join(WORK_KINDS)}",
+        lambda c: (c["service"] == "work") != (c["file"] in WORK_KINDS),
+    ),
+    Impossible(
         "a proxy is asked by ab over http",
         lambda c: _is_proxy(c) and (c["load"] != "ab" or c["scheme"] != "http"),
     ),
@@ -90,13 +94,16 @@ def _applying(cell: Cell) -> tuple[str, ...]:
     """The values of a cell, with `-` for a factor that does not apply to it.
 
     wrk runs for a time, and httperf at a concurrency above 1 opens that many connections at once
-    and no more: neither has a number of requests. A certificate and sessions are of HTTPS alone.
+    and no more: neither has a number of requests. A certificate and sessions are of HTTPS alone,
+    and an amount of the service `work`.
     """
     values = dict(cell)
     if cell["load"] == "wrk" or (cell["load"] == "httperf" and cell["concurrency"] != "1"):
         values["requests"] = "-"
     if cell["scheme"] != "https":
         values["certificate"] = values["sessions"] = "-"
+    if cell["service"] != "work":
+        values["amount"] = "-"
     return tuple(values[name] for name in NAMES)
 
 

@@ -12,7 +12,8 @@ from collect.infer.round_floors import read_calibration
 from collect.project import HISTOGRAMS_FILE, MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
 from collect.tables import read_frame, read_pairs, read_table
 
-LATE_FACTORS = {"idle", "slow", "certificate", "sessions", "ballast"}  # older results may lack them
+# Older results may lack them.
+LATE_FACTORS = {"idle", "slow", "certificate", "sessions", "ballast", "amount"}
 
 
 def read_cells(folder: Path) -> Cells:

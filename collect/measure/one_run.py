@@ -29,6 +29,8 @@ GIVEN_UP = "server does not start"
 WARM_REQUESTS_MOST = 1000
 CALIBRATION_RUNS = 2
 CALIBRATION_REQUESTS = 4000
+# A response of the service `work` has so many bytes.
+WORK_BYTES = 21
 # Of fewer requests launch cannot tell whether a process was made for each of them.
 SWITCHES_LEAST = 10
 NO_STUDY = Study("calibration", "", "", "", {})
@@ -60,7 +62,7 @@ def calibration_cells() -> list[dict[str, str]]:
     """The floors, by turns: `ab -n 4000 -c 10` on small.txt."""
     usual = {factor.name: factor.default for factor in FACTORS}
     usual |= {"file": "small.txt", "concurrency": "10", "requests": str(CALIBRATION_REQUESTS)}
-    usual |= {"certificate": "-", "sessions": "-"}
+    usual |= {"certificate": "-", "sessions": "-", "amount": "-"}
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
 
@@ -146,6 +148,8 @@ class Runner:
         if cell["service"] == "files":
             path = self.documents / cell["file"]
             return path.stat().st_size if path.is_file() else None
+        if cell["service"] == "work":
+            return WORK_BYTES
         name = cell["file"].rpartition("/")[2]
         return int(name) if name.isdigit() else None
 
@@ -171,7 +175,7 @@ class Runner:
             service=cell["service"],
             keep_alive=cell["keepalive"] == "on" or cell["calls"] != "1",
             bytes=self._bytes(cell),
-            path=cell["file"],
+            path=_path(cell),
             processors=place.server,
             near=self.link.near,
             idle_timeout=self.study.idle_timeout,
@@ -191,7 +195,7 @@ class Runner:
         return Load(
             generator=cell["load"],
             url="",
-            file=cell["file"],
+            file=_path(cell),
             concurrency=int(cell["concurrency"]),
             requests=requests,
             calls=int(cell["calls"]),
@@ -295,7 +299,7 @@ class Runner:
 
     def _crowd(self, cell: Cell, server: Server) -> crowds.Crowd:
         return crowds.begin(
-            int(cell["idle"]), int(cell["slow"]), server.url, cell["file"], group=server.group,
+            int(cell["idle"]), int(cell["slow"]), server.url, _path(cell), group=server.group,
             work=self.work, timeout=self.patience, stopped=lambda: self.stop.asked,
         )  # fmt: skip
 
@@ -388,6 +392,11 @@ class Runner:
         requests = int(complete) + server.warm
         result.columns["voluntary"] = f"{usage.ru_nvcsw / requests:.4f}"
         result.columns["involuntary"] = f"{usage.ru_nivcsw / requests:.4f}"
+
+
+def _path(cell: Cell) -> str:
+    """The path that the clients of a cell ask for."""
+    return f"{cell['file']}/{cell['amount']}" if cell["service"] == "work" else cell["file"]
 
 
 def _key(cell: Cell, setting: Setting) -> str:

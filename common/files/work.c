@@ -157,7 +157,7 @@ struct kind {
     int64_t limit;    /* of the amount */
     const char *problem;
     enum service_progress (*begin)(struct service_call *call, int64_t amount);
-    struct text done; /* the response */
+    struct text done; /* the response; all are equally long */
 };
 
 #define MICROSECONDS_PROBLEM "The path ends in a number of microseconds: from 0 to 1000000."
@@ -166,12 +166,12 @@ static const struct kind kinds[] = {
     {TEXT_IS("/cpu/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, compute,
      TEXT_IS("The server computed.\n")},
     {TEXT_IS("/sleep/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, sleep_for,
-     TEXT_IS("The server waited.\n")},
+     TEXT_IS("A timer has expired.\n")},
     {TEXT_IS("/block/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, block,
-     TEXT_IS("The server blocked its thread.\n")},
+     TEXT_IS("The thread was held.\n")},
     {TEXT_IS("/touch/"), KIBIBYTES_LIMIT,
      "The path ends in a number of kibibytes: from 0 to 65536.", touch,
-     TEXT_IS("The server wrote to memory.\n")},
+     TEXT_IS("Pages were modified.\n")},
 };
 
 #define KINDS (sizeof kinds / sizeof kinds[0])

@@ -111,6 +111,20 @@ def test_udp(bench: Bench) -> None:
     assert {"U1", "U2"} <= set(column(rows_of(folder / "claims.tsv"), "claim"))
 
 
+def test_work(bench: Bench) -> None:
+    folder = study(bench, "work", "--servers", "fork,epoll,floor-one", "--amount", "1,3000",
+                   "--concurrency", 4, "--requests", 20)  # fmt: skip
+    rows = runs(folder)
+    assert set(column(rows, "valid")) == {"yes"}
+    kinds = {f"{file} {amount}" for file in ("cpu", "sleep", "block") for amount in (1, 3000)}
+    assert cells(rows, "file", "amount") == kinds
+    assert set(column(rows, "length")) == {"21"}
+    for row in rows:
+        if row["server"] != "floor-one" and row["amount"] == "3000":
+            waited, computed = float(row["min_ms"]) >= 3, float(row["server_cpu_us"]) >= 3000
+            assert waited and computed == (row["file"] == "cpu")
+
+
 # --- effects on other clients ---
 
 

@@ -124,6 +124,12 @@ def test_what_does_not_apply_is_a_dash() -> None:
         assert (row["certificate"] == "-") == (row["scheme"] == "http") == (row["sessions"] == "-")
 
 
+def test_work_has_an_amount_and_nothing_else_has() -> None:
+    made = study("service = ['files', 'work']\nfiles = ['small.txt', 'cpu']\namount = [0, 10]")
+    seen = {(row["service"], row["file"], row["amount"]) for row in plan(made)}
+    assert seen == {("files", "small.txt", "-"), ("work", "cpu", "0"), ("work", "cpu", "10")}
+
+
 def test_where_rules_cells_out() -> None:
     made = study(
         """
@@ -357,6 +363,8 @@ def test_a_mistake_of_the_command_line_names_the_option() -> None:
         ("load = 'witness'\ncalls = [1, 2]\n[[where]]\nonly = { calls = 2 }", "no calls per"),
         ("service = 'proxy-hit'\nfiles = '150'", "even ones never"),
         ("service = 'proxy-hit'\nfiles = '125'\nload = 'wrk'", "a proxy is asked by ab over http"),
+        ("service = 'work'\nfiles = '125'", "the service work, and no other, has the documents cpu"),
+        ("files = 'cpu'", "the service work, and no other, has the documents cpu"),
     ],
 )
 def test_where_no_cell_is_left_it_is_said_why(text: str, words: str) -> None:
