@@ -37,6 +37,18 @@ def of_quantiles(quantiles: Sequence[float], count: int) -> Histogram:
     return histogram
 
 
+def of_microseconds(text: str) -> Histogram:
+    """Reads the histogram of the open loop (histogram.h): its buckets are a microsecond wide below
+    2,048, and there are 1,024 in each doubling above. The counts go to where their middles are."""
+    histogram: Histogram = {}
+    for fine, count in from_text(text).items():
+        shift = max(fine // 1024 - 1, 0)
+        middle = (((fine - shift * 1024) << shift) + (1 << shift) / 2) / 1000
+        bucket = bucket_of(middle)
+        histogram[bucket] = histogram.get(bucket, 0.0) + count
+    return histogram
+
+
 def add(histograms: Iterable[Mapping[int, float]]) -> Histogram:
     """The sum of histograms."""
     total: Histogram = {}

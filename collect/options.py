@@ -46,8 +46,8 @@ SERVERS_HELP = (
 EVERY_RUN = (
     Option("baseline", "SERVER", "what the others are compared with (the first)"),
     Option("link", "RATE", "a link of that rate between server and load, such as 20mbit"),
-    Option("rate", "N", "connections a second (httperf, at concurrency 1)"),
-    Option("duration", "S", "seconds a run (wrk)"),
+    Option("rate", "N", "connections a second (httperf, at concurrency 1), or requests (open)"),
+    Option("duration", "S", "seconds a run (wrk, open)"),
     Option("timeout", "S", "a run that takes longer is invalid (60)"),
 )
 REPETITIONS = Option("repetitions", "32", "how often everything is measured")

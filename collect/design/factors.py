@@ -68,7 +68,7 @@ def file_text(value: str) -> str:
 
 def _requests(value: str, context: Context) -> str:
     if value == "-":
-        if context.loads == {"wrk"}:
+        if context.loads <= {"wrk", "open"}:
             return "for a time"
         return "all at once" if context.loads == {"httperf"} else "any number of requests"
     noun = "connection" if context.counts_connections() else "request"
@@ -145,8 +145,10 @@ FACTORS: tuple[Factor, ...] = (
         least=1, words=("all",), say=_processors, axis=lambda _: "processors of the server",
     ),
     Factor(
-        "load", "load", "ab", "ab,httperf,wrk,witness", "the load generator",
-        choices=("ab", "httperf", "wrk", "witness"), say=lambda value, _: f"load by {value}",
+        "load", "load", "ab", "ab,httperf,wrk,witness,open",
+        "the load generator (open: requests start when they are due)",
+        choices=("ab", "httperf", "wrk", "witness", "open"),
+        say=lambda value, _: f"load by {value}",
     ),
     Factor(
         "idle", "idle", "0", "0,100", "clients that hold a connection and send nothing",
@@ -164,7 +166,8 @@ FACTORS: tuple[Factor, ...] = (
         say=lambda value, _: {"p256": "P-256", "rsa2048": "RSA-2048"}.get(value, value),
     ),
     Factor(
-        "sessions", "sessions", "new", "new,resumed", "the sessions of HTTPS (resumed: witness)",
+        "sessions", "sessions", "new", "new,resumed",
+        "the sessions of HTTPS (resumed: witness, open)",
         choices=("new", "resumed"), quiet=True, say=lambda value, _: f"{value} sessions",
     ),
     Factor(

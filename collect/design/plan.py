@@ -41,22 +41,22 @@ IMPOSSIBLE = (
         lambda c: c["load"] == "ab" and int(c["concurrency"]) > int(c["requests"]),
     ),
     Impossible(
-        "ab and the witness have no calls per connection; take httperf",
-        lambda c: c["load"] in ("ab", "witness") and c["calls"] != "1",
+        "ab, the witness and the open loop have no calls per connection; take httperf",
+        lambda c: c["load"] in ("ab", "witness", "open") and c["calls"] != "1",
     ),
     Impossible(
         "the witness has a connection for each request",
         lambda c: c["load"] == "witness" and c["keepalive"] == "on",
     ),
     Impossible(
-        "only the witness speaks UDP",
-        lambda c: c["scheme"] == "udp" and c["load"] != "witness",
+        "only the witness and the open loop speak UDP",
+        lambda c: c["scheme"] == "udp" and c["load"] not in ("witness", "open"),
     ),
     Impossible(
-        "only the witness resumes sessions",
+        "only the witness and the open loop resume sessions",
         lambda c: c["scheme"] == "https"
         and c["sessions"] == "resumed"
-        and c["load"] != "witness",
+        and c["load"] not in ("witness", "open"),
     ),
     Impossible(
         "idle and slow clients are not held at the same time",
@@ -93,12 +93,13 @@ def _allowed(study: Study, cell: Cell) -> bool:
 def _applying(cell: Cell) -> tuple[str, ...]:
     """The values of a cell, with `-` for a factor that does not apply to it.
 
-    wrk runs for a time, and httperf at a concurrency above 1 opens that many connections at once
-    and no more: neither has a number of requests. A certificate and sessions are of HTTPS alone,
-    and an amount of the service `work`.
+    wrk and the open loop run for a time, and httperf at a concurrency above 1 opens that many
+    connections at once and no more: none has a number of requests. A certificate and sessions are
+    of HTTPS alone, and an amount of the service `work`.
     """
     values = dict(cell)
-    if cell["load"] == "wrk" or (cell["load"] == "httperf" and cell["concurrency"] != "1"):
+    at_once = cell["load"] == "httperf" and cell["concurrency"] != "1"
+    if cell["load"] in ("wrk", "open") or at_once:
         values["requests"] = "-"
     if cell["scheme"] != "https":
         values["certificate"] = values["sessions"] = "-"

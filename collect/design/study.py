@@ -437,6 +437,8 @@ def _check(reader: _Reader, study: Study) -> None:
     """Checks combinations of keys."""
     if study.fault and study.levels["load"] != ("witness",):
         reader.fail("fault", "only the witness survives a server that dies")
+    if "open" in study.levels["load"] and not study.rate:
+        reader.fail("rate", "the open loop needs the number of requests per second")
     witness_alone = not study.where and "witness" in study.levels["load"]
     if witness_alone and study.levels["load"] == ("witness",):
         if study.levels["keepalive"] == ("on",):

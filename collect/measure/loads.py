@@ -14,6 +14,10 @@ witness  Our own (witness.c): as ab, but it ends after `duration` seconds, and s
          resets and silence. With a `fault` it asks for /crash after so many responses. What it
          could not get is a result, not an invalid run. The only one that resumes sessions, and
          that speaks UDP.
+open     Our own (open_loop.c): `rate` requests a second on average for `duration` seconds, as a
+         Poisson process, whatever the server does; `concurrency` connections at most. Times count
+         from when a request was due. Requests that failed are a result; a run in which the client
+         itself was late is not valid.
 wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not
          apply.
 """
@@ -21,12 +25,13 @@ wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `r
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from collect.histogram import Histogram, from_text, of_quantiles
+from collect.histogram import Histogram, from_text, of_microseconds, of_quantiles
 from collect.measure.server_commands import Need
 from collect.project import CLIENTS
 from collect.readable_numbers import one_line
@@ -41,6 +46,7 @@ SHARE_SECONDS = 0.02
 # No load generator takes longer to start (ab: 6 ms).
 START_SECONDS_MOST = 0.01
 REASON_BYTES = 300
+TIMES = ("mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,11 @@ class Load:
         return (self.requests or 0) * self.calls
 
     @property
+    def for_a_time(self) -> bool:
+        """Returns true if it ends after `duration` seconds, after any number of requests."""
+        return self.generator in ("wrk", "open")
+
+    @property
     def in_turn(self) -> bool:
         """Returns true if httperf opens its connections one after the other."""
         return self.concurrency == 1 and not self.rate
@@ -76,7 +87,7 @@ class Load:
 
 def command_of(load: Load, percentiles: Path) -> list[str]:
     """The command of a load; ab writes its quantiles to `percentiles`."""
-    make = {"ab": _ab, "httperf": _httperf, "witness": _witness, "wrk": _wrk}
+    make = {"ab": _ab, "httperf": _httperf, "open": _open, "witness": _witness, "wrk": _wrk}
     return [*load.across, *make[load.generator](load, percentiles)]
 
 
@@ -104,6 +115,18 @@ def _httperf(load: Load, _: Path) -> list[str]:
     elif load.rate:
         command += ["--rate", str(load.rate)]
     return [*command, "--ssl"] if load.scheme == "https" else command
+
+
+def _open(load: Load, _: Path) -> list[str]:
+    command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate)]
+    command += ["--seconds", str(load.duration), "--connections", str(load.concurrency)]
+    if load.keep_alive:
+        command += ["--keep-alive"]
+    if load.scheme == "https":
+        command += ["--tls", load.sessions]
+    if load.scheme == "udp":
+        command += ["--udp"]
+    return [*command, _address(load).rpartition(":")[2], f"/{load.file}"]
 
 
 def _witness(load: Load, _: Path) -> list[str]:
@@ -208,6 +231,8 @@ def read_said(load: Load, output: str, percentiles: str) -> Said:
         _read_ab(said, lines, percentiles)
     elif load.generator == "httperf":
         _read_httperf(said, lines, load)
+    elif load.generator == "open":
+        _read_open(said, lines)
     elif load.generator == "witness":
         _read_witness(said, lines)
     else:
@@ -366,6 +391,28 @@ def _read_wrk(said: Said, lines: list[str]) -> None:
         said.p90_ms, said.p95_ms, said.p99_ms, said.max_ms = (v / 1000 for v in n[12:16])
 
 
+def _read_open(said: Said, lines: list[str]) -> None:
+    for line in lines:
+        if line.startswith("open_loop: "):
+            said.words = line
+        if not line.startswith("{"):
+            continue
+        made = json.loads(line)
+        said.seconds, said.complete = made["seconds"], made["answered"]
+        lost, timeouts = made["refused"] + made["cut_off"], made["timeouts"]
+        said.lost, said.unanswered, said.wrong = lost, timeouts, made["wrong"]
+        said.non2xx, said.resumed = made["non2xx"], made["resumed"]
+        said.failed = lost + timeouts
+        said.rps, said.words = made["achieved_rate"], made["why"]
+        said.histogram = of_microseconds(made["histogram"])
+        if not said.complete:
+            continue
+        said.length = made["length"]
+        said.kbytes_s = made["bytes"] / 1024 / made["seconds"]
+        for name in TIMES:
+            setattr(said, name, made[name])
+
+
 def _read_witness(said: Said, lines: list[str]) -> None:
     for line in lines:
         if line.startswith("witness: "):
@@ -390,8 +437,8 @@ def _read_witness(said: Said, lines: list[str]) -> None:
 def verdict(load: Load, said: Said, watched: Watched, length: int | None) -> str:
     """Returns "yes" if a run counts, or the reason why it does not. `length` is what the document
     must have."""
-    if load.generator == "witness" and said.complete is not None and watched.done:
-        return _verdict_of_witness(load, said, length)
+    if load.generator in ("open", "witness") and said.complete is not None and watched.done:
+        return _verdict_of_ours(load, said, length)
     because = f": {said.words}" if said.words else ""
     rules: list[tuple[bool, Callable[[], str]]] = [
         (not watched.alive, lambda: "server died"),
@@ -399,7 +446,7 @@ def verdict(load: Load, said: Said, watched: Watched, length: int | None) -> str
         (not watched.done, lambda: f"{load.generator} ended with status {watched.ending}{because}"),
         (not said.complete, lambda: f"no request completed{because}"),
         (
-            load.generator != "wrk" and said.complete != load.wanted,
+            not load.for_a_time and said.complete != load.wanted,
             lambda: f"{said.complete} of {load.wanted} requests completed",
         ),
         (bool(said.failed), lambda: f"{said.failed} failed"),
@@ -417,8 +464,11 @@ def _verdict_of_length(said: Said, length: int | None) -> str:
     return "yes"
 
 
-def _verdict_of_witness(load: Load, said: Said, length: int | None) -> str:
-    """The witness came back with a word: whatever it says of the server is a result."""
+def _verdict_of_ours(load: Load, said: Said, length: int | None) -> str:
+    """Our client came back with a word: whatever it says of the server is a result, unless it says
+    that the run is not valid."""
+    if load.generator == "open" and said.words:
+        return one_line(said.words)[:REASON_BYTES]
     complete, resumed = said.complete or 0, said.resumed or 0
     if said.non2xx:
         return f"{said.non2xx} non-2xx"
@@ -451,14 +501,13 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     beside = min(max(watched.seconds - seconds, 0), START_SECONDS_MOST)
     spent = max(watched.load_cpu - beside, 0)
     known = load.generator != "httperf" and seconds >= SHARE_SECONDS
-    times = ("mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
     rps_places = 6 if said.rps is not None and said.rps < 10 else 2
     return {
         "seconds": _show(seconds, 6),
         **{name: _text(getattr(said, name))
            for name in ("complete", "failed", "non2xx", "length")},
         "rps": _show(said.rps, rps_places),
-        **{name: _show(getattr(said, name), 3) for name in times},
+        **{name: _show(getattr(said, name), 3) for name in TIMES},
         "kbytes_s": _show(said.kbytes_s, 2),
         "load_cpu": _show(spent / seconds, 3) if known else "-",
         "client_cpu_us": _show(spent * 1e6 / complete, 3) if known and complete else "-",

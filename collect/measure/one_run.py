@@ -241,7 +241,7 @@ class Runner:
         """Has a new server answer some requests that nobody counts: a tenth of a run's."""
         study = self.study
         slow = study.fresh or study.fault or study.link
-        if slow or load.generator == "wrk" or setting.service.startswith("proxy-"):
+        if slow or load.for_a_time or setting.service.startswith("proxy-"):
             return
         begin = time.monotonic()
         requests = min((load.requests or 0) // 10, WARM_REQUESTS_MOST)
@@ -345,7 +345,7 @@ class Runner:
         server.requests_of_workers = None
         if before is None or not result.watched.done:
             return
-        wanted = load.wanted if load.generator != "wrk" else 1
+        wanted = load.wanted if not load.for_a_time else 1
         after = count_of_workers(server, sum(before) + wanted)
         if after is None or len(after) != len(before):
             return

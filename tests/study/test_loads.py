@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from collect.measure.loads import Load, Watched, read_said, row_of, verdict
+from collect.histogram import bucket_of, of_microseconds, quantile
+from collect.measure.loads import Load, Watched, command_of, read_said, row_of, verdict
 
 HTTPERF = """\
 Total: connections 10 requests 50 replies 50 test-duration 0.009 s
@@ -26,6 +29,13 @@ Requests per second:    0.46 [#/sec] (mean)
 """
 WRK = "dcollect 8000 1000000 1024000 0 {} 0 0 0 500 50 100 400 900 950 990 2000\n"
 WITNESS = "witness 0.5 100 3 1 2 0 1000 - 1 0.5 0.1 1 2 3 4 5 102400 0 {} TLSv1.3\n"
+OPEN = {
+    "asked_rate": 500, "achieved_rate": 190.0, "seconds": 0.5, "due": 100, "answered": 95,
+    "refused": 1, "cut_off": 1, "timeouts": 3, "wrong": 0, "non2xx": 0, "length": 1000,
+    "bytes": 102400, "mean_ms": 0.5, "sd_ms": 0.1, "min_ms": 0.1, "p50_ms": 0.4, "p90_ms": 0.9,
+    "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 2, "max_ms": 2, "resumed": 0, "valid": True,
+    "why": "", "histogram": "400:90 2000:5",
+}  # fmt: skip
 WATCHED = Watched(0.5, 0.1, "0", 50000, peak_kib=700)
 
 
@@ -118,3 +128,67 @@ def test_a_client_that_waits_for_a_processor_is_not_taken_for_idle() -> None:
     made = row("ab", AB.replace("21.924", "1.000").replace("0.46", "10.00"),
                Watched(3.0, 0.51, "0"))  # fmt: skip
     assert made["load_cpu"] == "0.500"
+
+
+def open_row(**more: object) -> dict[str, str]:
+    return row("open", json.dumps({**OPEN, **more}) + "\n", rate=500)
+
+
+def test_open_loop_failures_are_results() -> None:
+    made = open_row()
+    names = ("complete", "failed", "lost", "unanswered", "rps", "p50_ms", "p99_ms", "valid")
+    assert [made[name] for name in names] == [
+        "95",
+        "5",
+        "2",
+        "3",
+        "190.00",
+        "0.400",
+        "0.990",
+        "yes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"valid": False, "why": "2% started late"}, "2% started late"),
+        ({"non2xx": 3}, "3 non-2xx"),
+        ({"wrong": 2}, "2 wrong responses"),
+        ({"length": 999}, "length 999 instead of 1000"),
+        ({"resumed": 1}, "1 of 95 sessions were resumed"),
+    ],
+)
+def test_open_loop_flaws(more: dict[str, object], reason: str) -> None:
+    output = json.dumps({**OPEN, **more}) + "\n"
+    sessions = "new" if "resumed" in more else "-"
+    assert row("open", output, rate=500, sessions=sessions)["valid"] == reason
+
+
+def test_an_open_loop_without_a_response_has_no_times() -> None:
+    made = open_row(answered=0, timeouts=98, length=-1, histogram="")
+    assert (made["complete"], made["p50_ms"], made["unanswered"]) == ("0", "-", "98")
+
+
+def test_open_loop_command() -> None:
+    load = Load("open", "https://127.0.0.1:80/", "small.txt", 50, None, keep_alive=True,
+                scheme="https", sessions="resumed", rate=700, duration=3)  # fmt: skip
+    words = " ".join(command_of(load, Path("unused"))).partition("/open_loop ")[2]
+    assert words == (
+        "--rate 700 --seconds 3 --connections 50 --keep-alive --tls resumed 80 /small.txt"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fine", "microseconds"),
+    [(1, 1.5), (2047, 2047.5), (2048, 2049), (3071, 4095), (3072, 4098), (16384, 33570816)],
+)
+def test_fine_buckets_go_to_where_their_middles_are(fine: int, microseconds: float) -> None:
+    assert of_microseconds(f"{fine}:7") == {bucket_of(microseconds / 1000): 7}
+
+
+def test_fine_histograms_keep_their_counts_and_quantiles() -> None:
+    fine = " ".join(f"{bucket}:1" for bucket in range(500, 1500))
+    made = of_microseconds(fine)
+    assert sum(made.values()) == 1000
+    assert quantile(made, 0.5) == pytest.approx(1.0, rel=0.02)

@@ -578,7 +578,7 @@ def test_a_slow_down_is_found(bench: Bench) -> None:
         ("--requests", r"--requests needs a value"),
         ("table1 requests", r"one study"),
         ("--rate fast", r"--rate takes a number"),
-        ("--scheme udp", r"only the witness speaks UDP"),
+        ("--scheme udp", r"only the witness and the open loop speak UDP"),
         ("--resume /nonexistent/folder", r"takes no other option"),
     ],
 )
