@@ -296,7 +296,7 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
     bool asked = false;
     int64_t end = atomic_load(&server->board->stop_deadline);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
-    bool accepts = gettid() == server->process;
+    bool accepts = server->model->makes == NULL;
 
     scoreboard_add(slot, &connection->tally);
     if (need == NEED_READ && connection->descriptor == connection->transport.socket &&

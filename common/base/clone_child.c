@@ -112,9 +112,7 @@ static int work(void *argument)
 {
     struct place *place = argument;
 
-    if (!(flags & CLONE_VM))
-        atomic_store(atomic_load(&place->id), gettid());
-    else if (__rseq_size > 0)
+    if ((flags & CLONE_VM) && __rseq_size > 0)
         syscall(SYS_rseq, (char *)place->variables + __rseq_offset, __rseq_size, 0, RSEQ_SIG);
     syscall(SYS_set_robust_list, place->robust_list, place->robust_list_size);
     place->function(place->argument);
@@ -133,7 +131,9 @@ static pid_t make_sharing(struct place *place)
 /* Without shared memory, the system call returns twice, as fork() does. */
 static pid_t make_copy(struct place *place)
 {
-    pid_t child = (pid_t)syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+    pid_t *id = (pid_t *)atomic_load(&place->id);
+    pid_t child =
+        (pid_t)syscall(SYS_clone, flags | CLONE_CHILD_SETTID | SIGCHLD, NULL, NULL, id, NULL);
 
     if (child == 0)
         _exit(work(place));

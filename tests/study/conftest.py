@@ -31,7 +31,9 @@ class Tap:
         name = report.nodeid.rpartition("/")[2].replace("#", " ")
         self._say(f"{word} {self.count} - {name}{what}")
         if report.failed:
-            for line in str(report.longrepr).splitlines():
+            # What differs comes first: tests/run shows the first lines alone.
+            lines = str(report.longrepr).splitlines()
+            for line in sorted(lines, key=lambda line: not line.startswith("E ")):
                 self._say(f"# {line}")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -1,0 +1,122 @@
+#!/usr/bin/perl
+# The ledger: the system calls and page faults of a request, of each model, on a connection for each request and on a kept one.
+#
+# `perl tests/ledger.t --record` writes the table tests/lib/ledger.tsv again, after a change that is meant to change it.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $TABLE = "$FindBin::Bin/lib/ledger.tsv";
+# What a request costs is the difference of two runs by the difference of their requests: the start is left out.
+my ($FEW, $MANY) = (30, 130);
+# A call that is made for less than half of the requests is not of the request. How often the others are made is settled.
+my ($LEAST, $MARGIN) = (0.5, 0.25);
+# How often one waits or looks for something depends on who comes first: such calls have a wide margin, or are left out.
+my $WAIT_MARGIN = 1.5;
+my %WAITS = map { $_ => 1 } qw(accept4 epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write);
+my %CHANCE = map { $_ => 1 } qw(futex sched_yield);
+# Pages that are there by chance make up to a tenth of the faults, and one.
+my ($FAULTS, $FAULTS_SHARE) = ('(page faults)', 0.1);
+
+my $folder = scratch();
+
+# Returns the page faults of a server and of its children that it has reaped.
+sub faults ($server) {
+    my @fields = split ' ', slurp('/proc/' . $server->pid . '/stat') =~ s/.*\) //sr;
+    return $fields[7] + $fields[8];
+}
+
+# Returns how often a server calls the kernel, by the names of the calls, in so many requests.
+sub calls ($kept, $requests) {
+    my @workers = model()->{workers} ? ('--workers', 2) : ();    # each takes a file into its cache at its first request
+    my @trace = ('strace', '-D', '-f', '-qq', '-c', '-o', "$folder/calls");
+    my $server = start_server(root => "$FindBin::Bin/../data", options => \@workers, through => \@trace);
+    my $client = $kept ? $server->connect : undef;
+    for (1 .. $requests) {
+        my $response = $kept ? $client->ask(request(GET => '/small.txt')) : $server->get('/small.txt', Connection => 'close');
+        die "no response\n" if !$response || $response->{status} != 200;
+    }
+    $client->close if $kept;
+    $server->stop(name => 'the traced server stops');
+    until_true(sub { slurp("$folder/calls") =~ /total$/m }) or die "strace writes no table\n";
+    my %calls;
+    for (split /\n/, slurp("$folder/calls")) {
+        my @words = split;
+        next if $words[0] !~ /\A[\d.]+\z/ || $words[-1] eq 'total';
+        # A clone that a signal interrupts begins again.
+        $calls{ $words[-1] } = $words[3] - ($words[-1] eq 'clone' && @words == 6 ? $words[4] : 0);
+    }
+    unlink "$folder/calls";
+    return \%calls;
+}
+
+# Returns the calls of one request.
+sub of_request ($kept) {
+    my ($few, $many) = map { calls($kept, $_) } $FEW, $MANY;
+    my %each = map { $_ => ($many->{$_} - ($few->{$_} // 0)) / ($MANY - $FEW) } keys %$many;
+    return { map { $_ => $each{$_} } grep { $each{$_} >= $LEAST && !$CHANCE{$_} } keys %each };
+}
+
+# Returns the page faults of one request, where each has a process, in a server that is not traced; undef for other models.
+sub faults_of_request () {
+    return undef if !model()->{each} || describe()->{makes} ne 'processes';
+    my $server = start_server(root => "$FindBin::Bin/../data");
+    my @helpers = map { $_->[0] } group_processes($server->pid);
+    my @seen;
+    for my $requests ($FEW, $MANY) {
+        $server->get('/small.txt', Connection => 'close') for 1 .. $requests;
+        # The faults of a child count once it has been reaped.
+        until_true(sub { @helpers == (() = group_processes($server->pid)) }) or die "children do not end\n";
+        push @seen, faults($server);
+    }
+    $server->stop(name => 'the server stops');
+    return ($seen[1] - $seen[0]) / $MANY;
+}
+
+# The table: {model}{closed or kept}{call} => number.
+sub read_table () {
+    my %table;
+    for (grep { !/^#/ } split /\n/, slurp($TABLE)) {
+        my ($model, $connection, $call, $number) = split /\t/;
+        $table{$model}{$connection}{$call} = $number if $model ne 'model';
+    }
+    return \%table;
+}
+
+sub compare ($connection, $expected, $seen) {
+    my @flaws;
+    for my $call (sort keys %{ { %$expected, %$seen } }) {
+        my ($should, $is) = map { $_->{$call} // 0 } $expected, $seen;
+        my $waits  = $WAITS{$call} || $call eq 'recvfrom' && model()->{label} =~ /template/;    # for the template's answer
+        my $margin = $call eq $FAULTS ? 1 + $FAULTS_SHARE * $should : $waits ? $WAIT_MARGIN : $MARGIN;
+        push @flaws, sprintf '%s: %.2f a request, and %.2f in %s', $call, $is, $should, 'tests/lib/ledger.tsv' if abs($is - $should) > $margin;
+    }
+    ok !@flaws, "$connection: the system calls of a request are those of the table" or diag(join "\n", @flaws);
+}
+
+# Measures every model. Returns the lines of a new table.
+sub measure ($check) {
+    my $table = $check ? read_table() : {};
+    my @lines;
+    each_way_to_accept(sub ($model) {
+        for my $kept (0, 1) {
+            my $connection = $kept ? 'kept' : 'closed';
+            my $seen       = of_request($kept);
+            my $faults     = $kept ? undef : faults_of_request();
+            $seen->{$FAULTS} = $faults if $faults;
+            push @lines, map { join("\t", $model->{label}, $connection, $_, sprintf '%.2f', $seen->{$_}) . "\n" } sort keys %$seen;
+            compare($connection, $table->{ $model->{label} }{$connection} // {}, $seen) if $check;
+        }
+    });
+    return @lines;
+}
+
+if (@ARGV && $ARGV[0] eq '--record') {
+    spit($TABLE, join '', "# System calls and page faults of a request for small.txt: see tests/ledger.t.\n", "model\tconnection\tcall\tnumber\n", measure(0));
+} elsif (run_command(qw(strace -c -o /dev/null true))->{status}) {
+    skip_case('strace cannot be used here');
+} else {
+    measure(1);
+}
+done_testing;
