@@ -22,6 +22,8 @@ from collect.project import CLIENTS, COLLECT
 from collect.readable_numbers import one_line
 
 PATIENCE_SECONDS = 10.0
+# A host that has to find the memory for a ballast first may take seconds for each GiB.
+PATIENCE_PER_GIB = 15.0
 STOP_SECONDS = 8.0
 ASK_SECONDS = 5.0
 TRIES = 5
@@ -128,7 +130,7 @@ class Servers:
             server = self._launch(setting)
             self.running[key] = server
             try:
-                if self._wait(server, setting.path):
+                if self._wait(server, setting):
                     return server
                 problem = f"{setting.label} does not start: {_failure(server, setting)}"
             except BaseException:
@@ -161,15 +163,15 @@ class Servers:
             server.url = f"{scheme}://127.0.0.1:{port}/"
         return server
 
-    def _wait(self, server: Server, path: str) -> bool:
+    def _wait(self, server: Server, setting: Setting) -> bool:
         """Waits for the server to name its URL (ours, floors) and to answer there. Where TLS is
         spoken the answer is that this is none."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + _patience(setting)
         while time.monotonic() < deadline:
             if not server.url:
                 match = re.search(r"https?://\S*", _first_line(server.folder / "stdout"))
                 server.url = match[0] if match else ""
-            if server.url and (ask(server.url, path) or [""])[0].startswith("HTTP/"):
+            if server.url and (ask(server.url, setting.path) or [""])[0].startswith("HTTP/"):
                 return True
             if not server.runs():
                 return False
@@ -234,11 +236,16 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> struct_rusage | N
     return None
 
 
+def _patience(setting: Setting) -> float:
+    """How long a server may take until it answers, in seconds."""
+    return PATIENCE_SECONDS + PATIENCE_PER_GIB * setting.ballast / 1024
+
+
 def _failure(server: Server, setting: Setting) -> str:
     """Says why a server does not answer."""
     words = server.last_words()
     if not setting.command:
-        return words
+        return words or f"it is not ready after {_patience(setting):.0f} s"
     said = f"; it printed: {words}" if words else ""
     place = f"127.0.0.1:{server.address[1]}"
     if not server.runs():
