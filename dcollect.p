@@ -111,7 +111,7 @@ do for [p = 1:panels] {
     set label 4 panel_title[p] at graph 0, screen panel_top[p] + 14.0 / height + 18.0 * (strstrt(panel_title[p], "\n") > 0) / height \
         left font bold_of(14) textcolor rgb ink
     if ((p - 1) % columns == 0) {
-        set label 5 y_title at screen panel_left[p] - 72.0 / width, graph 0.5 center rotate by 90 textcolor rgb ink
+        set label 5 y_title at screen panel_left[p] - y_title_left / width, graph 0.5 center rotate by 90 textcolor rgb ink
     } else { unset label 5 }
     if (y_log[p]) { set logscale y } else { unset logscale y }
     set yrange [y_low[p]:y_high[p]]

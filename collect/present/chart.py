@@ -213,6 +213,8 @@ class Script:
 # --- lines ---
 
 MARGIN_FIRST, MARGIN_LEFT, PANEL_GAP = 92, 62, 16
+Y_TITLE_LEFT = 72  # from the panel to the title of the y axis
+TIC_LENGTH = 6  # the longest number of the y axis that these have room for
 FOOT = 56
 
 
@@ -228,7 +230,10 @@ def line_script(figure: LineFigure) -> Script:
     panel_width, panel_height = _panel_size(figure, rows)
     label_width = max(len(s.name) for panel in panels for s in panel.series)
     margin_right = 26 + CHARACTER * label_width
-    cell_width = MARGIN_LEFT + panel_width + margin_right
+    longest = max(len(text) for scale in figure.scales for text, _ in scale.tics)
+    more = CHARACTER * max(longest - TIC_LENGTH, 0)
+    margin_left = MARGIN_LEFT + more
+    cell_width = margin_left + panel_width + margin_right
     shift = MARGIN_FIRST - MARGIN_LEFT
     width = columns * cell_width + shift
     head = _Head.of(figure, width)
@@ -236,7 +241,7 @@ def line_script(figure: LineFigure) -> Script:
     panel_head = PANEL_GAP + 18 * max(_lines(title) for title in titles)
     cell_height = panel_head + panel_height + FOOT
     height = head.height + rows * cell_height
-    left = [(shift + p % columns * cell_width + MARGIN_LEFT) / width for p in range(len(panels))]
+    left = [(shift + p % columns * cell_width + margin_left) / width for p in range(len(panels))]
     top = [1 - (head.height + p // columns * cell_height + panel_head) / height
            for p in range(len(panels))]  # fmt: skip
     every = [series for panel in panels for series in panel.series]
@@ -246,6 +251,7 @@ def line_script(figure: LineFigure) -> Script:
     scalars = _scalars(
         x_title=_fitting(figure.x_title, cell_width),
         y_title=figure.y_title,
+        y_title_left=Y_TITLE_LEFT + more,
         data=f"{figure.name}.dat",
         labels=f"{figure.name}.labels",
         bands=f"{figure.name}.bands",
