@@ -46,6 +46,7 @@ SERVERS_HELP = (
 EVERY_RUN = (
     Option("baseline", "SERVER", "what the others are compared with (the first)"),
     Option("link", "RATE", "a link of that rate between server and load, such as 20mbit"),
+    Option("deadline", "MS", "a request that is not answered by then has failed (open)"),
     Option("rate", "N", "connections a second (httperf, at concurrency 1), or requests (open)"),
     Option("duration", "S", "seconds a run (wrk, open)"),
     Option("timeout", "S", "a run that takes longer is invalid (60)"),
@@ -212,7 +213,7 @@ def _take_value(line: Line, name: str, value: str) -> None:
     value = re.sub(r"\s*\n\s*", " ", value.strip())
     if not value or "\t" in value:
         fail(f"--{name} needs a value; see --help", 2)
-    numbers = {"seed", "rate", "duration", "timeout", "rounds"}
+    numbers = {"seed", "rate", "duration", "deadline", "timeout", "rounds"}
     if name in numbers and not (value.isascii() and value.isdigit() and len(value) < 10):
         fail(f"--{name} takes a number, not '{value}'", 2)
     if name in OVERRIDES:

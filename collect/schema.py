@@ -78,6 +78,8 @@ MEASURED = (
     Column("busiest", "", "the share of the requests that the busiest worker answered"),
     Column("idle_kib", "KiB", "memory per idle connection, user (PSS without pages of files)"),
     Column("first_tenth", "", "rate in the first tenth of the measured time by that of the rest"),
+    Column("asked", "1/s", "requests per second that were due (open)"),
+    Column("late", "", "share of them that started over 100 us late by the client's fault (open)"),
     Column("valid", "", "yes; or the reason why the run does not count"),
 )
 
@@ -97,6 +99,19 @@ CALIBRATION = Schema(
         Column("when", "", "begin or end of the round; resume where an interrupted round goes on"),
         Column("server", "", "the floor"),
         *(column for column in MEASURED if column.name in CALIBRATED),
+    ),
+)  # fmt: skip
+
+CAPACITY = Schema(
+    "capacity.tsv", "run",
+    "a closed loop that keeps a server busy: the median of these is its capacity in this round, of "
+    "which the load `open` offers a share",
+    (
+        Column("round", "", "the round"),
+        *(Column(factor.name, "", f"factor: {factor.help}")
+          for factor in FACTORS if factor.name not in ("requests", "offered")),
+        *(column for column in MEASURED
+          if column.name in CALIBRATED and column.name != "started"),
     ),
 )  # fmt: skip
 
@@ -281,7 +296,8 @@ THREATS = Schema(
 )  # fmt: skip
 
 TABLES: list[Schema] = [
-    PLAN, RUNS, CALIBRATION, HISTOGRAMS, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS, THREATS,
+    PLAN, RUNS, CALIBRATION, CAPACITY, HISTOGRAMS, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS,
+    THREATS,
 ]  # fmt: skip
 
 

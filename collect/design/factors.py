@@ -180,6 +180,12 @@ FACTORS: tuple[Factor, ...] = (
         quiet=True, say=lambda value, _: f"work {thousands(float(value))}",
         axis=lambda _: "work of a request (microseconds; touch: KiB)",
     ),
+    Factor(
+        "offered", "offered", "100", "50,100",
+        "requests of the load `open`: percent of the server's capacity, which each round measures",
+        least=1, quiet=True, say=lambda value, _: f"{value}% offered",
+        axis=lambda _: "requests that are due (percent of the server's capacity)",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -188,7 +194,7 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
-AXES = ("amount", "concurrency", "requests", "calls", "idle", "slow", "ballast")
+AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast")
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

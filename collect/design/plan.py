@@ -90,12 +90,13 @@ def _allowed(study: Study, cell: Cell) -> bool:
     return all(where.only.matches(cell) for where in study.where if where.when.matches(cell))
 
 
-def _applying(cell: Cell) -> tuple[str, ...]:
+def _applying(study: Study, cell: Cell) -> tuple[str, ...]:
     """The values of a cell, with `-` for a factor that does not apply to it.
 
     wrk and the open loop run for a time, and httperf at a concurrency above 1 opens that many
     connections at once and no more: none has a number of requests. A certificate and sessions are
-    of HTTPS alone, and an amount of the service `work`.
+    of HTTPS alone, an amount of the service `work`, and percents are offered by the open loop where
+    the study has no rate.
     """
     values = dict(cell)
     at_once = cell["load"] == "httperf" and cell["concurrency"] != "1"
@@ -105,6 +106,8 @@ def _applying(cell: Cell) -> tuple[str, ...]:
         values["certificate"] = values["sessions"] = "-"
     if cell["service"] != "work":
         values["amount"] = "-"
+    if cell["load"] != "open" or study.rate:
+        values["offered"] = "-"
     return tuple(values[name] for name in NAMES)
 
 
@@ -133,7 +136,7 @@ def cells_of(study: Study, processors: int, memory: float = math.inf) -> Cells:
             cells.left_out[why] = cells.left_out.get(why, 0) + 1
             continue
         limits = [limit.first for limit in study.limits if limit.when.matches(cell)]
-        key = _applying(cell)
+        key = _applying(study, cell)
         blocks = min([study.repetitions, *limits])
         cells.blocks[key] = max(blocks, cells.blocks.get(key, 0))
     if not cells.blocks:

@@ -97,6 +97,7 @@ class Study:
     contrast: Answer | None = None
     rate: int | None = None
     duration: int | None = None
+    deadline: int | None = None
     timeout: int | None = None
     idle_timeout: int | None = None
     request_timeout: int | None = None
@@ -324,13 +325,14 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
 
 
 # The measures that a contrast can compare, each with its column.
-MEASURES = {"cpu": "server_cpu_us", "requests": "rps"}
+MEASURES = {"cpu": "server_cpu_us", "requests": "rps", "p50": "p50_ms", "p99": "p99_ms"}
 TEXTS = ("name", "title", "question", "source", "baseline", "figure", "directory")
 NUMBERS = (
     "repetitions",
     "round-blocks",
     "rate",
     "duration",
+    "deadline",
     "timeout",
     "idle-timeout",
     "request-timeout",
@@ -402,7 +404,7 @@ def study_of(data: dict[str, Any], name: str, source: Source) -> Study:
         given=given,
         **fields,
     )
-    _check(reader, study)
+    _check(reader, study, "offered" in merged)
     return study
 
 
@@ -433,12 +435,20 @@ def _take_others(reader: _Reader, merged: dict[str, Any], fields: dict[str, Any]
             fields["parts"] = tuple(words)
 
 
-def _check(reader: _Reader, study: Study) -> None:
+def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
     """Checks combinations of keys."""
     if study.fault and study.levels["load"] != ("witness",):
         reader.fail("fault", "only the witness survives a server that dies")
-    if "open" in study.levels["load"] and not study.rate:
-        reader.fail("rate", "the open loop needs the number of requests per second")
+    if "open" in study.levels["load"] and not study.rate and not has_offered:
+        reader.fail(
+            "rate",
+            "the open loop needs the number of requests per second, or `offered`, percents of "
+            "what each server can answer",
+        )
+    if has_offered and study.rate:
+        reader.fail("rate", "the study has `offered`, from which its rates follow")
+    if has_offered and "open" not in study.levels["load"]:
+        reader.fail("offered", "only the load `open` offers requests")
     witness_alone = not study.where and "witness" in study.levels["load"]
     if witness_alone and study.levels["load"] == ("witness",):
         if study.levels["keepalive"] == ("on",):

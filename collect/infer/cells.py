@@ -32,6 +32,7 @@ PART_WORDS = [
     "idle",
     "slow",
     "ballast",
+    "offered",
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
@@ -95,6 +96,7 @@ class Cells:
     disbelieved: int
     machine: dict[str, str] = field(default_factory=dict)
     calibration: pd.DataFrame | None = None  # the floors of each round
+    capacity: pd.DataFrame | None = None  # the closed loops that found the capacities
     histograms: Mapping[str, Histogram] = field(default_factory=dict)  # by run
     levels: dict[str, list[str]] = field(init=False)
     keys: list[tuple[str, ...]] = field(init=False)
@@ -340,8 +342,10 @@ class Cells:
         """Returns the rate of a server that does nothing over that of a cell; NaN if unknown.
 
         Both are taken in the same blocks, or, where the study has no such server, in the same
-        rounds.
+        rounds. An open loop asks a server that does nothing for a share of what that one can do.
         """
+        if self._is_open(cell):
+            return float("nan")
         floor = self._ceiling_of(cell)
         if floor is not None:
             logs = self.logarithms("rps")
@@ -396,14 +400,31 @@ class Cells:
         """Returns true if the client limits a cell.
 
         That is where a server that does nothing is not at least 10% faster in the same block (or
-        round). Where none was measured, it is where the client is busy for 90% of the time.
+        round). Where none was measured, it is where the client is busy for 90% of the time. An
+        open loop says itself that it was too slow; but the closed loop that found the capacity may
+        have been the limit.
         """
         if self.is_ceiling(cell):
             return False
+        if self._is_open(cell):
+            return self._capacity_is_clients(cell)
         above = self._ceilings[cell]
         return bool(
             self._load_busy[cell] > CLIENT_BUSY if np.isnan(above) else above < CEILING_ABOVE
         )
+
+    def _is_open(self, cell: int) -> bool:
+        return self.value(cell, "load") == "open"
+
+    def _capacity_is_clients(self, cell: int) -> bool:
+        """Returns true if the client was busy when it measured the capacity of a cell's server."""
+        if self.capacity is None:
+            return False
+        names = [name for name in self.factors if name in self.capacity]
+        values = [self.value(cell, name) for name in names]
+        mine = self.capacity[(self.capacity[names] == values).all(axis=1)]
+        busy = pd.to_numeric(mine["load_cpu"], errors="coerce")
+        return bool(busy.median() > CLIENT_BUSY)
 
     def is_client_judged(self, cell: int) -> bool:
         """Returns true if it is known whether the client limits a cell."""

@@ -43,7 +43,7 @@ COLUMNS = [
 # and two.
 UNLIKE = (
     "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
-    "certificate", "sessions", "ballast",
+    "certificate", "sessions", "ballast", "offered",
 )  # fmt: skip
 
 

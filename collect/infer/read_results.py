@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+
 from collect.design.factors import NAMES
 from collect.design.study import load_study
 from collect.histogram import Histogram, from_text
 from collect.infer.cells import Cells
 from collect.infer.round_floors import read_calibration
-from collect.project import HISTOGRAMS_FILE, MACHINE_FILE, RUNS_FILE, STUDY_FILE, fail
+from collect.project import (
+    CAPACITY_FILE,
+    HISTOGRAMS_FILE,
+    MACHINE_FILE,
+    RUNS_FILE,
+    STUDY_FILE,
+    fail,
+)
 from collect.tables import read_frame, read_pairs, read_table
 
 # Older results may lack them.
-LATE_FACTORS = {"idle", "slow", "certificate", "sessions", "ballast", "amount"}
+LATE_FACTORS = {"idle", "slow", "certificate", "sessions", "ballast", "amount", "offered"}
 
 
 def read_cells(folder: Path) -> Cells:
@@ -34,8 +43,18 @@ def read_cells(folder: Path) -> Cells:
     machine = read_pairs(folder / MACHINE_FILE)
     calibration = read_calibration(folder)
     study = load_study(study_file)
+    capacity = _capacity(folder)
     histograms = _histograms(folder)
-    return Cells(study, factors, runs, disbelieved, machine, calibration, histograms)
+    return Cells(study, factors, runs, disbelieved, machine, calibration, capacity, histograms)
+
+
+def _capacity(folder: Path) -> pd.DataFrame | None:
+    """Reads the valid closed loops that found the capacities; None where there are none."""
+    path = folder / CAPACITY_FILE
+    if not path.is_file():
+        return None
+    found = read_frame(path)
+    return found[found["valid"] == "yes"]
 
 
 def _histograms(folder: Path) -> dict[str, Histogram]:

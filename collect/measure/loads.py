@@ -16,8 +16,9 @@ witness  Our own (witness.c): as ab, but it ends after `duration` seconds, and s
          that speaks UDP.
 open     Our own (open_loop.c): `rate` requests a second on average for `duration` seconds, as a
          Poisson process, whatever the server does; `concurrency` connections at most. Times count
-         from when a request was due. Requests that failed are a result; a run in which the client
-         itself was late is not valid.
+         from when a request was due. Requests that failed, also by not being answered within
+         `deadline` milliseconds, are a result; a run in which the client itself was late is not
+         valid. Without a rate, it offers a share of what the server can answer to a closed loop.
 wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not
          apply.
 """
@@ -28,7 +29,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from collect.histogram import Histogram, from_text, of_microseconds, of_quantiles
@@ -66,6 +67,7 @@ class Load:
     timeout: int = 60
     duration: int = 2
     rate: int | None = None
+    deadline: int | None = None
     fault: int | None = None
     across: tuple[str, ...] = ()
 
@@ -83,6 +85,21 @@ class Load:
     def in_turn(self) -> bool:
         """Returns true if httperf opens its connections one after the other."""
         return self.concurrency == 1 and not self.rate
+
+
+# The closed loop that finds out what a server can answer.
+CLOSED_CONNECTIONS = 20
+CLOSED_REQUESTS = 1_000_000
+
+
+def closed_loop(load: Load, seconds: int, requests: int = CLOSED_REQUESTS) -> Load:
+    """A load as this one, whose clients wait for each response: it keeps the server busy for so
+    long, or, on new connections, for so many requests."""
+    generator = "wrk" if load.keep_alive else "witness"
+    connections = min(load.concurrency, CLOSED_CONNECTIONS)
+    return replace(
+        load, generator=generator, concurrency=connections, duration=seconds, requests=requests
+    )
 
 
 def command_of(load: Load, percentiles: Path) -> list[str]:
@@ -120,6 +137,8 @@ def _httperf(load: Load, _: Path) -> list[str]:
 def _open(load: Load, _: Path) -> list[str]:
     command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate)]
     command += ["--seconds", str(load.duration), "--connections", str(load.concurrency)]
+    if load.deadline:
+        command += ["--timeout", str(load.deadline)]
     if load.keep_alive:
         command += ["--keep-alive"]
     if load.scheme == "https":
@@ -172,6 +191,8 @@ class Said:
     unanswered: int | None = None
     again_ms: str | None = None
     wrong: int | None = None
+    asked: float | None = None
+    late: float | None = None
     resumed: int | None = None
     words: str = ""
     histogram: Histogram = field(default_factory=dict)
@@ -402,6 +423,7 @@ def _read_open(said: Said, lines: list[str]) -> None:
         lost, timeouts = made["refused"] + made["cut_off"], made["timeouts"]
         said.lost, said.unanswered, said.wrong = lost, timeouts, made["wrong"]
         said.non2xx, said.resumed = made["non2xx"], made["resumed"]
+        said.asked, said.late = made["asked_rate"], made["late_share"]
         said.failed = lost + timeouts
         said.rps, said.words = made["achieved_rate"], made["why"]
         said.histogram = of_microseconds(made["histogram"])
@@ -517,4 +539,6 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         "peak_kib": _text(watched.peak_kib),
         "first_tenth": watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},
+        "asked": _show(said.asked, 2),
+        "late": _show(said.late, 6),
     }  # fmt: skip

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from collect.design.factors import FACTORS
 from collect.design.study import Study
 from collect.histogram import Histogram
+from collect.measure import capacity, loads, origin
 from collect.measure import crowd as crowds
-from collect.measure import loads, origin
 from collect.measure.clock import step_since, wall_offset
 from collect.measure.control_groups import Accounting
 from collect.measure.link import NEAR, Link
@@ -62,7 +62,7 @@ def calibration_cells() -> list[dict[str, str]]:
     """The floors, by turns: `ab -n 4000 -c 10` on small.txt."""
     usual = {factor.name: factor.default for factor in FACTORS}
     usual |= {"file": "small.txt", "concurrency": "10", "requests": str(CALIBRATION_REQUESTS)}
-    usual |= {"certificate": "-", "sessions": "-", "amount": "-"}
+    usual |= {"certificate": "-", "sessions": "-", "amount": "-", "offered": "-"}
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
 
@@ -97,6 +97,7 @@ class Runner:
         self.binaries = CRASH_FOLDER if study.fault and not own else None
         # Time that loads took which are no part of a run.
         self.aside = 0.0
+        self.capacities = capacity.Capacities(folder)
 
     def end_block(self) -> None:
         """Stops all servers."""
@@ -117,6 +118,7 @@ class Runner:
         try:
             server = self._server(number, key, setting, load, result)
             self.stop.check()
+            load = self._offered(cell, server, setting, place, load)
             self._measure(cell, server, setting, place, load, result)
         except ServerProblem as problem:
             result.reason, result.told = str(problem), True
@@ -205,6 +207,7 @@ class Runner:
             timeout=self.patience,
             duration=self.study.duration or 2,
             rate=self.study.rate,
+            deadline=self.study.deadline,
             fault=self.study.fault,
             across=self.link.across,
         )
@@ -241,16 +244,23 @@ class Runner:
         """Has a new server answer some requests that nobody counts: a tenth of a run's."""
         study = self.study
         slow = study.fresh or study.fault or study.link
-        if slow or load.for_a_time or setting.service.startswith("proxy-"):
+        if slow or load.generator == "wrk" or setting.service.startswith("proxy-"):
             return
         begin = time.monotonic()
-        requests = min((load.requests or 0) // 10, WARM_REQUESTS_MOST)
-        few = max(requests, load.concurrency)
-        warm = _at(load, server.url, requests=min(few, load.requests or few))
-        server.warm = warm.wanted
+        if load.generator == "open":
+            warm = loads.closed_loop(replace(load, keep_alive=False), 1, WARM_REQUESTS_MOST)
+            warm = _at(warm, server.url)
+        else:
+            requests = min((load.requests or 0) // 10, WARM_REQUESTS_MOST)
+            few = max(requests, load.concurrency)
+            warm = _at(load, server.url, requests=min(few, load.requests or few))
         command = loads.command_of(warm, self.work / "warm.percentiles")
         launch = self._launch(server, "warm", "")
         self.stop.wait_for(_start([*launch, "--", *command], self.work / "warm.out"))
+        server.warm = warm.wanted
+        if load.generator == "open":
+            output = (self.work / "warm.out").read_text(errors="replace")
+            server.warm = loads.read_said(warm, output, "").complete or 0
         self.aside += time.monotonic() - begin
 
     # --- the load ---
@@ -307,6 +317,32 @@ class Runner:
         """The memory of a server in KiB, without pages of files."""
         command = [str(CLIENTS / "launch"), "memory", "--server", str(server.pid)]
         return int(subprocess.run(command, capture_output=True, check=False).stdout or 0)
+
+    def _offered(
+        self, cell: Cell, server: Server, setting: Setting, place: Place, load: Load
+    ) -> Load:
+        """A load whose rate is a share of what the server can answer, where the cell has one."""
+        if cell["offered"] == "-":
+            return load
+        closed = _at(loads.closed_loop(load, capacity.RUN_SECONDS), server.url)
+
+        def measure() -> Iterator[dict[str, str]]:
+            begin = time.monotonic()
+            for _ in range(capacity.RUNS):
+                result = Result()
+                self._apply(server, place, closed, result)
+                said = loads.read_said(closed, result.output, "")
+                valid = loads.verdict(closed, said, result.watched, setting.bytes)
+                if valid == "yes" and not said.complete:
+                    valid = "no request completed"
+                yield loads.row_of(closed, said, result.watched) | {"valid": valid}
+            server.requests_of_workers = None
+            self.aside += time.monotonic() - begin
+
+        known = self.capacities.of(cell, measure)
+        if known is None:
+            raise ServerProblem("what the server can answer could not be measured")
+        return replace(load, rate=max(1, round(known * int(cell["offered"]) / 100)))
 
     def _apply(self, server: Server, place: Place, load: Load, result: Result) -> None:
         """Runs the load, watched from outside."""

@@ -30,7 +30,8 @@ Requests per second:    0.46 [#/sec] (mean)
 WRK = "dcollect 8000 1000000 1024000 0 {} 0 0 0 500 50 100 400 900 950 990 2000\n"
 WITNESS = "witness 0.5 100 3 1 2 0 1000 - 1 0.5 0.1 1 2 3 4 5 102400 0 {} TLSv1.3\n"
 OPEN = {
-    "asked_rate": 500, "achieved_rate": 190.0, "seconds": 0.5, "due": 100, "answered": 95,
+    "asked_rate": 200, "late_share": 0.002, "achieved_rate": 190.0,
+    "seconds": 0.5, "due": 100, "answered": 95,
     "refused": 1, "cut_off": 1, "timeouts": 3, "wrong": 0, "non2xx": 0, "length": 1000,
     "bytes": 102400, "mean_ms": 0.5, "sd_ms": 0.1, "min_ms": 0.1, "p50_ms": 0.4, "p90_ms": 0.9,
     "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 2, "max_ms": 2, "resumed": 0, "valid": True,
@@ -136,7 +137,8 @@ def open_row(**more: object) -> dict[str, str]:
 
 def test_open_loop_failures_are_results() -> None:
     made = open_row()
-    names = ("complete", "failed", "lost", "unanswered", "rps", "p50_ms", "p99_ms", "valid")
+    names = ("complete", "failed", "lost", "unanswered", "rps", "p50_ms", "p99_ms", "asked", "late",
+             "valid")  # fmt: skip
     assert [made[name] for name in names] == [
         "95",
         "5",
@@ -145,6 +147,8 @@ def test_open_loop_failures_are_results() -> None:
         "190.00",
         "0.400",
         "0.990",
+        "200.00",
+        "0.002000",
         "yes",
     ]
 
@@ -172,10 +176,10 @@ def test_an_open_loop_without_a_response_has_no_times() -> None:
 
 def test_open_loop_command() -> None:
     load = Load("open", "https://127.0.0.1:80/", "small.txt", 50, None, keep_alive=True,
-                scheme="https", sessions="resumed", rate=700, duration=3)  # fmt: skip
+                scheme="https", sessions="resumed", rate=700, duration=3, deadline=900)  # fmt: skip
     words = " ".join(command_of(load, Path("unused"))).partition("/open_loop ")[2]
     assert words == (
-        "--rate 700 --seconds 3 --connections 50 --keep-alive --tls resumed 80 /small.txt"
+        "--rate 700 --seconds 3 --connections 50 --timeout 900 --keep-alive --tls resumed 80 /small.txt"
     )
 
 

@@ -1,0 +1,156 @@
+"""Requests that are offered as a share of what each server can answer."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from measuring import Bench, raw, runs
+
+from collect.design.factors import FACTORS, NAMES, factor_value
+from collect.design.plan import cells_of
+from collect.design.study import Study, source_of, study_of
+from collect.infer.cells import Cells
+from collect.measure.capacity import RUNS, Capacities
+from collect.measure.loads import Load, closed_loop, command_of
+from collect.tables import read_table
+
+CELL = {factor.name: factor.default for factor in FACTORS} | {"server": "fork", "round": "1"}
+
+
+def study(**keys: object) -> Study:
+    return study_of(dict(keys), "mine", source_of(keys, "mine.toml"))
+
+
+# --- the plan ---
+
+
+def test_percents_are_of_the_open_loop_without_a_rate() -> None:
+    made = study(load=["ab", "open"], offered=[50, 100], concurrency=10)
+    cells = cells_of(made, 2)
+    at = (NAMES.index("load"), NAMES.index("offered"))
+    assert {(key[at[0]], key[at[1]]) for key in cells.blocks} == {
+        ("ab", "-"), ("open", "50"), ("open", "100"),
+    }  # fmt: skip
+
+
+def test_an_open_loop_with_a_rate_has_no_percents() -> None:
+    cells = cells_of(study(load="open", rate=50), 2)
+    assert {key[NAMES.index("offered")] for key in cells.blocks} == {"-"}
+
+
+def test_percents_in_words() -> None:
+    assert factor_value("offered", "90") == "90% offered"
+    assert factor_value("offered", "-") == ""
+
+
+# --- the capacity ---
+
+
+class Measuring:
+    """Closed loops that were not made: it counts how often somebody asked for them."""
+
+    def __init__(self, *rates: float) -> None:
+        self.rates = rates
+        self.asked = 0
+
+    def __call__(self) -> Iterator[Mapping[str, str]]:
+        self.asked += 1
+        for rate in self.rates:
+            yield {"rps": str(rate), "valid": "yes" if rate > 0 else "no request completed"}
+
+
+def test_a_capacity_is_the_median_and_is_measured_once_in_a_round(tmp_path: Path) -> None:
+    known, measuring = Capacities(tmp_path), Measuring(100, 300, 200)
+    assert known.of({**CELL, "offered": "50"}, measuring) == 200
+    assert known.of({**CELL, "offered": "90"}, measuring) == 200
+    assert measuring.asked == 1
+    assert known.of({**CELL, "server": "thread"}, measuring) == 200
+    assert known.of({**CELL, "round": "2"}, measuring) == 200
+    assert measuring.asked == 3
+    assert len(read_table(known.path).rows) == 3 * RUNS
+
+
+def test_a_round_that_goes_on_has_the_capacity_that_it_had(tmp_path: Path) -> None:
+    Capacities(tmp_path).of(CELL, Measuring(100, 300, 200))
+    measuring = Measuring(1, 1, 1)
+    assert Capacities(tmp_path).of(CELL, measuring) == 200
+    assert measuring.asked == 0
+
+
+def test_a_capacity_that_was_cut_off_is_measured_to_its_end(tmp_path: Path) -> None:
+    Capacities(tmp_path).of(CELL, Measuring(100))
+    assert Capacities(tmp_path).of(CELL, Measuring(300, 300, 300)) == 300
+
+
+def test_a_server_that_answers_nothing_has_no_capacity(tmp_path: Path) -> None:
+    assert Capacities(tmp_path).of(CELL, Measuring(0, 0, 0)) is None
+
+
+@pytest.mark.parametrize(("keep_alive", "generator"), [(False, "witness"), (True, "wrk")])
+def test_a_closed_loop_asks_as_the_open_one_does(keep_alive: bool, generator: str) -> None:
+    load = Load("open", "http://127.0.0.1:80/", "small.txt", 1000, None, keep_alive=keep_alive,
+                rate=5)  # fmt: skip
+    closed = closed_loop(load, 3)
+    assert (closed.generator, closed.concurrency, closed.duration) == (generator, 20, 3)
+    words = command_of(closed, Path("unused"))
+    assert words[0].endswith(generator) and any("small.txt" in word for word in words)
+
+
+# --- the analysis ---
+
+
+def cells_with_capacity(load_cpu: str, servers: tuple[str, ...] = ("fork", "thread")) -> Cells:
+    rows = [
+        {**CELL, "server": server, "load": "open", "offered": offered, "requests": "-",
+         "certificate": "-", "sessions": "-", "amount": "-", "round": "1", "block": str(block),
+         "run": "1", "rps": "100", "load_cpu": "0.99", "valid": "yes"}
+        for server in servers for offered in ("50", "90") for block in (1, 2)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    capacity = table.drop(columns=["requests", "offered", "block", "run"]).drop_duplicates()
+    capacity["load_cpu"] = [load_cpu if server == "fork" else "0.50"
+                            for server in capacity["server"]]  # fmt: skip
+    made = study(load="open", offered=[50, 90], files="small.txt,big.txt")
+    return Cells(made, list(NAMES), table, 0, capacity=capacity)
+
+
+def test_a_client_that_was_busy_limits_the_capacity_that_it_measured() -> None:
+    data = cells_with_capacity("0.95")
+    bound = {data.value(cell, "server") for cell in range(data.count) if data.client_bound(cell)}
+    assert bound == {"fork"}
+
+
+def test_an_open_loop_that_is_awake_is_no_limit() -> None:
+    data = cells_with_capacity("0.60", ("fork", "thread", "floor-one"))
+    assert not any(data.client_bound(cell) for cell in range(data.count))
+
+
+# --- a run ---
+
+
+def test_runs_have_the_share_of_the_capacity_that_they_were_offered(bench: Bench) -> None:
+    folder = bench.folder / "offered"
+    done = bench.measure(
+        "--output", folder, "--servers", "fork,epoll", "--files", "small.txt", "--load", "open",
+        "--offered", "5,20", "--concurrency", 50, "--duration", 1, "--repetitions", 1,
+        "--deadline", 30000, "--timeout", 200,
+    )  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr
+    rates: dict[str, list[float]] = {}
+    for row in read_table(folder / "capacity.tsv").rows:
+        assert row["valid"] == "yes" and "offered" not in row
+        rates.setdefault(row["server"], []).append(float(row["rps"]))
+    assert {name: len(found) for name, found in rates.items()} == {"fork": RUNS, "epoll": RUNS}
+    rows = runs(folder)
+    assert len(rows) == 4
+    for row in rows:
+        offered = statistics.median(rates[row["server"]]) * int(row["offered"]) / 100
+        assert float(row["asked"]) == pytest.approx(offered, abs=0.51 + offered * 1e-4)
+        # A machine with other work may make the client late, and it says so.
+        assert row["valid"] == "yes" or "late" in row["valid"] or "Little" in row["valid"]
+        assert 0 <= float(row["late"]) <= 1
+    assert all("--timeout 30000" in text for text in raw(folder).values())
