@@ -184,8 +184,12 @@ static const struct syscall_rule processes[] = {
 /* What a child runs on that the C library did not make is known to a thread that it made. */
 static const struct syscall_rule clones[] = {
     IF(prctl, 0, INT, PR_GET_TID_ADDRESS),
-    IF(prctl, 0, INT, PR_SET_NAME),
     IF(get_robust_list, 0, INT, 0),
+};
+
+/* A template has a name of its own, and its children have that of the server. */
+static const struct syscall_rule template[] = {
+    IF(prctl, 0, INT, PR_SET_NAME),
 };
 
 /* The accepting process asks others to give their places up, by a signal that ends nobody. */
@@ -304,6 +308,8 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, processes);
     if (sandbox->clones)
         ALLOW(filter, clones);
+    if (sandbox->template)
+        ALLOW(filter, template);
     if (sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, workers);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */

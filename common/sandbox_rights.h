@@ -23,8 +23,9 @@ struct sandbox {
     bool log;         /* it replaces the file of its log */
     bool key_process; /* it asks another process for signatures */
     enum sandbox_makes makes;
-    bool clones; /* it makes them by clone() itself */
-    bool kills;  /* a forbidden system call ends the process, instead of failing */
+    bool clones;   /* it makes them by clone() itself */
+    bool template; /* a process beside the server makes them, and has a name of its own */
+    bool kills;    /* a forbidden system call ends the process, instead of failing */
     /* Set by sandbox_enter(): */
     bool entered;
     int domain; /* the rules of Landlock, for workers; -1: none */

@@ -320,6 +320,7 @@ static void enter_sandbox(struct server *server)
     sandbox->key_process = server->options.tls && server->options.key_process;
     sandbox->makes = makes(server->model);
     sandbox->clones = server->model->shares || server->options.template;
+    sandbox->template = server->options.template;
     sandbox->kills = server->options.sandbox_kills;
     sandbox_enter(sandbox);
 }

@@ -170,7 +170,7 @@ each_server(sub ($model) {
         my $other = $model->{single} ? undef : $server->connect;    # whose worker or child is the victim
         $other->ask(request(GET => '/small.txt')) if $other;
         my $victim = victim($server);
-        isnt $victim, $server->pid, "$name: the victim is a sibling" if describe()->{makes} eq 'processes';
+        isnt $victim, $server->pid, "$name: the victim is a sibling" if (describe()->{makes} // '') eq 'processes';
         refuses_on($server, $name, $victim);
         $other->close if $other;
         refuses($server, $name, $_, "$outside/file") for @on_files;

@@ -172,7 +172,7 @@ FACTORS: tuple[Factor, ...] = (
     ),
     Factor(
         "ballast", "ballast", "0", "1,1024", "MiB of memory that our servers hold", least=0,
-        say=_memory, axis=lambda _: "memory that the server holds (MiB)",
+        say=_memory, axis=lambda _: "memory held (MiB)",
     ),
     Factor(
         "amount", "amount", "1000", "0,1000",
