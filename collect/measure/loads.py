@@ -18,7 +18,8 @@ open     Our own (open_loop.c): `rate` requests a second on average for `duratio
          Poisson process, whatever the server does; `concurrency` connections at most. Times count
          from when a request was due. Requests that failed, also by not being answered within
          `deadline` milliseconds, are a result; a run in which the client itself was late is not
-         valid. Without a rate, it offers a share of what the server can answer to a closed loop.
+         valid. Within a block all servers get the same arrivals, faster or slower. Without a rate,
+         it offers a share of what the server can answer to a closed loop.
 wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not
          apply.
 """
@@ -68,6 +69,7 @@ class Load:
     duration: int = 2
     rate: int | None = None
     deadline: int | None = None
+    seed: int = 1
     fault: int | None = None
     across: tuple[str, ...] = ()
 
@@ -135,7 +137,7 @@ def _httperf(load: Load, _: Path) -> list[str]:
 
 
 def _open(load: Load, _: Path) -> list[str]:
-    command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate)]
+    command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate), "--seed", str(load.seed)]
     command += ["--seconds", str(load.duration), "--connections", str(load.concurrency)]
     if load.deadline:
         command += ["--timeout", str(load.deadline)]

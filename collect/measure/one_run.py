@@ -208,6 +208,7 @@ class Runner:
             duration=self.study.duration or 2,
             rate=self.study.rate,
             deadline=self.study.deadline,
+            seed=int(cell.get("block", "1")),
             fault=self.study.fault,
             across=self.link.across,
         )

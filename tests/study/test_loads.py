@@ -176,10 +176,10 @@ def test_an_open_loop_without_a_response_has_no_times() -> None:
 
 def test_open_loop_command() -> None:
     load = Load("open", "https://127.0.0.1:80/", "small.txt", 50, None, keep_alive=True,
-                scheme="https", sessions="resumed", rate=700, duration=3, deadline=900)  # fmt: skip
+                scheme="https", sessions="resumed", rate=700, duration=3, deadline=900, seed=4)  # fmt: skip
     words = " ".join(command_of(load, Path("unused"))).partition("/open_loop ")[2]
     assert words == (
-        "--rate 700 --seconds 3 --connections 50 --timeout 900 --keep-alive --tls resumed 80 /small.txt"
+        "--rate 700 --seed 4 --seconds 3 --connections 50 --timeout 900 --keep-alive --tls resumed 80 /small.txt"
     )
 
 
