@@ -16,6 +16,8 @@ from collect.tables import read_table
 
 Cell = Mapping[str, str]
 Key = tuple[str, ...]
+# Loads that last for a time, whatever the server does.
+FOR_A_TIME = ("wrk", "open")
 # A study that was never measured is taken to cost what this one does.
 USUAL = "fork-vs-thread"
 # An interrupted study has gaps between its runs, which cost nothing.
@@ -47,16 +49,29 @@ class _Cost:
         self.load += other.load
         self.requests += other.requests
 
-    def of(self, requests: str) -> float:
-        """Returns the seconds of a run with this number of requests."""
-        known = _is_count(requests) and self.requests
+    def of(self, requests: float) -> float:
+        """Returns the seconds of a run with this number of requests; 0: nobody knows it."""
+        known = requests and self.requests
         return self.aside / self.runs + self.load * (
-            float(requests) / self.requests if known else 1 / self.runs
+            requests / self.requests if known else 1 / self.runs
         )
 
 
-def _is_count(requests: str) -> bool:
-    return requests.isdigit() and requests != "0"
+def _requests(cell: Cell) -> float:
+    """Returns how many requests a run of a cell has; 0 if nobody knows."""
+    count = cell["requests"]
+    return float(count) * float(cell.get("calls", "1")) if count.isdigit() else 0.0
+
+
+def _more_seconds(study: Study, cell: Cell) -> float:
+    """Returns how much longer a run takes than others, by its duration or by the work of its
+    requests."""
+    if cell["load"] in FOR_A_TIME:
+        return float(study.duration or 2)
+    if not cell["amount"].isdigit() or cell["file"] == "touch":
+        return 0.0
+    at_once = 1 if cell["server"].startswith("iterative") else min(int(cell["concurrency"]), 2)
+    return _requests(cell) * float(cell["amount"]) / 1e6 / at_once
 
 
 def _last_runs(folder: Path) -> list[Path]:
@@ -81,8 +96,8 @@ def _costs(path: Path) -> Costs:
         except ValueError:
             continue
         if 0 <= aside < GAP_SECONDS and row.get("valid", "yes") == "yes":
-            requests = float(row["requests"]) if _is_count(row["requests"]) else 0.0
-            cells.setdefault(_key(row, NAMES), _Cost()).add(_Cost(1, aside, load, requests))
+            cost = _Cost(1, aside, load, _requests(row))
+            cells.setdefault(_key(row, NAMES), _Cost()).add(cost)
     costs: Costs = {names: {} for names in ALIKE}
     for key, cost in cells.items():
         cell = dict(zip(NAMES, key, strict=True))
@@ -102,7 +117,7 @@ class _Past:
     def seconds(self, cell: Cell, names: tuple[str, ...]) -> float | None:
         """Returns the seconds of the runs that are like a cell in these factors."""
         cost = self.costs[names].get(_key(cell, names))
-        return cost.of(cell["requests"]) * self.scale if cost else None
+        return cost.of(_requests(cell)) * self.scale if cost else None
 
     def servers(self) -> set[str]:
         return {key[0] for key in self.costs[("server", "load", "scheme")]}
@@ -117,14 +132,18 @@ def _bits(link: str) -> float:
     return float(link[:-4]) * LINK_UNITS[link[-4:]]
 
 
-def _seconds(pasts: Sequence[_Past], cell: Cell) -> float:
+def _seconds(study: Study, pasts: Sequence[_Past], cell: Cell) -> float:
     """Returns the seconds of a run of a cell: those of the runs that are most like it, the last
     ones first. The server `all` stands for every one."""
     if cell["server"] == "all":
         names = set().union(*(past.servers() for past in pasts))
-        return sum(_seconds(pasts, {**cell, "server": name}) for name in names)
-    found = (past.seconds(cell, names) for names in ALIKE for past in pasts)
-    return next((seconds for seconds in found if seconds is not None), 0.0)
+        return sum(_seconds(study, pasts, {**cell, "server": name}) for name in names)
+    for alike in ALIKE:
+        for past in pasts:
+            seconds = past.seconds(cell, alike)
+            if seconds is not None:
+                return seconds + (_more_seconds(study, cell) if alike != ALIKE[0] else 0.0)
+    return 0.0
 
 
 def expected_seconds(study: Study, cells: Cells) -> float:
@@ -133,6 +152,6 @@ def expected_seconds(study: Study, cells: Cells) -> float:
     folders = (results_folder() / study.name, PUBLISHED / study.name, PUBLISHED / USUAL)
     pasts = [_Past(path, study) for folder in folders for path in _last_runs(folder)]
     return sum(
-        blocks * _seconds(pasts, dict(zip(NAMES, key, strict=True)))
+        blocks * _seconds(study, pasts, dict(zip(NAMES, key, strict=True)))
         for key, blocks in cells.blocks.items()
     )

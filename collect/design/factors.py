@@ -10,10 +10,11 @@ from collect.readable_numbers import plural, thousands
 
 @dataclass(frozen=True)
 class Context:
-    """The load generators and schemes of a value's cells: its wording depends on them."""
+    """The loads, schemes and documents of a value's cells: its wording depends on them."""
 
     loads: frozenset[str] = frozenset()
     schemes: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
 
     def counts_connections(self) -> bool:
         """httperf counts connections where the others count requests."""
@@ -93,6 +94,17 @@ def _memory(value: str, _: Context) -> str:
     if size >= 1024 and size % 1024 == 0:
         return f"{thousands(size // 1024)} GiB of ballast"
     return f"{thousands(size)} MiB of ballast" if size else "no ballast"
+
+
+def _unit_of_work(context: Context) -> str:
+    """The unit of an amount; "" where the documents have several."""
+    units = {"KiB" if file == "touch" else "µs" for file in context.files}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _amount(value: str, context: Context) -> str:
+    number, unit = thousands(float(value)), _unit_of_work(context)
+    return f"{number} {unit} of work" if unit else f"work {number}"
 
 
 FACTORS: tuple[Factor, ...] = (
@@ -177,8 +189,9 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "amount", "amount", "1000", "0,1000",
         "the work of a request (service work): microseconds, or KiB for touch", least=0,
-        quiet=True, say=lambda value, _: f"work {thousands(float(value))}",
-        axis=lambda _: "work of a request (microseconds; touch: KiB)",
+        quiet=True, say=_amount,
+        axis=lambda context:
+        f"work of a request ({_unit_of_work(context) or 'microseconds; touch: KiB'})",
     ),
     Factor(
         "offered", "offered", "100", "50,100",

@@ -49,12 +49,14 @@ class Limit:
 @dataclass(frozen=True)
 class Answer:
     """The comparison that answers a study's question: cells with the values `of` against those
-    that have the values `to` and are like them otherwise; all of them match `when`."""
+    that have the values `to` and are like them otherwise; all of them match `when`. With `falls_to`
+    the question is from which x on the ratio is at most that."""
 
     measure: str
     of: Mapping[str, str]
     to: Mapping[str, str]
     when: Condition
+    falls_to: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -287,7 +289,7 @@ class _Reader:
         )
 
     def contrast(self, value: Any) -> Answer:
-        keys, needed = {"measure", "of", "to", "when"}, {"of", "to"}
+        keys, needed = {"measure", "of", "to", "when", "falls-to"}, {"of", "to"}
         if not isinstance(value, dict):
             self.fail("contrast", f"{value!r} is no table such as {{ of = ..., to = ... }}")
         row = self.tables("contrast", [value], keys, needed)[0]
@@ -299,7 +301,12 @@ class _Reader:
         if set(of) != set(to) or any(len(v) != 1 for side in sides for v in side.values()):
             self.fail("contrast", "`of` and `to` have one value each of the same factors")
         when = self.condition("contrast.when", row.get("when", {}))
-        return Answer(MEASURES[measure], of, to, when)
+        bounds = row.get("falls-to", [])
+        if not isinstance(bounds, list) or not all(isinstance(b, float) and b > 1 for b in bounds):
+            self.fail(
+                "contrast.falls-to", f"{bounds!r} is no list of ratios above 1, such as [1.1]"
+            )
+        return Answer(MEASURES[measure], of, to, when, tuple(sorted(bounds, reverse=True)))
 
     def link(self, value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]*(kbit|mbit|gbit)", value):

@@ -46,7 +46,7 @@ def has_level(data: Cells, factor: str, value: str) -> bool:
 
 def said(data: Cells, factor: str, value: str) -> str:
     """Returns a factor's value in words."""
-    context = Context(frozenset(data.levels["load"]), frozenset(data.levels["scheme"]))
+    context = Context(*(frozenset(data.levels[name]) for name in ("load", "scheme", "file")))
     return factor_value(factor, value, context)
 
 

@@ -12,6 +12,7 @@ from collect.design.study import Answer as StudyAnswer
 from collect.design.study import load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, is_floor
 from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs, server_pairs
+from collect.infer.crossing import Crossing, Ratio, crossing
 from collect.infer.statistics import holm
 from collect.present.results_view import Estimate, Row, Slice, View
 from collect.present.server_groups import fits
@@ -268,12 +269,10 @@ def contrast_named(view: View) -> StudyAnswer | None:
     return load_study(path).contrast
 
 
-def answer(view: View) -> Answered | None:
-    """The answer to the question of a study that names its contrast, where it was measured."""
-    named, data = contrast_named(view), view.data
-    if named is None or not set(named.of) | set(named.when.values) <= set(data.factors):
-        return None
-    pairs = [
+def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
+    """Returns the cells of the two sides of a study's contrast."""
+    data = view.data
+    return [
         (cell, base)
         for cell in data.pick(**named.of)
         if named.when.matches(view.cell_values(cell))
@@ -281,6 +280,14 @@ def answer(view: View) -> Answered | None:
         and data.has_data(cell, named.measure)
         and data.has_data(base, named.measure)
     ]
+
+
+def answer(view: View) -> Answered | None:
+    """The answer to the question of a study that names its contrast, where it was measured."""
+    named, data = contrast_named(view), view.data
+    if named is None or not set(named.of) | set(named.when.values) <= set(data.factors):
+        return None
+    pairs = _answer_pairs(view, named)
     result = contrast_test(data, mean_of_pairs(pairs), named.measure)
     sides = [contrast_test(data, mean_of(side), named.measure) for side in zip(*pairs, strict=True)]
     if result is None or None in sides:
@@ -291,6 +298,65 @@ def answer(view: View) -> Answered | None:
         _where_of(view, named, pairs), len(pairs), result.ratio, *result.ratio_interval(),
         means[0], means[1], result.blocks,
     )  # fmt: skip
+
+
+# --- where a ratio falls to a bound ---
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A ratio that falls along the x axis of a study, and where it comes to the bounds that the
+    study names."""
+
+    measure: str
+    of: str
+    to: str
+    where: str
+    first: str  # "at 1 call per connection 3.21 (3.10 to 3.32)"
+    last: str
+    crossings: tuple[tuple[str, Crossing, str], ...]  # the bound, the crossing, and x in words
+
+
+def fall(view: View) -> Fall | None:
+    """Returns where the ratio that a study asks for falls to its bounds, where it was measured."""
+    named, data = contrast_named(view), view.data
+    if named is None or not named.falls_to or not data.x_name:
+        return None
+    x_name = data.x_name
+    points, texts = [], []
+    for x in data.levels[x_name]:
+        pairs = [(a, b) for a, b in _answer_pairs(view, named) if data.value(a, x_name) == x]
+        result = contrast_test(data, mean_of_pairs(pairs), named.measure)
+        if result:
+            low, high = result.ratio_interval()
+            points.append(Ratio(float(x), result.ratio, low, high))
+            said = estimate_text(result.ratio, low, high)
+            texts.append(f"{said} at {view.say(x_name, x)}")
+    if len(points) < 2:
+        return None
+    found = [crossing(points, bound) for bound in named.falls_to]
+    words = tuple((f"{one.bound:g}", one, _crossing_text(view, x_name, one)) for one in found)
+    where = _where_of(view, named, _answer_pairs(view, named)[:1])
+    return Fall(
+        named.measure, _side(view, named.of), _side(view, named.to), where, texts[0], texts[-1],
+        words,
+    )  # fmt: skip
+
+
+def _crossing_text(view: View, x_name: str, one: Crossing) -> str:
+    """A crossing in words: "1,420 µs of work (95% interval 1,310 to 1,560)"."""
+    if one.at in (0, math.inf):
+        return ""
+    ends = [_rounded(end) if 0 < end < math.inf else "" for end in (one.low, one.high)]
+    words = f"{ends[0] or 'less'} to {ends[1] or 'more'} than measured" if "" in ends else ""
+    interval = words or f"{thousands(float(ends[0]))} to {thousands(float(ends[1]))}"
+    return f"{view.say(x_name, _rounded(one.at))} (95% interval {interval})"
+
+
+def _rounded(value: float) -> str:
+    """A whole number of two digits that count."""
+    size = 10 ** max(math.floor(math.log10(value)) - 1, 0)
+    return str(max(round(value / size) * size, 1))
 
 
 def _side(view: View, values: Mapping[str, str]) -> str:

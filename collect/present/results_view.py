@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -71,7 +71,10 @@ class View:
     def context(self) -> Context:
         """Returns the context of the factors' wording, for the study as a whole."""
         levels = self.data.levels
-        return Context(frozenset(levels["load"]), frozenset(levels["scheme"]))
+        return Context(*(frozenset(levels[name]) for name in ("load", "scheme", "file")))
+
+    def _context_of(self, loads: Iterable[str]) -> Context:
+        return replace(self.context, loads=frozenset(loads))
 
     @cached_property
     def _row_at(self) -> dict[tuple[str, ...], Row]:
@@ -108,13 +111,11 @@ class View:
         """A factor's value in words, for a cell where the load generator of that matters."""
         context = self.context
         if cell is not None:
-            load = frozenset({self.data.value(cell, "load")})
-            context = Context(load, self.context.schemes)
+            context = self._context_of([self.data.value(cell, "load")])
         return factor_value(name, value, context)
 
     def axis_title(self, part: Part) -> str:
-        context = Context(frozenset(part.levels["load"]), self.context.schemes)
-        return axis_title(part.x_name, context)
+        return axis_title(part.x_name, self._context_of(part.levels["load"]))
 
     def part_text(self, part: Part) -> str:
         """Returns the values that distinguish a part from the others."""
@@ -128,7 +129,7 @@ class View:
     def where_text(self, part: Part, values: Row, load: str = "") -> str:
         """The factors that vary in a part, beside the server: "concurrency 10, keep-alive off"."""
         text = ""
-        context = Context(frozenset({load} if load else ()), self.context.schemes)
+        context = self._context_of([load] if load else [])
         for name in self.data.factors[1:]:
             if len(part.levels[name]) > 1:
                 text = with_comma(text, factor_value(name, values[name], context))

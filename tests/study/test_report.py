@@ -258,6 +258,18 @@ def answered(folder: Path, contrast: str) -> list[str]:
         ("same-server", '{ of = { server = "fork~2" }, to = { server = "fork" } }',
          r"No difference in server CPU per connection of one request between \*\*fork~2\*\* and fork is shown\.",
          r"The ratio is \d\.\d+ \("),
+        ("fork-vs-thread", '{ measure = "p99", of = { concurrency = 3 }, to = { concurrency = 1 } }',
+         r"The 99th percentile of the time of a request is longer with \*\*concurrency 3\*\* than with",
+         r"The ratio is \d\.\d+ \(.* ms against .* ms; "),
+        ("fork-vs-thread", '{ measure = "requests", of = { server = "thread" }, '
+         'to = { server = "fork" }, falls-to = [1.5] }',
+         r"\*\*thread\*\* answers more than 1\.5 times as many requests per second as fork everywhere\.",
+         r"The ratio falls from 2\.\d+ \(.*\) at concurrency 1 to 2\.\d+ \(.*\) at concurrency 3\."),
+        ("fork-vs-thread", '{ measure = "requests", of = { server = "thread" }, '
+         'to = { server = "fork" }, falls-to = [9.5, 1.5] }',
+         r"\*\*thread\*\* answers at most 9\.5 times as many requests per second as fork everywhere, "
+         r"and more than 1\.5 times everywhere\.",
+         r"The ratio falls from 2\.\d+ "),
     ],
 )  # fmt: skip
 def test_an_abstract_has_answer_size_and_limit(

@@ -310,6 +310,14 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
             "contrast.measure: `rps` is none of cpu, requests, p50, p99",
         ),
         ("contrast = { of = { fil = 1 }, to = { fil = 2 } }", "contrast.of: `fil` is no factor"),
+        (
+            "contrast = { of = { file = 1 }, to = { file = 2 }, falls-to = [1] }",
+            "contrast.falls-to: [1] is",
+        ),
+        (
+            "contrast = { of = { file = 1 }, to = { file = 2 }, falls-to = 1.1 }",
+            "contrast.falls-to: 1.1",
+        ),
         ("concurrency = 0", "concurrency: 0 is no number above 0"),
         ("concurrency = '9-3'", "concurrency: 9-3 is no range"),
         ("concurrency = []", "concurrency: names nothing"),

@@ -103,6 +103,37 @@ def test_a_slow_server_of_somebody_tells_nothing_of_the_others(past: Path, tmp_p
     assert seconds_of(own) == pytest.approx(10)
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ('load = "open"\nrate = 5\nduration = 7\n', 7.5),
+        ("requests = 100\ncalls = 20\nload = 'httperf'\n", 0.5 + 2.0),
+        ("requests = 1000\nservice = 'work'\nfiles = 'cpu'\namount = 3000\n", 0.5 + 1.0 + 3.0),
+    ],
+)
+def test_a_duration_calls_and_work_are_counted(
+    past: Path, tmp_path: Path, text: str, seconds: float
+) -> None:
+    """A run of 1,000 requests took 1 s, and half a second more."""
+    kinds = [
+        {"load": "ab"},
+        {"load": "httperf", "concurrency": 1},
+        {"load": "open", "requests": "-"},
+    ]
+    rows = [
+        row(n, **{"server": "fork", "requests": 1000, "started": 1.5 * n, "seconds": 1, **kind})
+        for n, kind in enumerate(kind for kind in kinds for _ in range(20))
+    ]
+    for one in rows:
+        if one["load"] == "open":
+            one["seconds"] = "0"
+            one["started"] = str(0.5 * int(one["run"]) + 40)
+    earlier(past, rows)
+    base = 'servers = "fork"\nconcurrency = 1\nrepetitions = 1\n'
+    own = study_file(tmp_path, base + ("" if "files" in text else 'files = "small.txt"\n') + text)
+    assert seconds_of(own) == pytest.approx(seconds, rel=0.1)
+
+
 def test_a_link_of_ten_times_the_rate_takes_a_tenth(past: Path, tmp_path: Path) -> None:
     rows = [row(n, server="thread", requests=10, started=22 * n, seconds=21) for n in range(20)]
     text = 'servers = "thread"\nrequests = 10\nconcurrency = 1\nfiles = "small.txt"\nlink = '
