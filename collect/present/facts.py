@@ -344,12 +344,14 @@ def fall(view: View) -> Fall | None:
 
 
 def _crossing_text(view: View, x_name: str, one: Crossing) -> str:
-    """A crossing in words: "1,420 µs of work (95% interval 1,310 to 1,560)"."""
+    """A crossing in words: "1,400 µs of work (95% interval 1,300 to 1,600)"."""
     if one.at in (0, math.inf):
         return ""
-    ends = [_rounded(end) if 0 < end < math.inf else "" for end in (one.low, one.high)]
-    words = f"{ends[0] or 'less'} to {ends[1] or 'more'} than measured" if "" in ends else ""
-    interval = words or f"{thousands(float(ends[0]))} to {thousands(float(ends[1]))}"
+    low, high = (
+        thousands(float(_rounded(end))) if 0 < end < math.inf else "" for end in (one.low, one.high)
+    )
+    words = {(True, False): f"{low} or more", (False, True): f"up to {high}"}
+    interval = words.get((bool(low), bool(high)), f"{low} to {high}" if low else "all of them")
     return f"{view.say(x_name, _rounded(one.at))} (95% interval {interval})"
 
 
