@@ -81,7 +81,7 @@ const struct option_row option_table[] = {
     {"sandbox-kills", NULL, OPTION_FLAG, AT(sandbox_kills), NULL,
      "end a process that makes a forbidden system call; otherwise the call fails", 0},
     {"no-file-cache", NULL, OPTION_FLAG, AT(no_file_cache), NULL,
-     "open the file for each request, even where connections could share it in memory", 0},
+     "open the file for each request, even where the server could keep it in memory", 0},
     {"no-shelf", NULL, OPTION_FLAG, AT(no_file_cache), NULL, NULL, 0},
     {"ballast", "SIZE", OPTION_SIZE, AT(ballast), NULL,
      "hold so much memory, in bytes or with K, M or G, as a process does that has grown; for "

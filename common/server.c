@@ -287,6 +287,14 @@ static bool give_way(struct server *server, struct connection *connection)
     return true;
 }
 
+/* Returns true if this process was made for one connection, and shares no memory with others. */
+static bool is_for_one(const struct server *server)
+{
+    const struct model *model = server->model;
+
+    return model->children != NULL && !model->lasting && !model->shares;
+}
+
 /* Waits for what a connection needs; false if its time is over. A patient transport waits in its
  * next read itself, for a moment, which saves a system call: the deadline is checked here. The
  * thread that accepts must handle signals while it serves. */
@@ -299,6 +307,8 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
     bool accepts = server->model->makes == NULL;
 
     scoreboard_add(slot, &connection->tally);
+    if (connection->idle && is_for_one(server))
+        services_stay(&server->services);
     if (need == NEED_READ && connection->descriptor == connection->transport.socket &&
         !connection->transport.timed_out && end == 0 && !accepts) {
         connection->transport.patient = true;

@@ -19,6 +19,7 @@ struct services_row {
     void (*confine)(const struct services *services, struct sandbox *sandbox);
     void (*print)(const struct options *options);
     void (*close)(struct services *services);
+    void (*stay)(struct services *services);
     void (*end_child)(struct services *services);
 };
 
@@ -31,7 +32,8 @@ static bool open_files(struct services *services, const struct options *options,
         .root = options->root,
         .list = options->list,
         .status = options->status,
-        .cache = lasting && !options->no_file_cache,
+        .cache = !options->no_file_cache,
+        .lasting = lasting,
     };
 
     (void)user;
@@ -69,6 +71,11 @@ static void print_files(const struct options *options)
     bool ends_in_slash = options->root[strlen(options->root) - 1] == '/';
 
     printf("%s%s", options->root, ends_in_slash ? "" : "/");
+}
+
+static void stay_files(struct services *services)
+{
+    files_stay(&services->files);
 }
 
 static void close_files(struct services *services)
@@ -184,6 +191,7 @@ static const struct services_row rows[] = {
         .confine = confine_files,
         .print = print_files,
         .close = close_files,
+        .stay = stay_files,
         .end_child = close_files,
     },
     {
@@ -268,6 +276,12 @@ void services_close(struct services *services)
 {
     if (services->row->close != NULL)
         services->row->close(services);
+}
+
+void services_stay(struct services *services)
+{
+    if (services->row->stay != NULL)
+        services->row->stay(services);
 }
 
 void services_end_child(struct services *services)

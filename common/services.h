@@ -42,6 +42,9 @@ struct sandbox services_sandbox(const struct services *services);
 void services_print(const struct options *options);
 
 void services_close(struct services *services);
+/* For a process that was made for one connection, and waits for another request on it: from now on
+ * what it keeps may pay. */
+void services_stay(struct services *services);
 /* For a process that served connections, and ends before the server does: frees its own memory,
  * and leaves alone what processes share. */
 void services_end_child(struct services *services);

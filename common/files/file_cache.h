@@ -1,5 +1,5 @@
-/* The file cache: small documents in memory, for models whose connections share one process. Before
- * each use, it checks that the file is the same and unchanged to the nanosecond: one system call
+/* The file cache: small documents in memory, for processes that answer many requests. Before each
+ * use, it checks that the file is the same and unchanged to the nanosecond: one system call
  * for each component of the path, instead of open, fstat, read and close. */
 #ifndef COMMON_FILES_FILE_CACHE_H
 #define COMMON_FILES_FILE_CACHE_H

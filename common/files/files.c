@@ -40,6 +40,7 @@ bool files_open(struct files *files, const struct files_settings *settings)
 {
     files->list = settings->list;
     files->wants_cache = settings->cache;
+    files->lasting = settings->lasting;
     files->status = settings->status;
     files->cache = NULL;
     return open_root(files, settings->root);
@@ -47,7 +48,13 @@ bool files_open(struct files *files, const struct files_settings *settings)
 
 void files_start(struct files *files)
 {
-    if (files->wants_cache)
+    if (files->wants_cache && files->lasting)
+        files->cache = file_cache_make();
+}
+
+void files_stay(struct files *files)
+{
+    if (files->wants_cache && files->cache == NULL)
         files->cache = file_cache_make();
 }
 

@@ -7,22 +7,26 @@
 struct files_settings {
     const char *root; /* the directory */
     bool list;        /* list directories that have no index */
-    bool cache;       /* keep small documents in memory */
+    bool cache;       /* keep small documents in memory, */
+    bool lasting;     /* from the start: the process serves many connections */
     bool status;      /* answer STATUS_PAGE_PATH with the counters */
 };
 
 struct files {
     int root; /* the directory's descriptor */
     bool list;
-    bool wants_cache;
+    bool wants_cache, lasting;
     bool status;
     struct file_cache *cache; /* NULL: none */
 };
 
 /* False if the root cannot be opened; it prints why. */
 bool files_open(struct files *files, const struct files_settings *settings);
-/* Makes the file cache, when the rest of the server is open. */
+/* Makes the file cache of a process that serves many connections, when the rest of the server is
+ * open. */
 void files_start(struct files *files);
+/* Makes that of a process made for one connection, which waits for another request. */
+void files_stay(struct files *files);
 /* Frees the file cache. The root stays open until the process ends. */
 void files_close(struct files *files);
 
