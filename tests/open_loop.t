@@ -94,6 +94,14 @@ is failures($seen), 'timeouts', '--timeout: requests that take longer have faile
 is $seen->{answered} + $seen->{timeouts}, 100, '--timeout: nothing is counted twice';
 cmp_ok $seen->{max_ms}, '<=', 10_000, '--timeout: the times of those are not among the others';
 
+# A second of twice what the server can do leaves a queue of another second, although nobody waits for it any more.
+$seen = open_loop('--arrivals', 'even', '--rate', 25, '--warm-up', 1, '--surge', 400, '--seconds', 4, '--timeout', 200, $slow, '/sleep/20000');
+is $seen->{due}, 100, '--surge: the requests of the surge do not count';
+cmp_ok $seen->{recovered_ms}, '>=', 500, '--surge: it tells until when requests failed';
+cmp_ok $seen->{recovered_ms}, '<=', 4000, '--surge: which is within the run';
+is failures($seen), 'timeouts', '--surge: they came too late';
+is open_loop('--arrivals', 'even', $slow, '/sleep/1000')->{recovered_ms}, 0, 'without a failure there is nothing to recover from';
+
 # --- Each cause of a failure ----------------------------------------------------------------------------------------------
 
 my $port = start_program($faulty);

@@ -45,6 +45,20 @@ static void check_poisson(void **state)
     }
 }
 
+/* Three times as many arrivals come in the first half second, and then as many as without. */
+static void check_surge(void **state)
+{
+    struct arrivals arrivals = arrivals_begin(1000, false, 1);
+    int in_surge = 0, after = 0;
+
+    (void)state;
+    arrivals_surge(&arrivals, 3, 0.5);
+    for (; arrivals.next < 1e9; arrivals_step(&arrivals))
+        *(arrivals.next < 0.5e9 ? &in_surge : &after) += 1;
+    assert_in_range(in_surge, 1499, 1501);
+    assert_in_range(after, 499, 501);
+}
+
 /* The share of exponential distances above their mean is 1/e. */
 static void check_shape(void **state)
 {
@@ -80,6 +94,7 @@ int main(void)
     unit_add("even arrivals have the same distance", check_even, NULL);
     unit_add("Poisson arrivals have the mean and the deviation that they should", check_poisson,
              NULL);
+    unit_add("a surge has so many times as many arrivals, and then it is over", check_surge, NULL);
     unit_add("a share of 1/e of the distances is longer than their mean", check_shape, NULL);
     unit_add("a seed gives the same arrivals again, another one others", check_seeds, NULL);
     return unit_run("arrivals");

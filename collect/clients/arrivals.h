@@ -12,7 +12,8 @@ struct arrivals {
     uint64_t state;
     double gap; /* the mean distance, in nanoseconds */
     bool poisson;
-    double next; /* in nanoseconds since the start */
+    double next;                 /* in nanoseconds since the start */
+    double surge_gap, surge_end; /* the mean distance until then, if there is a surge */
 };
 
 /* Returns a random number (SplitMix64). */
@@ -29,10 +30,11 @@ static inline uint64_t arrivals_random(struct arrivals *arrivals)
  * is taken of is above 0 and at most 1. */
 static inline double arrivals_gap(struct arrivals *arrivals)
 {
+    double gap = arrivals->next < arrivals->surge_end ? arrivals->surge_gap : arrivals->gap;
+
     if (!arrivals->poisson)
-        return arrivals->gap;
-    return -log(((double)(arrivals_random(arrivals) >> 11) + 1) / 9007199254740992.0) *
-           arrivals->gap;
+        return gap;
+    return -log(((double)(arrivals_random(arrivals) >> 11) + 1) / 9007199254740992.0) * gap;
 }
 
 /* Begins with so many arrivals a second. The first of even ones comes at once. */
@@ -42,6 +44,13 @@ static inline struct arrivals arrivals_begin(double rate, bool poisson, uint64_t
 
     arrivals.next = poisson ? arrivals_gap(&arrivals) : 0;
     return arrivals;
+}
+
+/* Has so many times as many arrivals at first, for so many seconds. */
+static inline void arrivals_surge(struct arrivals *arrivals, double times, double seconds)
+{
+    arrivals->surge_gap = arrivals->gap / times;
+    arrivals->surge_end = seconds * 1e9;
 }
 
 /* Goes on to the next arrival. */

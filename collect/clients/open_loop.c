@@ -25,6 +25,7 @@
  *   late_share, latest_ms       of the starts that were over 100 us late; the latest start
  *   in_progress, little         their mean number, and that by Little's law
  *   queued_most, connections_most   requests that waited for a connection, and connections, at most
+ *   recovered_ms                when the last request was due that failed, since --warm-up ended
  *   resumed, protocol           handshakes that resumed a session, and the version of TLS
  *   priority                    real-time, or usual where it may not have that
  *   valid, why                  whether the run counts, or the reason why it does not
@@ -56,8 +57,9 @@ enum { CONNECTIONS_MOST = 30000, EVENTS = 256, READ_BYTES = 65536, REQUEST_BYTES
 enum { PATH_MOST = 400, SPARE_DESCRIPTORS = 16 };
 static const double REQUESTS_MOST = 1e8, RATE_LEAST = 0.1, RATE_MOST = 1e6;
 static const int64_t SECOND = 1000000000, LATE = 100000; /* in nanoseconds, as all times here */
-/* How often requests are looked through for those whose time is over. */
+/* How often so many connections are looked through for those whose time is over. */
 static const int64_t LOOK = 10000000;
+enum { LOOK_CONNECTIONS = 1000 };
 /* The last part of a long sleep. */
 static const int64_t AWAKE = 250000;
 static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
@@ -76,10 +78,10 @@ struct connection {
 };
 
 struct open_loop {
-    double rate, seconds, warm_up;
+    double rate, seconds, warm_up, surge;
     bool poisson, keeps;
     uint64_t seed;
-    int connections;
+    int connections, looked_at;
     int64_t timeout, start, window, end, looked;
     bool is_real_time;
     bool stays_awake; /* until the next request is due */
@@ -95,7 +97,7 @@ struct open_loop {
     long due, answered, late, resumed;
     long failures[FAILURES];
     long long length, bytes;
-    int64_t latest, changed, last;
+    int64_t latest, changed, last, last_failed;
     double area;         /* of requests in progress over time */
     double sum_of_all;   /* of the times of all requests, in seconds; */
     double sum, squares; /* and of those that were answered */
@@ -111,6 +113,7 @@ static const char usage[] =
     "  --seed N          of the random times (1)\n"
     "  --seconds S       how long requests are due (10), without\n"
     "  --warm-up S       the time before, whose requests do not count (0)\n"
+    "  --surge PERCENT   of the rate, in that time (100)\n"
     "  --keep-alive      requests share connections; otherwise each has its own\n"
     "  --connections N   so many connections at once; more requests wait (1000)\n"
     "  --timeout MS      a request that is not answered by then has failed (10000)\n"
@@ -156,8 +159,11 @@ static int64_t finish(struct open_loop *loop, int64_t due)
 
 static void fail(struct open_loop *loop, int64_t due, enum failure failure)
 {
-    if (finish(loop, due) >= 0)
-        loop->failures[failure]++;
+    if (finish(loop, due) < 0)
+        return;
+    loop->failures[failure]++;
+    if (due > loop->last_failed)
+        loop->last_failed = due;
 }
 
 static void note_answer(struct open_loop *loop, int64_t due, const struct response *response)
@@ -425,22 +431,32 @@ static void start_waiting(struct open_loop *loop)
     }
 }
 
+/* Returns how long it is from one look to the next: many connections are looked through in turn. */
+static int64_t look_time(const struct open_loop *loop)
+{
+    return loop->connections > LOOK_CONNECTIONS ? LOOK * LOOK_CONNECTIONS / loop->connections
+                                                : LOOK;
+}
+
 /* Ends the requests whose time is over, and connections that the server does not close. */
 static void expire(struct open_loop *loop)
 {
     int64_t time = now();
 
-    if (time < loop->looked + LOOK)
+    if (time < loop->looked + look_time(loop))
         return;
     loop->looked = time;
-    for (int i = 0; i < loop->connections; i++) {
-        struct connection *connection = &loop->all[i];
+    for (int i = 0; i < LOOK_CONNECTIONS && i < loop->connections; i++) {
+        struct connection *connection = &loop->all[loop->looked_at];
+        loop->looked_at = (loop->looked_at + 1) % loop->connections;
         if (connection->state < GREETING || time - connection->due <= loop->timeout)
             continue;
         if (connection->state == ENDING)
             leave(loop, connection);
         else
             give_up(loop, connection, TIMED_OUT);
+        notice(loop);
+        start_waiting(loop);
     }
 }
 
@@ -454,7 +470,7 @@ static bool is_over(const struct open_loop *loop)
  * not at all; or until the next look for overdue ones. */
 static struct timespec pause_of(struct open_loop *loop)
 {
-    int64_t time = now(), look = loop->looked + LOOK - time, pause = look;
+    int64_t time = now(), look = loop->looked + look_time(loop) - time, pause = look;
     int64_t due = due_of(loop, &loop->noticed);
 
     if (due < loop->end && due - time - AWAKE < look) {
@@ -557,6 +573,8 @@ static void tell(const struct open_loop *loop)
     printf(
         ", \"in_progress\": %.4f, \"little\": %.4f, \"queued_most\": %ld, \"connections_most\": %d",
         in_progress, little, loop->waiting_most, loop->held_most);
+    printf(", \"recovered_ms\": %.3f",
+           loop->last_failed > 0 ? (double)(loop->last_failed - loop->window) / 1e6 : 0);
     printf(", \"resumed\": %ld, \"protocol\": \"%s\", \"valid\": %s, \"why\": \"%s\", "
            "\"priority\": \"%s\", \"histogram\": \"",
            loop->resumed, loop->protocol, why == NULL ? "true" : "false", why == NULL ? "" : why,
@@ -610,6 +628,9 @@ static void option_take(struct open_loop *loop, int option, const char *text)
     case 'w':
         loop->warm_up = decimal(text, 0, 86400, "--warm-up");
         break;
+    case 'g':
+        loop->surge = decimal(text, 1, 10000, "--surge") / 100;
+        break;
     case 'k':
         loop->keeps = true;
         break;
@@ -639,6 +660,7 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
                                           {"seed", required_argument, NULL, 'i'},
                                           {"seconds", required_argument, NULL, 's'},
                                           {"warm-up", required_argument, NULL, 'w'},
+                                          {"surge", required_argument, NULL, 'g'},
                                           {"keep-alive", no_argument, NULL, 'k'},
                                           {"connections", required_argument, NULL, 'c'},
                                           {"timeout", required_argument, NULL, 't'},
@@ -653,7 +675,7 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
         fputs(usage, stderr);
         exit(2);
     }
-    if (loop->rate * (loop->warm_up + loop->seconds) > REQUESTS_MOST)
+    if (loop->rate * (loop->warm_up * loop->surge + loop->seconds) > REQUESTS_MOST)
         errx(2, "these are over %.0f requests", REQUESTS_MOST);
     loop->wires.server = (struct sockaddr_in){
         .sin_family = AF_INET,
@@ -705,7 +727,9 @@ static void prepare(struct open_loop *loop)
         loop->all[i].wire.socket = -1;
         push(&loop->free, &loop->all[i]);
     }
-    loop->noticed = loop->started = arrivals_begin(loop->rate, loop->poisson, loop->seed);
+    loop->noticed = arrivals_begin(loop->rate, loop->poisson, loop->seed);
+    arrivals_surge(&loop->noticed, loop->surge, loop->warm_up);
+    loop->started = loop->noticed;
     loop->start = now();
     loop->window = loop->changed = loop->last = loop->start + (int64_t)(loop->warm_up * 1e9);
     loop->end = loop->window + (int64_t)(loop->seconds * 1e9);
@@ -714,6 +738,7 @@ static void prepare(struct open_loop *loop)
 int main(int count, char *arguments[])
 {
     struct open_loop loop = {.seconds = 10,
+                             .surge = 1,
                              .poisson = true,
                              .seed = 1,
                              .connections = 1000,
