@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from collect.design.factors import NAMES
+from collect.design.factors import FOR_A_TIME, NAMES
 from collect.design.plan import Cells
 from collect.design.study import Study, load_study
 from collect.project import PUBLISHED, RUNS_FILE, STUDY_FILE, results_folder
@@ -16,8 +16,6 @@ from collect.tables import read_table
 
 Cell = Mapping[str, str]
 Key = tuple[str, ...]
-# Loads that last for a time, whatever the server does.
-FOR_A_TIME = ("wrk", "open")
 # A study that was never measured is taken to cost what this one does.
 USUAL = "fork-vs-thread"
 # An interrupted study has gaps between its runs, which cost nothing.

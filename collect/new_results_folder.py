@@ -16,6 +16,7 @@ from collect.design.plan import (
     check_baseline,
     check_commands,
     check_servers,
+    check_workers,
     plan_sitting,
 )
 from collect.design.study import (
@@ -34,6 +35,7 @@ from collect.measure import link, loads, machine
 from collect.measure.server_commands import (
     Need,
     expand,
+    has_workers,
     is_installed,
     is_peer,
     need_of,
@@ -85,6 +87,7 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
     check_commands(study, cells)
     check_servers(study, cells)
     check_ballast(study, lambda label: not is_peer(label))
+    check_workers(study, has_workers)
     if baseline_matters:
         check_baseline(study)
     present = present_servers(study)
@@ -120,6 +123,8 @@ def needs_of(study: Study) -> list[Need]:
     """The programs that the runs of a study need."""
     # The floors are always asked by ab.
     names = dict.fromkeys(("ab", *study.levels["load"]))
+    if "open" in names and not study.rate and "on" in study.levels["keepalive"]:
+        names["wrk"] = None  # it finds the capacity for kept connections
     needs = [loads.NEEDS[name] for name in names if name in loads.NEEDS]
     if study.link:
         if problem := link.problem():

@@ -73,7 +73,11 @@ MEASURED = (
     Column("cut", "", "how often a slow client was cut off"),
     Column("lost", "", "requests whose first try was refused, cut off or not answered in time"),
     Column("unanswered", "", "requests that waited for a response when the run ended"),
-    Column("again_ms", "ms", "from the fatal request until every client was served; or never"),
+    Column(
+        "again_ms",
+        "ms",
+        "from the fatal request, or the end of a surge, until every client was served; or never",
+    ),
     Column("workers", "", "worker processes or threads of the server"),
     Column("busiest", "", "the share of the requests that the busiest worker answered"),
     Column("idle_kib", "KiB", "memory per idle connection, user (PSS without pages of files)"),
@@ -109,7 +113,7 @@ CAPACITY = Schema(
     (
         Column("round", "", "the round"),
         *(Column(factor.name, "", f"factor: {factor.help}")
-          for factor in FACTORS if factor.name not in ("requests", "offered")),
+          for factor in FACTORS if factor.name not in ("requests", "offered", "surge")),
         *(column for column in MEASURED
           if column.name in CALIBRATED and column.name != "started"),
     ),

@@ -58,6 +58,8 @@ class Factor:
         return self.least is not None
 
 
+# The loads that last for a time, and have any number of requests.
+FOR_A_TIME = frozenset({"wrk", "open"})
 # The documents of the service `work`: the kinds of work that common/files/work.c does.
 WORK_KINDS = ("cpu", "sleep", "block", "touch")
 
@@ -69,7 +71,7 @@ def file_text(value: str) -> str:
 
 def _requests(value: str, context: Context) -> str:
     if value == "-":
-        if context.loads <= {"wrk", "open"}:
+        if context.loads <= FOR_A_TIME:
             return "for a time"
         return "all at once" if context.loads == {"httperf"} else "any number of requests"
     noun = "connection" if context.counts_connections() else "request"
@@ -199,6 +201,20 @@ FACTORS: tuple[Factor, ...] = (
         least=1, quiet=True, say=lambda value, _: f"{value}% offered",
         axis=lambda _: "requests that are due (percent of the server's capacity)",
     ),
+    Factor(
+        "surge", "surge", "0", "0,300",
+        "the same for two seconds before the run (0: nothing comes before it)",
+        least=0, say=lambda value, _: f"after a surge of {value}%" if value != "0" else "no surge",
+        axis=lambda _: "requests that were due before (percent of the server's capacity)",
+    ),
+    Factor(
+        "worker_count", "workers", "auto", "auto,2,16",
+        "workers of the servers that have some (auto: as each server has them by default)",
+        least=1, words=("auto",),
+        say=lambda value, _: "workers by default" if value == "auto"
+        else plural(float(value), "worker", "workers"),
+        axis=lambda _: "workers",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -207,7 +223,8 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
-AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast")
+AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast", "surge",
+        "worker_count")  # fmt: skip
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.design.factors import NAMES, WORK_KINDS
+from collect.design.factors import FOR_A_TIME, NAMES, WORK_KINDS
 from collect.design.study import Study
 from collect.project import fail
 
@@ -47,6 +47,10 @@ IMPOSSIBLE = (
     Impossible(
         "the witness has a connection for each request",
         lambda c: c["load"] == "witness" and c["keepalive"] == "on",
+    ),
+    Impossible(
+        "a surge comes before the load `open`, and is a share of what the server can answer",
+        lambda c: c["surge"] != "0" and (c["load"] != "open" or c["offered"] == "-"),
     ),
     Impossible(
         "only the witness and the open loop speak UDP",
@@ -100,7 +104,7 @@ def _applying(study: Study, cell: Cell) -> tuple[str, ...]:
     """
     values = dict(cell)
     at_once = cell["load"] == "httperf" and cell["concurrency"] != "1"
-    if cell["load"] in ("wrk", "open") or at_once:
+    if cell["load"] in FOR_A_TIME or at_once:
         values["requests"] = "-"
     if cell["scheme"] != "https":
         values["certificate"] = values["sessions"] = "-"
@@ -171,6 +175,15 @@ def check_ballast(study: Study, is_ours: Callable[[str], bool]) -> None:
     for server in study.levels["server"]:
         if server in study.commands or not is_ours(server):
             fail(f"study: servers: `{server}` cannot hold a ballast: only our servers can", 2)
+
+
+def check_workers(study: Study, has_workers: Callable[[str], bool]) -> None:
+    """Fails where a server would be told a number of workers and has none."""
+    if study.levels["worker_count"] == ("auto",):
+        return
+    for server in study.levels["server"]:
+        if server in study.commands or not has_workers(server):
+            fail(f"study: servers: `{server}` has no number of workers", 2)
 
 
 def check_servers(study: Study, cells: Cells) -> None:

@@ -454,6 +454,8 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         )
     if has_offered and study.rate:
         reader.fail("rate", "the study has `offered`, from which its rates follow")
+    if study.rate and study.levels["surge"] != ("0",):
+        reader.fail("surge", "it is a share of the capacity, and so needs `offered`, not a rate")
     if has_offered and "open" not in study.levels["load"]:
         reader.fail("offered", "only the load `open` offers requests")
     witness_alone = not study.where and "witness" in study.levels["load"]

@@ -16,8 +16,8 @@ from collect.histogram import Histogram, add, quantile
 from collect.infer.round_floors import ASKED, CONNECTIONS, floor_by_round
 from collect.infer.statistics import Values
 
-# Studies of the kinds `held` and `fault` ask what happens to others: of each server with itself.
-ORDINARY, HELD, FAULT = "", "held", "fault"
+# Studies of the other kinds ask what happens to others, or afterwards: of each server with itself.
+ORDINARY, HELD, FAULT, SURGE = "", "held", "fault", "surge"
 
 PART_WORDS = [
     "root",
@@ -33,6 +33,8 @@ PART_WORDS = [
     "slow",
     "ballast",
     "offered",
+    "surge",
+    "worker_count",
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
@@ -157,6 +159,8 @@ class Cells:
     def _kind(self, x_name: str) -> str:
         if self.study.fault:
             return FAULT
+        if any(value != "0" for value in self.levels.get("surge", [])):
+            return SURGE
         return HELD if x_name in ("idle", "slow") and not self.study.fresh else ORDINARY
 
     # --- cells ---

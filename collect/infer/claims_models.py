@@ -230,6 +230,15 @@ def template_1(data: Cells) -> list[Finding]:
     return _grown(data, "same", "fork+template")
 
 
+def overload_1(data: Cells) -> list[Finding]:
+    findings = []
+    for server in ("prefork", "pool", "epoll"):
+        cells = data.pick(server=server, offered=200)
+        tested = f"{server}, requests/s answered in time at 200% / at 100% of its capacity"
+        findings += of_pairs(data, "kept", tested, "rps", cells, {"offered": "100"})
+    return findings
+
+
 def e07_1(data: Cells) -> list[Finding]:
     """Tests the CPU per request where the load generator limits most cells."""
     event, thread = server_named(data, "epoll"), server_named(data, "thread")
@@ -330,6 +339,7 @@ TESTS = {
     "ANTIREZ.1": antirez_1,
     "ROAD.1": road_1,
     "TEMPLATE.1": template_1,
+    "OVERLOAD.1": overload_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
     "A/A": same_server,

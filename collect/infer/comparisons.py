@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from collect.infer.cells import FAULT, HELD, Cells, Part
+from collect.infer.cells import FAULT, HELD, SURGE, Cells, Part
 from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import holm
 from collect.infer.table_numbers import number
@@ -43,7 +43,7 @@ COLUMNS = [
 # and two.
 UNLIKE = (
     "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
-    "certificate", "sessions", "ballast", "offered",
+    "certificate", "sessions", "ballast", "offered", "surge", "worker_count",
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def compare(data: Cells) -> pd.DataFrame:
     for part in data.parts:
         if part.kind == HELD:
             found += _compare_held(data, part)
-        elif part.kind != FAULT:
+        elif part.kind not in (FAULT, SURGE):
             for scope in _scopes(part):
                 found += _compare_scope(data, part, scope, MEASURES)
             found += _compare_scope(data, part, _widest(part), LATENCY)

@@ -22,7 +22,17 @@ from collect.project import (
 from collect.tables import read_frame, read_pairs, read_table
 
 # Older results may lack them.
-LATE_FACTORS = {"idle", "slow", "certificate", "sessions", "ballast", "amount", "offered"}
+LATE_FACTORS = {
+    "idle",
+    "slow",
+    "certificate",
+    "sessions",
+    "ballast",
+    "amount",
+    "offered",
+    "surge",
+    "worker_count",
+}
 
 
 def read_cells(folder: Path) -> Cells:

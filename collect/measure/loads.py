@@ -20,6 +20,7 @@ open     Our own (open_loop.c): `rate` requests a second on average for `duratio
          `deadline` milliseconds, are a result; a run in which the client itself was late is not
          valid. Within a block all servers get the same arrivals, faster or slower. Without a rate,
          it offers a share of what the server can answer to a closed loop.
+         After a surge it tells when the last request was due that failed.
 wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not
          apply.
 """
@@ -33,6 +34,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from collect.design.factors import FOR_A_TIME
 from collect.histogram import Histogram, from_text, of_microseconds, of_quantiles
 from collect.measure.server_commands import Need
 from collect.project import CLIENTS
@@ -45,6 +47,9 @@ NEEDS = {
 }
 # A share of CPU time of a shorter run says nothing.
 SHARE_SECONDS = 0.02
+SURGE_SECONDS = 2
+# The last share of a run in which a server that has recovered loses nothing.
+CALM_SHARE = 0.1
 # No load generator takes longer to start (ab: 6 ms).
 START_SECONDS_MOST = 0.01
 REASON_BYTES = 300
@@ -70,6 +75,7 @@ class Load:
     rate: int | None = None
     deadline: int | None = None
     seed: int = 1
+    surge: int | None = None  # percent of the rate, for SURGE_SECONDS before the run
     fault: int | None = None
     across: tuple[str, ...] = ()
 
@@ -81,7 +87,7 @@ class Load:
     @property
     def for_a_time(self) -> bool:
         """Returns true if it ends after `duration` seconds, after any number of requests."""
-        return self.generator in ("wrk", "open")
+        return self.generator in FOR_A_TIME
 
     @property
     def in_turn(self) -> bool:
@@ -139,6 +145,8 @@ def _httperf(load: Load, _: Path) -> list[str]:
 def _open(load: Load, _: Path) -> list[str]:
     command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate), "--seed", str(load.seed)]
     command += ["--seconds", str(load.duration), "--connections", str(load.concurrency)]
+    if load.surge:
+        command += ["--warm-up", str(SURGE_SECONDS), "--surge", str(load.surge)]
     if load.deadline:
         command += ["--timeout", str(load.deadline)]
     if load.keep_alive:
@@ -255,7 +263,7 @@ def read_said(load: Load, output: str, percentiles: str) -> Said:
     elif load.generator == "httperf":
         _read_httperf(said, lines, load)
     elif load.generator == "open":
-        _read_open(said, lines)
+        _read_open(said, lines, load)
     elif load.generator == "witness":
         _read_witness(said, lines)
     else:
@@ -414,7 +422,7 @@ def _read_wrk(said: Said, lines: list[str]) -> None:
         said.p90_ms, said.p95_ms, said.p99_ms, said.max_ms = (v / 1000 for v in n[12:16])
 
 
-def _read_open(said: Said, lines: list[str]) -> None:
+def _read_open(said: Said, lines: list[str], load: Load) -> None:
     for line in lines:
         if line.startswith("open_loop: "):
             said.words = line
@@ -426,6 +434,11 @@ def _read_open(said: Said, lines: list[str]) -> None:
         said.lost, said.unanswered, said.wrong = lost, timeouts, made["wrong"]
         said.non2xx, said.resumed = made["non2xx"], made["resumed"]
         said.asked, said.late = made["asked_rate"], made["late_share"]
+        if load.surge:
+            calm = 1000 * load.duration * (1 - CALM_SHARE)
+            said.again_ms = (
+                f"{made['recovered_ms']:.3f}" if made["recovered_ms"] < calm else "never"
+            )
         said.failed = lost + timeouts
         said.rps, said.words = made["achieved_rate"], made["why"]
         said.histogram = of_microseconds(made["histogram"])
@@ -517,7 +530,8 @@ def _text(value: object) -> str:
 def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     """The columns of runs.tsv that follow from the output and from what was watched."""
     seconds = said.seconds if said.seconds is not None else watched.seconds
-    complete = said.complete or 0
+    # What a surge costs is not that of the requests that count.
+    complete = 0 if load.surge else said.complete or 0
     each = {name: value for name in ("cpu_us", "voluntary", "involuntary", "faults")
             if (value := getattr(watched, name)) is not None and complete}  # fmt: skip
     # The time in which the load generator starts and reports is not load. Nearly all of it is CPU

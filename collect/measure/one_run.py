@@ -62,7 +62,14 @@ def calibration_cells() -> list[dict[str, str]]:
     """The floors, by turns: `ab -n 4000 -c 10` on small.txt."""
     usual = {factor.name: factor.default for factor in FACTORS}
     usual |= {"file": "small.txt", "concurrency": "10", "requests": str(CALIBRATION_REQUESTS)}
-    usual |= {"certificate": "-", "sessions": "-", "amount": "-", "offered": "-"}
+    usual |= {
+        "certificate": "-",
+        "sessions": "-",
+        "amount": "-",
+        "offered": "-",
+        "surge": "0",
+        "worker_count": "auto",
+    }
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
 
@@ -166,11 +173,13 @@ class Runner:
 
     def _setting(self, cell: Cell) -> tuple[Setting, Place]:
         place = self._place(cell)
+        told = None if cell["worker_count"] == "auto" else int(cell["worker_count"])
         setting = Setting(
             label=cell["server"],
             documents=self.documents,
             certificates=self.work / "certificates",
-            workers=place.workers,
+            workers=told or place.workers,
+            is_told_workers=told is not None,
             scheme=cell["scheme"],
             certificate=cell["certificate"],
             protocol=cell["protocol"],
@@ -343,7 +352,9 @@ class Runner:
         known = self.capacities.of(cell, measure)
         if known is None:
             raise ServerProblem("what the server can answer could not be measured")
-        return replace(load, rate=max(1, round(known * int(cell["offered"]) / 100)))
+        offered, surge = int(cell["offered"]), int(cell["surge"])
+        rate = max(1, round(known * offered / 100))
+        return replace(load, rate=rate, surge=round(100 * surge / offered) or None)
 
     def _apply(self, server: Server, place: Place, load: Load, result: Result) -> None:
         """Runs the load, watched from outside."""
@@ -441,7 +452,7 @@ def _key(cell: Cell, setting: Setting) -> str:
     memory, so that their number is a part of it."""
     names = (
         "server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow",
-        "ballast",
+        "ballast", "worker_count",
     )  # fmt: skip
     key = " ".join(cell[name] for name in names)
     return f"{key} {setting.bytes} {setting.keep_alive}" if is_floor(cell["server"]) else key

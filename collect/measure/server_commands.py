@@ -53,7 +53,7 @@ class Setting:
     label: str
     documents: Path
     certificates: Path
-    workers: int
+    workers: int  # of peers, and of ours if they are told
     scheme: str = "http"
     certificate: str = "-"
     protocol: str = "pipelined"
@@ -64,6 +64,7 @@ class Setting:
     processors: str = ""
     max_age: int | None = None
     ballast: int = 0  # MiB
+    is_told_workers: bool = False
     near: str = ""
     idle_timeout: int | None = None
     request_timeout: int | None = None
@@ -127,6 +128,13 @@ def describe(name: str) -> dict[str, object]:
     except ValueError:
         fail(f"{command[0]} --describe prints no JSON")
     return dict(described)
+
+
+def has_workers(label: str) -> bool:
+    """Returns true if a server has workers, whose number can be chosen."""
+    if is_floor(label):
+        return False
+    return is_peer(label) or describe(recipe_name(label)).get("workers_per_processor") != 0
 
 
 def other_ways(name: str) -> list[str]:
@@ -243,6 +251,8 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
         options += ["--service", "proxy", "--cache", str(folder / "cache")]
     elif setting.service != "files":
         options += ["--service", setting.service]
+    if setting.is_told_workers:
+        options += ["--workers", str(setting.workers)]
     if setting.ballast:
         options += ["--ballast", f"{setting.ballast}M"]
     if setting.max_age is not None:

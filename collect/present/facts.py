@@ -270,8 +270,11 @@ def contrast_named(view: View) -> StudyAnswer | None:
 
 
 def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
-    """Returns the cells of the two sides of a study's contrast."""
+    """Returns the cells of the two sides of a study's contrast; none where the runs are of before
+    one of its factors was there."""
     data = view.data
+    if not set(named.of) | set(named.when.values) <= set(data.factors):
+        return []
     return [
         (cell, base)
         for cell in data.pick(**named.of)
@@ -285,7 +288,7 @@ def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
 def answer(view: View) -> Answered | None:
     """The answer to the question of a study that names its contrast, where it was measured."""
     named, data = contrast_named(view), view.data
-    if named is None or not set(named.of) | set(named.when.values) <= set(data.factors):
+    if named is None:
         return None
     pairs = _answer_pairs(view, named)
     result = contrast_test(data, mean_of_pairs(pairs), named.measure)
@@ -647,5 +650,5 @@ def idle_memory(view: View, part: Part) -> list[IdleMemory]:
 
 
 def kind_of(view: View) -> str:
-    """The kind of the study: ordinary, held or fault."""
+    """The kind of the study: ordinary, held, fault or surge."""
     return view.parts[0].kind if view.parts else ORDINARY

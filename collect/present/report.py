@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collect.design.study import Limit
-from collect.infer.cells import FAULT, HELD, ORDINARY, Part
+from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
 from collect.present import facts, report_tables
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
 from collect.present.templating import render_markdown
-from collect.project import ROUNDS_FILE, command_name
+from collect.project import CAPACITY_FILE, ROUNDS_FILE, command_name
 from collect.readable_numbers import join_text, plural
 from collect.tables import read_table
 
@@ -66,11 +66,13 @@ def write_report(view: View) -> str:
         facts=facts,
         unit=view.data.unit,
         has_rounds=(view.folder / ROUNDS_FILE).exists(),
+        has_capacity=(view.folder / CAPACITY_FILE).exists(),
         tables=report_tables,
         parts=view.parts,
         kind=facts.kind_of(view),
         HELD=HELD,
         FAULT=FAULT,
+        SURGE=SURGE,
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
         main=main_picture(pictures, view.study.figure),
@@ -179,11 +181,17 @@ class Method:
     tests: int
     proxied: bool
     udp: bool
+    opened: bool
+    offered: bool
     tls: bool
     httperf: bool
     ports: str
     ports_asked: str
     ports_given: bool
+
+
+# Factors that are not worth a word where there is nothing of them.
+IF_ANY = ("idle", "slow", "ballast", "surge")
 
 
 def _method(view: View) -> Method:
@@ -194,7 +202,7 @@ def _method(view: View) -> Method:
         combinations *= len(levels[name])
     shown = []
     for name in data.factors:
-        unused = name in ("idle", "slow") and levels[name] == ["0"]
+        unused = levels[name] == (["0"] if name in IF_ANY else ["-"])
         without_tls = name in ("certificate", "sessions") and "https" not in levels["scheme"]
         if not unused and not without_tls:
             shown.append((name, _levels_text(levels[name])))
@@ -215,6 +223,8 @@ def _method(view: View) -> Method:
         sum(1 for row in view.comparisons if row["scope"] == "cell"),
         any(service.startswith("proxy-") for service in levels["service"]),
         "udp" in levels["scheme"],
+        "open" in levels["load"],
+        levels.get("offered", ["-"]) != ["-"],
         "https" in levels["scheme"],
         "httperf" in levels["load"],
         ports,

@@ -363,6 +363,28 @@ def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
     return rows
 
 
+def surge_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+    rows = []
+    for server in part.levels["server"]:
+        for x in view.x_values(part):
+            cell = view.at(part, one.first, server, x)
+            if cell is None:
+                continue
+            row = view.row(cell)
+            never = int(row["n_never"])
+            rows.append(
+                [
+                    server,
+                    *([x] if part.x_name else []),
+                    median_range(row, "unanswered"),
+                    median_range(row, "again_ms"),
+                    f"{never} of {row['n']} runs" if never else DASH,
+                    runs_text(row),
+                ]
+            )
+    return rows
+
+
 # --- the findings of those studies, by server ---
 
 
@@ -379,7 +401,8 @@ class Outcome:
 
 
 NUMBERS = ("n_cannot", "held_of_cannot", "n_never", "rps_middle", "max_ms_middle", "lost_middle",
-           "lost_most", "again_ms_middle", "idle_kib")  # fmt: skip
+           "lost_most", "again_ms_middle", "unanswered_middle", "unanswered_most",
+           "idle_kib")  # fmt: skip
 
 
 def outcomes(view: View, part: Part) -> list[Outcome]:

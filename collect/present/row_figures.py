@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from collect.infer.cells import FAULT, PERCENTILES, Part
+from collect.infer.cells import FAULT, PERCENTILES, SURGE, Part
 from collect.present.chart import Figure, Line, Mark, RowFigure
 from collect.present.palette import level_look, look_of
 from collect.present.results_view import Slice, View, parsed
@@ -252,7 +252,7 @@ class _Outcome:
 
 
 def outcome_figures(view: View, part: Part, file: str, prefix: str) -> list[Figure]:
-    """The figures of a study of clients that hold connections, or of a server that dies."""
+    """The figures of a study of what happens to others, or afterwards."""
     runs = max((int(view.row(cell)["n"]) for cell in part.cells), default=0)
     spread = f"Median and range of {plural(runs, 'run', 'runs')}."
     if view.any_bound(part):
@@ -271,7 +271,7 @@ def outcome_figures(view: View, part: Part, file: str, prefix: str) -> list[Figu
             )  # fmt: skip
             return _Outcome(view, part, figure)
 
-        makers = _fault_figures if part.kind == FAULT else _held_figures
+        makers = {FAULT: _fault_figures, SURGE: _surge_figures}.get(part.kind, _held_figures)
         figures += [figure for figure in makers(begin, one.first, part) if figure]
     return list(figures)
 
@@ -287,6 +287,16 @@ def _fault_figures(begin: Begin, first: int, part: Part) -> list[RowFigure | Non
                   "milliseconds from the fatal request on")  # fmt: skip
     _column(again, first, "again_ms", 1, "ms")
     return [lost.finish(False), again.finish(True)]
+
+
+def _surge_figures(begin: Begin, first: int, part: Part) -> list[RowFigure | None]:
+    again = begin(
+        "again", "time", "Until no request failed any more", "milliseconds after the surge"
+    )
+    _column(again, first, "again_ms", 1, "ms")
+    failed = begin("failed", "requests", "Requests that failed after the surge", "requests")
+    _column(failed, first, "unanswered", 1, "requests")
+    return [again.finish(False), failed.finish(False)]
 
 
 def _held_figures(begin: Begin, first: int, part: Part) -> list[RowFigure | None]:
@@ -336,7 +346,9 @@ def _say(outcome: _Outcome, server: str, level: int, cell: int, column: str) -> 
         outcome.note(server, level, None, f"{many}cannot hold {wanted}{holds}")
     if column == "again_ms" and never:
         many = f"in {never} of {n} runs " if never < n else ""
-        outcome.note(server, level, None, f"{many}not again, until restarted by hand")
+        is_fault = outcome.part.kind == FAULT
+        ends = "until restarted by hand" if is_fault else "as long as the run lasts"
+        outcome.note(server, level, None, f"{many}not again, {ends}")
     if column == "lost" and never:
         outcome.note(server, level, parsed(row["lost_most"]), "and all that follow")
     if column == "rps" and parsed(row["rps_most"]) == 0:

@@ -115,6 +115,8 @@ def _residual_figure(view: View, residuals: Values, what: str) -> LineFigure | N
     figure = _figure(view, "spread", title, subtitle, len(groups))
     finite = residuals[~np.isnan(residuals)]
     low, high = (float(v) for v in np.exp(np.quantile(finite, [0.005, 0.995])))
+    if low == high:
+        return None
     figure.x = Scale(low, high, False, tuple(linear_tics(low, high, 4)))
     figure.x_title, figure.y_title = "run / mean of its cell", "percent of the runs"
     for group in groups:

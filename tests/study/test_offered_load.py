@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,14 +11,24 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from measuring import Bench, raw, runs
+from presenting import written
 
+from collect import schema
 from collect.design.factors import FACTORS, NAMES, factor_value
 from collect.design.plan import cells_of
 from collect.design.study import Study, source_of, study_of
 from collect.infer.cells import Cells
 from collect.measure.capacity import RUNS, Capacities
-from collect.measure.loads import Load, closed_loop, command_of
-from collect.tables import read_table
+from collect.measure.loads import (
+    TIMES,
+    Load,
+    Watched,
+    closed_loop,
+    command_of,
+    read_said,
+    row_of,
+)
+from collect.tables import read_table, write_table
 
 CELL = {factor.name: factor.default for factor in FACTORS} | {"server": "fork", "round": "1"}
 
@@ -129,6 +141,78 @@ def test_an_open_loop_that_is_awake_is_no_limit() -> None:
     assert not any(data.client_bound(cell) for cell in range(data.count))
 
 
+# --- a surge ---
+
+
+def surged(recovered: float, **more: object) -> dict[str, str]:
+    """A row of a run of 4 s after a surge, of which it took so many milliseconds to recover."""
+    load = Load("open", "http://127.0.0.1:80/", "small.txt", 50, None, rate=100, duration=4,
+                surge=300, **more)  # fmt: skip
+    told = {
+        "asked_rate": 100, "late_share": 0, "achieved_rate": 90, "seconds": 4, "due": 400,
+        "answered": 360, "refused": 0, "cut_off": 0, "timeouts": 40, "wrong": 0, "non2xx": 0,
+        "length": 6, "bytes": 400, "resumed": 0, "why": "", "histogram": "400:360",
+        "recovered_ms": recovered, **dict.fromkeys(TIMES, 0.5),
+    }  # fmt: skip
+    watched = Watched(6, 1, "0", cpu_us=600_000)
+    return row_of(load, read_said(load, json.dumps(told) + "\n", ""), watched)
+
+
+def test_a_run_after_a_surge_tells_when_the_server_had_recovered() -> None:
+    assert surged(0)["again_ms"] == "0.000"
+    assert surged(1234.5)["again_ms"] == "1234.500"
+
+
+def test_a_server_that_fails_to_the_end_has_not_recovered() -> None:
+    assert surged(3599)["again_ms"] == "3599.000"
+    assert surged(3601)["again_ms"] == "never"
+
+
+def test_the_cost_of_a_surge_is_not_that_of_the_run() -> None:
+    made = surged(0)
+    assert (made["server_cpu_us"], made["client_cpu_us"], made["rps"]) == ("-", "-", "90.00")
+
+
+def test_a_surge_is_a_share_of_the_rate_of_the_run() -> None:
+    load = Load("open", "http://127.0.0.1:80/", "small.txt", 50, None, rate=100, surge=500)
+    words = " ".join(command_of(load, Path("unused")))
+    assert "--rate 100" in words and "--warm-up 2 --surge 500" in words
+
+
+def test_a_report_of_a_surge_tells_who_recovers(tmp_path: Path) -> None:
+    """fork loses requests for half a second, thread none, and epoll loses them to the end."""
+    folder = tmp_path / "surge"
+    folder.mkdir()
+    servers = {"fork": "500.000", "thread": "0.000", "epoll": "never"}
+    (folder / "study.toml").write_text(
+        'servers = ["fork", "thread", "epoll"]\nload = "open"\noffered = 50\nsurge = 200\n'
+        'files = "small.txt"\nconcurrency = 10\nduration = 4\n'
+    )
+    rows = [
+        {**CELL, "server": server, "load": "open", "offered": "50", "surge": "200",
+         "file": "small.txt", "concurrency": "10", "requests": "-", "certificate": "-",
+         "sessions": "-", "amount": "-", "run": str(3 * block + at), "block": str(block + 1),
+         "round": "1", "order": str(at + 1), "rps": "90", "complete": "360", "again_ms": again,
+         "unanswered": "0" if again == "0.000" else "40", "valid": "yes"}
+        for block in range(3) for at, (server, again) in enumerate(servers.items())
+    ]  # fmt: skip
+    write_table(
+        folder / "runs.tsv",
+        schema.RUNS.names,
+        [dict.fromkeys(schema.RUNS.names, "-") | r for r in rows],
+    )
+    report = written(folder)
+    abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
+    assert (
+        "After a surge of 200% **thread** answers every request that is due from then on"
+        in abstract
+    )
+    assert "**fork** (500 ms) loses requests for a while" in abstract
+    assert "**epoll** still fails requests 4 s later" in abstract
+    assert re.search(r"^\| fork \| 40 \| 500 \| . \|", report, re.MULTILINE)
+    assert re.search(r"^\| epoll \| 40 \| . \| 3 of 3 runs \|", report, re.MULTILINE)
+
+
 # --- a run ---
 
 
@@ -136,7 +220,7 @@ def test_runs_have_the_share_of_the_capacity_that_they_were_offered(bench: Bench
     folder = bench.folder / "offered"
     done = bench.measure(
         "--output", folder, "--servers", "fork,epoll", "--files", "small.txt", "--load", "open",
-        "--offered", "5,20", "--concurrency", 50, "--duration", 1, "--repetitions", 1,
+        "--offered", "5,20", "--surge", "0,30", "--concurrency", 50, "--duration", 1, "--repetitions", 1,
         "--deadline", 30000, "--timeout", 200,
     )  # fmt: skip
     assert done.returncode in (0, 3), done.stderr
@@ -146,10 +230,11 @@ def test_runs_have_the_share_of_the_capacity_that_they_were_offered(bench: Bench
         rates.setdefault(row["server"], []).append(float(row["rps"]))
     assert {name: len(found) for name, found in rates.items()} == {"fork": RUNS, "epoll": RUNS}
     rows = runs(folder)
-    assert len(rows) == 4
+    assert len(rows) == 8
     for row in rows:
         offered = statistics.median(rates[row["server"]]) * int(row["offered"]) / 100
         assert float(row["asked"]) == pytest.approx(offered, abs=0.51 + offered * 1e-4)
+        assert (row["again_ms"] == "-") == (row["surge"] == "0")
         # A machine with other work may make the client late, and it says so.
         assert row["valid"] == "yes" or "late" in row["valid"] or "Little" in row["valid"]
         assert 0 <= float(row["late"]) <= 1

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from collect.design.factors import NAMES, Context, choose_axis, factor_value
-from collect.design.plan import cells_of, check_ballast, check_servers, plan_round, plan_sitting
+from collect.design.plan import (
+    cells_of,
+    check_ballast,
+    check_servers,
+    check_workers,
+    plan_round,
+    plan_sitting,
+)
 from collect.design.study import (
     Study,
     given_toml,
@@ -68,6 +75,9 @@ NO_CEILING = {
     "idle",
     "mistakes",
     "offered-load",
+    "overload",
+    "recovery",
+    "spread",
     "slow-clients",
 }
 
@@ -335,6 +345,7 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
         ("load = 'open'\nrate = 5\noffered = 50", "rate: the study has `offered`"),
         ("offered = 50", "offered: only the load `open` offers requests"),
         ("load = 'open'\noffered = 0", "offered: 0 is no number above 0"),
+        ("load = 'open'\nrate = 5\nsurge = 200", "surge: it is a share of the capacity"),
         ("fault = 5", "fault: only the witness survives a server that dies"),
         ("duration = 0", "duration: 0 is no number above 0"),
         ("title = 7", "title: 7 is no text of one line"),
@@ -426,6 +437,14 @@ def test_a_ballast_that_this_machine_has_not_the_memory_for_is_left_out() -> Non
     assert {key[NAMES.index("ballast")] for key in cells.blocks} == {"1", "1024"}
     assert list(cells.left_out.values()) == [2] and "4,096 MiB" in next(iter(cells.left_out))
     assert len(cells_of(made, 2).blocks) == 6
+
+
+def test_a_server_without_workers_is_not_told_their_number() -> None:
+    made = study('servers = ["epoll", "fork"]\nworkers = [2, 4]')
+    with pytest.raises(StudyError, match="`fork` has no number of workers"):
+        check_workers(made, lambda label: label != "fork")
+    check_workers(study('servers = ["epoll", "nginx"]\nworkers = [2, "auto"]'), lambda _: True)
+    check_workers(study('servers = ["epoll", "fork"]'), lambda label: label != "fork")
 
 
 def test_a_server_that_cannot_hold_a_ballast_is_refused() -> None:
