@@ -199,13 +199,13 @@ FACTORS: tuple[Factor, ...] = (
         "offered", "offered", "100", "50,100",
         "requests of the load `open`: percent of the server's capacity, which each round measures",
         least=1, quiet=True, say=lambda value, _: f"{value}% offered",
-        axis=lambda _: "requests that are due (percent of the server's capacity)",
+        axis=lambda _: "offered load, % of capacity",
     ),
     Factor(
         "surge", "surge", "0", "0,300",
         "the same for two seconds before the run (0: nothing comes before it)",
         least=0, say=lambda value, _: f"after a surge of {value}%" if value != "0" else "no surge",
-        axis=lambda _: "requests that were due before (percent of the server's capacity)",
+        axis=lambda _: "surge, % of capacity",
     ),
     Factor(
         "worker_count", "workers", "auto", "auto,2,16",

@@ -28,6 +28,7 @@ from collect.measure.loads import (
     read_said,
     row_of,
 )
+from collect.measure.one_run import Result, Runner
 from collect.tables import read_table, write_table
 
 CELL = {factor.name: factor.default for factor in FACTORS} | {"server": "fork", "round": "1"}
@@ -110,6 +111,23 @@ def test_a_closed_loop_asks_as_the_open_one_does(keep_alive: bool, generator: st
     assert (closed.generator, closed.concurrency, closed.duration) == (generator, 20, 3)
     words = command_of(closed, Path("unused"))
     assert words[0].endswith(generator) and any("small.txt" in word for word in words)
+
+
+# --- a client that was late ---
+
+
+@pytest.mark.parametrize(
+    ("late", "made"), [([False], 1), ([True, False], 2), ([True, True, True, False], 3)]
+)
+def test_a_run_whose_client_was_late_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, late: list[bool], made: int
+) -> None:
+    results = [Result(reason=str(number), late=one) for number, one in enumerate(late)]
+    runner = Runner.__new__(Runner)
+    runner.aside = 0.0
+    asked = iter(results)
+    monkeypatch.setattr(runner, "_run", lambda *_: next(asked))
+    assert runner.run("1", CELL).reason == str(made - 1)
 
 
 # --- the analysis ---
