@@ -54,8 +54,8 @@ struct model {
     /* How many descriptors of the accepting process each connection holds open: its socket and its
      * file, if that process serves it. */
     int descriptors;
-    bool lasting;      /* one process serves many connections, so it keeps a file cache from the start */
-    const char *makes; /* "processes" or "threads"; or NULL */
+    bool lasting; /* one process serves many connections, so it keeps a file cache from the start */
+    const char *makes;                     /* "processes" or "threads"; or NULL */
     int workers_per_processor;             /* by default; 0: the model has no workers */
     unsigned accepts;                      /* the ways to accept: 1 << ACCEPT_SHARED and so on */
     bool shares;                           /* its children can share things with it */
