@@ -203,7 +203,7 @@ FACTORS: tuple[Factor, ...] = (
     ),
     Factor(
         "surge", "surge", "0", "0,300",
-        "the same for two seconds before the run (0: nothing comes before it)",
+        "requests that are due for two seconds before the run, in the same percent; 0: none",
         least=0, say=lambda value, _: f"after a surge of {value}%" if value != "0" else "no surge",
         axis=lambda _: "surge, % of capacity",
     ),
