@@ -102,6 +102,16 @@ cmp_ok $seen->{recovered_ms}, '<=', 4000, '--surge: which is within the run';
 is failures($seen), 'timeouts', '--surge: they came too late';
 is open_loop('--arrivals', 'even', $slow, '/sleep/1000')->{recovered_ms}, 0, 'without a failure there is nothing to recover from';
 
+# --- Two paths -------------------------------------------------------------------------------------------------------------
+
+$seen = open_loop('--other', '/sleep/50000', '--other-share', 20, '--keep-alive', start_program("$top/thread_server", '--service', 'work', 0), '/cpu/0');
+my $other = $seen->{other} // {};
+cmp_ok $other->{answered}, '>=', 5, '--other: some requests are for the other path';
+cmp_ok $other->{answered}, '<=', 45, '--other: and most are not';
+is noted($seen) + $other->{answered}, $seen->{answered}, '--other: the histogram has the requests for the first path alone';
+cmp_ok $other->{min_ms}, '>=', 49.9, '--other: the times of the other path are its own';
+cmp_ok $seen->{min_ms}, '<', 49.9, '--other: and those of the first path are not among them';
+
 # --- Each cause of a failure ----------------------------------------------------------------------------------------------
 
 my $port = start_program($faulty);

@@ -27,9 +27,10 @@
  *   queued_most, connections_most   requests that waited for a connection, and connections, at most
  *   recovered_ms                when the last request was due that failed, since --warm-up ended
  *   resumed, protocol           handshakes that resumed a session, and the version of TLS
- *   priority                    real-time, or usual where it may not have that
- *   valid, why                  whether the run counts, or the reason why it does not
- *   histogram                   `i:count` of each bucket of histogram.h
+ *   other                       with --other: answered, mean_ms, p50_ms, p99_ms, max_ms of those;
+ * the times and the histogram above are then of the first path alone priority real-time, or usual
+ * where it may not have that valid, why                  whether the run counts, or the reason why
+ * it does not histogram                   `i:count` of each bucket of histogram.h
  */
 #include "arrivals.h"
 #include "histogram.h"
@@ -67,12 +68,23 @@ static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
 enum state { FREE, OPEN, GREETING, ASKED, ENDING };
 enum failure { REFUSED, CUT_OFF, TIMED_OUT, WRONG, NON2XX, FAILURES };
 
+/* The requests for a path. */
+struct class
+{
+    const char *path;
+    long answered;
+    long long length;    /* of the last document; -1: none yet */
+    double sum, squares; /* of the times, in seconds */
+    struct histogram histogram;
+};
+
 struct connection {
     struct wire wire;
     enum state state;
     uint32_t turn; /* how many sockets it has had */
     int64_t due;   /* of its request */
-    bool is_used;  /* a request has been answered on it */
+    struct class *class;
+    bool is_used; /* a request has been answered on it */
     struct response response;
     struct connection *next; /* in a list */
 };
@@ -84,8 +96,11 @@ struct open_loop {
     int connections, looked_at;
     int64_t timeout, start, window, end, looked;
     bool is_real_time;
-    bool stays_awake; /* until the next request is due */
-    const char *path, *protocol;
+    bool stays_awake;          /* until the next request is due */
+    struct class first, other; /* of the paths */
+    double other_share;
+    struct arrivals draws; /* which requests are for the other path */
+    const char *protocol;
     struct wires wires;
     int events;
     struct connection *all, *free, *open; /* the last two are lists */
@@ -96,12 +111,10 @@ struct open_loop {
     /* What counts: requests that were due in the window. */
     long due, answered, late, resumed;
     long failures[FAILURES];
-    long long length, bytes;
+    long long bytes;
     int64_t latest, changed, last, last_failed;
-    double area;         /* of requests in progress over time */
-    double sum_of_all;   /* of the times of all requests, in seconds; */
-    double sum, squares; /* and of those that were answered */
-    struct histogram histogram;
+    double area;       /* of requests in progress over time */
+    double sum_of_all; /* of the times of all requests, in seconds */
 };
 
 static const char usage[] =
@@ -114,6 +127,8 @@ static const char usage[] =
     "  --seconds S       how long requests are due (10), without\n"
     "  --warm-up S       the time before, whose requests do not count (0)\n"
     "  --surge PERCENT   of the rate, in that time (100)\n"
+    "  --other PATH      ask for this path, too,\n"
+    "  --other-share P   with so many percent of the requests (5)\n"
     "  --keep-alive      requests share connections; otherwise each has its own\n"
     "  --connections N   so many connections at once; more requests wait (1000)\n"
     "  --timeout MS      a request that is not answered by then has failed (10000)\n"
@@ -166,17 +181,20 @@ static void fail(struct open_loop *loop, int64_t due, enum failure failure)
         loop->last_failed = due;
 }
 
-static void note_answer(struct open_loop *loop, int64_t due, const struct response *response)
+static void note_answer(struct open_loop *loop, const struct connection *connection)
 {
-    int64_t time = finish(loop, due);
+    const struct response *response = &connection->response;
+    struct class *class = connection->class;
+    int64_t time = finish(loop, connection->due);
 
     if (time < 0)
         return;
     loop->answered++;
-    loop->sum += (double)time / 1e9;
-    loop->squares += (double)time / 1e9 * ((double)time / 1e9);
     loop->bytes += response->body + (long long)response->head_bytes;
-    histogram_note(&loop->histogram, time / 1000);
+    class->answered++;
+    class->sum += (double)time / 1e9;
+    class->squares += (double)time / 1e9 * ((double)time / 1e9);
+    histogram_note(&class->histogram, time / 1000);
 }
 
 /* ---- connections ---- */
@@ -223,11 +241,12 @@ static void give_up(struct open_loop *loop, struct connection *connection, enum 
 }
 
 /* Opens a connection for a request. */
-static void start_new(struct open_loop *loop, int64_t due)
+static void start_new(struct open_loop *loop, int64_t due, struct class *class)
 {
     struct connection *connection = pop(&loop->free);
 
     connection->due = due;
+    connection->class = class;
     connection->is_used = false;
     connection->state = GREETING;
     connection->turn++;
@@ -251,7 +270,7 @@ static void lose(struct open_loop *loop, struct connection *connection)
         return;
     }
     leave(loop, connection);
-    start_new(loop, connection->due);
+    start_new(loop, connection->due, connection->class);
 }
 
 static void ask(struct open_loop *loop, struct connection *connection)
@@ -259,7 +278,7 @@ static void ask(struct open_loop *loop, struct connection *connection)
     char request[REQUEST_BYTES];
     int version = loop->keeps || loop->wires.kind == WIRE_UDP;
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
-                          loop->path, version);
+                          connection->class->path, version);
 
     response_begin(&connection->response);
     connection->state = ASKED;
@@ -290,16 +309,17 @@ static void greet(struct open_loop *loop, struct connection *connection)
 }
 
 /* Takes a connection for a request: an open one, or one that it opens. */
-static void start(struct open_loop *loop, int64_t due)
+static void start(struct open_loop *loop, int64_t due, struct class *class)
 {
     struct connection *connection;
 
     if (loop->open == NULL) {
-        start_new(loop, due);
+        start_new(loop, due, class);
         return;
     }
     connection = pop(&loop->open);
     connection->due = due;
+    connection->class = class;
     ask(loop, connection);
 }
 
@@ -309,10 +329,11 @@ static void start(struct open_loop *loop, int64_t due)
 static void take_answer(struct open_loop *loop, struct connection *connection)
 {
     const struct response *response = &connection->response;
+    struct class *class = connection->class;
     bool is_kept = !response->closes && (loop->keeps || loop->wires.kind == WIRE_UDP);
 
     if (response->body > response->length ||
-        (loop->length >= 0 && response->length != loop->length && response->status == 200)) {
+        (class->length >= 0 && response->length != class->length && response->status == 200)) {
         give_up(loop, connection, WRONG);
         return;
     }
@@ -320,8 +341,8 @@ static void take_answer(struct open_loop *loop, struct connection *connection)
         give_up(loop, connection, NON2XX);
         return;
     }
-    loop->length = response->length;
-    note_answer(loop, connection->due, response);
+    class->length = response->length;
+    note_answer(loop, connection);
     connection->is_used = true;
     connection->state = is_kept ? OPEN : ENDING;
     if (is_kept)
@@ -417,17 +438,29 @@ static void notice(struct open_loop *loop)
     }
 }
 
+/* Returns for which path the next request is. */
+static struct class *draw_class(struct open_loop *loop)
+{
+    double number;
+
+    if (loop->other.path == NULL)
+        return &loop->first;
+    number = (double)(arrivals_random(&loop->draws) >> 11) / 9007199254740992.0;
+    return number < loop->other_share ? &loop->other : &loop->first;
+}
+
 /* Starts requests that wait, as long as there are connections. */
 static void start_waiting(struct open_loop *loop)
 {
     while (loop->waiting > 0 && (loop->open != NULL || loop->free != NULL)) {
         int64_t due = due_of(loop, &loop->started);
+        struct class *class = draw_class(loop);
         arrivals_step(&loop->started);
         loop->waiting--;
         if (now() - due > loop->timeout)
             fail(loop, due, TIMED_OUT);
         else
-            start(loop, due);
+            start(loop, due, class);
     }
 }
 
@@ -533,22 +566,32 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
     return NULL;
 }
 
-static void tell_times(const struct open_loop *loop)
+static void tell_times(const struct class *class)
 {
     static const struct {
         const char *name;
         double share;
     } quantiles[] = {{"min_ms", 0},    {"p50_ms", 0.5},    {"p90_ms", 0.9}, {"p95_ms", 0.95},
                      {"p99_ms", 0.99}, {"p999_ms", 0.999}, {"max_ms", 1}};
-    double count = loop->answered > 0 ? (double)loop->answered : 1, mean = loop->sum / count;
-    double variance = loop->squares / count - mean * mean;
+    double count = class->answered > 0 ? (double)class->answered : 1, mean = class->sum / count;
+    double variance = class->squares / count - mean * mean;
 
     printf(", \"mean_ms\": %.4f, \"sd_ms\": %.4f", mean * 1000,
            sqrt(variance > 0 ? variance : 0) * 1000);
     for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++)
         printf(", \"%s\": %.4f", quantiles[i].name,
-               loop->answered > 0 ? histogram_quantile(&loop->histogram, quantiles[i].share) / 1000
-                                  : 0);
+               class->answered > 0
+                   ? histogram_quantile(&class->histogram, quantiles[i].share) / 1000
+                   : 0);
+}
+
+static void tell_other(const struct class *other)
+{
+    if (other->path == NULL)
+        return;
+    printf(", \"other\": {\"answered\": %ld, \"length\": %lld", other->answered, other->length);
+    tell_times(other);
+    printf("}");
 }
 
 static void tell(const struct open_loop *loop)
@@ -566,8 +609,9 @@ static void tell(const struct open_loop *loop)
            loop->answered);
     for (int i = 0; i < FAILURES; i++)
         printf(", \"%s\": %ld", names[i], loop->failures[i]);
-    printf(", \"length\": %lld, \"bytes\": %lld", loop->length, loop->bytes);
-    tell_times(loop);
+    printf(", \"length\": %lld, \"bytes\": %lld", loop->first.length, loop->bytes);
+    tell_times(&loop->first);
+    tell_other(&loop->other);
     printf(", \"late_share\": %.6f, \"latest_ms\": %.4f",
            loop->due > 0 ? (double)loop->late / (double)loop->due : 0, (double)loop->latest / 1e6);
     printf(
@@ -579,7 +623,7 @@ static void tell(const struct open_loop *loop)
            "\"priority\": \"%s\", \"histogram\": \"",
            loop->resumed, loop->protocol, why == NULL ? "true" : "false", why == NULL ? "" : why,
            loop->is_real_time ? "real-time" : "usual");
-    histogram_print(&loop->histogram);
+    histogram_print(&loop->first.histogram);
     printf("\"}\n");
 }
 
@@ -610,6 +654,13 @@ static void take_wire(struct wires *wires, enum wire_kind kind)
     wires->kind = kind;
 }
 
+static const char *path_of(const char *path)
+{
+    if (strlen(path) > PATH_MOST)
+        errx(2, "a path has at most %d bytes, not %zu", PATH_MOST, strlen(path));
+    return path;
+}
+
 static void option_take(struct open_loop *loop, int option, const char *text)
 {
     switch (option) {
@@ -630,6 +681,12 @@ static void option_take(struct open_loop *loop, int option, const char *text)
         break;
     case 'g':
         loop->surge = decimal(text, 1, 10000, "--surge") / 100;
+        break;
+    case 'o':
+        loop->other.path = path_of(text);
+        break;
+    case 'p':
+        loop->other_share = decimal(text, 0, 100, "--other-share") / 100;
         break;
     case 'k':
         loop->keeps = true;
@@ -661,6 +718,8 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
                                           {"seconds", required_argument, NULL, 's'},
                                           {"warm-up", required_argument, NULL, 'w'},
                                           {"surge", required_argument, NULL, 'g'},
+                                          {"other", required_argument, NULL, 'o'},
+                                          {"other-share", required_argument, NULL, 'p'},
                                           {"keep-alive", no_argument, NULL, 'k'},
                                           {"connections", required_argument, NULL, 'c'},
                                           {"timeout", required_argument, NULL, 't'},
@@ -681,9 +740,7 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
         .sin_family = AF_INET,
         .sin_port = htons((in_port_t)tool_number(arguments[optind], 1, 65535, "PORT")),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    loop->path = arguments[optind + 1];
-    if (strlen(loop->path) > PATH_MOST)
-        errx(2, "a path has at most %d bytes, not %zu", PATH_MOST, strlen(loop->path));
+    loop->first.path = path_of(arguments[optind + 1]);
 }
 
 /* ---- */
@@ -730,6 +787,7 @@ static void prepare(struct open_loop *loop)
     loop->noticed = arrivals_begin(loop->rate, loop->poisson, loop->seed);
     arrivals_surge(&loop->noticed, loop->surge, loop->warm_up);
     loop->started = loop->noticed;
+    loop->draws = arrivals_begin(loop->rate, true, ~loop->seed);
     loop->start = now();
     loop->window = loop->changed = loop->last = loop->start + (int64_t)(loop->warm_up * 1e9);
     loop->end = loop->window + (int64_t)(loop->seconds * 1e9);
@@ -743,7 +801,9 @@ int main(int count, char *arguments[])
                              .seed = 1,
                              .connections = 1000,
                              .timeout = 10 * 1000000000LL,
-                             .length = -1,
+                             .first.length = -1,
+                             .other.length = -1,
+                             .other_share = 0.05,
                              .protocol = "-"};
 
     options_take(&loop, count, arguments);
