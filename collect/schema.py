@@ -82,6 +82,8 @@ MEASURED = (
     Column("busiest", "", "the share of the requests that the busiest worker answered"),
     Column("idle_kib", "KiB", "memory per idle connection, user (PSS without pages of files)"),
     Column("first_tenth", "", "rate in the first tenth of the measured time by that of the rest"),
+    Column("other_p50_ms", "ms", "time of a request for the other document, median (open)"),
+    Column("other_p99_ms", "ms", "the same, 99th percentile (open)"),
     Column("asked", "1/s", "requests per second that were due (open)"),
     Column("late", "", "share of them that started over 100 us late by the client's fault (open)"),
     Column("valid", "", "yes; or the reason why the run does not count"),
@@ -176,7 +178,7 @@ SUMMARY = Schema(
               "mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms",
               "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu",
               "client_cpu_us", "faults", "first_tenth", "lost",
-              "workers", "busiest", "idle_kib", "each_kib")),
+              "workers", "busiest", "idle_kib", "each_kib", "other_p50_ms", "other_p99_ms")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
           for name in ("p50_ms", "p95_ms", "p99_ms")

@@ -208,6 +208,12 @@ FACTORS: tuple[Factor, ...] = (
         axis=lambda _: "surge, % of capacity",
     ),
     Factor(
+        "mixed", "mixed", "0", "0,5",
+        "percent of the requests that are for the study's `other` document (open)", least=0,
+        say=lambda value, _: f"{value}% other requests" if value != "0" else "no other requests",
+        axis=lambda _: "other requests, %",
+    ),
+    Factor(
         "worker_count", "workers", "auto", "auto,2,16",
         "workers of the servers that have some (auto: as each server has them by default)",
         least=1, words=("auto",),
@@ -224,7 +230,7 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
 AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast", "surge",
-        "worker_count")  # fmt: skip
+        "mixed", "worker_count")  # fmt: skip
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

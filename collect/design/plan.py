@@ -53,6 +53,10 @@ IMPOSSIBLE = (
         lambda c: c["surge"] != "0" and (c["load"] != "open" or c["offered"] == "-"),
     ),
     Impossible(
+        "only the open loop mixes requests",
+        lambda c: c["mixed"] != "0" and c["load"] != "open",
+    ),
+    Impossible(
         "only the witness and the open loop speak UDP",
         lambda c: c["scheme"] == "udp" and c["load"] not in ("witness", "open"),
     ),

@@ -109,6 +109,7 @@ class Study:
     client_ports: tuple[int, int] | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     directory: str = ""
+    other: str = ""
     seed: int = 1
     quick: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -333,7 +334,7 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
 
 # The measures that a contrast can compare, each with its column.
 MEASURES = {"cpu": "server_cpu_us", "requests": "rps", "p50": "p50_ms", "p99": "p99_ms"}
-TEXTS = ("name", "title", "question", "source", "baseline", "figure", "directory")
+TEXTS = ("name", "title", "question", "source", "baseline", "figure", "directory", "other")
 NUMBERS = (
     "repetitions",
     "round-blocks",
@@ -454,6 +455,8 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         )
     if has_offered and study.rate:
         reader.fail("rate", "the study has `offered`, from which its rates follow")
+    if study.levels["mixed"] != ("0",) and not study.other:
+        reader.fail("mixed", "the study has no `other` document")
     if study.rate and study.levels["surge"] != ("0",):
         reader.fail("surge", "it is a share of the capacity, and so needs `offered`, not a rate")
     if has_offered and "open" not in study.levels["load"]:

@@ -34,6 +34,7 @@ PART_WORDS = [
     "ballast",
     "offered",
     "surge",
+    "mixed",
     "worker_count",
 ]
 NUMBER = re.compile(r"[0-9.]+")

@@ -43,7 +43,8 @@ COLUMNS = [
 # and two.
 UNLIKE = (
     "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
-    "certificate", "sessions", "ballast", "offered", "surge", "worker_count",
+    "certificate", "sessions", "ballast", "offered", "surge", "mixed",
+    "worker_count",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ LATE_FACTORS = {
     "amount",
     "offered",
     "surge",
+    "mixed",
     "worker_count",
 }
 

@@ -85,7 +85,8 @@ def _means(data: Cells) -> list[str]:
     idle = [name for name in ("idle_kib", "each_kib") if "idle_kib" in data.runs]
     # Runs of the first edition have none of these.
     newer = [name for name in ("client_cpu_us", "faults", "first_tenth") if name in data.runs]
-    return [*MEANS, *newer, *lost, *workers, *idle]
+    other = ["other_p50_ms", "other_p99_ms"] if "other_p99_ms" in data.runs else []
+    return [*MEANS, *newer, *lost, *workers, *idle, *other]
 
 
 def _outcomes(

@@ -75,6 +75,8 @@ class Load:
     rate: int | None = None
     deadline: int | None = None
     seed: int = 1
+    other: str = ""
+    mixed: int = 0  # percent of the requests that are for `other`
     surge: int | None = None  # percent of the rate, for SURGE_SECONDS before the run
     fault: int | None = None
     across: tuple[str, ...] = ()
@@ -145,6 +147,8 @@ def _httperf(load: Load, _: Path) -> list[str]:
 def _open(load: Load, _: Path) -> list[str]:
     command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate), "--seed", str(load.seed)]
     command += ["--seconds", str(load.duration), "--connections", str(load.concurrency)]
+    if load.mixed:
+        command += ["--other", f"/{load.other}", "--other-share", str(load.mixed)]
     if load.surge:
         command += ["--warm-up", str(SURGE_SECONDS), "--surge", str(load.surge)]
     if load.deadline:
@@ -201,6 +205,8 @@ class Said:
     unanswered: int | None = None
     again_ms: str | None = None
     wrong: int | None = None
+    other_p50_ms: float | None = None
+    other_p99_ms: float | None = None
     asked: float | None = None
     late: float | None = None
     resumed: int | None = None
@@ -434,6 +440,9 @@ def _read_open(said: Said, lines: list[str], load: Load) -> None:
         said.lost, said.unanswered, said.wrong = lost, timeouts, made["wrong"]
         said.non2xx, said.resumed = made["non2xx"], made["resumed"]
         said.asked, said.late = made["asked_rate"], made["late_share"]
+        other = made.get("other", {})
+        if other.get("answered"):
+            said.other_p50_ms, said.other_p99_ms = other["p50_ms"], other["p99_ms"]
         if load.surge:
             calm = 1000 * load.duration * (1 - CALM_SHARE)
             said.again_ms = (
@@ -555,6 +564,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         "peak_kib": _text(watched.peak_kib),
         "first_tenth": watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},
+        "other_p50_ms": _show(said.other_p50_ms, 3),
+        "other_p99_ms": _show(said.other_p99_ms, 3),
         "asked": _show(said.asked, 2),
         "late": _show(said.late, 6),
     }  # fmt: skip

@@ -71,6 +71,7 @@ def calibration_cells() -> list[dict[str, str]]:
         "amount": "-",
         "offered": "-",
         "surge": "0",
+        "mixed": "0",
         "worker_count": "auto",
     }
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
@@ -231,6 +232,8 @@ class Runner:
             rate=self.study.rate,
             deadline=self.study.deadline,
             seed=int(cell.get("block", "1")),
+            other=self.study.other,
+            mixed=int(cell["mixed"]),
             fault=self.study.fault,
             across=self.link.across,
         )

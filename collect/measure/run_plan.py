@@ -135,7 +135,7 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
     plan = read_table(folder / PLAN_FILE).rows
     network = _enter_network(study)
     with scratch() as work:
-        prepare_documents(work, (row["file"] for row in plan))
+        prepare_documents(work, [study.other, *(row["file"] for row in plan)])
         accounting = control_groups.begin()
         runner = Runner(study, folder, work, accounting, stop)
         try:

@@ -55,6 +55,9 @@ IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of an idle connection,
 KERNEL = Measure("idle-memory-kernel", "memory", "each_kib",
                  "Memory of an idle connection, with what the kernel charges for it", "KiB", "KiB",
                  " Less is better.")  # fmt: skip
+OTHER = Measure("other-time", "time", "other_p99_ms",
+                "Time of a request for the other document, 99th percentile",
+                "milliseconds", "ms", " Less is better.")  # fmt: skip
 BUSIEST = Measure("busiest", "busiest", "busiest", "Requests that the busiest worker answered",
                   "percent of all", "%", " Dashed: an even share.", 100.0)  # fmt: skip
 TIMES = {"p50_ms": "median", "p95_ms": "95th percentile", "p99_ms": "99th percentile"}
@@ -98,6 +101,7 @@ class _Maker:
             self.measure_figure(REQUESTS),
             self.time_figure(),
             self.ratio_figure(),
+            self.measure_figure(OTHER),
             self.measure_figure(BUSIEST),
             self.measure_figure(IDLE),
             self.measure_figure(KERNEL),

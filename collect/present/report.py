@@ -191,7 +191,7 @@ class Method:
 
 
 # Factors that are not worth a word where there is nothing of them.
-IF_ANY = ("idle", "slow", "ballast", "surge")
+IF_ANY = ("idle", "slow", "ballast", "surge", "mixed")
 
 
 def _method(view: View) -> Method:

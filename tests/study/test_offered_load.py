@@ -113,6 +113,25 @@ def test_a_closed_loop_asks_as_the_open_one_does(keep_alive: bool, generator: st
     assert words[0].endswith(generator) and any("small.txt" in word for word in words)
 
 
+# --- two documents ---
+
+
+def test_the_times_of_two_documents_are_kept_apart(bench: Bench) -> None:
+    study_file = bench.folder / "two.toml"
+    study_file.write_text(
+        'servers = "epoll"\nfiles = "small.txt"\nother = "500000.bin"\nmixed = [0, 40]\n'
+        'load = "open"\nrate = 50\nduration = 1\nconcurrency = 50\nrepetitions = 1\n'
+    )
+    folder = bench.folder / "two"
+    done = bench.measure("--output", folder, study_file)
+    assert done.returncode in (0, 3), done.stderr
+    rows = {row["mixed"]: row for row in runs(folder)}
+    assert set(rows) == {"0", "40"}
+    assert rows["0"]["other_p99_ms"] == "-" and float(rows["40"]["other_p99_ms"]) > 0
+    assert float(rows["40"]["kbytes_s"]) > 10 * float(rows["0"]["kbytes_s"])
+    assert rows["40"]["length"] == rows["0"]["length"]
+
+
 # --- a client that was late ---
 
 
