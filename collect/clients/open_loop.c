@@ -27,10 +27,11 @@
  *   queued_most, connections_most   requests that waited for a connection, and connections, at most
  *   recovered_ms                when the last request was due that failed, since --warm-up ended
  *   resumed, protocol           handshakes that resumed a session, and the version of TLS
- *   other                       with --other: answered, mean_ms, p50_ms, p99_ms, max_ms of those;
- * the times and the histogram above are then of the first path alone priority real-time, or usual
- * where it may not have that valid, why                  whether the run counts, or the reason why
- * it does not histogram                   `i:count` of each bucket of histogram.h
+ *   other                       with --other: answered, and the times of those; the times and the
+ *                               histogram beside it are then of PATH alone
+ *   priority                    real-time, or usual where it may not have that
+ *   valid, why                  whether the run counts, or the reason why it does not
+ *   histogram                   `i:count` of each bucket of histogram.h
  */
 #include "arrivals.h"
 #include "histogram.h"
@@ -69,8 +70,7 @@ enum state { FREE, OPEN, GREETING, ASKED, ENDING };
 enum failure { REFUSED, CUT_OFF, TIMED_OUT, WRONG, NON2XX, FAILURES };
 
 /* The requests for a path. */
-struct class
-{
+struct target {
     const char *path;
     long answered;
     long long length;    /* of the last document; -1: none yet */
@@ -83,7 +83,7 @@ struct connection {
     enum state state;
     uint32_t turn; /* how many sockets it has had */
     int64_t due;   /* of its request */
-    struct class *class;
+    struct target *target;
     bool is_used; /* a request has been answered on it */
     struct response response;
     struct connection *next; /* in a list */
@@ -96,8 +96,8 @@ struct open_loop {
     int connections, looked_at;
     int64_t timeout, start, window, end, looked;
     bool is_real_time;
-    bool stays_awake;          /* until the next request is due */
-    struct class first, other; /* of the paths */
+    bool stays_awake;           /* until the next request is due */
+    struct target first, other; /* of the paths */
     double other_share;
     struct arrivals draws; /* which requests are for the other path */
     const char *protocol;
@@ -184,17 +184,17 @@ static void fail(struct open_loop *loop, int64_t due, enum failure failure)
 static void note_answer(struct open_loop *loop, const struct connection *connection)
 {
     const struct response *response = &connection->response;
-    struct class *class = connection->class;
+    struct target *target = connection->target;
     int64_t time = finish(loop, connection->due);
 
     if (time < 0)
         return;
     loop->answered++;
     loop->bytes += response->body + (long long)response->head_bytes;
-    class->answered++;
-    class->sum += (double)time / 1e9;
-    class->squares += (double)time / 1e9 * ((double)time / 1e9);
-    histogram_note(&class->histogram, time / 1000);
+    target->answered++;
+    target->sum += (double)time / 1e9;
+    target->squares += (double)time / 1e9 * ((double)time / 1e9);
+    histogram_note(&target->histogram, time / 1000);
 }
 
 /* ---- connections ---- */
@@ -241,12 +241,12 @@ static void give_up(struct open_loop *loop, struct connection *connection, enum 
 }
 
 /* Opens a connection for a request. */
-static void start_new(struct open_loop *loop, int64_t due, struct class *class)
+static void start_new(struct open_loop *loop, int64_t due, struct target *target)
 {
     struct connection *connection = pop(&loop->free);
 
     connection->due = due;
-    connection->class = class;
+    connection->target = target;
     connection->is_used = false;
     connection->state = GREETING;
     connection->turn++;
@@ -270,7 +270,7 @@ static void lose(struct open_loop *loop, struct connection *connection)
         return;
     }
     leave(loop, connection);
-    start_new(loop, connection->due, connection->class);
+    start_new(loop, connection->due, connection->target);
 }
 
 static void ask(struct open_loop *loop, struct connection *connection)
@@ -278,7 +278,7 @@ static void ask(struct open_loop *loop, struct connection *connection)
     char request[REQUEST_BYTES];
     int version = loop->keeps || loop->wires.kind == WIRE_UDP;
     int length = snprintf(request, sizeof(request), "GET %s HTTP/1.%d\r\nHost: localhost\r\n\r\n",
-                          connection->class->path, version);
+                          connection->target->path, version);
 
     response_begin(&connection->response);
     connection->state = ASKED;
@@ -309,17 +309,17 @@ static void greet(struct open_loop *loop, struct connection *connection)
 }
 
 /* Takes a connection for a request: an open one, or one that it opens. */
-static void start(struct open_loop *loop, int64_t due, struct class *class)
+static void start(struct open_loop *loop, int64_t due, struct target *target)
 {
     struct connection *connection;
 
     if (loop->open == NULL) {
-        start_new(loop, due, class);
+        start_new(loop, due, target);
         return;
     }
     connection = pop(&loop->open);
     connection->due = due;
-    connection->class = class;
+    connection->target = target;
     ask(loop, connection);
 }
 
@@ -329,11 +329,11 @@ static void start(struct open_loop *loop, int64_t due, struct class *class)
 static void take_answer(struct open_loop *loop, struct connection *connection)
 {
     const struct response *response = &connection->response;
-    struct class *class = connection->class;
+    struct target *target = connection->target;
     bool is_kept = !response->closes && (loop->keeps || loop->wires.kind == WIRE_UDP);
 
     if (response->body > response->length ||
-        (class->length >= 0 && response->length != class->length && response->status == 200)) {
+        (target->length >= 0 && response->length != target->length && response->status == 200)) {
         give_up(loop, connection, WRONG);
         return;
     }
@@ -341,7 +341,7 @@ static void take_answer(struct open_loop *loop, struct connection *connection)
         give_up(loop, connection, NON2XX);
         return;
     }
-    class->length = response->length;
+    target->length = response->length;
     note_answer(loop, connection);
     connection->is_used = true;
     connection->state = is_kept ? OPEN : ENDING;
@@ -439,7 +439,7 @@ static void notice(struct open_loop *loop)
 }
 
 /* Returns for which path the next request is. */
-static struct class *draw_class(struct open_loop *loop)
+static struct target *draw_target(struct open_loop *loop)
 {
     double number;
 
@@ -454,13 +454,13 @@ static void start_waiting(struct open_loop *loop)
 {
     while (loop->waiting > 0 && (loop->open != NULL || loop->free != NULL)) {
         int64_t due = due_of(loop, &loop->started);
-        struct class *class = draw_class(loop);
+        struct target *target = draw_target(loop);
         arrivals_step(&loop->started);
         loop->waiting--;
         if (now() - due > loop->timeout)
             fail(loop, due, TIMED_OUT);
         else
-            start(loop, due, class);
+            start(loop, due, target);
     }
 }
 
@@ -566,26 +566,26 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
     return NULL;
 }
 
-static void tell_times(const struct class *class)
+static void tell_times(const struct target *target)
 {
     static const struct {
         const char *name;
         double share;
     } quantiles[] = {{"min_ms", 0},    {"p50_ms", 0.5},    {"p90_ms", 0.9}, {"p95_ms", 0.95},
                      {"p99_ms", 0.99}, {"p999_ms", 0.999}, {"max_ms", 1}};
-    double count = class->answered > 0 ? (double)class->answered : 1, mean = class->sum / count;
-    double variance = class->squares / count - mean * mean;
+    double count = target->answered > 0 ? (double)target->answered : 1, mean = target->sum / count;
+    double variance = target->squares / count - mean * mean;
 
     printf(", \"mean_ms\": %.4f, \"sd_ms\": %.4f", mean * 1000,
            sqrt(variance > 0 ? variance : 0) * 1000);
     for (size_t i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++)
         printf(", \"%s\": %.4f", quantiles[i].name,
-               class->answered > 0
-                   ? histogram_quantile(&class->histogram, quantiles[i].share) / 1000
+               target->answered > 0
+                   ? histogram_quantile(&target->histogram, quantiles[i].share) / 1000
                    : 0);
 }
 
-static void tell_other(const struct class *other)
+static void tell_other(const struct target *other)
 {
     if (other->path == NULL)
         return;
