@@ -109,6 +109,7 @@ def _amount(value: str, context: Context) -> str:
     return f"{number} {unit} of work" if unit else f"work {number}"
 
 
+# A new one comes last: results of before it lack the last columns.
 FACTORS: tuple[Factor, ...] = (
     Factor("server", "servers", "fork,thread", "fork,thread,nginx", "the servers"),
     Factor(
@@ -208,18 +209,18 @@ FACTORS: tuple[Factor, ...] = (
         axis=lambda _: "surge, % of capacity",
     ),
     Factor(
-        "mixed", "mixed", "0", "0,5",
-        "percent of the requests that are for the study's `other` document (open)", least=0,
-        say=lambda value, _: f"{value}% other requests" if value != "0" else "no other requests",
-        axis=lambda _: "other requests, %",
-    ),
-    Factor(
         "worker_count", "workers", "auto", "auto,2,16",
         "workers of the servers that have some (auto: as each server has them by default)",
         least=1, words=("auto",),
         say=lambda value, _: "workers by default" if value == "auto"
         else plural(float(value), "worker", "workers"),
         axis=lambda _: "workers",
+    ),
+    Factor(
+        "mixed", "mixed", "0", "0,5",
+        "percent of the requests that are for the study's `other` document (open)", least=0,
+        say=lambda value, _: f"{value}% other requests" if value != "0" else "no other requests",
+        axis=lambda _: "other requests, %",
     ),
 )  # fmt: skip
 
