@@ -132,9 +132,11 @@ class _Maker:
     # --- a measure ---
 
     def measure_figure(self, measure: Measure) -> LineFigure | None:
+        note = measure.note
+        if measure is BUSIEST and not any(map(self.even_share, self.groups)):
+            note = ""  # no line is drawn: the number of workers varies
         subtitle = (
-            f"Mean of {self.view.runs_said(self.part)} with its 95% interval."
-            f"{measure.note}{self.bound}"
+            f"Mean of {self.view.runs_said(self.part)} with its 95% interval.{note}{self.bound}"
         )
         title = self.view.cpu_title if measure is CPU else measure.title
         figure = self.figure(measure.name, measure.kind, title, subtitle, self.columns)

@@ -341,7 +341,8 @@ def held_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
     return rows
 
 
-def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+def _again_rows(view: View, part: Part, one: Slice, failed: str) -> list[tuple[Row, list[str]]]:
+    """The rows of servers that are to serve everybody again; `failed` counts what was lost."""
     rows = []
     for server in part.levels["server"]:
         for x in view.x_values(part):
@@ -350,39 +351,24 @@ def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
                 continue
             row = view.row(cell)
             never = int(row["n_never"])
-            follow = ", and all that follow" if never else ""
-            rows.append(
-                [
-                    server,
-                    *([x] if part.x_name else []),
-                    median_range(row, "lost") + follow,
-                    median_range(row, "again_ms"),
-                    f"{never} of {row['n']} runs" if never else DASH,
-                ]
-            )
+            follow = ", and all that follow" if never and failed == "lost" else ""
+            texts = [
+                server,
+                *([x] if part.x_name else []),
+                median_range(row, failed) + follow,
+                median_range(row, "again_ms"),
+                f"{never} of {row['n']} runs" if never else DASH,
+            ]
+            rows.append((row, texts))
     return rows
+
+
+def fault_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+    return [texts for _, texts in _again_rows(view, part, one, "lost")]
 
 
 def surge_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
-    rows = []
-    for server in part.levels["server"]:
-        for x in view.x_values(part):
-            cell = view.at(part, one.first, server, x)
-            if cell is None:
-                continue
-            row = view.row(cell)
-            never = int(row["n_never"])
-            rows.append(
-                [
-                    server,
-                    *([x] if part.x_name else []),
-                    median_range(row, "unanswered"),
-                    median_range(row, "again_ms"),
-                    f"{never} of {row['n']} runs" if never else DASH,
-                    runs_text(row),
-                ]
-            )
-    return rows
+    return [[*texts, runs_text(row)] for row, texts in _again_rows(view, part, one, "unanswered")]
 
 
 # --- the findings of those studies, by server ---
