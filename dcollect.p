@@ -83,9 +83,10 @@ if (form eq 'rows') {
     }
     if (known(line_at)) { set arrow from first line_at, graph 0 to first line_at, graph 1 nohead lw 1.5 lc rgb ink }
     # Bars first, then intervals (on bars with a rim, so that they are seen), then marks and numbers.
-    plot data using (bars ? $1 : NaN):2:(0):1:($2 - 0.34):($2 + 0.34):7 with boxxyerror lc rgb variable, \
-        data using (bars ? $3 : NaN):2:($4 - $3):(0) with vectors nohead lw 4 lc rgb paper, \
-        data using 3:2:($4 - $3):(0):(bars ? 0x555555 : int($7)) with vectors nohead lw 2 lc rgb variable, \
+    # Parts of a stack reach from low to value, and have no interval.
+    plot data using (bars ? $1 : NaN):2:(stacked ? $3 : 0):1:($2 - 0.34):($2 + 0.34):7 with boxxyerror lc rgb variable, \
+        data using (bars && !stacked ? $3 : NaN):2:($4 - $3):(0) with vectors nohead lw 4 lc rgb paper, \
+        data using (stacked ? NaN : $3):2:($4 - $3):(0):(bars ? 0x555555 : int($7)) with vectors nohead lw 2 lc rgb variable, \
         data using (!bars && $5 == 0 ? $1 : NaN):2:8:7 with points pt variable ps 0.8 lc rgb variable, \
         data using (!bars && $5 == 1 ? $1 : NaN):2:8 with points pt variable ps 0.85 lc rgb paper, \
         data using (!bars && $5 == 1 ? $1 : NaN):2:($8 - 1):7 with points pt variable ps 0.85 lc rgb variable, \

@@ -31,7 +31,7 @@ from collect.design.study import (
 from collect.design.study_text import Source
 from collect.expected_time import expected_seconds
 from collect.install import ANALYSIS, build, install
-from collect.measure import link, loads, machine
+from collect.measure import instruments, link, loads, machine
 from collect.measure.server_commands import (
     Need,
     expand,
@@ -126,6 +126,7 @@ def needs_of(study: Study) -> list[Need]:
     if "open" in names and not study.rate and "on" in study.levels["keepalive"]:
         names["wrk"] = None  # it finds the capacity for kept connections
     needs = [loads.NEEDS[name] for name in names if name in loads.NEEDS]
+    needs += [instruments.NEEDS[name] for name in study.instruments]
     if study.link:
         if problem := link.problem():
             fail(problem)

@@ -64,6 +64,8 @@ MEASURED = (
     Column("load_cpu", "processors", "CPU time of the load generator by elapsed time"),
     Column("client_cpu_us", "µs", "CPU time of the load generator per answered request"),
     Column("server_cpu_us", "µs", "CPU time of the server per answered request"),
+    Column("server_user_us", "µs", "of it, in user mode, as the clock's ticks show"),
+    Column("server_system_us", "µs", "of it, in the kernel, likewise"),
     Column("voluntary", "", "voluntary context switches of the server per answered request"),
     Column("involuntary", "", "involuntary context switches of the server per answered request"),
     Column("faults", "", "minor page faults of the server per answered request"),
@@ -121,6 +123,30 @@ CAPACITY = Schema(
     ),
 )  # fmt: skip
 
+CELL = tuple(Column(factor.name, "", f"factor: {factor.help}") for factor in FACTORS)
+
+SYSTEM_CALLS = Schema(
+    "system_calls.tsv", "run",
+    "a system call of a server, counted by strace once a round in a run of its own",
+    (
+        Column("round", "", "the round"),
+        *CELL,
+        Column("call", "", "the name of the call"),
+        Column("each", "", "how often it is made for a request"),
+    ),
+)  # fmt: skip
+
+STACKS = Schema(
+    "stacks.tsv.gz", "run",
+    "a stack of a server, sampled by perf once a round in runs of their own; rare frames are cut",
+    (
+        Column("round", "", "the round"),
+        *CELL,
+        Column("stack", "", "program;outermost;...;innermost; frames of the kernel end in _[k]"),
+        Column("samples", "", "how often it was seen"),
+    ),
+)  # fmt: skip
+
 HISTOGRAMS = Schema(
     "histograms.tsv", "run",
     "the times of the requests of a run; of several rows of a run the last one counts",
@@ -150,7 +176,6 @@ ROUNDS = Schema(
 )  # fmt: skip
 
 BY_NAME = {column.name: column for column in MEASURED}
-CELL = tuple(Column(factor.name, "", f"factor: {factor.help}") for factor in FACTORS)
 SLICE = tuple(
     Column(factor.name, "", f"factor: {factor.help}; * where it is averaged over")
     for factor in FACTORS[1:]
@@ -177,7 +202,8 @@ SUMMARY = Schema(
           for name in (
               "mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms",
               "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu",
-              "client_cpu_us", "faults", "first_tenth", "lost",
+              "client_cpu_us", "server_user_us", "server_system_us", "faults", "first_tenth",
+              "lost",
               "workers", "busiest", "idle_kib", "each_kib", "other_p50_ms", "other_p99_ms")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
@@ -250,6 +276,23 @@ AVERAGES = Schema(
     ),
 )  # fmt: skip
 
+ANATOMY = Schema(
+    "anatomy.tsv", "compare", "a part of what a server does for a request",
+    (
+        *CELL,
+        Column("kind", "", "purpose: what its CPU time is for, from the stacks; call: a system "
+               "call"),
+        Column("name", "", "the purpose or the call"),
+        Column("each", "µs", "of a purpose: CPU time a request, its share of the samples times the "
+               "CPU time of the runs; of a call: how often a request makes it"),
+        Column("low", "µs", "its 95% interval over the rounds, lower end"),
+        Column("high", "µs", "upper end"),
+        Column("share", "", "of a purpose: its share of the samples"),
+        Column("rounds", "", "how many rounds the interval rests on"),
+        Column("samples", "", "of a purpose: the samples of the cell"),
+    ),
+)  # fmt: skip
+
 CLAIMS = Schema(
     "claims.tsv", "claims", "a claim, its supposed cause, or a part of either",
     (
@@ -302,8 +345,8 @@ THREATS = Schema(
 )  # fmt: skip
 
 TABLES: list[Schema] = [
-    PLAN, RUNS, CALIBRATION, CAPACITY, HISTOGRAMS, ROUNDS, SUMMARY, COMPARISONS, AVERAGES, CLAIMS,
-    THREATS,
+    PLAN, RUNS, CALIBRATION, CAPACITY, SYSTEM_CALLS, STACKS, HISTOGRAMS, ROUNDS, SUMMARY,
+    COMPARISONS, AVERAGES, ANATOMY, CLAIMS, THREATS,
 ]  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from collect import gzip_members
+
 if TYPE_CHECKING:
     import pandas
 
@@ -26,6 +28,8 @@ class Table:
 
 def whole_lines(path: Path) -> list[str]:
     """Returns the lines of a file; a last one without its line end was cut off and is left out."""
+    if path.suffix == ".gz":
+        return gzip_members.read(path).split("\n")[:-1]
     text = path.read_text(encoding="utf-8", errors="replace")
     return text.split("\n")[:-1]
 

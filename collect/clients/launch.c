@@ -14,7 +14,7 @@
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
- *   first_tenth alive
+ *   first_tenth alive user_us system_us
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
@@ -29,6 +29,9 @@
  * /proc/PID/stat, which come in ticks of 10 ms; for a server that forks, a short run is therefore
  * uncertain by some 10 ms, without a bias. The tree is that of the server, and of the other
  * processes of its process group, such as those that sign for it.
+ *
+ * User and system time: the CPU time of the server's control group, divided as the kernel's clock
+ * has seen it at its ticks; `-` without a group.
  *
  * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status), so that they
  * are `-` for servers whose threads or processes come and go: those are counted when the server has
@@ -90,6 +93,11 @@ struct tree {
 
 struct switches {
     long long voluntary, involuntary;
+};
+
+/* Time in user mode and in the kernel, in any unit. */
+struct modes {
+    double user, system;
 };
 
 static void pause_for(double seconds)
@@ -299,6 +307,24 @@ static double group_cpu(const char *path)
     return (double)strtoll(text, NULL, 10) / 1e9;
 }
 
+/* Reads the ticks that a control group spent in user mode and in the kernel; the files of cgroup v1
+ * have the name of its usage counter, and an end. */
+static struct modes group_modes(const char *path)
+{
+    char text[PATH_BYTES * 4], user[PATH_BYTES], system[PATH_BYTES];
+    if (file_read(path, text, sizeof(text)) > 0 && strstr(text, "usage_usec"))
+        return (struct modes){(double)field_after(text, "user_usec"),
+                              (double)field_after(text, "system_usec")};
+    snprintf(user, sizeof(user), "%s_user", path);
+    snprintf(system, sizeof(system), "%s_sys", path);
+    struct modes modes = {0, 0};
+    if (file_read(user, text, sizeof(text)) > 0)
+        modes.user = (double)strtoll(text, NULL, 10);
+    if (file_read(system, text, sizeof(text)) > 0)
+        modes.system = (double)strtoll(text, NULL, 10);
+    return modes;
+}
+
 static double group_bytes(int file)
 {
     char text[64] = "";
@@ -314,6 +340,7 @@ struct watch {
     long long faults;
     int created;
     double cpu;
+    struct modes modes;
     /* The peak counter, if it could be reset; otherwise the memory is sampled. */
     int peak_file, current_file;
     double peak;
@@ -376,6 +403,8 @@ static void watch_begin(struct watch *watch, const struct options *options)
     watch->peak_file = peak_open(options->peak);
     if (watch->peak_file < 0 && options->current)
         watch->current_file = open(options->current, O_RDONLY | O_CLOEXEC);
+    if (options->cpu)
+        watch->modes = group_modes(options->cpu);
     watch->cpu = watch_cpu(watch);
 }
 
@@ -400,6 +429,20 @@ static void print_memory(struct watch *watch, FILE *out)
         fprintf(out, " %.0f", peak / 1024);
     else
         fputs(" -", out);
+}
+
+static void print_modes(const struct watch *watch, FILE *out)
+{
+    if (watch->options->cpu) {
+        struct modes now = group_modes(watch->options->cpu);
+        double user = now.user - watch->modes.user, system = now.system - watch->modes.system;
+        if (user + system > 0) {
+            double each = watch->cpu * 1e6 / (user + system);
+            fprintf(out, " %.3f %.3f", user * each, system * each);
+            return;
+        }
+    }
+    fputs(" - -", out);
 }
 
 static void print_events(struct watch *watch, FILE *out)
@@ -443,7 +486,9 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
         fprintf(out, " %.4f", first_tenth);
     else
         fputs(" -", out);
-    fprintf(out, " %s\n", lives ? "yes" : "no");
+    fprintf(out, " %s", lives ? "yes" : "no");
+    print_modes(watch, out);
+    fputc('\n', out);
     if (fflush(out) != 0)
         err(1, "cannot write %s", watch->options->result);
 }

@@ -110,6 +110,7 @@ class Study:
     commands: Mapping[str, str] = field(default_factory=dict)
     directory: str = ""
     other: str = ""
+    instruments: tuple[str, ...] = ()
     seed: int = 1
     quick: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -347,7 +348,9 @@ NUMBERS = (
     "fault",
     "seed",
 )
-LISTS = ("claims", "see")
+LISTS = ("claims", "see", "instruments")
+# The instruments that may watch a server in runs of their own.
+INSTRUMENTS = ("strace", "perf")
 OTHERS = (
     "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "quick",
     "given",
@@ -455,6 +458,9 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         )
     if has_offered and study.rate:
         reader.fail("rate", "the study has `offered`, from which its rates follow")
+    for name in study.instruments:
+        if name not in INSTRUMENTS:
+            reader.fail("instruments", f"`{name}` is none of {', '.join(INSTRUMENTS)}")
     if study.levels["mixed"] != ("0",) and not study.other:
         reader.fail("mixed", "the study has no `other` document")
     if study.rate and study.levels["surge"] != ("0",):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from collect.infer.anatomy import dissect
 from collect.infer.averages import average
 from collect.infer.comparisons import compare
 from collect.infer.judge_claims import judge_study
@@ -13,6 +14,7 @@ from collect.infer.read_results import read_cells
 from collect.infer.summary import summarise
 from collect.infer.threats import weigh
 from collect.project import (
+    ANATOMY_FILE,
     AVERAGES_FILE,
     CLAIMS_FILE,
     COMPARISONS_FILE,
@@ -32,6 +34,8 @@ def analyse(folder: Path) -> None:
     _write(folder / SUMMARY_FILE, summarise(data))
     _write(folder / COMPARISONS_FILE, compare(data))
     _write(folder / AVERAGES_FILE, average(data))
+    if data.study.instruments:
+        _write(folder / ANATOMY_FILE, dissect(data, folder))
     _write(folder / CLAIMS_FILE, judge_study(data))
     _write(folder / THREATS_FILE, weigh(data, planned, folder / MACHINE_FILE))
 

@@ -28,6 +28,7 @@ MEANS = [
     "peak_kib",
     "load_cpu",
 ]
+NEWER = ("client_cpu_us", "server_user_us", "server_system_us", "faults", "first_tenth")
 OUTCOMES = [
     "rps",
     "p99_ms",
@@ -84,7 +85,7 @@ def _means(data: Cells) -> list[str]:
     workers = ["workers", "busiest"] if "busiest" in data.runs else []
     idle = [name for name in ("idle_kib", "each_kib") if "idle_kib" in data.runs]
     # Runs of the first edition have none of these.
-    newer = [name for name in ("client_cpu_us", "faults", "first_tenth") if name in data.runs]
+    newer = [name for name in NEWER if name in data.runs]
     other = ["other_p50_ms", "other_p99_ms"] if "other_p99_ms" in data.runs else []
     return [*MEANS, *newer, *lost, *workers, *idle, *other]
 

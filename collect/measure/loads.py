@@ -228,7 +228,9 @@ class Watched:
     peak_kib: int | None = None
     first_tenth: str = "-"
     alive: bool = True
-    line: str = "0 0 none - - - - - - yes"
+    user_us: float | None = None
+    system_us: float | None = None
+    line: str = "0 0 none - - - - - - yes - -"
 
     @property
     def done(self) -> bool:
@@ -244,7 +246,7 @@ def read_watched(path: Path) -> Watched:
     words = line.split()
     if len(words) < len(Watched.line.split()):
         return Watched()
-    numbers = [None if word == "-" else float(word) for word in (*["-"] * 3, *words[3:7])]
+    numbers = [_measured(word) for word in (*["-"] * 3, *words[3:7])]
     return Watched(
         seconds=float(words[0]),
         load_cpu=float(words[1]),
@@ -256,8 +258,14 @@ def read_watched(path: Path) -> Watched:
         peak_kib=None if words[7] == "-" else int(words[7]),
         first_tenth=words[8],
         alive=words[9] == "yes",
+        user_us=_measured(words[10]),
+        system_us=_measured(words[11]),
         line=line,
     )
+
+
+def _measured(word: str) -> float | None:
+    return None if word == "-" else float(word)
 
 
 def read_said(load: Load, output: str, percentiles: str) -> Said:
@@ -541,7 +549,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     seconds = said.seconds if said.seconds is not None else watched.seconds
     # What a surge costs is not that of the requests that count.
     complete = 0 if load.surge else said.complete or 0
-    each = {name: value for name in ("cpu_us", "voluntary", "involuntary", "faults")
+    times = ("cpu_us", "user_us", "system_us")
+    each = {name: value for name in (*times, "voluntary", "involuntary", "faults")
             if (value := getattr(watched, name)) is not None and complete}  # fmt: skip
     # The time in which the load generator starts and reports is not load. Nearly all of it is CPU
     # time, unless others have the processors then.
@@ -558,7 +567,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         "kbytes_s": _show(said.kbytes_s, 2),
         "load_cpu": _show(spent / seconds, 3) if known else "-",
         "client_cpu_us": _show(spent * 1e6 / complete, 3) if known and complete else "-",
-        "server_cpu_us": _show(each["cpu_us"] / complete, 3) if "cpu_us" in each else "-",
+        **{f"server_{name}": _show(each[name] / complete, 3) if name in each else "-"
+           for name in times},
         **{name: _show(each[name] / complete, 4) if name in each else "-"
            for name in ("voluntary", "involuntary", "faults")},
         "peak_kib": _text(watched.peak_kib),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from collect.design.factors import FACTORS
 from collect.design.study import Study
 from collect.histogram import Histogram
-from collect.measure import capacity, loads, origin
+from collect.measure import capacity, instruments, loads, origin
 from collect.measure import crowd as crowds
 from collect.measure.clock import step_since, wall_offset
 from collect.measure.control_groups import Accounting
@@ -163,6 +164,40 @@ class Runner:
             return self.run("calibration", cell)
         finally:
             self.link, self.study = link, study
+
+    def count_calls(self, cell: Cell) -> dict[str, float]:
+        """Returns the system calls of a request in a cell, by strace; raises ServerProblem."""
+        load, server, make = self._watched_load(cell)
+        few = min(load.requests or 0, instruments.STRACE_REQUESTS)
+        return instruments.count_calls(server, self.work, make(replace(load, requests=few or None)))
+
+    def sample_stacks(self, cell: Cell) -> Counter[str]:
+        """Returns where a server spends its time in a cell, by perf; raises ServerProblem."""
+        load, server, make = self._watched_load(cell)
+        return instruments.sample_stacks(server, self.work, make(load))
+
+    def _watched_load(
+        self, cell: Cell
+    ) -> tuple[Load, Server, Callable[[Load], instruments.MakeLoad]]:
+        """The load of a cell, its server, and a function that makes such loads while an instrument
+        watches."""
+        setting, place = self._setting(cell)
+        load = self._load(cell)
+        server = self._server("instrument", _key(cell, setting), setting, load, Result())
+
+        def make(load: Load) -> instruments.MakeLoad:
+            def once(watch: list[str]) -> int:
+                result = Result()
+                self._apply(server, place, _at(load, server.url), result, watch)
+                said = loads.read_said(load, result.output, result.percentiles)
+                verdict = loads.verdict(load, said, result.watched, setting.bytes)
+                if verdict != "yes":
+                    raise ServerProblem(f"{cell['server']}: {verdict}")
+                return said.complete or 0
+
+            return once
+
+        return load, server, make
 
     # --- before the load ---
 
@@ -372,8 +407,10 @@ class Runner:
         rate = max(1, round(known * offered / 100))
         return replace(load, rate=rate, surge=round(100 * surge / offered) or None)
 
-    def _apply(self, server: Server, place: Place, load: Load, result: Result) -> None:
-        """Runs the load, watched from outside."""
+    def _apply(
+        self, server: Server, place: Place, load: Load, result: Result, watch: Sequence[str] = ()
+    ) -> None:
+        """Runs the load, watched from outside; `watch` is put before its command."""
         self.stop.check()
         server.runs_made += 1
         percentiles = self.work / "run.percentiles"
@@ -384,7 +421,7 @@ class Runner:
         result.started = time.monotonic()
         launch = self._launch(server, "run", place.load)
         offset = wall_offset()
-        self.stop.wait_for(_start([*launch, "--", *command], self.work / "run.out"))
+        self.stop.wait_for(_start([*watch, *launch, "--", *command], self.work / "run.out"))
         result.stepped = step_since(offset)
         result.watched = loads.read_watched(self.work / "run.result")
         if load.wanted < SWITCHES_LEAST:

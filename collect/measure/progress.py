@@ -33,14 +33,20 @@ class Progress:
     def run(self, row: Mapping[str, str]) -> None:
         """Tells of the run that begins, in a line that does not wrap: it would scroll, and not be
         written over."""
-        if not self.terminal:
-            return
-        gone = clock_text(time.monotonic() - self.begin)
-        line = (
-            f"{100 * self.count // self.total:3d}%  {gone} gone{self._left()}   "
+        self._write(
             f"block {row['block']}: {row['server']}, {row['file']}, "
             f"{row['concurrency']} at once, {row['requests']} requests"
         )
+
+    def look(self, instrument: str, row: Mapping[str, str]) -> None:
+        """Tells of a run under an instrument."""
+        self._write(f"{instrument}: {row['server']}, {row['file']}")
+
+    def _write(self, what: str) -> None:
+        if not self.terminal:
+            return
+        gone = clock_text(time.monotonic() - self.begin)
+        line = f"{100 * self.count // self.total:3d}%  {gone} gone{self._left()}   {what}"
         sys.stderr.write(f"\r\x1b[K{line[: _width() - 1]}")
         sys.stderr.flush()
 

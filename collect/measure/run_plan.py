@@ -10,21 +10,19 @@ that server gets a fresh one.
 from __future__ import annotations
 
 import fcntl
-import gzip
 import itertools
 import os
 import signal
 import sys
 import time
 import traceback
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from collect import histogram
+from collect import gzip_members, histogram
 from collect.design.study import Study, load_study
 from collect.measure import control_groups, foreign_load, link, machine
 from collect.measure.clock import StudyClock
@@ -32,6 +30,7 @@ from collect.measure.disturbance import Disturbance
 from collect.measure.documents import prepare_documents
 from collect.measure.drift import RatioDrift, tell_moved_floors
 from collect.measure.link import Link
+from collect.measure.look_inside import look_inside
 from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
 from collect.measure.scratch import scratch
@@ -44,6 +43,7 @@ from collect.project import (
     PLAN_FILE,
     ROUNDS_FILE,
     RUNS_FILE,
+    STACKS_FILE,
     STUDY_FILE,
     StudyError,
     command_from_here,
@@ -196,29 +196,9 @@ def _believed(folder: Path) -> Table:
         write_table(path, table.columns, table.rows)
     except OSError as error:
         fail(f"cannot write to {folder}: {error}")
-    raw = folder / RAW_FILE
-    if raw.exists():
-        _mend_raw(raw)
+    for name in (RAW_FILE, STACKS_FILE):
+        gzip_members.mend(folder / name)
     return table
-
-
-def _mend_raw(path: Path) -> None:
-    """Takes a torn end away; what can be read of it is kept."""
-    data = path.read_bytes()
-    text = b""
-    while data:
-        member = zlib.decompressobj(wbits=31)
-        try:
-            text += member.decompress(data)
-        except zlib.error:
-            break
-        if not member.eof:
-            break
-        data = member.unused_data
-    if data:
-        new = path.with_suffix(".part")
-        new.write_bytes(gzip.compress(text))
-        new.replace(path)
 
 
 def _now() -> str:
@@ -265,9 +245,13 @@ class _Sitting:
         begin = foreign_load.read_ticks()
         interrupted = False
         try:
-            todo = [row for row in self.plan if row["run"] not in finished]
-            for rows in _pieces(todo, "round"):
-                self._round(rows, progress, resumed=rows[0].get("round", "1") in begun)
+            for planned in _pieces(self.plan, "round"):
+                todo = [row for row in planned if row["run"] not in finished]
+                number = planned[0].get("round", "1")
+                if todo:
+                    self._round(number, planned, todo, progress, resumed=number in begun)
+                else:
+                    look_inside(self.folder, self.runner, number, planned, progress)
         except Interrupted:
             interrupted = True
         self.runner.end_block()
@@ -295,14 +279,16 @@ class _Sitting:
             return INVALID
         return DONE
 
-    def _round(self, rows: list[dict[str, str]], progress: Progress, resumed: bool) -> None:
-        """Makes the runs of a round, between two looks at the floors."""
-        number = rows[0].get("round", "1")
+    def _round(
+        self, number: str, planned: list[dict[str, str]], todo: list[dict[str, str]],
+        progress: Progress, resumed: bool,
+    ) -> None:  # fmt: skip
+        """Makes what is left of the runs of a round, between two looks at the floors."""
         before, begin = progress.done, foreign_load.read_ticks()
         started = self.clock.now()
         try:
             rates = self._calibrate(number, "resume" if resumed else "begin")
-            for index, block in enumerate(_pieces(rows, "block")):
+            for index, block in enumerate(_pieces(todo, "block")):
                 for row in block:
                     progress.run(row)
                     self.invalid += self._one(row, events=index == 0)
@@ -313,6 +299,7 @@ class _Sitting:
                 progress.block(block[0]["block"])
                 if self.after_block:
                     self.after_block(progress.count, progress.total)
+            look_inside(self.folder, self.runner, number, planned, progress)
             tell_moved_floors(number, rates | self._calibrate(number, "end"))
         finally:
             self.runner.end_block()
@@ -412,8 +399,7 @@ def _keep_raw(path: Path, row: Mapping[str, str], result: Result) -> None:
     names = ("run", "server", "file", "concurrency", "requests")
     head = "# run " + " ".join(row[name] for name in names) + f": {result.command}\n"
     text = f"{head}# launch: {result.watched.line}\n{result.output}{result.percentiles}"
-    with path.open("ab") as file:
-        file.write(gzip.compress(text.encode(), 1))
+    gzip_members.append(path, text)
 
 
 def _keep_histogram(path: Path, number: str, result: Result) -> None:

@@ -110,6 +110,13 @@ class Line:
 
 
 @dataclass
+class DrawnFigure(Figure):
+    """An image that needs no gnuplot."""
+
+    svg: str = ""
+
+
+@dataclass
 class RowFigure(Figure):
     """Rows under headings, over one axis of values."""
 
@@ -118,6 +125,7 @@ class RowFigure(Figure):
     groups: list[tuple[str, list[Line]]] = field(default_factory=list)
     levels: list[tuple[str, Look]] = field(default_factory=list)
     bars: bool = False
+    stacked: bool = False  # a mark reaches from its low to its value, and all are in one row
     line_at: float | None = None
 
 
@@ -351,7 +359,7 @@ ROW, LEVEL_ROW, GROUP_HEAD, ROWS_WIDE = 24, 17, 34, 560
 
 def row_script(figure: RowFigure) -> Script:
     """Lays out a figure of rows."""
-    levels = max(1, len(figure.levels))
+    levels = 1 if figure.stacked else max(1, len(figure.levels))
     row_pixels = max(ROW, LEVEL_ROW * levels)
     longest = max(len(line.name) for _, lines in figure.groups for line in lines)
     left = 28 + CHARACTER * longest
@@ -394,6 +402,7 @@ def row_script(figure: RowFigure) -> Script:
             rows_top=1 - top / height,
             rows_bottom=FOOT / height,
             bars=int(figure.bars),
+            stacked=int(figure.stacked),
             keys=len(keys),
             headings=len(headings),
             key_top=head.height,
@@ -413,7 +422,7 @@ def row_script(figure: RowFigure) -> Script:
         _array("key_mark", [look.mark for _, look in keys]),
     ]
     files = {
-        f"{figure.name}.dat": "".join(_marks(at, line, levels, figure.x) for at, line in places),
+        f"{figure.name}.dat": "".join(_marks(at, line, levels, figure) for at, line in places),
         f"{figure.name}.labels": "".join(_notes(at, line, levels, figure.x) for at, line in places)
         or f'{figure.x.low:.10g} 0 ""\n',
     }
@@ -439,10 +448,11 @@ def _level_place(at: float, level: int, levels: int) -> float:
     return at + (level - (levels - 1) / 2) * 0.76 / levels
 
 
-def _marks(at: float, line: Line, levels: int, x: Scale) -> str:
+def _marks(at: float, line: Line, levels: int, figure: RowFigure) -> str:
+    x = figure.x
     last = x.value(0.999)  # gnuplot leaves out words that rounding puts behind the axis
     return "".join(
-        f"{mark.value:.7g} {_level_place(at, mark.level, levels):.4f} "
+        f"{mark.value:.7g} {at if figure.stacked else _level_place(at, mark.level, levels):.4f} "
         f"{max(mark.low, x.low):.7g} {min(mark.high, x.high):.7g} {int(mark.hollow)} "
         f"{data_text(mark.text)} {number_of(mark.look.colour)} {mark.look.mark} "
         f"{data_text(mark.said)} {min(max(mark.high, mark.value), last):.7g}\n"

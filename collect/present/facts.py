@@ -285,6 +285,13 @@ def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
     ]
 
 
+def answered_cells(view: View) -> list[tuple[str, int]]:
+    """The server and the first cell of each side of a study's contrast."""
+    named = contrast_named(view)
+    pairs = _answer_pairs(view, named) if named else []
+    return [(view.data.value(cell, "server"), cell) for cell in (pairs[0] if pairs else ())]
+
+
 def answer(view: View) -> Answered | None:
     """The answer to the question of a study that names its contrast, where it was measured."""
     named, data = contrast_named(view), view.data

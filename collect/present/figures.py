@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from collect.infer.cells import ORDINARY, Part
+from collect.present.anatomy import anatomy_figures
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
 from collect.present.palette import REPORT, look_of
 from collect.present.results_view import Estimate, Slice, View
@@ -74,6 +75,7 @@ def figures_of(view: View) -> list[Figure]:
                 continue
             if len(view.parts) > 1:
                 prefix += f"part{part.number}-"
+            figures += anatomy_figures(view, part, file, prefix)
             figures += average_rows(view, part, file, prefix)
             if part.x_name:
                 figures += _Maker(view, part, file, prefix).figures()

@@ -99,9 +99,25 @@ LEVELS = (
     Look("#1d2b38", DIAMOND, "", "#e3edf7"),
 )
 
+# What the CPU time of a request is spent on, in the order of collect/infer/anatomy.py.
+PURPOSES = (
+    Look("#332288", SQUARE, "", "#9d8fe6"),
+    Look("#66a5c9", SQUARE, "#1c6ea4", "#7cc8f2"),
+    Look("#ddaa33", SQUARE, "#8a6000", "#f0b53c"),
+    Look("#44aa99", SQUARE, "#2a7a6d", "#5cc7b5"),
+    Look("#aa4466", SQUARE, "", "#e084a4"),
+    Look("#999933", SQUARE, "#6d6d22", "#bcbc55"),
+    Look("#8577d6", SQUARE, "#5a4fb5", "#b5acf0"),
+    Look("#9a9a9a", SQUARE, "#6e6e6e", "#b4b4b4"),
+)
+
+# Frames of flame graphs, which hold text.
+FRAME_OF_KERNEL, FRAME_OF_USER = "#f2c288", "#a9cdea"
+
 # The other colours of a figure, and what they become on dark pages.
 INK, SOFT, GRID = "#222222", "#555555", "#dddddd"
-OTHERS = {PAPER: DARK_PAPER, INK: "#e8e8e8", SOFT: "#b5b5b5", GRID: "#3a3f46", "#000000": "#e8e8e8"}
+OTHERS = {PAPER: DARK_PAPER, INK: "#e8e8e8", SOFT: "#b5b5b5", GRID: "#3a3f46", "#000000": "#e8e8e8",
+          FRAME_OF_KERNEL: "#7a5220", FRAME_OF_USER: "#235a83"}  # fmt: skip
 
 
 def plain_name(server: str) -> str:
@@ -131,7 +147,7 @@ def level_look(number: int, of: int) -> Look:
 
 
 def all_looks() -> list[Look]:
-    return [*SERVERS.values(), *OPTIONS.values(), COPY, REPORT, *LEVELS]
+    return [*SERVERS.values(), *OPTIONS.values(), COPY, REPORT, *LEVELS, *PURPOSES]
 
 
 def dark_colours() -> dict[str, str]:

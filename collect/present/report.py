@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
-from collect.present import facts, report_tables
+from collect.present import anatomy, facts, report_tables
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
 from collect.present.templating import render_markdown
@@ -18,7 +18,9 @@ from collect.readable_numbers import join_text, plural
 from collect.tables import read_table
 
 ASIDE = ("mitigation", "sysctl", "version")
-FIGURE_ORDER = ("bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "idle")
+FIGURE_ORDER = (
+    "anatomy", "bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "idle",
+)  # fmt: skip
 RUN_FIGURES = ("order", "spread", "latency", "calibration", "rounds")
 
 
@@ -64,6 +66,7 @@ def write_report(view: View) -> str:
         name=view.study.name,
         machine=defaultdict(str, view.machine),
         facts=facts,
+        anatomy=anatomy,
         unit=view.data.unit,
         has_rounds=(view.folder / ROUNDS_FILE).exists(),
         has_capacity=(view.folder / CAPACITY_FILE).exists(),

@@ -57,6 +57,7 @@ class View:
     claims: list[Row]
     threats: list[Row]
     machine: dict[str, str]
+    anatomy: list[Row] = field(default_factory=list)
     _estimates: dict[tuple[int, str], Estimate | None] = field(default_factory=dict)
 
     @property
@@ -309,4 +310,5 @@ def load_view(folder: Path, needed: Iterable[str] = ("summary", "comparisons")) 
         claims=rows("claims"),
         threats=rows("threats"),
         machine=read_pairs(folder / "machine.tsv"),
+        anatomy=rows("anatomy"),
     )

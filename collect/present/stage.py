@@ -7,7 +7,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from collect.present.chart import Figure
+from collect.present.chart import DrawnFigure, Figure
 from collect.present.figures import figures_of
 from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
 from collect.present.markdown_to_html import page_of_markdown
@@ -16,7 +16,7 @@ from collect.present.results_view import View, load_view
 from collect.tables import write_table, write_text
 
 # The kinds of figures that a README or a slide may want as PNG, too.
-PICTURES = ("bars", "ways", "cpu", "requests")
+PICTURES = ("anatomy", "bars", "ways", "cpu", "requests")
 # The pages that lead to the published studies.
 PAGES = (("index.html", "What was measured"), ("claims.html", "What four reports claimed"))
 LIST_COLUMNS = ("name", "kind", "file", "text", "part")
@@ -49,6 +49,9 @@ def draw_figures(view: View) -> list[Figure]:
 
 
 def _draw(figure: Figure, work: Path, folder: Path) -> None:
+    if isinstance(figure, DrawnFigure):
+        write_text(folder / f"{figure.name}.svg", figure.svg)
+        return
     write_script(figure, work)
     svg = draw(figure, work, "svg").read_text(encoding="utf-8")
     write_text(folder / f"{figure.name}.svg", tidy_svg(svg))
@@ -77,7 +80,7 @@ def write_page(folder: Path, title: str) -> None:
 def terminal(folder: Path) -> str:
     """The main figure of a study as text."""
     view = load_view(folder)
-    figures = figures_of(view)
+    figures = [figure for figure in figures_of(view) if not isinstance(figure, DrawnFigure)]
     wanted = [view.study.figure, "bars", "cpu", "requests"]
     ordered = [figure for kind in wanted for figure in figures if figure.kind == kind]
     if not ordered:
