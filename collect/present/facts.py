@@ -261,12 +261,20 @@ class Answered:
         return self.blocks < FEW_BLOCKS
 
 
+def _of_today(view: View) -> Study:
+    """The study of a run as its file is today; as it was then where there is no such file."""
+    path = STUDIES / f"{view.study.name}.toml"
+    return load_study(path) if path.is_file() else view.study
+
+
 def contrast_named(view: View) -> StudyAnswer | None:
     """The contrast of a study; of a run from before it had one, that of its study of today."""
-    path = STUDIES / f"{view.study.name}.toml"
-    if view.study.contrast or not path.is_file():
-        return view.study.contrast
-    return load_study(path).contrast
+    return view.study.contrast or _of_today(view).contrast
+
+
+def figure_named(view: View) -> str:
+    """The kind of figure that a study shows first, likewise."""
+    return view.study.figure or _of_today(view).figure
 
 
 def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:

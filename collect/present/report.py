@@ -78,7 +78,7 @@ def write_report(view: View) -> str:
         SURGE=SURGE,
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
-        main=main_picture(pictures, view.study.figure),
+        main=main_picture(pictures, facts.figure_named(view)),
         pictures=pictures,
         pictures_of=pictures_of,
         run_pictures=[p for p in pictures if p.kind in RUN_FIGURES],

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from collect.present.chart import DrawnFigure, Figure
+from collect.present.facts import figure_named
 from collect.present.figures import figures_of
 from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
 from collect.present.markdown_to_html import page_of_markdown
@@ -81,7 +82,7 @@ def terminal(folder: Path) -> str:
     """The main figure of a study as text."""
     view = load_view(folder)
     figures = [figure for figure in figures_of(view) if not isinstance(figure, DrawnFigure)]
-    wanted = [view.study.figure, "bars", "cpu", "requests"]
+    wanted = [figure_named(view), "bars", "cpu", "requests"]
     ordered = [figure for kind in wanted for figure in figures if figure.kind == kind]
     if not ordered:
         return ""
