@@ -112,6 +112,24 @@ is noted($seen) + $other->{answered}, $seen->{answered}, '--other: the histogram
 cmp_ok $other->{min_ms}, '>=', 49.9, '--other: the times of the other path are its own';
 cmp_ok $seen->{min_ms}, '<', 49.9, '--other: and those of the first path are not among them';
 
+# --- Connections that are all open ---------------------------------------------------------------------------------------
+
+my $holder = start_program("$top/epoll_server", '--root', "$top/data", '--stats', "$scratch/stats.json", 0);
+my $told = 0;
+local $SIG{USR1} = sub { $told++ };
+$seen = open_loop('--keep-alive', '--hold', '--tell-parent', '--connections', 300, $holder, '/small.txt');
+is failures($seen), '', '--hold: no request fails' or diag($seen->{out}, $seen->{err});
+is $seen->{connections_most}, 300, '--hold: all connections are opened, although one would be enough';
+is $seen->{answered}, $seen->{due}, '--hold: the requests that opened them do not count';
+is $told, 1, '--tell-parent: the parent is told once';
+
+$seen = open_loop('--keep-alive', '--hold', '--connections', 40, '--rate', 400, start_program("$top/thread_server", '--root', "$top/data", 0), '/small.txt');
+is failures($seen), '', '--hold: connections take turns, and none is lost' or diag($seen->{out}, $seen->{err});
+my $few = start_program("$top/pool_server", '--root', "$top/data", '--workers', 4, 0);
+$seen = open_loop('--keep-alive', '--hold', '--connections', 10, $few, '/small.txt');
+is $seen->{why}, 'cannot hold: 4 of 10', '--hold: a server that does not take them all gets no load' or diag($seen->{out}, $seen->{err});
+is $seen->{due}, 0, '--hold: and no request is due';
+
 # --- Each cause of a failure ----------------------------------------------------------------------------------------------
 
 my $port = start_program($faulty);
@@ -153,7 +171,8 @@ cmp_ok $late->{max_ms}, '>=', 100, 'and the times of those requests count from w
 
 for my $case ([['--rate', 0], qr/--rate is a number from/], [['--rate', 'nan'], qr/--rate is a number/], [['--arrivals', 'odd'], qr/--arrivals is even or poisson, not 'odd'/],
     [['--udp', '--tls', 'new'], qr/--udp and --tls/], [['--seconds', 86_400, '--rate', 1_000_000], qr/over 100000000 requests/],
-    [['--connections', 0], qr/--connections is a number from 1/]) {
+    [['--connections', 0], qr/--connections is a number from 1/], [['--hold'], qr/--hold .*needs --keep-alive/],
+    [['--keep-alive', '--tell-parent'], qr/--tell-parent .*needs --hold/]) {
     my $run = run_command($program, '--rate', 100, @{ $case->[0] }, 1, '/');
     ok $run->{status} == 2 && $run->{err} =~ $case->[1] && $run->{out} eq '', "open_loop @{ $case->[0] } is refused with status 2 and a line that says why" or diag($run->{err});
 }

@@ -14,7 +14,7 @@
  *
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
- *   first_tenth alive user_us system_us
+ *   first_tenth alive user_us system_us grown_user_kib grown_kib
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
@@ -36,6 +36,11 @@
  * Switches: the kernel shows those of living threads only (/proc/PID/task/TID/status), so that they
  * are `-` for servers whose threads or processes come and go: those are counted when the server has
  * ended. Faults: those of the processes, and of the children that they have waited for.
+ *
+ * Grown: by how much the memory of the server grew until its load sent SIGUSR1, which says that its
+ * connections are open: the proportional set size, and with --current the control group, with what
+ * the kernel charges for them. CPU, switches and faults then count from that signal on. `-` for
+ * loads that do not send it, which need no --grown.
  *
  * First tenth: the rate at which the first tenth of the connections was accepted by that of the
  * rest (the kernel counts them for the network namespace); `-` for short runs.
@@ -84,6 +89,7 @@ struct options {
     const char *processors, *cpu, *peak, *current, *result, *stop;
     pid_t server;
     double timeout;
+    bool grown; /* the load says when its connections are open */
 };
 
 struct tree {
@@ -341,6 +347,8 @@ struct watch {
     int created;
     double cpu;
     struct modes modes;
+    double user_memory, group_memory; /* before the load */
+    double grown_user, grown;         /* until its connections were open; -1: it did not say */
     /* The peak counter, if it could be reset; otherwise the memory is sampled. */
     int peak_file, current_file;
     double peak;
@@ -391,21 +399,44 @@ static void watch_sample(struct watch *watch)
     watch->next_sample = start + 0.005 + 20 * (tool_now() - start);
 }
 
-static void watch_begin(struct watch *watch, const struct options *options)
+/* Counts from now on. */
+static void watch_count(struct watch *watch)
 {
-    *watch = (struct watch){.options = options, .peak_file = -1, .current_file = -1};
+    const struct options *options = watch->options;
+
     tree_read(&watch->tree, options->server);
     watch->before = tree_switches(&watch->tree);
-    watch->rates.interval = FIRST_TENTH_SECONDS;
-    first_tenth_sample(&watch->rates, tool_now());
     watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
-    watch->peak_file = peak_open(options->peak);
-    if (watch->peak_file < 0 && options->current)
-        watch->current_file = open(options->current, O_RDONLY | O_CLOEXEC);
     if (options->cpu)
         watch->modes = group_modes(options->cpu);
     watch->cpu = watch_cpu(watch);
+}
+
+static void watch_begin(struct watch *watch, const struct options *options)
+{
+    *watch = (struct watch){
+        .options = options, .peak_file = -1, .current_file = -1, .grown_user = -1, .grown = -1};
+    watch->rates.interval = FIRST_TENTH_SECONDS;
+    first_tenth_sample(&watch->rates, tool_now());
+    watch->peak_file = peak_open(options->peak);
+    if (options->current)
+        watch->current_file = open(options->current, O_RDONLY | O_CLOEXEC);
+    watch_count(watch);
+    if (options->grown) {
+        watch->user_memory = tree_memory(&watch->tree);
+        watch->group_memory = watch->current_file >= 0 ? group_bytes(watch->current_file) : 0;
+    }
+}
+
+/* The connections of the load are open. */
+static void watch_grown(struct watch *watch)
+{
+    tree_read(&watch->tree, watch->options->server);
+    watch->grown_user = tree_memory(&watch->tree) - watch->user_memory;
+    if (watch->current_file >= 0)
+        watch->grown = group_bytes(watch->current_file) - watch->group_memory;
+    watch_count(watch);
 }
 
 /* Waits until the last connections have ended: the load generator may have its responses before
@@ -427,6 +458,14 @@ static void print_memory(struct watch *watch, FILE *out)
     double peak = watch->peak_file >= 0 ? group_bytes(watch->peak_file) : watch->peak;
     if (peak > 0)
         fprintf(out, " %.0f", peak / 1024);
+    else
+        fputs(" -", out);
+}
+
+static void print_growth(double bytes, FILE *out)
+{
+    if (bytes >= 0)
+        fprintf(out, " %.0f", bytes / 1024);
     else
         fputs(" -", out);
 }
@@ -488,6 +527,8 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
         fputs(" -", out);
     fprintf(out, " %s", lives ? "yes" : "no");
     print_modes(watch, out);
+    print_growth(watch->grown_user, out);
+    print_growth(watch->grown, out);
     fputc('\n', out);
     if (fflush(out) != 0)
         err(1, "cannot write %s", watch->options->result);
@@ -552,6 +593,7 @@ static sigset_t signals_blocked(void)
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     return signals;
 }
@@ -587,6 +629,8 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         double wait = watch->rates.interval < TICK_MOST ? watch->rates.interval : TICK_MOST;
         struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
         int arrived = sigtimedwait(signals, NULL, &tick);
+        if (arrived == SIGUSR1)
+            watch_grown(watch);
         if (arrived == SIGTERM || arrived == SIGINT ||
             (options->stop && access(options->stop, F_OK) == 0))
             ending.stopped = true;
@@ -656,6 +700,9 @@ static bool take_option(struct options *options, int option)
     case 't':
         options->timeout = atof(optarg);
         return true;
+    case 'g':
+        options->grown = true;
+        return true;
     case 'x':
         options->stop = optarg;
         return true;
@@ -671,7 +718,8 @@ int main(int count, char *arguments[])
         {"server", required_argument, NULL, 's'}, {"cpu", required_argument, NULL, 'c'},
         {"peak", required_argument, NULL, 'k'},   {"current", required_argument, NULL, 'n'},
         {"result", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
-        {"stop", required_argument, NULL, 'x'},   {NULL, 0, NULL, 0}};
+        {"stop", required_argument, NULL, 'x'},   {"grown", no_argument, NULL, 'g'},
+        {NULL, 0, NULL, 0}};
     struct options options = {.joins = 0};
     const char *role = count > 1 ? arguments[1] : "";
     char **rest = arguments + 1;

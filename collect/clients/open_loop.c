@@ -18,6 +18,10 @@
  * To stay awake all the time would take a processor from the server. Where it may, it has real-time
  * priority: it then starts a tenth as many requests late beside the work of the kernel and others.
  *
+ * With --hold all connections are opened first, each with a request that does not count, and then
+ * they take turns: each speaks as often as the others. A server that takes no further one for two
+ * seconds cannot hold them, and gets no load.
+ *
  * It prints one JSON object. Times are in milliseconds, and of requests that were answered:
  *   asked_rate, achieved_rate   requests a second: due, and answered
  *   due, answered               requests that count: due after --warm-up
@@ -57,6 +61,9 @@
 
 enum { CONNECTIONS_MOST = 30000, EVENTS = 256, READ_BYTES = 65536, REQUEST_BYTES = 512 };
 enum { PATH_MOST = 400, SPARE_DESCRIPTORS = 16 };
+/* How many connections are opened at once, and the time without one more after which a server has
+ * as many as it can hold. */
+enum { OPENED_AT_ONCE = 64, HOLD_MILLISECONDS = 2000 };
 static const double REQUESTS_MOST = 1e8, RATE_LEAST = 0.1, RATE_MOST = 1e6;
 static const int64_t SECOND = 1000000000, LATE = 100000; /* in nanoseconds, as all times here */
 /* How often so many connections are looked through for those whose time is over. */
@@ -64,6 +71,8 @@ static const int64_t LOOK = 10000000;
 enum { LOOK_CONNECTIONS = 1000 };
 /* The last part of a long sleep. */
 static const int64_t AWAKE = 250000;
+/* The parent looks at the server meanwhile. */
+static const int64_t HOLD_REST = 500000000;
 static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
 
 enum state { FREE, OPEN, GREETING, ASKED, ENDING };
@@ -91,7 +100,7 @@ struct connection {
 
 struct open_loop {
     double rate, seconds, warm_up, surge;
-    bool poisson, keeps;
+    bool poisson, keeps, holds, tells_parent;
     uint64_t seed;
     int connections, looked_at;
     int64_t timeout, start, window, end, looked;
@@ -104,6 +113,8 @@ struct open_loop {
     struct wires wires;
     int events;
     struct connection *all, *free, *open; /* the last two are lists */
+    struct connection *open_last;
+    int open_count;
     struct arrivals noticed,
         started; /* the same arrivals: when they are due, and when they start */
     long waiting, waiting_most, in_progress, without_port;
@@ -131,6 +142,8 @@ static const char usage[] =
     "  --other-share P   with so many percent of the requests (5)\n"
     "  --keep-alive      requests share connections; otherwise each has its own\n"
     "  --connections N   so many connections at once; more requests wait (1000)\n"
+    "  --hold            open all of them first, with --keep-alive; then they take turns\n"
+    "  --tell-parent     send the parent SIGUSR1 when they are open\n"
     "  --timeout MS      a request that is not answered by then has failed (10000)\n"
     "  --tls HOW         by TLS, each session `new`, or `resumed` by a ticket\n"
     "  --udp             a datagram for each request, and one for its response\n"
@@ -211,6 +224,28 @@ static struct connection *pop(struct connection **list)
 
     *list = connection->next;
     return connection;
+}
+
+/* Puts a connection among the open ones. Those that take turns come last; of others, the one that
+ * was used last is used first. */
+static void push_open(struct open_loop *loop, struct connection *connection)
+{
+    loop->open_count++;
+    if (loop->open == NULL)
+        loop->open_last = connection;
+    if (!loop->holds || loop->open == NULL) {
+        push(&loop->open, connection);
+        return;
+    }
+    connection->next = NULL;
+    loop->open_last->next = connection;
+    loop->open_last = connection;
+}
+
+static struct connection *pop_open(struct open_loop *loop)
+{
+    loop->open_count--;
+    return pop(&loop->open);
 }
 
 /* An event names the connection and its turn: it may be read after that socket was closed, and the
@@ -317,7 +352,7 @@ static void start(struct open_loop *loop, int64_t due, struct target *target)
         start_new(loop, due, target);
         return;
     }
-    connection = pop(&loop->open);
+    connection = pop_open(loop);
     connection->due = due;
     connection->target = target;
     ask(loop, connection);
@@ -346,18 +381,22 @@ static void take_answer(struct open_loop *loop, struct connection *connection)
     connection->is_used = true;
     connection->state = is_kept ? OPEN : ENDING;
     if (is_kept)
-        push(&loop->open, connection);
+        push_open(loop, connection);
 }
 
 /* An open connection that no request uses has ended: takes it out of the list of those. */
 static void forget(struct open_loop *loop, const struct connection *connection)
 {
-    struct connection **at = &loop->open;
+    struct connection **at = &loop->open, *before = NULL;
 
-    while (*at != NULL && *at != connection)
-        at = &(*at)->next;
-    if (*at != NULL)
-        *at = connection->next;
+    for (; *at != NULL && *at != connection; at = &(*at)->next)
+        before = *at;
+    if (*at == NULL)
+        return;
+    loop->open_count--;
+    *at = connection->next;
+    if (connection == loop->open_last)
+        loop->open_last = before;
 }
 
 /* The other end has closed the connection, or broken it. */
@@ -535,6 +574,29 @@ static void run(struct open_loop *loop)
     }
 }
 
+/* Opens all connections, some at a time; false if the server does not hold them. */
+static bool open_all(struct open_loop *loop)
+{
+    struct epoll_event events[EVENTS];
+    int64_t gained = now();
+    int most = 0;
+
+    while (loop->open_count < loop->connections) {
+        for (int i = loop->held - loop->open_count; i < OPENED_AT_ONCE && loop->free != NULL; i++)
+            start_new(loop, now(), &loop->first);
+        int count = epoll_wait(loop->events, events, EVENTS, HOLD_MILLISECONDS / 10);
+        for (int i = 0; i < count; i++)
+            take_event(loop, events[i].data.u64);
+        if (loop->open_count > most) {
+            most = loop->open_count;
+            gained = now();
+        } else if (now() - gained > HOLD_MILLISECONDS * (SECOND / 1000)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- results ---- */
 
 /* Returns why the run is not valid; NULL if it is. */
@@ -543,6 +605,10 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
     static char text[160];
     double late = loop->due > 0 ? (double)loop->late / (double)loop->due : 0;
 
+    if (loop->holds && loop->due == 0) {
+        snprintf(text, sizeof(text), "cannot hold: %d of %d", loop->open_count, loop->connections);
+        return text;
+    }
     if (loop->due == 0)
         return "no request was due";
     if (loop->without_port > 0) {
@@ -691,6 +757,12 @@ static void option_take(struct open_loop *loop, int option, const char *text)
     case 'k':
         loop->keeps = true;
         break;
+    case 'l':
+        loop->holds = true;
+        break;
+    case 'n':
+        loop->tells_parent = true;
+        break;
     case 'c':
         loop->connections = (int)tool_number(text, 1, CONNECTIONS_MOST, "--connections");
         break;
@@ -721,6 +793,8 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
                                           {"other", required_argument, NULL, 'o'},
                                           {"other-share", required_argument, NULL, 'p'},
                                           {"keep-alive", no_argument, NULL, 'k'},
+                                          {"hold", no_argument, NULL, 'l'},
+                                          {"tell-parent", no_argument, NULL, 'n'},
                                           {"connections", required_argument, NULL, 'c'},
                                           {"timeout", required_argument, NULL, 't'},
                                           {"tls", required_argument, NULL, 'e'},
@@ -734,6 +808,10 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
         fputs(usage, stderr);
         exit(2);
     }
+    if (loop->holds && !loop->keeps)
+        errx(2, "--hold keeps connections open: it needs --keep-alive");
+    if (loop->tells_parent && !loop->holds)
+        errx(2, "--tell-parent is about connections that are held: it needs --hold");
     if (loop->rate * (loop->warm_up * loop->surge + loop->seconds) > REQUESTS_MOST)
         errx(2, "these are over %.0f requests", REQUESTS_MOST);
     loop->wires.server = (struct sockaddr_in){
@@ -788,9 +866,28 @@ static void prepare(struct open_loop *loop)
     arrivals_surge(&loop->noticed, loop->surge, loop->warm_up);
     loop->started = loop->noticed;
     loop->draws = arrivals_begin(loop->rate, true, ~loop->seed);
+}
+
+/* The time begins: requests are due from now on. */
+static void begin_time(struct open_loop *loop)
+{
     loop->start = now();
     loop->window = loop->changed = loop->last = loop->start + (int64_t)(loop->warm_up * 1e9);
     loop->end = loop->window + (int64_t)(loop->seconds * 1e9);
+}
+
+/* Opens the connections, and tells the parent; a server that reads its memory then is not asked. */
+static bool hold(struct open_loop *loop)
+{
+    const struct timespec rest = {.tv_nsec = HOLD_REST};
+
+    if (!open_all(loop))
+        return false;
+    if (loop->tells_parent) {
+        kill(getppid(), SIGUSR1);
+        nanosleep(&rest, NULL);
+    }
+    return true;
 }
 
 int main(int count, char *arguments[])
@@ -808,7 +905,11 @@ int main(int count, char *arguments[])
 
     options_take(&loop, count, arguments);
     prepare(&loop);
-    run(&loop);
+    loop.window = INT64_MAX; /* no request counts before the time begins */
+    if (!loop.holds || hold(&loop)) {
+        begin_time(&loop);
+        run(&loop);
+    }
     tell(&loop);
     for (int i = 0; i < loop.connections; i++)
         wire_end(&loop.all[i].wire);

@@ -87,7 +87,8 @@ class Accounting:
 
 def _memory_options(folder: Path) -> list[str]:
     if (folder / "memory.max_usage_in_bytes").exists():
-        return ["--peak", str(folder / "memory.max_usage_in_bytes")]
+        usage = folder / "memory.usage_in_bytes"
+        return ["--current", str(usage), "--peak", str(folder / "memory.max_usage_in_bytes")]
     options = ["--current", str(folder / "memory.current")]
     if (folder / "memory.peak").exists():
         options += ["--peak", str(folder / "memory.peak")]

@@ -92,6 +92,11 @@ class Load:
         return self.generator in FOR_A_TIME
 
     @property
+    def holds(self) -> bool:
+        """Returns true if it opens all its connections first, which then take turns."""
+        return self.generator == "open" and self.keep_alive
+
+    @property
     def in_turn(self) -> bool:
         """Returns true if httperf opens its connections one after the other."""
         return self.concurrency == 1 and not self.rate
@@ -153,8 +158,8 @@ def _open(load: Load, _: Path) -> list[str]:
         command += ["--warm-up", str(SURGE_SECONDS), "--surge", str(load.surge)]
     if load.deadline:
         command += ["--timeout", str(load.deadline)]
-    if load.keep_alive:
-        command += ["--keep-alive"]
+    if load.holds:
+        command += ["--keep-alive", "--hold", "--tell-parent"]
     if load.scheme == "https":
         command += ["--tls", load.sessions]
     if load.scheme == "udp":
@@ -230,7 +235,9 @@ class Watched:
     alive: bool = True
     user_us: float | None = None
     system_us: float | None = None
-    line: str = "0 0 none - - - - - - yes - -"
+    grown_user_kib: float | None = None
+    grown_kib: float | None = None
+    line: str = "0 0 none - - - - - - yes - - - -"
 
     @property
     def done(self) -> bool:
@@ -260,6 +267,8 @@ def read_watched(path: Path) -> Watched:
         alive=words[9] == "yes",
         user_us=_measured(words[10]),
         system_us=_measured(words[11]),
+        grown_user_kib=_measured(words[12]),
+        grown_kib=_measured(words[13]),
         line=line,
     )
 
@@ -578,4 +587,14 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         "other_p99_ms": _show(said.other_p99_ms, 3),
         "asked": _show(said.asked, 2),
         "late": _show(said.late, 6),
+        **_memory_each(load, watched),
     }  # fmt: skip
+
+
+def _memory_each(load: Load, watched: Watched) -> dict[str, str]:
+    """The memory of each connection that the load held; nothing where it held none."""
+    if not load.holds:
+        return {}
+    grown = {"idle_kib": watched.grown_user_kib, "each_kib": watched.grown_kib}
+    return {name: _show(None if kib is None else kib / load.concurrency, 3)
+            for name, kib in grown.items()}  # fmt: skip

@@ -234,6 +234,7 @@ class Runner:
             protocol=cell["protocol"],
             service=cell["service"],
             keep_alive=cell["keepalive"] == "on" or cell["calls"] != "1",
+            held=int(cell["concurrency"]) if _holds(cell) else 0,
             bytes=self._bytes(cell),
             path=_path(cell),
             processors=place.server,
@@ -326,11 +327,13 @@ class Runner:
 
     # --- the load ---
 
-    def _launch(self, server: Server, name: str, processors: str) -> list[str]:
+    def _launch(self, server: Server, name: str, processors: str, grown: bool = False) -> list[str]:
         command = [str(CLIENTS / "launch"), "load", "--server", str(server.pid)]
         command += [*server.group.read, "--timeout", str(self.patience)]
         if processors:
             command += ["--processors", processors]
+        if grown:
+            command += ["--grown"]
         return [*command, "--result", str(self.work / f"{name}.result")]
 
     def _measure(
@@ -419,7 +422,7 @@ class Runner:
         command = loads.command_of(load, percentiles)
         result.command = " ".join(command)
         result.started = time.monotonic()
-        launch = self._launch(server, "run", place.load)
+        launch = self._launch(server, "run", place.load, load.holds)
         offset = wall_offset()
         self.stop.wait_for(_start([*watch, *launch, "--", *command], self.work / "run.out"))
         result.stepped = step_since(offset)
@@ -501,6 +504,11 @@ def _path(cell: Cell) -> str:
     return f"{cell['file']}/{cell['amount']}" if cell["service"] == "work" else cell["file"]
 
 
+def _holds(cell: Cell) -> bool:
+    """Returns true if the load of a cell opens all its connections first."""
+    return cell["load"] == "open" and cell["keepalive"] == "on"
+
+
 def _key(cell: Cell, setting: Setting) -> str:
     """The key of a started server. A server that held many connections keeps some of the
     memory, so that their number is a part of it."""
@@ -508,7 +516,7 @@ def _key(cell: Cell, setting: Setting) -> str:
         "server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow",
         "ballast", "worker_count",
     )  # fmt: skip
-    key = " ".join(cell[name] for name in names)
+    key = " ".join(cell[name] for name in names) + (f" {setting.held}" if setting.held else "")
     return f"{key} {setting.bytes} {setting.keep_alive}" if is_floor(cell["server"]) else key
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import resource
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,6 +66,8 @@ from collect.tables import (
 RAW_FILE = "raw.gz"
 LOCK_FILE = ".lock"
 LOCK_SECONDS = 5.0
+# Beside those of connections.
+SPARE_DESCRIPTORS = 1000
 DATE = "%Y-%m-%d %H:%M:%S UTC"
 DONE, INVALID, INTERRUPTED = 0, 3, 130
 AfterBlock = Callable[[int, int], None]
@@ -134,6 +137,7 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
     study = load_study(folder / STUDY_FILE)
     plan = read_table(folder / PLAN_FILE).rows
     network = _enter_network(study)
+    _allow_descriptors(max(int(row["concurrency"]) for row in plan))
     with scratch() as work:
         prepare_documents(work, [study.other, *(row["file"] for row in plan)])
         accounting = control_groups.begin()
@@ -149,6 +153,15 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
         finally:
             runner.end_block()
             accounting.end()
+
+
+def _allow_descriptors(connections: int) -> None:
+    """Lets servers and loads have so many connections, where this process may allow it."""
+    wanted = connections + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
 
 
 # --- the network ---

@@ -34,6 +34,8 @@ PEERS = ("nginx", "lighttpd", "apache-prefork", "apache-worker", "apache-event")
 FLOORS = ("floor-fork", "floor-thread", "floor-one")
 BACKLOG = 4096
 IDLE_SECONDS = 5
+# Others than those that clients hold, such as those of the study itself.
+SPARE_CONNECTIONS = 100
 # In the folder of a server that is traced.
 TRACE_FILE = "trace.json"
 
@@ -72,6 +74,7 @@ class Setting:
     command: str = ""
     directory: str = ""
     traced: bool = False
+    held: int = 0  # connections that clients keep open
 
     @property
     def name(self) -> str:
@@ -271,6 +274,8 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
         options += ["--idle-timeout", str(setting.idle_timeout)]
     if setting.request_timeout:
         options += ["--request-timeout", str(setting.request_timeout)]
+    if setting.held:
+        options += ["--max-connections", str(setting.held + SPARE_CONNECTIONS)]
     if setting.traced:
         options += ["--trace", str(folder / TRACE_FILE)]
     return options
@@ -315,7 +320,7 @@ worker_processes {setting.workers};
 pid {folder}/nginx.pid;
 error_log stderr warn;
 events {{
-    worker_connections 4096;
+    worker_connections {max(4096, setting.held + SPARE_CONNECTIONS)};
 }}
 http {{
     access_log off;

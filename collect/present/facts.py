@@ -634,12 +634,12 @@ def alone(view: View, part: Part) -> Alone | None:
     )
 
 
-# --- idle connections ---
+# --- held connections ---
 
 
 @dataclass(frozen=True)
-class IdleMemory:
-    """The memory of an idle connection in KiB: of the processes, and with the kernel's."""
+class HeldMemory:
+    """The memory of a held connection in KiB: of the processes, and with the kernel's."""
 
     server: str
     user: Estimate
@@ -647,12 +647,16 @@ class IdleMemory:
     held: str
 
 
-def idle_memory(view: View, part: Part) -> list[IdleMemory]:
-    """Returns the memory of an idle connection in each server at its most, the least first."""
+def held_memory(view: View, part: Part) -> list[HeldMemory]:
+    """Returns the memory of a held connection in each server at its most, the least first.
+
+    They are held by idle clients, or by all clients of a load that opens its connections first.
+    """
+    factor = "idle" if part.levels["idle"] != ["0"] else "concurrency"
     found = []
     for server in part.levels["server"]:
         held = [
-            (float(view.data.value(cell, "idle")), cell, estimate)
+            (float(view.data.value(cell, factor)), cell, estimate)
             for cell in part.cells
             if view.data.value(cell, "server") == server
             and (estimate := view.estimate(cell, "idle_kib")) is not None
@@ -660,7 +664,7 @@ def idle_memory(view: View, part: Part) -> list[IdleMemory]:
         if held:
             most, cell, kib = max(held, key=lambda one: one[0])
             kernel = view.estimate(cell, "each_kib")
-            found.append(IdleMemory(server, kib, kernel, thousands(most)))
+            found.append(HeldMemory(server, kib, kernel, thousands(most)))
     return sorted(found, key=lambda one: one.user.mean)
 
 

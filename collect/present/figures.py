@@ -51,10 +51,10 @@ REQUESTS = Measure("requests", "requests", "rps", "Requests per second", "reques
                    " As this client sees them.")  # fmt: skip
 MEMORY = Measure("memory", "memory", "peak_kib", "Peak memory of the server", "MiB", "MiB",
                  " The whole process tree.", 1 / 1024)  # fmt: skip
-IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of an idle connection, processes alone",
+IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of a connection that is held, processes alone",
                "KiB", "KiB", " Less is better.")  # fmt: skip
 KERNEL = Measure("idle-memory-kernel", "memory", "each_kib",
-                 "Memory of an idle connection, with what the kernel charges for it", "KiB", "KiB",
+                 "Memory of a connection that is held, with what the kernel charges for it", "KiB", "KiB",
                  " Less is better.")  # fmt: skip
 OTHER = Measure("other-time", "time", "other_p99_ms",
                 "Time of a request for the other document, 99th percentile",

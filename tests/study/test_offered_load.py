@@ -6,6 +6,7 @@ import json
 import re
 import statistics
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -248,6 +249,39 @@ def test_a_report_of_a_surge_tells_who_recovers(tmp_path: Path) -> None:
     assert "**epoll** still fails requests 4 s later" in abstract
     assert re.search(r"^\| fork \| 40 \| 500 \| . \|", report, re.MULTILINE)
     assert re.search(r"^\| epoll \| 40 \| . \| 3 of 3 runs \|", report, re.MULTILINE)
+
+
+# --- connections that are held ---
+
+
+def test_a_kept_open_loop_holds_its_connections() -> None:
+    usual = Load("open", "http://127.0.0.1:80/", "small.txt", 30, None, rate=10)
+    assert "--hold" not in command_of(usual, Path("-"))
+    kept = replace(usual, keep_alive=True)
+    assert {"--keep-alive", "--hold", "--tell-parent"} <= set(command_of(kept, Path("-")))
+    watched = Watched(grown_user_kib=60, grown_kib=90)
+    assert row_of(usual, read_said(usual, "", ""), watched).get("idle_kib") is None
+    row = row_of(kept, read_said(kept, "", ""), watched)
+    assert (row["idle_kib"], row["each_kib"]) == ("2.000", "3.000")
+
+
+def test_what_held_connections_need_is_measured(bench: Bench) -> None:
+    folder = bench.folder / "held"
+    toml = bench.spit(
+        "held.toml",
+        'servers = ["epoll", "thread"]\nfiles = "small.txt"\nload = "open"\nkeepalive = "on"\n'
+        "concurrency = 200\nrate = 200\nduration = 1\nrepetitions = 1\n",
+    )
+    done = bench.measure(toml, "--output", folder)
+    assert done.returncode in (0, 3), done.stderr
+    for row in runs(folder):
+        assert row["valid"] == "yes" or "late" in row["valid"] or "Little" in row["valid"]
+        # A thread has a stack of its own, of which it has touched some pages.
+        least = 4 if row["server"] == "thread" else 0.01
+        assert least < float(row["idle_kib"]) < 200
+        assert row["each_kib"] == "-" or float(row["each_kib"]) > 0
+        # The requests that opened the connections are not among those that count.
+        assert int(row["complete"]) < 200 + 150
 
 
 # --- a run ---

@@ -329,7 +329,7 @@ def test_published_studies_of_other_kinds(tmp_path: Path, study: str) -> None:
         "idle": "cannot hold 1,000 idle connections",
         "slow-clients": "With 100 slow clients,",
         "crash": "for good, until somebody starts them again",
-        "growth-memory": "An idle connection takes this much memory",
+        "growth-memory": "A held connection takes this much memory",
         "udp": "requests by UDP",
     }
     assert sentences[study] in report
