@@ -69,6 +69,7 @@ MEASURED = (
     Column("voluntary", "", "voluntary context switches of the server per answered request"),
     Column("involuntary", "", "involuntary context switches of the server per answered request"),
     Column("faults", "", "minor page faults of the server per answered request"),
+    Column("disk_kib", "KiB", "read from the disks of the machine, per answered request"),
     Column("peak_kib", "KiB", "the most memory that the server had during the run"),
     Column("held", "", "idle or slow connections held at the end"),
     Column("each_kib", "KiB", "memory of the control group per held connection, kernel included"),
@@ -202,7 +203,8 @@ SUMMARY = Schema(
           for name in (
               "mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms",
               "seconds", "kbytes_s", "voluntary", "involuntary", "peak_kib", "load_cpu",
-              "client_cpu_us", "server_user_us", "server_system_us", "faults", "first_tenth",
+              "client_cpu_us", "server_user_us", "server_system_us", "faults", "disk_kib",
+              "first_tenth",
               "lost",
               "workers", "busiest", "idle_kib", "each_kib", "other_p50_ms", "other_p99_ms")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),

@@ -15,6 +15,7 @@
  * `load` runs COMMAND and writes one line to standard output, or to the file --result:
  *   seconds load_cpu_seconds exit server_cpu_us voluntary involuntary faults peak_kib
  *   first_tenth alive user_us system_us grown_user_kib grown_kib
+ *   disk_kib
  * with `-` for what could not be measured; exit is a number, 128 and the number of a signal,
  * `timeout`, or `stopped`: by SIGINT or SIGTERM, or because there is a file --stop.
  *
@@ -41,6 +42,8 @@
  * connections are open: the proportional set size, and with --current the control group, with what
  * the kernel charges for them. CPU, switches and faults then count from that signal on. `-` for
  * loads that do not send it, which need no --grown.
+ *
+ * Disk: what the machine has read from its disks meanwhile, others included.
  *
  * First tenth: the rate at which the first tenth of the connections was accepted by that of the
  * rest (the kernel counts them for the network namespace); `-` for short runs.
@@ -343,7 +346,7 @@ struct watch {
     const struct options *options;
     struct tree tree;
     struct switches before;
-    long long faults;
+    long long faults, disk;
     int created;
     double cpu;
     struct modes modes;
@@ -399,6 +402,14 @@ static void watch_sample(struct watch *watch)
     watch->next_sample = start + 0.005 + 20 * (tool_now() - start);
 }
 
+/* What this machine has read from its disks, in KiB. */
+static long long disk_kib(void)
+{
+    char text[MESSAGE_BYTES];
+
+    return file_read("/proc/vmstat", text, sizeof(text)) > 0 ? field_after(text, "\npgpgin ") : 0;
+}
+
 /* Counts from now on. */
 static void watch_count(struct watch *watch)
 {
@@ -408,6 +419,7 @@ static void watch_count(struct watch *watch)
     watch->before = tree_switches(&watch->tree);
     watch->faults = tree_faults(&watch->tree);
     watch->created = youngest();
+    watch->disk = disk_kib();
     if (options->cpu)
         watch->modes = group_modes(options->cpu);
     watch->cpu = watch_cpu(watch);
@@ -529,6 +541,7 @@ static void watch_end(struct watch *watch, double seconds, const struct rusage *
     print_modes(watch, out);
     print_growth(watch->grown_user, out);
     print_growth(watch->grown, out);
+    fprintf(out, " %lld", disk_kib() - watch->disk);
     fputc('\n', out);
     if (fflush(out) != 0)
         err(1, "cannot write %s", watch->options->result);

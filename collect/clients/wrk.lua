@@ -1,4 +1,20 @@
 -- wrk.lua: lets wrk print its results as one line, in microseconds. loads.py gives it to wrk: wrk -s wrk.lua ...
+-- With two arguments, a number of documents and a seed, each request is for one of them: URL and its number.
+local documents, threads = 0, 0
+
+function setup(thread)
+    threads = threads + 1
+    thread:set("place", threads)
+end
+
+function init(arguments)
+    if #arguments == 2 then
+        documents = tonumber(arguments[1])
+        math.randomseed(1000 * tonumber(arguments[2]) + place)
+        request = function() return wrk.format(nil, wrk.path .. math.random(0, documents - 1)) end
+    end
+end
+
 function done(summary, latency, requests)
     local e = summary.errors
     io.write(string.format("dcollect %d %d %d %d %d %d %d %d %.1f %.1f %d %d %d %d %d %d\n",

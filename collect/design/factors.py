@@ -222,6 +222,15 @@ FACTORS: tuple[Factor, ...] = (
         say=lambda value, _: f"{value}% other requests" if value != "0" else "no other requests",
         axis=lambda _: "other requests, %",
     ),
+    Factor(
+        "data_share", "data-share", "0", "50,400",
+        "size of a set of documents, percent of the study's `memory-limit`; each request is for "
+        "one of them (wrk); 0: no set",
+        least=0,
+        say=lambda value, _: f"documents of {value}% of the memory" if value != "0"
+        else "no set of documents",
+        axis=lambda _: "documents, % of the server's memory",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -231,7 +240,7 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
 AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast", "surge",
-        "mixed", "worker_count")  # fmt: skip
+        "mixed", "worker_count", "data_share")  # fmt: skip
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

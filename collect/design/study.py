@@ -111,6 +111,7 @@ class Study:
     directory: str = ""
     other: str = ""
     instruments: tuple[str, ...] = ()
+    memory_limit: int | None = None
     seed: int = 1
     quick: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -346,6 +347,7 @@ NUMBERS = (
     "idle-timeout",
     "request-timeout",
     "fault",
+    "memory-limit",
     "seed",
 )
 LISTS = ("claims", "see", "instruments")
@@ -463,6 +465,8 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
             reader.fail("instruments", f"`{name}` is none of {', '.join(INSTRUMENTS)}")
     if study.levels["mixed"] != ("0",) and not study.other:
         reader.fail("mixed", "the study has no `other` document")
+    if study.levels["data_share"] != ("0",):
+        _check_sets(reader, study)
     if study.rate and study.levels["surge"] != ("0",):
         reader.fail("surge", "it is a share of the capacity, and so needs `offered`, not a rate")
     if has_offered and "open" not in study.levels["load"]:
@@ -473,6 +477,16 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
             reader.fail("keepalive", "the witness has a connection for each request")
         if "1" not in study.levels["calls"]:
             reader.fail("calls", "the witness has one call per connection; take httperf")
+
+
+def _check_sets(reader: _Reader, study: Study) -> None:
+    """Checks a study of sets of documents."""
+    if not study.memory_limit:
+        reader.fail("data-share", "it is a share of the `memory-limit`, which the study lacks")
+    if study.levels["load"] != ("wrk",):
+        reader.fail("data-share", "only the load wrk asks for a set of documents")
+    if not all(re.fullmatch(r"[1-9][0-9]*\.bin", name) for name in study.levels["file"]):
+        reader.fail("files", "a set is of documents that are made, such as 65536.bin")
 
 
 def study_path(word: str) -> Path:

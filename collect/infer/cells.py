@@ -36,6 +36,7 @@ PART_WORDS = [
     "surge",
     "mixed",
     "worker_count",
+    "data_share",
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")

@@ -33,6 +33,7 @@ LATE_FACTORS = {
     "surge",
     "mixed",
     "worker_count",
+    "data_share",
 }
 
 

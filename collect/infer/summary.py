@@ -28,7 +28,9 @@ MEANS = [
     "peak_kib",
     "load_cpu",
 ]
-NEWER = ("client_cpu_us", "server_user_us", "server_system_us", "faults", "first_tenth")
+NEWER = (
+    "client_cpu_us", "server_user_us", "server_system_us", "faults", "disk_kib", "first_tenth",
+)  # fmt: skip
 OUTCOMES = [
     "rps",
     "p99_ms",

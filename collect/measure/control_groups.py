@@ -51,8 +51,8 @@ class Accounting:
     load_join: tuple[str, ...] = ()
     made: list[Path] = field(default_factory=list)
 
-    def group(self, name: str) -> Group:
-        """Makes a group."""
+    def group(self, name: str, memory_limit: int | None = None) -> Group:
+        """Makes a group, which may have so many MiB of memory."""
         join: list[str] = []
         read = list(self.load_join)
         if self.cpu:
@@ -64,6 +64,8 @@ class Accounting:
         memory = self.memory / name if self.memory else None
         if memory:
             memory.mkdir(exist_ok=True)
+            if memory_limit:
+                _limit_memory(memory, memory_limit * 2**20)
             if self.memory != self.cpu:
                 join += ["--join", str(memory / "cgroup.procs")]
             read += _memory_options(memory)
@@ -83,6 +85,12 @@ class Accounting:
                     _remove(group)
             _remove(folder)
         self.made.clear()
+
+
+def _limit_memory(folder: Path, count: int) -> None:
+    for name in ("memory.limit_in_bytes", "memory.max"):
+        if (folder / name).exists():
+            (folder / name).write_text(str(count))
 
 
 def _memory_options(folder: Path) -> list[str]:

@@ -53,6 +53,8 @@ CALM_SHARE = 0.1
 # No load generator takes longer to start (ab: 6 ms).
 START_SECONDS_MOST = 0.01
 REASON_BYTES = 300
+# What launch counts in a run, for each request.
+EVENTS = ("voluntary", "involuntary", "faults", "disk_kib")
 TIMES = ("mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -77,6 +79,7 @@ class Load:
     seed: int = 1
     other: str = ""
     mixed: int = 0  # percent of the requests that are for `other`
+    documents: int = 0  # the size of the set of which a request is for one; 0: all are for `file`
     surge: int | None = None  # percent of the rate, for SURGE_SECONDS before the run
     fault: int | None = None
     across: tuple[str, ...] = ()
@@ -184,7 +187,8 @@ def _wrk(load: Load, _: Path) -> list[str]:
     command += ["-d", f"{load.duration}s", "-s", str(CLIENTS / "wrk.lua")]
     if not load.keep_alive:
         command += ["-H", "Connection: close"]
-    return [*command, load.url + load.file]
+    command += [load.url + load.file.removesuffix("0" if load.documents else "")]
+    return [*command, "--", str(load.documents), str(load.seed)] if load.documents else command
 
 
 @dataclass
@@ -237,7 +241,8 @@ class Watched:
     system_us: float | None = None
     grown_user_kib: float | None = None
     grown_kib: float | None = None
-    line: str = "0 0 none - - - - - - yes - - - -"
+    disk_kib: float | None = None
+    line: str = "0 0 none - - - - - - yes - - - - -"
 
     @property
     def done(self) -> bool:
@@ -269,6 +274,7 @@ def read_watched(path: Path) -> Watched:
         system_us=_measured(words[11]),
         grown_user_kib=_measured(words[12]),
         grown_kib=_measured(words[13]),
+        disk_kib=_measured(words[14]),
         line=line,
     )
 
@@ -559,7 +565,7 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     # What a surge costs is not that of the requests that count.
     complete = 0 if load.surge else said.complete or 0
     times = ("cpu_us", "user_us", "system_us")
-    each = {name: value for name in (*times, "voluntary", "involuntary", "faults")
+    each = {name: value for name in (*times, *EVENTS)
             if (value := getattr(watched, name)) is not None and complete}  # fmt: skip
     # The time in which the load generator starts and reports is not load. Nearly all of it is CPU
     # time, unless others have the processors then.
@@ -579,7 +585,7 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         **{f"server_{name}": _show(each[name] / complete, 3) if name in each else "-"
            for name in times},
         **{name: _show(each[name] / complete, 4) if name in each else "-"
-           for name in ("voluntary", "involuntary", "faults")},
+           for name in EVENTS},
         "peak_kib": _text(watched.peak_kib),
         "first_tenth": watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},

@@ -12,7 +12,7 @@ from pathlib import Path
 from collect.design.factors import FACTORS
 from collect.design.study import Study
 from collect.histogram import Histogram
-from collect.measure import capacity, instruments, loads, origin
+from collect.measure import capacity, documents, instruments, loads, origin
 from collect.measure import crowd as crowds
 from collect.measure.clock import step_since, wall_offset
 from collect.measure.control_groups import Accounting
@@ -74,6 +74,7 @@ def calibration_cells() -> list[dict[str, str]]:
         "surge": "0",
         "mixed": "0",
         "worker_count": "auto",
+        "data_share": "0",
     }
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
@@ -245,6 +246,7 @@ class Runner:
             folder=self.binaries,
             command=self.study.commands.get(recipe_name(cell["server"]), ""),
             directory=self.study.directory,
+            memory_limit=self.study.memory_limit if cell["data_share"] != "0" else None,
         )
         return setting, place
 
@@ -270,6 +272,7 @@ class Runner:
             seed=int(cell.get("block", "1")),
             other=self.study.other,
             mixed=int(cell["mixed"]),
+            documents=documents.count_of_set(cell, self.study),
             fault=self.study.fault,
             across=self.link.across,
         )
@@ -305,6 +308,9 @@ class Runner:
     def _warm(self, server: Server, setting: Setting, load: Load) -> None:
         """Has a new server answer some requests that nobody counts: a tenth of a run's."""
         study = self.study
+        if load.documents:
+            self._fill(server, load)
+            return
         slow = study.fresh or study.fault or study.link
         if slow or load.generator == "wrk" or setting.service.startswith("proxy-"):
             return
@@ -316,14 +322,25 @@ class Runner:
             requests = min((load.requests or 0) // 10, WARM_REQUESTS_MOST)
             few = max(requests, load.concurrency)
             warm = _at(load, server.url, requests=min(few, load.requests or few))
+        self._put_aside(server, warm)
+        self.aside += time.monotonic() - begin
+
+    def _fill(self, server: Server, load: Load) -> None:
+        """Has a server whose documents lie on the disk alone take as many into memory as it can."""
+        begin = time.monotonic()
+        documents.forget(self.documents / load.file)
+        self._put_aside(server, _at(load, server.url))
+        self.aside += time.monotonic() - begin
+
+    def _put_aside(self, server: Server, warm: Load) -> None:
+        """Makes a load that nobody counts."""
         command = loads.command_of(warm, self.work / "warm.percentiles")
         launch = self._launch(server, "warm", "")
         self.stop.wait_for(_start([*launch, "--", *command], self.work / "warm.out"))
         server.warm = warm.wanted
-        if load.generator == "open":
+        if warm.for_a_time or warm.generator == "witness":
             output = (self.work / "warm.out").read_text(errors="replace")
             server.warm = loads.read_said(warm, output, "").complete or 0
-        self.aside += time.monotonic() - begin
 
     # --- the load ---
 
@@ -501,6 +518,8 @@ class Runner:
 
 def _path(cell: Cell) -> str:
     """The path that the clients of a cell ask for."""
+    if cell["data_share"] != "0":
+        return f"{cell['file']}{documents.SET}/0"
     return f"{cell['file']}/{cell['amount']}" if cell["service"] == "work" else cell["file"]
 
 
@@ -514,7 +533,7 @@ def _key(cell: Cell, setting: Setting) -> str:
     memory, so that their number is a part of it."""
     names = (
         "server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow",
-        "ballast", "worker_count",
+        "ballast", "worker_count", "data_share",
     )  # fmt: skip
     key = " ".join(cell[name] for name in names) + (f" {setting.held}" if setting.held else "")
     return f"{key} {setting.bytes} {setting.keep_alive}" if is_floor(cell["server"]) else key

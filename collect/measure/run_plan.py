@@ -28,7 +28,7 @@ from collect.design.study import Study, load_study
 from collect.measure import control_groups, foreign_load, link, machine
 from collect.measure.clock import StudyClock
 from collect.measure.disturbance import Disturbance
-from collect.measure.documents import prepare_documents
+from collect.measure.documents import prepare_documents, prepare_sets
 from collect.measure.drift import RatioDrift, tell_moved_floors
 from collect.measure.link import Link
 from collect.measure.look_inside import look_inside
@@ -139,7 +139,8 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
     network = _enter_network(study)
     _allow_descriptors(max(int(row["concurrency"]) for row in plan))
     with scratch() as work:
-        prepare_documents(work, [study.other, *(row["file"] for row in plan)])
+        documents = prepare_documents(work, [study.other, *(row["file"] for row in plan)])
+        prepare_sets(documents, study, plan)
         accounting = control_groups.begin()
         runner = Runner(study, folder, work, accounting, stop)
         try:

@@ -74,6 +74,7 @@ class Setting:
     command: str = ""
     directory: str = ""
     traced: bool = False
+    memory_limit: int | None = None  # MiB
     held: int = 0  # connections that clients keep open
 
     @property

@@ -148,7 +148,9 @@ class Servers:
         folder = self.work / f"server.{self.number}"
         folder.mkdir()
         port = free_port() if setting.is_given_port else 0
-        group = self.accounting.group(str(self.number))
+        if setting.memory_limit and not self.accounting.memory:
+            raise ServerProblem("no control group limits the memory of a server here")
+        group = self.accounting.group(str(self.number), setting.memory_limit)
         hold = ["--processors", setting.processors] if setting.processors else []
         command = [str(CLIENTS / "launch"), "server", *group.join, *hold, "--"]
         command += command_of(setting, folder, port)

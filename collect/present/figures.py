@@ -51,11 +51,13 @@ REQUESTS = Measure("requests", "requests", "rps", "Requests per second", "reques
                    " As this client sees them.")  # fmt: skip
 MEMORY = Measure("memory", "memory", "peak_kib", "Peak memory of the server", "MiB", "MiB",
                  " The whole process tree.", 1 / 1024)  # fmt: skip
-IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of a connection that is held, processes alone",
+IDLE = Measure("idle-memory", "idle", "idle_kib", "Memory of a held connection, processes alone",
                "KiB", "KiB", " Less is better.")  # fmt: skip
 KERNEL = Measure("idle-memory-kernel", "memory", "each_kib",
-                 "Memory of a connection that is held, with what the kernel charges for it", "KiB", "KiB",
-                 " Less is better.")  # fmt: skip
+                 "Memory of a held connection, with what the kernel charges for it",
+                 "KiB", "KiB", " Less is better.")  # fmt: skip
+DISK = Measure("disk", "time", "disk_kib", "Read from the disk for a request", "KiB", "KiB",
+               " Less is better.")  # fmt: skip
 OTHER = Measure("other-time", "time", "other_p99_ms",
                 "Time of a request for the other document, 99th percentile",
                 "milliseconds", "ms", " Less is better.")  # fmt: skip
@@ -104,6 +106,7 @@ class _Maker:
             self.time_figure(),
             self.ratio_figure(),
             self.measure_figure(OTHER),
+            self.measure_figure(DISK) if self.part.x_name == "data_share" else None,
             self.measure_figure(BUSIEST),
             self.measure_figure(IDLE),
             self.measure_figure(KERNEL),

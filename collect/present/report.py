@@ -194,7 +194,7 @@ class Method:
 
 
 # Factors that are not worth a word where there is nothing of them.
-IF_ANY = ("idle", "slow", "ballast", "surge", "mixed")
+IF_ANY = ("idle", "slow", "ballast", "surge", "mixed", "data_share")
 
 
 def _method(view: View) -> Method:

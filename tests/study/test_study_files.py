@@ -81,6 +81,7 @@ NO_CEILING = {
     "recovery",
     "spread",
     "slow-clients",
+    "working-set",
 }
 
 
