@@ -231,6 +231,12 @@ FACTORS: tuple[Factor, ...] = (
         else "no set of documents",
         axis=lambda _: "documents, % of the server's memory",
     ),
+    Factor(
+        "round_trip", "round-trip", "60", "1,10,60",
+        "milliseconds for a way to the server and back, over a study's `link`", least=0,
+        quiet=True, say=lambda value, _: f"round trip {value} ms",
+        axis=lambda _: "round trip, milliseconds",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -240,7 +246,7 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
 AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast", "surge",
-        "mixed", "worker_count", "data_share")  # fmt: skip
+        "mixed", "worker_count", "data_share", "round_trip")  # fmt: skip
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

@@ -104,9 +104,11 @@ def _applying(study: Study, cell: Cell) -> tuple[str, ...]:
     wrk and the open loop run for a time, and httperf at a concurrency above 1 opens that many
     connections at once and no more: none has a number of requests. A certificate and sessions are
     of HTTPS alone, an amount of the service `work`, and percents are offered by the open loop where
-    the study has no rate.
+    the study has no rate. A round trip is that of a link.
     """
     values = dict(cell)
+    if not study.link:
+        values["round_trip"] = "-"
     at_once = cell["load"] == "httperf" and cell["concurrency"] != "1"
     if cell["load"] in FOR_A_TIME or at_once:
         values["requests"] = "-"

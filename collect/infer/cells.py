@@ -37,6 +37,7 @@ PART_WORDS = [
     "mixed",
     "worker_count",
     "data_share",
+    "round_trip",
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")

@@ -44,7 +44,7 @@ COLUMNS = [
 UNLIKE = (
     "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
     "certificate", "sessions", "ballast", "offered", "surge", "mixed",
-    "data_share",
+    "data_share", "round_trip",
     "worker_count",
 )  # fmt: skip
 

@@ -1,7 +1,8 @@
 """Where a ratio falls to a bound: from how much work, or from how many calls on, servers are alike.
 
 The ratio is known at some values of x. Between two of them its distance from 1 is taken to be a
-power of x, as where a fixed cost is shared by more and more work.
+power of x, as where a fixed cost is shared by more and more work; from x = 0 on, that it falls in
+equal shares.
 """
 
 from __future__ import annotations
@@ -55,4 +56,6 @@ def _between(x: float, value: float, next_x: float, next_value: float, bound: fl
     if min(ys) > 0:
         ys = [math.log(y) for y in ys]
     share = (ys[0] - ys[2]) / (ys[0] - ys[1])
+    if x == 0:
+        return share * next_x
     return math.exp(math.log(x) + share * (math.log(next_x) - math.log(x)))

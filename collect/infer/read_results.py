@@ -34,6 +34,7 @@ LATE_FACTORS = {
     "mixed",
     "worker_count",
     "data_share",
+    "round_trip",
 }
 
 

@@ -5,7 +5,8 @@ another one, at the other end of a pair of veth devices. Neither has a name; bot
 processes and their open files alone, and with these the kernel takes them away, devices and all,
 however they end. The rate is that of tbf on the server's device, for what the load downloads; the
 way back is free. Packets are as long as on an Ethernet: without that a device hands on 64 KiB at
-once. Where the kernel has netem the way back takes 60 ms more.
+once. The way back takes 60 ms more, or as many as a study says: by a program that carries the
+packets (clients/delay.c), since not every kernel has netem.
 
 A client that opens very many connections, one after the other, runs out of ports that wait for
 nothing, and then looks for them. In a namespace it can have more of them than the machine gives to
@@ -19,14 +20,16 @@ import ctypes
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from collect.measure.server_commands import Need, is_installed
-from collect.project import fail
+from collect.measure.servers import ServerProblem
+from collect.project import CLIENTS, fail
 from collect.readable_numbers import one_line
 
-NEAR = "192.0.2.1"
+NEAR, FAR = "192.0.2.1", "192.0.2.2"
 DELAY_MS = 60
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -42,6 +45,44 @@ class Link:
     across: tuple[str, ...] = ()
     text: str = ""
     far: int = -1
+    way_back: WayBack | None = None
+
+    def set_round_trip(self, milliseconds: int) -> None:
+        """Has the way back take so long from now on."""
+        if self.way_back:
+            self.way_back.set_delay(milliseconds)
+        elif milliseconds != DELAY_MS:
+            raise ServerProblem(f"the link has no delay here: {self.text}")
+
+
+class WayBack:
+    """A way from the load to the server that takes some time: the program that carries packets."""
+
+    def __init__(self, across: Sequence[str]) -> None:
+        command = [*across, str(CLIENTS / "delay"), "--into", f"/proc/{os.getpid()}/ns/net"]
+        self.process = subprocess.Popen(
+            [*command, str(DELAY_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.delay = DELAY_MS
+        self._wait()
+        _run(*across, "ip", "link", "set", "delay-in", "up")
+        _run("ip", "link", "set", "delay-out", "up")
+        _run(*across, "ip", "route", "add", f"{NEAR}/32", "dev", "delay-in", "src", FAR)
+
+    def set_delay(self, milliseconds: int) -> None:
+        if milliseconds != self.delay:
+            assert self.process.stdin
+            self.process.stdin.write(f"{milliseconds}\n")
+            self.process.stdin.flush()
+            self._wait()
+            self.delay = milliseconds
+
+    def _wait(self) -> None:
+        """Waits until the program says that it is ready."""
+        assert self.process.stdout and self.process.stderr
+        if self.process.stdout.readline() != "ready\n":
+            raise ServerProblem(one_line(self.process.stderr.read())[-200:])
 
 
 def _unshare(flags: int) -> None:
@@ -134,15 +175,14 @@ def begin(rate: str) -> Link:
     _run("ip", "link", "set", "near", "gso_max_segs", "1")
     _run("ip", "address", "add", f"{NEAR}/30", "dev", "near")
     _run("ip", "link", "set", "near", "up")
-    _run(*link.across, "ip", "address", "add", "192.0.2.2/30", "dev", "far")
+    _run(*link.across, "ip", "address", "add", f"{FAR}/30", "dev", "far")
     _run(*link.across, "ip", "link", "set", "far", "up")
     shape = ["tbf", "rate", rate, "burst", "16kb", "latency", "100ms"]
     _run("tc", "qdisc", "add", "dev", "near", "root", *shape)
-    delay = ["netem", "delay", f"{DELAY_MS}ms", "limit", "10000"]
-    command = [*link.across, "tc", "qdisc", "add", "dev", "far", "root", *delay]
-    delayed = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    way = f"{DELAY_MS} ms for a way and back by netem"
-    link.text = f"{rate} from server to load by tbf, " + (
-        way if delayed else "no delay: this kernel has no netem"
-    )
+    link.text = f"{rate} from server to load by tbf, "
+    try:
+        link.way_back = WayBack(link.across)
+        link.text += f"delay {DELAY_MS} ms for a way and back, or as each run has it"
+    except ServerProblem as problem:
+        link.text += f"no delay: {problem}"
     return link

@@ -75,6 +75,7 @@ def calibration_cells() -> list[dict[str, str]]:
         "mixed": "0",
         "worker_count": "auto",
         "data_share": "0",
+        "round_trip": "-",
     }
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
@@ -366,6 +367,8 @@ class Runner:
         load = _at(load, server.url, proxied=behind.server.url if behind else "")
         held = int(cell["idle"]) + int(cell["slow"])
         before = self._memory(server) if int(cell["idle"]) else None
+        if cell["round_trip"] != "-":
+            self.link.set_round_trip(int(cell["round_trip"]))
         result.started = time.monotonic()
         crowd = self._crowd(cell, server) if held else None
         try:

@@ -467,8 +467,29 @@ def test_over_a_slow_link(bench: Bench) -> None:
     # faster. A busy machine is slower.
     assert all(0 < float(rate) <= 5400 for rate in column(over, "kbytes_s"))
     made = read_pairs(folder / "machine.tsv")["link"]
-    assert re.fullmatch(r"40mbit from server to load by tbf, .*netem", made)
+    assert re.fullmatch(r"40mbit from server to load by tbf, (delay 60 ms|no delay: ).*", made)
     assert "40mbit" in (folder / "report.md").read_text()
+    bench.assert_nothing_left()
+    assert network() == before
+
+
+@needs_namespaces
+def test_a_round_trip_takes_as_long_as_each_run_asks(bench: Bench) -> None:
+    before = network()
+    folder = bench.folder / "distance"
+    done = bench.measure("--output", folder, "--servers", "thread,epoll", "--files", "small.txt",
+                         "--concurrency", 2, "--requests", 20, "--link", "1gbit",
+                         "--round-trip", "0,20,40", "--repetitions", 1)  # fmt: skip
+    assert done.returncode in (0, 3), done.stderr
+    if "no delay: " in read_pairs(folder / "machine.tsv")["link"]:
+        pytest.skip("no TUN device")
+    least: dict[str, list[float]] = {}
+    for row in runs(folder):
+        assert row["valid"] == "yes"
+        # A connection for each request: two round trips. A busy machine is slower.
+        assert 2 * int(row["round_trip"]) <= float(row["min_ms"])
+        least.setdefault(row["round_trip"], []).append(float(row["min_ms"]))
+    assert min(least["0"]) < min(least["20"]) < min(least["40"])
     bench.assert_nothing_left()
     assert network() == before
 
