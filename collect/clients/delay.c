@@ -189,10 +189,11 @@ int main(int count, char *arguments[])
 
     if (count != 4 || strcmp(arguments[1], "--into") != 0) {
         bool is_help = count == 2 && !strcmp(arguments[1], "--help");
-        fputs("usage: delay --into FILE MILLISECONDS\n"
-              "Carries packets from the device delay-in here to the device delay-out in the network "
-              "namespace of FILE, so much later.\n",
-              is_help ? stdout : stderr);
+        fputs(
+            "usage: delay --into FILE MILLISECONDS\n"
+            "Carries packets from the device delay-in here to the device delay-out in the network "
+            "namespace of FILE, so much later.\n",
+            is_help ? stdout : stderr);
         return is_help ? 0 : 2;
     }
     road.delay = delay_of(arguments[3]);
@@ -201,7 +202,7 @@ int main(int count, char *arguments[])
         err(1, "cannot hold packets");
     road.from = device_open("delay-in");
     road.into = device_open_in(arguments[2], "delay-out");
-    prctl(PR_SET_TIMERSLACK, 1);             /* it sleeps to the nanosecond */
+    prctl(PR_SET_TIMERSLACK, 1);               /* it sleeps to the nanosecond */
     sched_setscheduler(0, SCHED_FIFO, &least); /* where it may: a packet does not wait for others */
     puts("ready");
     fflush(stdout);

@@ -642,8 +642,11 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         double wait = watch->rates.interval < TICK_MOST ? watch->rates.interval : TICK_MOST;
         struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
         int arrived = sigtimedwait(signals, NULL, &tick);
-        if (arrived == SIGUSR1)
+        if (arrived == SIGUSR1) { /* the load waits for a moment, and here until all is counted */
+            kill(load, SIGSTOP);
             watch_grown(watch);
+            kill(load, SIGCONT);
+        }
         if (arrived == SIGTERM || arrived == SIGINT ||
             (options->stop && access(options->stop, F_OK) == 0))
             ending.stopped = true;
@@ -726,13 +729,17 @@ static bool take_option(struct options *options, int option)
 
 int main(int count, char *arguments[])
 {
-    static const struct option table[] = {
-        {"join", required_argument, NULL, 'j'},   {"processors", required_argument, NULL, 'p'},
-        {"server", required_argument, NULL, 's'}, {"cpu", required_argument, NULL, 'c'},
-        {"peak", required_argument, NULL, 'k'},   {"current", required_argument, NULL, 'n'},
-        {"result", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
-        {"stop", required_argument, NULL, 'x'},   {"grown", no_argument, NULL, 'g'},
-        {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"join", required_argument, NULL, 'j'},
+                                          {"processors", required_argument, NULL, 'p'},
+                                          {"server", required_argument, NULL, 's'},
+                                          {"cpu", required_argument, NULL, 'c'},
+                                          {"peak", required_argument, NULL, 'k'},
+                                          {"current", required_argument, NULL, 'n'},
+                                          {"result", required_argument, NULL, 'r'},
+                                          {"timeout", required_argument, NULL, 't'},
+                                          {"stop", required_argument, NULL, 'x'},
+                                          {"grown", no_argument, NULL, 'g'},
+                                          {NULL, 0, NULL, 0}};
     struct options options = {.joins = 0};
     const char *role = count > 1 ? arguments[1] : "";
     char **rest = arguments + 1;

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from collect.design.study import Answer as StudyAnswer
-from collect.design.study import load_study
+from collect.design.study import Study, load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, is_floor
 from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.crossing import Crossing, Ratio, crossing

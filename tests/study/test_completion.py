@@ -46,7 +46,7 @@ def completed(completion: Path, *words: str) -> list[str]:
     ("words", "expected"),
     [
         (["--qu"], ["--quick"]),
-        (["campaign", "--ro"], ["--rounds"]),
+        (["campaign", "--hou"], ["--hours"]),
         (["replay", "--c"], ["--clients", "--crash"]),
         (["export", "x", "--to", ""], ["csv", "json", "benchstat"]),
         (["--servers", "floor-one,floor-t"], ["floor-one,floor-thread"]),

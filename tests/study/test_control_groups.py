@@ -18,10 +18,12 @@ FILES = {
     "cpuacct": {"cgroup.procs": "", "cpuacct.usage": "0"},
     "memory": {
         "cgroup.procs": "", "memory.usage_in_bytes": "4096", "memory.max_usage_in_bytes": "8192",
+        "memory.limit_in_bytes": "none",
     },
     "unified": {
         "cgroup.procs": "", "cgroup.controllers": "cpu memory", "cgroup.subtree_control": "",
         "cpu.stat": "usage_usec 0\n", "memory.current": "4096", "memory.peak": "8192",
+        "memory.max": "max",
     },
 }  # fmt: skip
 
@@ -83,6 +85,17 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boot:
     return lambda *mounts: Kernel(tmp_path, *mounts)
 
 
+@pytest.mark.parametrize(
+    ("mounts", "name"),
+    [(("cpuacct", "memory"), "memory.limit_in_bytes"), (("unified",), "memory.max")],
+)
+def test_a_group_may_have_less_memory(boot: Boot, mounts: tuple[str, ...], name: str) -> None:
+    accounting = boot(*mounts).begin()
+    groups = accounting.group("usual"), accounting.group("small", 8)
+    texts = [(group.memory / name).read_text() for group in groups if group.memory]
+    assert len(texts) == 2 and texts[0] in ("none", "max") and texts[1] == str(8 * 2**20)
+
+
 def test_version_1(boot: Boot) -> None:
     kernel = boot("cpuacct", "memory")
     accounting = kernel.begin()
@@ -93,7 +106,8 @@ def test_version_1(boot: Boot) -> None:
         "--join", f"{cpu}/cgroup.procs", "--join", f"{memory}/cgroup.procs",
     ]  # fmt: skip
     assert kernel.options(group.read) == [
-        "--cpu", f"{cpu}/cpuacct.usage", "--peak", f"{memory}/memory.max_usage_in_bytes",
+        "--cpu", f"{cpu}/cpuacct.usage", "--current", f"{memory}/memory.usage_in_bytes",
+        "--peak", f"{memory}/memory.max_usage_in_bytes",
     ]  # fmt: skip
     assert group.memory_bytes() == 4096
     accounting.end_group(group)

@@ -61,7 +61,12 @@ def test_documents_of_a_set_are_made_once_and_may_be_read(tmp_path: Path) -> Non
 
 def test_wrk_asks_for_one_of_a_set() -> None:
     load = Load("wrk", "http://127.0.0.1:80/", "4096.bin.set/0", 4, None, documents=20, seed=3)
-    assert command_of(load, Path("-"))[-4:] == ["http://127.0.0.1:80/4096.bin.set/", "--", "20", "3"]
+    assert command_of(load, Path("-"))[-4:] == [
+        "http://127.0.0.1:80/4096.bin.set/",
+        "--",
+        "20",
+        "3",
+    ]
     one = replace(load, documents=0, file="small.txt")
     assert command_of(one, Path("-"))[-1] == "http://127.0.0.1:80/small.txt"
 
