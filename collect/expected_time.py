@@ -20,6 +20,8 @@ Key = tuple[str, ...]
 USUAL = "fork-vs-thread"
 # An interrupted study has gaps between its runs, which cost nothing.
 GAP_SECONDS = 120.0
+# A look into a server, once a round for each cell, by what looks.
+LOOK_SECONDS = {"strace": 1.5, "perf": 4.0}
 LINK_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 # Earlier runs are looked up by these factors in turn, from the most alike to any.
 ALIKE = (
@@ -149,7 +151,9 @@ def expected_seconds(study: Study, cells: Cells) -> float:
     and by those that are published; 0 if nothing is known."""
     folders = (results_folder() / study.name, PUBLISHED / study.name, PUBLISHED / USUAL)
     pasts = [_Past(path, study) for folder in folders for path in _last_runs(folder)]
-    return sum(
+    runs = sum(
         blocks * _seconds(study, pasts, dict(zip(NAMES, key, strict=True)))
         for key, blocks in cells.blocks.items()
     )
+    looks = len(cells.blocks) * sum(LOOK_SECONDS[name] for name in study.instruments)
+    return runs + looks if runs else 0.0

@@ -587,7 +587,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         **{name: _show(each[name] / complete, 4) if name in each else "-"
            for name in EVENTS},
         "peak_kib": _text(watched.peak_kib),
-        "first_tenth": watched.first_tenth,
+        # Connections that are held are all accepted before the time begins.
+        "first_tenth": "-" if load.holds else watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},
         "other_p50_ms": _show(said.other_p50_ms, 3),
         "other_p99_ms": _show(said.other_p99_ms, 3),

@@ -263,6 +263,9 @@ def test_a_kept_open_loop_holds_its_connections() -> None:
     assert row_of(usual, read_said(usual, "", ""), watched).get("idle_kib") is None
     row = row_of(kept, read_said(kept, "", ""), watched)
     assert (row["idle_kib"], row["each_kib"]) == ("2.000", "3.000")
+    # All are accepted before the time begins.
+    watched.first_tenth = "7.0"
+    assert row_of(kept, read_said(kept, "", ""), watched)["first_tenth"] == "-"
 
 
 def test_what_held_connections_need_is_measured(bench: Bench) -> None:
