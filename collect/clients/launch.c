@@ -642,8 +642,8 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
         double wait = watch->rates.interval < TICK_MOST ? watch->rates.interval : TICK_MOST;
         struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
         int arrived = sigtimedwait(signals, NULL, &tick);
-        if (arrived == SIGUSR1 && options->grown) { /* the load waits for a moment, and here until all is counted */
-            kill(load, SIGSTOP);
+        if (arrived == SIGUSR1 && options->grown) {
+            kill(load, SIGSTOP); /* it rests for a moment, and here until all is counted */
             watch_grown(watch);
             kill(load, SIGCONT);
         }
