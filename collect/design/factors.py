@@ -234,7 +234,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "round_trip", "round-trip", "60", "1,10,60",
         "milliseconds for a way to the server and back, over a study's `link`", least=0,
-        quiet=True, say=lambda value, _: f"round trip {value} ms",
+        quiet=True, say=lambda value, _: f"{value} ms of round trip",
         axis=lambda _: "round trip, milliseconds",
     ),
 )  # fmt: skip

@@ -125,6 +125,8 @@ class Runner:
             if not result.late:
                 break
             self.aside += result.watched.seconds
+            if _holds(cell):  # the server keeps memory of the connections that it held
+                self.servers.stop(_key(cell, self._setting(cell)[0]))
             result = self._run(number, cell, events)
         return result
 
