@@ -77,6 +77,11 @@ class Part:
     words: tuple[str, ...]  # the factors that tell this part from the others
 
     @property
+    def x_words(self) -> str:
+        """The name of the x axis within a sentence."""
+        return self.x_name.replace("_", " ")
+
+    @property
     def subjects(self) -> list[str]:
         return subjects_of(self.levels["server"], self.baseline)
 

@@ -93,6 +93,12 @@ class Extremes:
     limited: tuple[Average, ...]
     among: str
 
+    @property
+    def are_alike(self) -> bool:
+        """Returns true if the data do not tell the best of ours from the last."""
+        best, worst = self.best[0], self.worst[0]
+        return best != worst and (best in self.worst or worst in self.best)
+
 
 def is_open(row: Row) -> bool:
     """Returns true if no difference is shown, but one of a tenth may be there."""
@@ -409,7 +415,9 @@ def averaged_over(view: View, part: Part) -> str:
     """Returns the range of an average: "all 60 combinations of file and concurrency"."""
     count = sum(1 for cell in part.cells if view.data.value(cell, "server") == part.baseline)
     names = [name for name in view.data.factors[1:] if len(part.levels[name]) > 1]
-    words = ["calls per connection" if name == "calls" else name for name in names]
+    words = [
+        "calls per connection" if name == "calls" else name.replace("_", " ") for name in names
+    ]
     if not words or count == 1:
         return ""
     if len(words) == 1:

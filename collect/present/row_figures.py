@@ -57,7 +57,7 @@ def _average_figure(
         return []
     over = ""
     if part.x_name:
-        over = f" over {len(part.levels[part.x_name])} levels of {part.x_name}"
+        over = f" over {len(part.levels[part.x_name])} levels of {part.x_words}"
     subtitle = (
         f"Less is better. Geometric mean{over}, with its 95% interval from "
         f"{plural(blocks, view.data.unit, view.data.unit + 's')}."
