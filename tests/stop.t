@@ -53,6 +53,13 @@ sub stop_among_clients ($server, %count) {
     return @flaws;
 }
 
+# Returns the status of the response, and closes the connection: the server waits two seconds for a client that keeps it open.
+sub status_and_end ($client) {
+    my $status = $client->response->{status};
+    $client->close;
+    return $status;
+}
+
 # Returns true if another server could listen at the port.
 sub can_listen ($port) {
     socket my $socket, PF_INET, SOCK_STREAM, 0 or die "socket: $!";
@@ -83,8 +90,8 @@ each_way_to_accept(sub ($model) {
     $server->deliver('TERM');
     ok !$queued[0]->fill(0.2), 'SIGTERM, --max-connections 1: they wait after the signal';
     $origin->open_gate("held$model->{label}");
-    is $held->response->{status}, 200, 'SIGTERM, --max-connections 1: the first client gets its response after the signal';
-    is scalar(grep { $_->response->{status} == 200 } @queued), 3, 'SIGTERM, --max-connections 1: the three clients are served then';
+    is status_and_end($held), 200, 'SIGTERM, --max-connections 1: the first client gets its response after the signal';
+    is scalar(grep { status_and_end($_) == 200 } @queued), 3, 'SIGTERM, --max-connections 1: the three clients are served then';
     $server->ended(%few);
 });
 
@@ -138,7 +145,7 @@ each_server(sub ($model) {
     ok $server->alive, 'after SIGTERM the server waits for a download';
     is length $slow->response->{body}, $big, 'after SIGTERM a download arrives whole';
     $slow->close;
-    is scalar(grep { $_->response->{status} == 200 } @waiting), 3, 'clients that waited for the download to end get their responses'
+    is scalar(grep { status_and_end($_) == 200 } @waiting), 3, 'clients that waited for the download to end get their responses'
         if @waiting;
     $server->ended(name => 'after SIGTERM the server ends when the download has ended, before --stop-timeout');
 
