@@ -16,22 +16,6 @@ sub line_of ($bytes) {
     return "GET /small.txt?" . 'q' x ($bytes - length $line) . " HTTP/1.1\r\n";
 }
 
-# Returns the TCP state of the server's end of a connection, from the kernel's table; nothing if the end no longer exists.
-sub server_end ($server, $connection) {
-    my $ports = sprintf ':%04X [0-9A-F]+:%04X ', $server->port, $connection->{socket}->sockport;
-    open my $table, '<', '/proc/net/tcp' or die "/proc/net/tcp: $!";
-    while (<$table>) {
-        return $1 if /$ports([0-9A-F]{2}) /;
-    }
-    return;
-}
-
-# Returns how many bytes of the server's end of a connection the client has not acknowledged.
-sub server_queue ($server, $connection) {
-    my $ports = sprintf ':%04X [0-9A-F]+:%04X ', $server->port, $connection->{socket}->sockport;
-    return slurp('/proc/net/tcp') =~ /$ports[0-9A-F]{2} ([0-9A-F]{8}):/ ? hex $1 : 0;
-}
-
 # Returns true if no process and no thread of the server runs.
 sub sleeps ($server) {
     my @states = map { (eval { slurp($_) } // '') =~ /\) (\S) /g } map { glob "/proc/$_->[0]/task/*/stat" } group_processes($server->pid);
@@ -127,7 +111,7 @@ each_server(sub ($model) {
     $server = start_server(root => $root, options => [qw(--write-timeout 1)]);
     my $stalled = $server->connect;
     $stalled->send(request(GET => '/sparse.bin'));
-    ok until_true(sub { (server_end($server, $stalled) // '') ne '01' }), 'the server closes the connection of a client that stops reading';
+    ok until_true(sub { ($server->end_of($stalled) // { state => 0 })->{state} != TcpEnd::ESTABLISHED }), 'the server closes the connection of a client that stops reading';
     $stalled->drain;
     cmp_ok length($stalled->pending), '<', $size, 'a client that stops reading does not get the whole file';
     $stalled->close;
@@ -170,8 +154,8 @@ each_server(sub ($model) {
     is scalar(grep { $_->fill($PATIENCE) } @crowd), 260, '260 connections are served and stay open';
     my $silent = $server->connect(Sockopts => [[SOL_SOCKET, SO_RCVBUF, 4096]]);
     $silent->send(request(GET => '/middle.bin'));
-    ok until_true(sub { server_queue($server, $silent) > 0 && sleeps($server) }), 'the server waits for a client that does not read';
-    cmp_ok server_queue($server, $silent), '<', 128 * 1024, 'less than 128 KiB are queued for it';
+    ok until_true(sub { $server->end_of($silent)->{unacknowledged} > 0 && sleeps($server) }), 'the server waits for a client that does not read';
+    cmp_ok $server->end_of($silent)->{unacknowledged}, '<', 128 * 1024, 'less than 128 KiB are queued for it';
     $_->close for @crowd, $silent;
     $server->stop;
 });

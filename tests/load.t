@@ -53,7 +53,7 @@ sub proportional ($memory) { return $memory->{Pss} - $memory->{Pss_File} }
 
 # Tests that the memory of the server stops growing. Memory may grow for some rounds of work, because the first request of each
 # worker takes some; a leak grows in every round. Two rounds in a row must add less than 64 KiB to the maximum so far: the
-# smallest block that malloc gives, lost in each of 3,000 requests, is more.
+# smallest block that malloc gives, lost in each of 2,100 requests, is more.
 sub stops_growing ($server, $name, $work) {
     my @seen;
     my ($most, $flat) = (0, 0);
@@ -113,8 +113,8 @@ each_way_to_accept(sub ($model) {
     if (sanitized()) {
         skip_case('the memory of a sanitized server does not show leaks');
     } else {
-        stops_growing($server, 'rounds of 3,000 requests', sub {
-            ab($server, 'ab, 3,000 requests in a round: no request fails', 'small.txt', '-n', 3_000, '-c', 10);
+        stops_growing($server, 'rounds of 2,100 requests', sub {
+            ab($server, 'ab, 2,100 requests in a round: no request fails', 'small.txt', '-n', 2_100, '-c', 10);
             is_at_rest($server, $model);
         });
     }

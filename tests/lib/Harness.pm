@@ -1,7 +1,7 @@
 package Harness;
 
 # The base of the end-to-end tests: starts servers on free ports, exchanges raw HTTP with them, stops them, and checks what they
-# leave behind. It uses core modules only.
+# leave behind. It uses core modules, and TcpEnd.pm, only.
 #
 #   use FindBin;
 #   use lib "$FindBin::Bin/lib";
@@ -36,6 +36,7 @@ use JSON::PP         ();
 use List::Util       ();
 use POSIX            qw(:sys_wait_h);
 use Socket           qw(SOL_SOCKET SO_RCVBUF SHUT_WR);
+use TcpEnd           ();
 use Test::More       ();
 use Time::HiRes      ();
 
@@ -594,10 +595,13 @@ sub pending_signals ($self) {
     return scalar grep { hex } $status =~ /^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/mg;
 }
 
+# Returns what the kernel knows of the server's end of a connection, as TcpEnd tells it.
+sub end_of ($self, $connection) { return TcpEnd::of($self->{port}, $connection->{socket}->sockport) }
+
 # Returns true if the server has read all bytes of a connection that has sent some.
 sub has_read ($self, $connection) {
-    my $ports = sprintf ':%04X [0-9A-F]+:%04X [0-9A-F]{2} [0-9A-F]+:', $self->{port}, $connection->{socket}->sockport;
-    return Harness::slurp('/proc/net/tcp') =~ /${ports}00000000 /;
+    my $end = $self->end_of($connection);
+    return $end && $end->{unread} == 0;
 }
 
 # Connects to the server, with options of IO::Socket::IP. Dies if the connection is refused.
