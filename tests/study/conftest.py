@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -56,14 +55,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Tap(), "tap")
         # Without the terminal plugin pytest lacks this option, which it reads to explain a failure.
         config.option.verbose = getattr(config.option, "verbose", 0)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _light_collections() -> None:
-    """Takes the imported libraries out of each garbage collection: statsmodels asks for one in
-    each adjustment of p-values."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="module")
