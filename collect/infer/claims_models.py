@@ -239,6 +239,21 @@ def overload_1(data: Cells) -> list[Finding]:
     return findings
 
 
+def c10k_1(data: Cells) -> list[Finding]:
+    cells = data.pick(server="epoll", concurrency=10000)
+    tested = f"epoll, 10,000 connections / 1,000, {data.cpu_words}"
+    return of_pairs(data, "same", tested, "server_cpu_us", cells, {"concurrency": "1000"})
+
+
+def mixed_1(data: Cells) -> list[Finding]:
+    findings = []
+    for rule, server in (("waits", "iterative"), ("passes", "thread"), ("passes", "epoll")):
+        cells = data.pick(server=server, mixed=5)
+        tested = f"{server}, 99th percentile of small requests with 5% large ones / without"
+        findings += of_pairs(data, rule, tested, "p99_ms", cells, {"mixed": "0"})
+    return findings
+
+
 def e07_1(data: Cells) -> list[Finding]:
     """Tests the CPU per request where the load generator limits most cells."""
     event, thread = server_named(data, "epoll"), server_named(data, "thread")
@@ -340,6 +355,8 @@ TESTS = {
     "ROAD.1": road_1,
     "TEMPLATE.1": template_1,
     "OVERLOAD.1": overload_1,
+    "C10K.1": c10k_1,
+    "MIXED.1": mixed_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
     "A/A": same_server,
