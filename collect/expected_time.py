@@ -22,6 +22,7 @@ USUAL = "fork-vs-thread"
 GAP_SECONDS = 120.0
 # A look into a server, once a round for each cell, by what looks.
 LOOK_SECONDS = {"strace": 1.5, "perf": 4.0}
+HOSTS_SECONDS = 4.0
 LINK_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 # Earlier runs are looked up by these factors in turn, from the most alike to any.
 ALIKE = (
@@ -156,4 +157,6 @@ def expected_seconds(study: Study, cells: Cells) -> float:
         for key, blocks in cells.blocks.items()
     )
     looks = len(cells.blocks) * sum(LOOK_SECONDS[name] for name in study.instruments)
-    return runs + looks if runs else 0.0
+    # The runs of other machines begin at an agreed moment.
+    leads = HOSTS_SECONDS * sum(cells.blocks.values()) if study.load_hosts else 0.0
+    return runs + looks + leads if runs else 0.0

@@ -31,7 +31,7 @@ from collect.design.study import (
 from collect.design.study_text import Source
 from collect.expected_time import expected_seconds
 from collect.install import ANALYSIS, build, install
-from collect.measure import instruments, link, loads, machine
+from collect.measure import instruments, link, load_hosts, loads, machine
 from collect.measure.server_commands import (
     Need,
     expand,
@@ -131,6 +131,8 @@ def needs_of(study: Study) -> list[Need]:
         if problem := link.problem():
             fail(problem)
         needs += link.NEEDS
+    elif study.load_hosts:
+        needs += load_hosts.NEEDS
     elif study.client_ports and os.geteuid() == 0:
         needs.append(Need("ip", "iproute2"))
     if "https" in study.levels["scheme"]:

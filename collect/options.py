@@ -46,6 +46,10 @@ SERVERS_HELP = (
 EVERY_RUN = (
     Option("baseline", "SERVER", "what the others are compared with (the first)"),
     Option("link", "RATE", "a link of that rate between server and load, such as 20mbit"),
+    Option(
+        "load-hosts", "HOSTS", "the load comes from these machines, by ssh: [USER@]HOST, and commas"
+    ),
+    Option("server-host", "HOST", "the name or address of this machine for them"),
     Option("deadline", "MS", "a request that is not answered by then has failed (open)"),
     Option("rate", "N", "connections a second (httperf, at concurrency 1), or requests (open)"),
     Option("duration", "S", "seconds a run (wrk, open)"),

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# The ledger: the system calls and page faults of a request, of each model, on a connection for each request and on a kept one.
+# The ledger: the system calls, page faults and context switches of a request, of each model, on a connection for each request
+# and on a kept one.
 #
 # `perl tests/ledger.t --record` writes the table tests/lib/ledger.tsv again, after a change that is meant to change it.
 use v5.36;
@@ -15,7 +16,7 @@ my ($FEW, $MANY) = (30, 130);
 my ($LEAST, $MARGIN) = (0.5, 0.25);
 # How often one waits or looks for something depends on who comes first: such calls have a wide margin, or are left out.
 my $WAIT_MARGIN = 1.5;
-my %WAITS = map { $_ => 1 } qw(accept4 epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write);
+my %WAITS = map { $_ => 1 } qw(accept4 epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write), '(context switches)';
 my %CHANCE = map { $_ => 1 } qw(futex sched_yield);
 # Most machines read the clock without a call.
 my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time);
@@ -23,6 +24,9 @@ my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time);
 # so the least of some measurements counts.
 my $MEASUREMENTS = 3;
 my ($FAULTS, $FAULTS_SHARE) = ('(page faults)', 0.1);
+# A server that waits for its next request gives its processor up. One that is late does not wait, so that fewer are chance;
+# of workers that wait for the same connection more than one may wake.
+my ($SWITCHES, $SWITCHES_MARGIN) = ('(context switches)', 0.5);
 
 my $folder = scratch();
 
@@ -81,6 +85,33 @@ sub faults_of_request () {
     return min(map { $seen[$_] - $seen[ $_ - 1 ] } 1 .. $#seen) / $MANY;
 }
 
+# Returns how often the processes and threads of a server have given their processor up.
+sub switches ($server) {
+    my $sum = 0;
+    for my $task (map { glob "/proc/$_->[0]/task/*/status" } serving_processes($server->pid)) {
+        $sum += $1 if (eval { slurp($task) } // '') =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
+    }
+    return $sum;
+}
+
+# Returns the context switches of one request, in a server that is not traced; undef where those that serve come and go.
+sub switches_of_request ($kept) {
+    return undef if model()->{each} && !$kept;
+    my @workers = model()->{workers} ? ('--workers', 2) : ();
+    my $server  = start_server(root => "$FindBin::Bin/../data", options => \@workers);
+    my $client  = $kept ? $server->connect : undef;
+    my @seen;
+    for my $requests ($FEW, ($MANY) x $MEASUREMENTS) {
+        for (1 .. $requests) {
+            $kept ? $client->ask(request(GET => '/small.txt')) : $server->get('/small.txt', Connection => 'close');
+        }
+        push @seen, switches($server);
+    }
+    $client->close if $kept;
+    $server->stop(name => 'the server stops');
+    return min(map { $seen[$_] - $seen[ $_ - 1 ] } 1 .. $#seen) / $MANY;
+}
+
 # The table: {model}{closed or kept}{call} => number.
 sub read_table () {
     my %table;
@@ -96,8 +127,12 @@ sub compare ($connection, $expected, $seen) {
     for my $call (sort keys %{ { %$expected, %$seen } }) {
         my ($should, $is) = map { $_->{$call} // 0 } $expected, $seen;
         my $waits  = $WAITS{$call} || $call eq 'recvfrom' && model()->{label} =~ /template/;    # for the template's answer
-        my $margin = $call eq $FAULTS ? 1 + $FAULTS_SHARE * $should : $waits ? $WAIT_MARGIN : $MARGIN;
-        push @flaws, sprintf '%s: %.2f a request, and %.2f in %s', $call, $is, $should, 'tests/lib/ledger.tsv' if abs($is - $should) > $margin;
+        my $margin = $call eq $FAULTS ? 1 + $FAULTS_SHARE * $should
+            : $call eq $SWITCHES && $connection eq 'kept' ? $SWITCHES_MARGIN
+            : $waits ? $WAIT_MARGIN : $MARGIN;
+        my $less = $call eq $SWITCHES ? 0 : $should - $is;
+        push @flaws, sprintf '%s: %.2f a request, and %.2f in %s', $call, $is, $should, 'tests/lib/ledger.tsv'
+            if $is - $should > $margin || $less > $margin;
     }
     ok !@flaws, "$connection: the system calls of a request are those of the table" or diag(join "\n", @flaws);
 }
@@ -112,6 +147,8 @@ sub measure ($check) {
             my $seen       = of_request($kept);
             my $faults     = $kept ? undef : faults_of_request();
             $seen->{$FAULTS} = $faults if $faults;
+            my $switches = switches_of_request($kept);
+            $seen->{$SWITCHES} = $switches if defined $switches;
             push @lines, map { join("\t", $model->{label}, $connection, $_, sprintf '%.2f', $seen->{$_}) . "\n" } sort keys %$seen;
             compare($connection, $table->{ $model->{label} }{$connection} // {}, $seen) if $check;
         }
@@ -120,7 +157,7 @@ sub measure ($check) {
 }
 
 if (@ARGV && $ARGV[0] eq '--record') {
-    spit($TABLE, join '', "# System calls and page faults of a request for small.txt: see tests/ledger.t.\n", "model\tconnection\tcall\tnumber\n", measure(0));
+    spit($TABLE, join '', "# System calls, page faults and context switches of a request for small.txt: see tests/ledger.t.\n", "model\tconnection\tcall\tnumber\n", measure(0));
 } elsif (run_command(qw(strace -c -o /dev/null true))->{status}) {
     skip_case('strace cannot be used here');
 } else {

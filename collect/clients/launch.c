@@ -625,6 +625,7 @@ static pid_t load_start(const struct options *options, char *command[])
 
 /* The time between two looks at the load, at most. */
 static const double TICK_MOST = 0.01;
+static const double PATIENCE = 2;
 
 /* The ways in which the load ended. */
 struct ending {
@@ -638,6 +639,7 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
 {
     const struct options *options = watch->options;
     struct ending ending = {.stopped = false};
+    double patience = 0; /* until when a load that is to end has time for that */
     while (wait4(load, &ending.status, WNOHANG, &ending.usage) == 0) {
         double wait = watch->rates.interval < TICK_MOST ? watch->rates.interval : TICK_MOST;
         struct timespec tick = {.tv_nsec = (long)(wait * 1e9)};
@@ -652,8 +654,12 @@ static struct ending load_wait(pid_t load, double start, struct watch *watch,
             ending.stopped = true;
         if (options->timeout > 0 && tool_now() - start > options->timeout)
             ending.late = true;
-        if (ending.stopped || ending.late)
-            kill(load, SIGKILL);
+        if (ending.stopped || ending.late) {
+            /* A load on other machines has to end its parts there. */
+            if (patience <= 0)
+                patience = tool_now() + PATIENCE;
+            kill(load, tool_now() < patience ? SIGTERM : SIGKILL);
+        }
         watch_sample(watch);
         first_tenth_sample(&watch->rates, tool_now());
     }

@@ -1,6 +1,6 @@
 /* open_loop: a load generator whose requests start when they are due, and do not wait for others.
  *
- * usage:    open_loop --rate R [OPTION]... PORT PATH
+ * usage:    open_loop --rate R [OPTION]... [ADDRESS:]PORT PATH
  * example:  collect/clients/open_loop --rate 2000 --seconds 10 7799 /small.txt
  *
  * A client of a closed loop waits for a response before it asks again: while the server is slow, it
@@ -129,8 +129,8 @@ struct open_loop {
 };
 
 static const char usage[] =
-    "usage: open_loop --rate R [OPTION]... PORT PATH\n"
-    "Asks 127.0.0.1:PORT for PATH, R times a second, whether or not earlier requests are "
+    "usage: open_loop --rate R [OPTION]... [ADDRESS:]PORT PATH\n"
+    "Asks a server (127.0.0.1) for PATH, R times a second, whether or not earlier requests are "
     "answered.\n"
     "  --rate R          requests a second\n"
     "  --arrivals HOW    poisson: at random, as those of many clients are; or even (poisson)\n"
@@ -814,10 +814,7 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
         errx(2, "--tell-parent is about connections that are held: it needs --hold");
     if (loop->rate * (loop->warm_up * loop->surge + loop->seconds) > REQUESTS_MOST)
         errx(2, "these are over %.0f requests", REQUESTS_MOST);
-    loop->wires.server = (struct sockaddr_in){
-        .sin_family = AF_INET,
-        .sin_port = htons((in_port_t)tool_number(arguments[optind], 1, 65535, "PORT")),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    loop->wires.server = wire_server(arguments[optind]);
     loop->first.path = path_of(arguments[optind + 1]);
 }
 

@@ -7,6 +7,9 @@
 #ifndef COLLECT_WIRE_H
 #define COLLECT_WIRE_H
 
+#include "tool.h"
+
+#include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,6 +17,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -34,6 +38,21 @@ struct wire {
     SSL *tls;
     SSL_SESSION *ticket;
 };
+
+/* Reads the address of a server, [ADDRESS:]PORT; without ADDRESS it is that of this machine. */
+static inline struct sockaddr_in wire_server(const char *text)
+{
+    struct sockaddr_in server = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const char *port = strrchr(text, ':');
+    char host[INET_ADDRSTRLEN] = "";
+
+    if (port && port - text < (ptrdiff_t)sizeof(host))
+        memcpy(host, text, (size_t)(port - text));
+    if (port && inet_pton(AF_INET, host, &server.sin_addr) != 1)
+        errx(2, "a server is [ADDRESS:]PORT, with an IPv4 address, not '%s'", text);
+    server.sin_port = htons((in_port_t)tool_number(port ? port + 1 : text, 1, 65535, "PORT"));
+    return server;
+}
 
 /* Keeps the ticket that the server has sent; the wire owns the session from then on. */
 static int wire_take_ticket(SSL *tls, SSL_SESSION *ticket)

@@ -1,6 +1,6 @@
 /* witness: a load generator that also counts lost requests, and goes on after failures.
  *
- * usage:    witness [OPTION]... PORT PATH
+ * usage:    witness [OPTION]... [ADDRESS:]PORT PATH
  * example:  collect/clients/witness --requests 1000 --concurrency 10 7799 /small.txt
  *
  * Like ab, each client connects, sends a request, reads the response to its end, and begins again,
@@ -85,8 +85,8 @@ struct witness {
 };
 
 static const char usage[] =
-    "usage: witness [OPTION]... PORT PATH\n"
-    "Asks 127.0.0.1:PORT for PATH, and tells what was answered and what was lost.\n"
+    "usage: witness [OPTION]... [ADDRESS:]PORT PATH\n"
+    "Asks a server (127.0.0.1) for PATH, and tells what was answered and what was lost.\n"
     "  --requests N      the number of responses (1000)\n"
     "  --concurrency N   clients at once (1)\n"
     "  --seconds S       not longer than this (10)\n"
@@ -527,10 +527,7 @@ int main(int count, char *arguments[])
         fputs(usage, stderr);
         return 2;
     }
-    witness.wires.server = (struct sockaddr_in){
-        .sin_family = AF_INET,
-        .sin_port = htons((in_port_t)tool_number(arguments[optind], 1, 65535, "PORT")),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    witness.wires.server = wire_server(arguments[optind]);
     witness.path = path(arguments[optind + 1]);
     witness_open(&witness);
     witness_run(&witness);

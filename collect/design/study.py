@@ -106,6 +106,8 @@ class Study:
     fault: int | None = None
     fresh: bool = False
     link: str = ""
+    load_hosts: tuple[str, ...] = ()
+    server_host: str = ""
     client_ports: tuple[int, int] | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     directory: str = ""
@@ -334,9 +336,16 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+# A machine that the load comes from, as ssh knows it.
+HOST = r"([A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*"
+# The load generators that tell how busy they were, or that they were too slow.
+GENERATORS_ELSEWHERE = ("ab", "open", "witness", "wrk")
 # The measures that a contrast can compare, each with its column.
 MEASURES = {"cpu": "server_cpu_us", "requests": "rps", "p50": "p50_ms", "p99": "p99_ms"}
-TEXTS = ("name", "title", "question", "source", "baseline", "figure", "directory", "other")
+TEXTS = (
+    "name", "title", "question", "source", "baseline", "figure", "directory", "other",
+    "server-host",
+)  # fmt: skip
 NUMBERS = (
     "repetitions",
     "round-blocks",
@@ -350,7 +359,7 @@ NUMBERS = (
     "memory-limit",
     "seed",
 )
-LISTS = ("claims", "see", "instruments")
+LISTS = ("claims", "see", "instruments", "load-hosts")
 # The instruments that may watch a server in runs of their own.
 INSTRUMENTS = ("strace", "perf")
 OTHERS = (
@@ -393,14 +402,14 @@ def study_of(data: dict[str, Any], name: str, source: Source) -> Study:
     fields: dict[str, Any] = {}
     for key in TEXTS:
         if key in merged:
-            fields[key] = reader.text(key, merged[key])
+            fields[key.replace("-", "_")] = reader.text(key, merged[key])
     for key in NUMBERS:
         if key in merged:
             least = 0 if key == "seed" else 1
             fields[key.replace("-", "_")] = reader.number(key, merged[key], least)
     for key in LISTS:
         if key in merged:
-            fields[key] = tuple(reader.words(key, merged[key]))
+            fields[key.replace("-", "_")] = tuple(reader.words(key, merged[key]))
     if "servers" in merged:
         merged["servers"], fields["commands"] = reader.servers(merged["servers"])
     levels = {
@@ -467,6 +476,8 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         reader.fail("mixed", "the study has no `other` document")
     if study.levels["data_share"] != ("0",):
         _check_sets(reader, study)
+    if study.load_hosts or study.server_host:
+        _check_hosts(reader, study)
     if study.rate and study.levels["surge"] != ("0",):
         reader.fail("surge", "it is a share of the capacity, and so needs `offered`, not a rate")
     if has_offered and "open" not in study.levels["load"]:
@@ -477,6 +488,28 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
             reader.fail("keepalive", "the witness has a connection for each request")
         if "1" not in study.levels["calls"]:
             reader.fail("calls", "the witness has one call per connection; take httperf")
+
+
+def _check_hosts(reader: _Reader, study: Study) -> None:
+    """Checks a study whose load comes from other machines."""
+    if not study.load_hosts:
+        reader.fail("server-host", "it is for `load-hosts`, of which there are none")
+    if not study.server_host:
+        reader.fail("load-hosts", "they need `server-host`: the name of this machine for them")
+    for name in study.load_hosts:
+        if not re.fullmatch(HOST, name) or study.load_hosts.count(name) > 1:
+            reader.fail("load-hosts", f"`{name}` is no [USER@]HOST, or stands there twice")
+    if study.link or study.client_ports:
+        reader.fail("load-hosts", "`link` and `client-ports` are for a load on this machine")
+    if study.fault:
+        reader.fail("load-hosts", "a study with a `fault` wants a single client, on this machine")
+    for name in study.levels["load"]:
+        if name not in GENERATORS_ELSEWHERE:
+            reader.fail("load-hosts", f"{name} does not tell how busy it was; take another load")
+    if "open" in study.levels["load"] and "on" in study.levels["keepalive"]:
+        reader.fail("load-hosts", "the open loop on kept connections wants to be on this machine")
+    if any(service.startswith("proxy-") for service in study.levels["service"]):
+        reader.fail("load-hosts", "a proxy's origin would have to be on another machine, too")
 
 
 def _check_sets(reader: _Reader, study: Study) -> None:

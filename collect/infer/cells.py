@@ -384,10 +384,15 @@ class Cells:
 
     def _is_calibrated(self, cell: int) -> bool:
         """Returns true if a cell is asked as the floors are, with as many connections or more."""
-        if self.calibration is None or self.calibration.empty or self.study.link:
+        if self.calibration is None or self.calibration.empty or self._is_elsewhere:
             return False
         alike = all(self.value(cell, name) == value for name, value in ASKED.items())
         return alike and int(self.value(cell, "concurrency")) >= CONNECTIONS
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Returns true if the load was not on the loopback of the server's machine."""
+        return bool(self.study.link or self.study.load_hosts)
 
     @cached_property
     def _load_busy(self) -> Values:

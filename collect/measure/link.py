@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from collect.measure.load_hosts import LoadHosts
 from collect.measure.server_commands import Need, is_installed
 from collect.measure.servers import ServerProblem
 from collect.project import CLIENTS, fail
@@ -38,14 +39,16 @@ NEEDS = (Need("ip", "iproute2"), Need("tc", "iproute2"), Need("nsenter", "util-l
 
 @dataclass
 class Link:
-    """The link to the load: `across` is put before its command; `text` describes the link.
-    `far` keeps the other namespace."""
+    """The way to the load, where it is not on the loopback of this machine: the server is at the
+    address `near`. The load is at the other end of a link that `text` describes, which `far` keeps
+    (`across` is put before its command); or it comes from other machines, the `hosts`."""
 
     near: str = ""
     across: tuple[str, ...] = ()
     text: str = ""
     far: int = -1
     way_back: WayBack | None = None
+    hosts: LoadHosts | None = None
 
     def set_round_trip(self, milliseconds: int) -> None:
         """Has the way back take so long from now on."""

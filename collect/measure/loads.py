@@ -83,6 +83,7 @@ class Load:
     surge: int | None = None  # percent of the rate, for SURGE_SECONDS before the run
     fault: int | None = None
     across: tuple[str, ...] = ()
+    near: str = ""  # the address of the server, where the load is not on its machine
 
     @property
     def wanted(self) -> int:
@@ -167,7 +168,7 @@ def _open(load: Load, _: Path) -> list[str]:
         command += ["--tls", load.sessions]
     if load.scheme == "udp":
         command += ["--udp"]
-    return [*command, _address(load).rpartition(":")[2], f"/{load.file}"]
+    return [*command, _address(load), f"/{load.file}"]
 
 
 def _witness(load: Load, _: Path) -> list[str]:
@@ -179,7 +180,7 @@ def _witness(load: Load, _: Path) -> list[str]:
         command += ["--udp"]
     if load.fault:
         command += ["--fault", "/crash", "--after", str(load.fault)]
-    return [*command, _address(load).rpartition(":")[2], f"/{load.file}"]
+    return [*command, _address(load), f"/{load.file}"]
 
 
 def _wrk(load: Load, _: Path) -> list[str]:
@@ -221,6 +222,12 @@ class Said:
     resumed: int | None = None
     words: str = ""
     histogram: Histogram = field(default_factory=dict)
+    # Of several clients on other machines: the CPU time of all, the share of the run for which the
+    # busiest was busy, how far apart they began, and why the run does not count.
+    load_cpu: float | None = None
+    load_busy: float | None = None
+    skew_ms: float | None = None
+    problem: str = ""
 
 
 @dataclass
@@ -506,6 +513,8 @@ def _read_witness(said: Said, lines: list[str]) -> None:
 def verdict(load: Load, said: Said, watched: Watched, length: int | None) -> str:
     """Returns "yes" if a run counts, or the reason why it does not. `length` is what the document
     must have."""
+    if said.problem and watched.alive:
+        return one_line(said.problem)[:REASON_BYTES]
     if load.generator in ("open", "witness") and said.complete is not None and watched.done:
         return _verdict_of_ours(load, said, length)
     because = f": {said.words}" if said.words else ""
@@ -570,7 +579,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     # The time in which the load generator starts and reports is not load. Nearly all of it is CPU
     # time, unless others have the processors then.
     beside = min(max(watched.seconds - seconds, 0), START_SECONDS_MOST)
-    spent = max(watched.load_cpu - beside, 0)
+    spent = max(watched.load_cpu - beside, 0) if said.load_cpu is None else said.load_cpu
+    busy = said.load_busy if said.load_busy is not None or not seconds else spent / seconds
     known = load.generator != "httperf" and seconds >= SHARE_SECONDS
     rps_places = 6 if said.rps is not None and said.rps < 10 else 2
     return {
@@ -580,20 +590,22 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         "rps": _show(said.rps, rps_places),
         **{name: _show(getattr(said, name), 3) for name in TIMES},
         "kbytes_s": _show(said.kbytes_s, 2),
-        "load_cpu": _show(spent / seconds, 3) if known else "-",
+        "load_cpu": _show(busy, 3) if known else "-",
         "client_cpu_us": _show(spent * 1e6 / complete, 3) if known and complete else "-",
         **{f"server_{name}": _show(each[name] / complete, 3) if name in each else "-"
            for name in times},
         **{name: _show(each[name] / complete, 4) if name in each else "-"
            for name in EVENTS},
         "peak_kib": _text(watched.peak_kib),
-        # Connections that are held are all accepted before the time begins.
-        "first_tenth": "-" if load.holds else watched.first_tenth,
+        # Connections that are held are all accepted before the time begins; other machines begin
+        # when they were told to.
+        "first_tenth": "-" if load.holds or said.skew_ms is not None else watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},
         "other_p50_ms": _show(said.other_p50_ms, 3),
         "other_p99_ms": _show(said.other_p99_ms, 3),
         "asked": _show(said.asked, 2),
         "late": _show(said.late, 6),
+        "skew_ms": _show(said.skew_ms, 3),
         **_memory_each(load, watched),
     }  # fmt: skip
 

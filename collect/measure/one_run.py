@@ -16,7 +16,7 @@ from collect.measure import capacity, documents, instruments, loads, origin
 from collect.measure import crowd as crowds
 from collect.measure.clock import step_since, wall_offset
 from collect.measure.control_groups import Accounting
-from collect.measure.link import NEAR, Link
+from collect.measure.link import Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
 from collect.measure.server_commands import FLOORS, Setting, is_floor, is_peer, recipe_name
@@ -193,7 +193,7 @@ class Runner:
             def once(watch: list[str]) -> int:
                 result = Result()
                 self._apply(server, place, _at(load, server.url), result, watch)
-                said = loads.read_said(load, result.output, result.percentiles)
+                said = self._said(load, result)
                 verdict = loads.verdict(load, said, result.watched, setting.bytes)
                 if verdict != "yes":
                     raise ServerProblem(f"{cell['server']}: {verdict}")
@@ -278,6 +278,7 @@ class Runner:
             documents=documents.count_of_set(cell, self.study),
             fault=self.study.fault,
             across=self.link.across,
+            near=self.link.near,
         )
 
     def _server(
@@ -314,7 +315,7 @@ class Runner:
         if load.documents:
             self._fill(server, load)
             return
-        slow = study.fresh or study.fault or study.link
+        slow = study.fresh or study.fault or study.link or study.load_hosts
         if slow or load.generator == "wrk" or setting.service.startswith("proxy-"):
             return
         begin = time.monotonic()
@@ -349,7 +350,8 @@ class Runner:
 
     def _launch(self, server: Server, name: str, processors: str, grown: bool = False) -> list[str]:
         command = [str(CLIENTS / "launch"), "load", "--server", str(server.pid)]
-        command += [*server.group.read, "--timeout", str(self.patience)]
+        lead = self.link.hosts.lead_most if self.link.hosts else 0
+        command += [*server.group.read, "--timeout", str(self.patience + lead)]
         if processors:
             command += ["--processors", processors]
         if grown:
@@ -417,7 +419,7 @@ class Runner:
             for _ in range(capacity.RUNS):
                 result = Result()
                 self._apply(server, place, closed, result)
-                said = loads.read_said(closed, result.output, "")
+                said = self._said(closed, result)
                 valid = loads.verdict(closed, said, result.watched, setting.bytes)
                 if valid == "yes" and not said.complete:
                     valid = "no request completed"
@@ -441,7 +443,8 @@ class Runner:
         percentiles = self.work / "run.percentiles"
         percentiles.unlink(missing_ok=True)
         (self.work / "run.result").unlink(missing_ok=True)
-        command = loads.command_of(load, percentiles)
+        hosts = self.link.hosts
+        command = hosts.command(load) if hosts else loads.command_of(load, percentiles)
         result.command = " ".join(command)
         result.started = time.monotonic()
         launch = self._launch(server, "run", place.load, load.holds)
@@ -454,6 +457,12 @@ class Runner:
         result.output = (self.work / "run.out").read_text(errors="replace")
         if percentiles.exists():
             result.percentiles = percentiles.read_text()
+
+    def _said(self, load: Load, result: Result) -> Said:
+        """What the load generator of a run said, or those of several machines together."""
+        if self.link.hosts:
+            return self.link.hosts.read(result.output)
+        return loads.read_said(load, result.output, result.percentiles)
 
     def _workers_before(self, server: Server, cell: Cell) -> list[int] | None:
         """Returns the requests that each worker of a server had answered before the run."""
@@ -495,7 +504,7 @@ class Runner:
             self.servers.stop(key)
         said = Said()
         if result.output:
-            said = loads.read_said(load, result.output, result.percentiles)
+            said = self._said(load, result)
         result.histogram = said.histogram
         if not result.reason and result.stepped:
             # The load generators take their times from the wall clock.
@@ -546,8 +555,8 @@ def _key(cell: Cell, setting: Setting) -> str:
 
 def _at(load: Load, url: str, requests: int | None = None, proxied: str = "") -> Load:
     """The load on the server at a URL."""
-    if load.across:
-        url = url.replace("127.0.0.1", NEAR)
+    if load.near:
+        url = url.replace("127.0.0.1", load.near)
     if requests is not None:
         load = replace(load, requests=requests)
     return replace(load, url=url, proxied=proxied)

@@ -31,6 +31,7 @@ from collect.measure.disturbance import Disturbance
 from collect.measure.documents import prepare_documents, prepare_sets
 from collect.measure.drift import RatioDrift, tell_moved_floors
 from collect.measure.link import Link
+from collect.measure.load_hosts import LoadHosts, address_of
 from collect.measure.look_inside import look_inside
 from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
@@ -146,13 +147,15 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
         try:
             done = _believed(folder)
             epoch = _begin_record(folder, study, accounting.method)
-            runner.link = _begin_network(folder, study, network)
+            runner.link = _begin_network(folder, study, network, work)
             least = max((float(row["started"]) for row in done.rows), default=0.0)
             clock = StudyClock(epoch, least)
             drift = RatioDrift(study.baseline or study.levels["server"][0])
             return _Sitting(folder, runner, plan, done, clock, drift, after_block).go()
         finally:
             runner.end_block()
+            if runner.link.hosts:
+                runner.link.hosts.end()
             accounting.end()
 
 
@@ -186,11 +189,17 @@ def _enter_network(study: Study) -> bool:
     return False
 
 
-def _begin_network(folder: Path, study: Study, entered: bool) -> Link:
+def _begin_network(folder: Path, study: Study, entered: bool, work: Path) -> Link:
     made = Link()
     if study.link:
         made = link.begin(study.link)
         append_pairs(folder / MACHINE_FILE, {"link": made.text})
+    elif study.load_hosts:
+        made = Link(near=address_of(study.server_host))
+        made.hosts = LoadHosts(study.load_hosts, work)
+        described = made.hosts.begin(study.levels["load"])
+        pairs = {f"load_host.{name}": text for name, text in described.items()}
+        append_pairs(folder / MACHINE_FILE, pairs)
     elif study.client_ports and entered:
         link.begin_ports(*study.client_ports)
     append_pairs(folder / MACHINE_FILE, {"client_ports": link.ports_text(made)})

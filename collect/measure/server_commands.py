@@ -11,7 +11,8 @@ command, without a shell, in the folder where the study was; {port} and {root} a
 Peers get a configuration each that is fair to them: the same documents, no access log, the same
 backlog, as many workers as processors, keep-alive for 5 seconds with any number of requests, a
 user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
-workers then block in accept, as those of the book do.
+workers then block in accept, as those of the book do. Where the load is not on this machine's
+loopback they listen at one more address.
 """
 
 from __future__ import annotations
@@ -337,6 +338,7 @@ http {{
     scgi_temp_path {folder}/scgi;
     server {{
         listen 127.0.0.1:{port} backlog={BACKLOG}{tls};
+        {f"listen {setting.near}:{port} backlog={BACKLOG}{tls};" if setting.near else ""}
         root {setting.documents};
     }}
 }}
@@ -361,6 +363,8 @@ server.max-connections = 4096
 server.max-fds = 8192
 mimetype.assign = ( ".txt" => "text/plain", ".html" => "text/html" )
 """
+    if setting.near:
+        text += f'$SERVER["socket"] == "{setting.near}:{port}" {{ }}\n'
     if user:
         text += f'server.username = "{user[0]}"\nserver.groupname = "{user[1]}"\n'
     (folder / "lighttpd.conf").write_text(text)
@@ -374,6 +378,7 @@ def _apache(setting: Setting, folder: Path, port: int, model: str) -> list[str]:
     text = f"""ServerRoot "{folder}"
 ServerName localhost
 Listen 127.0.0.1:{port}
+{f"Listen {setting.near}:{port}" if setting.near else ""}
 ListenBacklog {BACKLOG}
 PidFile "{folder}/apache.pid"
 DefaultRuntimeDir "{folder}"

@@ -274,9 +274,10 @@ def _check(setting: Setting) -> None:
     tls = name == "nginx" and setting.scheme == "https"
     if setting.is_given_port and setting.scheme != "http" and not tls:
         raise ServerProblem(f"{name} is not set up for {setting.scheme}")
-    other = setting.is_given_port or is_floor(name)
-    if other and (setting.service.startswith("proxy-") or setting.near):
-        raise ServerProblem(f"{name} is set up neither as a proxy nor behind a link")
+    if (setting.is_given_port or is_floor(name)) and setting.service.startswith("proxy-"):
+        raise ServerProblem(f"{name} is not set up as a proxy")
+    if (setting.command or is_floor(name)) and setting.near:
+        raise ServerProblem(f"{name} listens on the loopback alone, and the load is elsewhere")
 
 
 def told_stats(server: Server) -> dict[str, Any] | None:
