@@ -229,7 +229,7 @@ FACTORS: tuple[Factor, ...] = (
         least=0,
         say=lambda value, _: f"documents of {value}% of the memory" if value != "0"
         else "no set of documents",
-        axis=lambda _: "documents, % of memory",
+        axis=lambda _: "data, % of memory",
     ),
     Factor(
         "round_trip", "round-trip", "60", "1,10,60",

@@ -124,10 +124,18 @@ def ceiling_rate(view: View, part: Part) -> float | None:
     return average.mean if average else None
 
 
+def _is_asked(view: View, measure: str) -> bool:
+    """Returns true if a measure is what the clients were told to do: a number of requests a second,
+    whatever the server does."""
+    return measure == RPS and bool(view.study.rate) and view.study.levels["load"] == ("open",)
+
+
 def compared(view: View, part: Part, measure: str) -> list[Compared]:
     """Every server of a part beside the baseline: over all cells, or, where these are not
     alike, in each slice."""
-    found = []
+    found: list[Compared] = []
+    if _is_asked(view, measure):
+        return found
     for server in part.subjects:
         if server == part.baseline:
             continue
@@ -183,6 +191,8 @@ def is_many(part: Part) -> bool:
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
     """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the others.
     Where fewer than two are ours, all count alike."""
+    if _is_asked(view, measure):
+        return None
     first = main_slice(view, part).first
     known = [
         average

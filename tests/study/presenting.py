@@ -57,8 +57,9 @@ def add_machine(folder: Path, **values: str) -> None:
 
 
 def published(study: str) -> Path:
-    """Returns the first published run of a study."""
-    return sorted((PUBLISHED / study).glob("*/runs.tsv"))[0].parent
+    """Returns the first published run of a study: folders end with the day."""
+    runs = (PUBLISHED / study).glob("*/runs.tsv")
+    return min((path.parent for path in runs), key=lambda folder: folder.name.rpartition("-")[2])
 
 
 def publish(study: str, target: Path) -> Path:

@@ -180,7 +180,7 @@ def test_open_loop_command() -> None:
     words = " ".join(command_of(load, Path("unused"))).partition("/open_loop ")[2]
     assert words == (
         "--rate 700 --seed 4 --seconds 3 --connections 50 --timeout 900 --keep-alive --hold "
-        "--tell-parent --tls resumed 80 /small.txt"
+        "--tell-parent --tls resumed 127.0.0.1:80 /small.txt"
     )
 
 
