@@ -22,6 +22,10 @@ HARDEN   = -fstack-protector-strong -fstack-clash-protection -fcf-protection -D_
 CPPFLAGS = -D_GNU_SOURCE -DPROJECT_VERSION='"$(VERSION)"' -I.
 CFLAGS   = -std=c17 -O2 -g $(WARNINGS)
 
+# The builds that inject faults differ in these files alone; all other objects are those of the normal build.
+INJECTED = $(if $(CRASH),common/files/files.c) $(if $(ESCAPE),common/connection.c common/sandbox.c common/net/key_process.c)
+SHARED   = $(if $(CRASH)$(ESCAPE),build,$(BUILD))
+
 # The servers are static, since a fork copies the memory map: that of a dynamic program makes it cost 30% more.
 # SANITIZE=address,undefined and DEBUG=1 need dynamic programs, which go to $(BUILD).
 ifdef SANITIZE
@@ -50,15 +54,16 @@ CFLAGS  += -pthread
 LDFLAGS += -pthread
 
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
-OBJECTS = $(COMMON:%.c=$(BUILD)/%.o) $(if $(ESCAPE),$(BUILD)/tests/escape.o)
+OBJECTS = $(patsubst %.c,$(SHARED)/%.o,$(filter-out $(INJECTED),$(COMMON))) $(patsubst %.c,$(BUILD)/%.o,$(INJECTED)) \
+          $(if $(ESCAPE),$(BUILD)/tests/escape.o)
 
 # All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
 # and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
 # sections, whose memory common/net/tls.c frees; OpenSSL is linked last; and our constants begin at a window. The data begin
 # where the three locks of the C library that each fork takes lie on one page.
 ifeq ($(SANITIZE)$(DEBUG),)
-FIRST   := $(BUILD)/first.o
-OPENSSL := $(BUILD)/openssl/libssl.a $(BUILD)/openssl/libcrypto.a
+FIRST   := $(SHARED)/first.o
+OPENSSL := $(SHARED)/openssl/libssl.a $(SHARED)/openssl/libcrypto.a
 # The linker warns of name lookups by OpenSSL in a static program; the servers ask for none.
 $(SERVERS): LDFLAGS += -Wl,--no-warnings
 else
@@ -76,12 +81,12 @@ all: $(SERVERS) $(if $(OUTPUT),,collect)
 # in 150 interleaved pairs of runs beside other work), where all hardening may cost 2%. The program is a copy of the linker's
 # output: the page cache holds a file that was written in one go in larger pieces, which makes a fork 5 to 9% cheaper.
 $(SERVERS): LDFLAGS += -Wl,-z,noseparate-code,-z,max-page-size=65536,-z,pack-relative-relocs
-$(SERVERS): $(OUTPUT)%: $(FIRST) $(BUILD)/%.o $(OBJECTS) $(filter %.a,$(OPENSSL))
+$(SERVERS): $(OUTPUT)%: $(FIRST) $(SHARED)/%.o $(OBJECTS) $(filter %.a,$(OPENSSL))
 	$(call say,LINK,$@)
 	$(quiet)$(CC) $(CFLAGS) $(LDFLAGS) -o $@.linked $(filter %.o,$^) $(if $(FIRST),-lc) $(OPENSSL)
 	@cp $@.linked $@.copy && mv $@.copy $@ && rm $@.linked
 
-$(BUILD)/first.o:
+$(SHARED)/first.o:
 	@mkdir -p $(@D)
 	$(call say,AS,$@)
 	$(quiet)printf '%s\n' '.section .rodata,"a",@progbits' '.balign 65536' '.section .data,"aw",@progbits' '.balign 4096' '.skip 256' \
@@ -89,41 +94,48 @@ $(BUILD)/first.o:
 	    $(CC) -x assembler -c -o $@ -
 
 # The headers and the static libraries of OpenSSL come in one package.
-$(BUILD)/openssl.found:
+$(SHARED)/openssl.found:
 	@mkdir -p $(@D)
 	@if ! printf '#include <openssl/ssl.h>\n' | $(CC) $(CPPFLAGS) -x c -E - >/dev/null 2>&1 || \
 	    ! [ -e "$$($(CC) -print-file-name=libssl.a)" ]; then \
 	    echo 'make: OpenSSL is missing: apt-get install libssl-dev (its headers and libssl.a)' >&2; exit 1; fi
 	@touch $@
 
-$(BUILD)/openssl/%.a: | $(BUILD)/openssl.found
+$(SHARED)/openssl/%.a: | $(SHARED)/openssl.found
 	@mkdir -p $(@D)
 	$(call say,OBJCOPY,$@)
 	$(quiet)objcopy --rename-section .data.rel.ro=tls_tables --rename-section .data.rel.ro.local=tls_tables \
 	    --rename-section .data=tls_variables --rename-section .data.rel=tls_variables \
 	    --rename-section .data.rel.local=tls_variables $$($(CC) -print-file-name=$*.a) $@
 
-$(BUILD)/%.o: %.c VERSION | $(BUILD)/openssl.found
-	@mkdir -p $(@D)
-	$(call say,CC,$<)
-	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+define compile
+@mkdir -p $(@D)
+$(call say,CC,$<)
+$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+endef
+$(BUILD)/%.o: %.c VERSION | $(SHARED)/openssl.found
+	$(compile)
+ifneq ($(BUILD),$(SHARED))
+$(SHARED)/%.o: %.c VERSION | $(SHARED)/openssl.found
+	$(compile)
+endif
 
 # The programs of the study: the bare reference servers, and those that start, load and watch a server.
 COLLECT := $(patsubst %.c,%,$(sort $(wildcard collect/clients/*.c)))
 collect: $(COLLECT)
-$(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h) | $(BUILD)/openssl.found
+$(COLLECT): collect/clients/%: collect/clients/%.c $(wildcard collect/clients/*.h) | $(SHARED)/openssl.found
 	$(call say,CC,$@)
 	$(quiet)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -lm $(LDLIBS)
 collect/clients/open_loop collect/clients/witness: LDFLAGS += -Wl,--no-warnings
 collect/clients/open_loop collect/clients/witness: LDLIBS = -lssl -lcrypto
 
 # Servers that one request makes crash, for the study `crash`: see common/files/crash_injection.h.
-crash:
+crash: $(FIRST) $(OBJECTS) $(MODELS:%=$(SHARED)/%.o) $(filter %.a,$(OPENSSL))
 	@mkdir -p build
 	@flock build/crash.lock $(MAKE) --no-print-directory CRASH=1 # two tests may want it at the same time
 
 # Servers that try to break out of their sandbox, for tests/escape.t: see common/escape_injection.h.
-escape:
+escape: $(FIRST) $(OBJECTS) $(MODELS:%=$(SHARED)/%.o) $(filter %.a,$(OPENSSL))
 	@mkdir -p build
 	@flock build/escape.lock $(MAKE) --no-print-directory ESCAPE=1
 
@@ -248,4 +260,5 @@ export MODEL_HELP
 
 .PHONY: all units fuzz check certificate bench man map install uninstall lint clean help collect crash escape
 .DELETE_ON_ERROR:
--include $(wildcard $(FUZZBUILD)/common/*.d $(FUZZBUILD)/common/*/*.d $(BUILD)/*.d $(BUILD)/common/*.d $(BUILD)/common/*/*.d $(BUILD)/tests/*.d)
+-include $(wildcard $(FUZZBUILD)/common/*.d $(FUZZBUILD)/common/*/*.d) $(foreach folder,$(sort $(BUILD) $(SHARED)),$(wildcard \
+    $(folder)/*.d $(folder)/common/*.d $(folder)/common/*/*.d $(folder)/tests/*.d))

@@ -27,6 +27,8 @@ sub connections ($server, $count) {
     return @connections;
 }
 
+my $computed; # the most CPU time was asked for
+
 # Returns the statuses of the responses to one request on each connection that was sent before.
 sub statuses (@connections) { return map { $_->response->{status} } @connections }
 
@@ -48,7 +50,9 @@ sub test_requests ($server) {
             is $response->field('Cache-Control'), 'no-cache', "/$kind/$amount: no cache answers the next request";
         }
         is $server->get("/$kind/1?x=1")->{status}, 200, "/$kind/1: a query changes nothing";
-        is $server->get("/$kind/$limit{$kind}")->{status}, 200, "/$kind/$limit{$kind}, the most, gets 200";
+        # A second of CPU time for each model would show no more than one for the first of them.
+        is $server->get("/$kind/$limit{$kind}")->{status}, 200, "/$kind/$limit{$kind}, the most, gets 200"
+            if $kind ne 'cpu' || !$computed++;
         my $head = $server->head("/$kind/1");
         is "$head->{status} $head->{body}", '200 ', "HEAD /$kind/1 gets 200 and no body";
         is $head->field('Content-Length'), 21, "HEAD /$kind/1 gets the length, which all kinds have";
@@ -94,8 +98,8 @@ sub test_amounts () {
     });
     cmp_ok $waited,  '>=', 0.05, '/sleep waits at least as long as it says';
     cmp_ok $blocked, '>=', 0.05, '/block blocks at least as long as it says';
-    my $counters = counters(sub ($server) { $server->get('/cpu/700000') for 1 .. 2 });
-    cmp_ok $counters->{cpu_seconds}, '>=', 1.4, '/cpu takes at least as much CPU time as it says';
+    my $counters = counters(sub ($server) { $server->get('/cpu/150000') for 1 .. 2 });
+    cmp_ok $counters->{cpu_seconds}, '>=', 0.3, '/cpu takes at least as much CPU time as it says';
 }
 
 # Requests that wait hold up nobody else. A try in which they had the time to end does not count.
