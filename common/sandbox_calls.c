@@ -116,6 +116,13 @@ static const struct syscall_rule files[] = {
     ANY(getdents64),
 };
 
+/* What is watched in directories out of the root is their names, which newfstatat tells as well. */
+static const struct syscall_rule watches[] = {
+    ANY(inotify_add_watch),
+    ANY(inotify_rm_watch),
+    ANY(fstatfs),
+};
+
 static const struct syscall_rule timers[] = {
     ANY(timerfd_create),
     ANY(timerfd_settime),
@@ -221,6 +228,13 @@ static const struct syscall_rule workers[] = {
     ANY(memfd_create),
 };
 
+/* A worker has the kernel send signals to itself, and then loses these rights. */
+static const struct syscall_rule workers_watch[] = {
+    IF(fcntl, 1, INT, F_SETSIG),
+    IF(fcntl, 1, INT, F_SETOWN),
+    ANY(inotify_init1),
+};
+
 /* The processes that hold the key sign what comes through their socket, respond at the socket that
  * comes with it, and read files again. */
 static const struct syscall_rule signer[] = {
@@ -275,6 +289,8 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
 {
     if (sandbox->root >= 0)
         ALLOW(filter, files);
+    if (sandbox->watches)
+        ALLOW(filter, watches);
     if (sandbox->timers)
         ALLOW(filter, timers);
     if (sandbox->connects)
@@ -312,6 +328,8 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, template);
     if (sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, workers);
+    if (sandbox->makes == SANDBOX_WORKERS && sandbox->watches)
+        ALLOW(filter, workers_watch);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */
     allow_needs(sandbox, filter);
 }

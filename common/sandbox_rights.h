@@ -16,6 +16,7 @@ enum sandbox_makes {
 struct sandbox {
     int root;         /* a directory to read files below; -1: none */
     int cache;        /* a directory to make, read, write and remove files in; -1: none */
+    bool watches;     /* the kernel tells it of changes to files */
     bool connects;    /* it makes TCP connections */
     uint16_t port;    /* to this port only; 0: to any */
     bool timers;      /* it waits for timers */

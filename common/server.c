@@ -237,14 +237,16 @@ void server_thread(const struct server *server)
         trace_note(server->context.trace, TRACE_START, 0, 0);
 }
 
-void server_child(const struct server *server)
+void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     server_thread(server);
-    if (has_worker_processes(server))
+    if (has_worker_processes(server)) {
+        services_watch(&server->services);
         sandbox_enter_worker(&server->sandbox);
-    else
+    } else {
         sandbox_enter_child(&server->sandbox);
+    }
 }
 
 void server_child_ends(struct server *server)

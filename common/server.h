@@ -46,7 +46,7 @@ void server_lost_child(struct server *server, pid_t child);
 #define SERVER_COLLECT_SOON 100
 
 /* A child process calls this first: it then ends with its parent, and has fewer rights. */
-void server_child(const struct server *server);
+void server_child(struct server *server);
 /* A thread that server_serve_at() is called in calls this first. */
 void server_thread(const struct server *server);
 /* A child process that has served many connections calls this last: it frees its memory. */

@@ -20,6 +20,7 @@ struct services_row {
     void (*print)(const struct options *options);
     void (*close)(struct services *services);
     void (*stay)(struct services *services);
+    void (*watch)(struct services *services);
     void (*end_child)(struct services *services);
 };
 
@@ -64,6 +65,7 @@ static const void *files_state(const struct services *services)
 static void confine_files(const struct services *services, struct sandbox *sandbox)
 {
     sandbox->root = services->files.root;
+    sandbox->watches = services->files.cache != NULL;
 }
 
 static void print_files(const struct options *options)
@@ -76,6 +78,11 @@ static void print_files(const struct options *options)
 static void stay_files(struct services *services)
 {
     files_stay(&services->files);
+}
+
+static void watch_files(struct services *services)
+{
+    files_watch(&services->files);
 }
 
 static void close_files(struct services *services)
@@ -192,6 +199,7 @@ static const struct services_row rows[] = {
         .print = print_files,
         .close = close_files,
         .stay = stay_files,
+        .watch = watch_files,
         .end_child = close_files,
     },
     {
@@ -282,6 +290,12 @@ void services_stay(struct services *services)
 {
     if (services->row->stay != NULL)
         services->row->stay(services);
+}
+
+void services_watch(struct services *services)
+{
+    if (services->row->watch != NULL)
+        services->row->watch(services);
 }
 
 void services_end_child(struct services *services)

@@ -45,6 +45,9 @@ void services_close(struct services *services);
 /* For a process that was made for one connection, and waits for another request on it: from now on
  * what it keeps may pay. */
 void services_stay(struct services *services);
+/* For a process of one thread that serves many connections, before it enters its sandbox: from now
+ * on the kernel tells it of changes to what it keeps. */
+void services_watch(struct services *services);
 /* For a process that served connections, and ends before the server does: frees its own memory,
  * and leaves alone what processes share. */
 void services_end_child(struct services *services);

@@ -319,6 +319,9 @@ static void enter_sandbox(struct server *server)
     sandbox->log = server->options.log != NULL;
     sandbox->key_process = server->options.tls && server->options.key_process;
     sandbox->makes = makes(server->model);
+    /* A process of several threads could not rely on it; one for a connection watches nothing. */
+    if (sandbox->makes == SANDBOX_THREADS || sandbox->makes == SANDBOX_CHILDREN)
+        sandbox->watches = false;
     sandbox->clones = server->model->shares || server->options.template;
     sandbox->template = server->options.template;
     sandbox->kills = server->options.sandbox_kills;
@@ -357,6 +360,8 @@ bool startup_prepare(struct server *server, char **argv)
     server->threads = proc_status_number(server->status, "Threads:") + SANITIZER_THREADS;
     server->memory_return.threads =
         options->workers == 0 && makes(server->model) == SANDBOX_THREADS;
+    if (makes(server->model) == SANDBOX_NOTHING)
+        services_watch(&server->services);
     if (!options->no_sandbox)
         enter_sandbox(server);
     fill_context(server);

@@ -1,5 +1,7 @@
-/* Keeps small documents in memory, and checks before each use that the file is unchanged. */
+/* Keeps small documents in memory for as long as their files are unchanged. */
 #include "common/files/file_cache.h"
+
+#include "common/files/file_watch.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,22 +20,40 @@
 struct file_cache {
     pthread_mutex_t lock; /* protects `places` */
     struct cached_file *places[PLACES];
+    struct file_watch watch;
+    uint64_t changes; /* counts from 1 how often the kernel told of some */
 };
 
 struct file_cache *file_cache_make(void)
 {
     struct file_cache *file_cache = calloc(1, sizeof *file_cache);
 
-    if (file_cache != NULL)
-        pthread_mutex_init(&file_cache->lock, NULL);
+    if (file_cache == NULL)
+        return NULL;
+    pthread_mutex_init(&file_cache->lock, NULL);
+    file_cache->watch.queue = -1;
+    file_cache->changes = 1;
     return file_cache;
+}
+
+void file_cache_watch(struct file_cache *file_cache)
+{
+    file_watch_open(&file_cache->watch);
+}
+
+static void drop_all(struct file_cache *file_cache)
+{
+    for (size_t i = 0; i < PLACES; i++) {
+        if (file_cache->places[i] != NULL)
+            file_cache_release(file_cache->places[i]);
+        file_cache->places[i] = NULL;
+    }
 }
 
 void file_cache_free(struct file_cache *file_cache)
 {
-    for (size_t i = 0; i < PLACES; i++)
-        if (file_cache->places[i] != NULL)
-            file_cache_release(file_cache->places[i]);
+    drop_all(file_cache);
+    file_watch_close(&file_cache->watch);
     pthread_mutex_destroy(&file_cache->lock);
     free(file_cache);
 }
@@ -97,12 +117,43 @@ static bool leads_to(int root, struct text path, const struct stat *wanted)
     return true;
 }
 
+/* Heeds what the kernel has told. A process that has no watches is not told anything. */
+static void heed_changes(struct file_cache *file_cache)
+{
+    switch (file_watch_ask(&file_cache->watch)) {
+    case FILE_WATCH_NOTHING:
+        break;
+    case FILE_WATCH_CHANGED:
+        file_cache->changes++;
+        break;
+    case FILE_WATCH_LOST:
+        file_cache->changes++;
+        drop_all(file_cache);
+        break;
+    }
+}
+
+/* A watched document is checked once after each change of any. */
+static bool is_good(struct file_cache *file_cache, int root, struct text path,
+                    struct cached_file *document)
+{
+    if (document->watched_at == file_cache->changes)
+        return true;
+    if (!document->settled || !leads_to(root, path, &document->status))
+        return false;
+    if (document->watched_at != 0)
+        document->watched_at = file_cache->changes;
+    return true;
+}
+
 struct cached_file *file_cache_take(struct file_cache *file_cache, int root, struct text path,
                                     int64_t now)
 {
-    struct cached_file *found = hold(file_cache, path);
+    struct cached_file *found;
 
-    if (found == NULL || (found->taken == now && leads_to(root, path, &found->status)))
+    heed_changes(file_cache);
+    found = hold(file_cache, path);
+    if (found == NULL || (found->taken == now && is_good(file_cache, root, path, found)))
         return found;
     file_cache_release(found);
     return NULL;
@@ -141,15 +192,21 @@ struct cached_file *file_cache_put(struct file_cache *file_cache, int root, stru
 {
     struct cached_file *document, *before;
     struct cached_file **place = &file_cache->places[place_of(path)];
+    bool settled = is_settled(status, now), watched;
 
     if (path.length == 0 || path.length >= PATH_SHORT ||
-        status->st_size > FILE_CACHE_DOCUMENT_LIMIT || !is_settled(status, now) ||
-        !leads_to(root, path, status))
+        status->st_size > FILE_CACHE_DOCUMENT_LIMIT)
+        return NULL;
+    /* Watched first, then read: no change between is missed. */
+    watched = file_watch_add(&file_cache->watch, root, path, file);
+    if ((!settled && !watched) || !leads_to(root, path, status))
         return NULL;
     document = read_document(path, file, status);
     if (document == NULL)
         return NULL;
     document->taken = now;
+    document->settled = settled;
+    document->watched_at = watched ? file_cache->changes : 0;
     pthread_mutex_lock(&file_cache->lock);
     before = *place;
     *place = document;

@@ -58,6 +58,12 @@ void files_stay(struct files *files)
         files->cache = file_cache_make();
 }
 
+void files_watch(struct files *files)
+{
+    if (files->cache != NULL)
+        file_cache_watch(files->cache);
+}
+
 void files_close(struct files *files)
 {
     if (files->cache != NULL)

@@ -27,6 +27,9 @@ bool files_open(struct files *files, const struct files_settings *settings);
 void files_start(struct files *files);
 /* Makes that of a process made for one connection, which waits for another request. */
 void files_stay(struct files *files);
+/* For a process of one thread that serves many connections, before it gives up rights: from now on
+ * the kernel tells it of changes to what it keeps. */
+void files_watch(struct files *files);
 /* Frees the file cache. The root stays open until the process ends. */
 void files_close(struct files *files);
 

@@ -310,7 +310,7 @@ static int accept_at(int socket, union address *client)
     do {
         length = sizeof *client;
         fd = accept4(socket, &client->any, &length, SOCK_CLOEXEC);
-    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    } while (fd < 0 && errno == ECONNABORTED);
     if (fd < 0 && errno == EINVAL)
         errno = ESHUTDOWN;
     return fd;
@@ -361,13 +361,15 @@ int listener_watch(const struct listener *listener)
 int listener_await(struct listener *listener, int events, int milliseconds, union address *client)
 {
     struct epoll_event event = {.data.u32 = 0};
-    int fd;
+    int fd, count;
 
     do {
-        if ((listener->count > 1 || milliseconds == 0) &&
-            epoll_wait(events, &event, 1, milliseconds) < 1) {
-            errno = EAGAIN;
-            return -1;
+        if (listener->count > 1 || milliseconds == 0) {
+            count = epoll_wait(events, &event, 1, milliseconds);
+            if (count == 0)
+                errno = EAGAIN;
+            if (count < 1)
+                return -1;
         }
         fd = take_at(listener, (int)event.data.u32, client);
         /* EAGAIN: another worker was faster. */

@@ -49,8 +49,8 @@ bool listener_share(struct listener *listener);
  * workers. */
 int listener_watch(const struct listener *listener);
 /* Waits at that descriptor and accepts the next connection; -1 with errno, EAGAIN if none came in
- * time. At a single socket it waits in accept() itself, which serves the workers in the order of
- * their arrival and returns after LISTENER_PATIENCE at the latest. */
+ * time, EINTR if a signal came first. At a single socket it waits in accept() itself, which serves
+ * the workers in the order of their arrival and returns after LISTENER_PATIENCE at the latest. */
 int listener_await(struct listener *listener, int events, int milliseconds, union address *client);
 
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not

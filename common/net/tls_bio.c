@@ -8,12 +8,9 @@ static int read_socket(BIO *bio, char *data, size_t size, size_t *count)
 {
     struct tls_bio *wire = BIO_get_data(bio);
     struct transport *transport = wire->transport;
-    ssize_t result;
+    ssize_t result = recv(transport->socket, data, size, transport->patient ? 0 : MSG_DONTWAIT);
 
     BIO_clear_retry_flags(bio);
-    do
-        result = recv(transport->socket, data, size, transport->patient ? 0 : MSG_DONTWAIT);
-    while (result < 0 && errno == EINTR);
     transport->timed_out = transport->patient && result < 0;
     transport->patient = false;
     wire->surplus = result == (ssize_t)size;
@@ -23,7 +20,7 @@ static int read_socket(BIO *bio, char *data, size_t size, size_t *count)
             wire->plain = data[0] >= 'A' && data[0] <= 'Z';
         wire->greeted = true;
     }
-    wire->dry = result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    wire->dry = result < 0 && transport_may_retry(errno);
     if (wire->dry)
         BIO_set_retry_read(bio);
     *count = result > 0 ? (size_t)result : 0;
@@ -40,7 +37,7 @@ static int write_socket(BIO *bio, const char *data, size_t size, size_t *count)
     do
         result = send(wire->transport->socket, data, size, flags);
     while (result < 0 && errno == EINTR);
-    if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    if (result < 0 && transport_may_retry(errno))
         BIO_set_retry_write(bio);
     transport_note_room(wire->transport, result >= 0);
     *count = result > 0 ? (size_t)result : 0;

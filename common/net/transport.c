@@ -31,6 +31,11 @@ bool transport_peer_of_stream(const struct transport *transport, union address *
     return getpeername(transport->socket, &peer->any, &length) == 0;
 }
 
+bool transport_may_retry(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
 static void limit_unsent(const struct transport *transport, int bytes)
 {
     setsockopt(transport->socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);

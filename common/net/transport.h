@@ -20,7 +20,7 @@ struct transport {
     const struct transport_kind *kind;
     int socket;
     bool patient;      /* the next read may block briefly, which saves a poll and a second read */
-    bool timed_out;    /* that read blocked, and nothing came */
+    bool timed_out;    /* that read blocked, and nothing came, or a signal interrupted it */
     bool pending;      /* the last read left input that polling the socket does not report */
     bool nonblocking;  /* the socket has O_NONBLOCK, for calls that take no flag */
     bool session_over; /* the encrypted session has ended: further bytes are no data */
@@ -73,6 +73,9 @@ bool transport_peer_of_stream(const struct transport *transport, union address *
 void transport_expect_crowd(struct transport *transport);
 /* Each write to the socket of a stream says whether there was room. */
 void transport_note_room(struct transport *transport, bool room);
+
+/* Returns true if a transfer that failed with this error may succeed later. */
+bool transport_may_retry(int error);
 
 /* Sends a piece of the file through memory: for kinds that sendfile() cannot serve. */
 enum transfer transport_copy_file(struct transport *transport, int file, uint64_t offset,

@@ -17,16 +17,13 @@ static enum transfer judge(ssize_t result, enum transfer again, size_t *count)
         return TRANSFER_DONE;
     if (result == 0)
         return TRANSFER_END;
-    return errno == EAGAIN || errno == EWOULDBLOCK ? again : TRANSFER_FAILED;
+    return transport_may_retry(errno) ? again : TRANSFER_FAILED;
 }
 
 static enum transfer plain_read(struct transport *transport, char *data, size_t size, size_t *count)
 {
-    ssize_t result;
+    ssize_t result = recv(transport->socket, data, size, transport->patient ? 0 : MSG_DONTWAIT);
 
-    do
-        result = recv(transport->socket, data, size, transport->patient ? 0 : MSG_DONTWAIT);
-    while (result < 0 && errno == EINTR);
     transport->timed_out = transport->patient && result < 0;
     transport->patient = false;
     return judge(result, TRANSFER_READ, count);

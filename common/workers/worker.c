@@ -114,6 +114,8 @@ int worker_accept(struct worker *worker)
             scoreboard_note_peak(board, atomic_fetch_add(&board->active, 1) + 1);
             return socket;
         }
+        if (errno == EINTR)
+            continue;
         if (errno == ESHUTDOWN || acceptor_is_over(server, 0))
             break; /* the listener may be closed */
         if (errno != EAGAIN) {
