@@ -171,10 +171,11 @@ bool exchange_put_small_body(struct exchange *exchange)
     struct buffer *output = &exchange->output;
     const struct body *body = &exchange->response.body;
 
-    /* Further requests are here, whose responses can leave together; or the body is in memory, and a
-     * copy of it costs less than a second write. */
+    /* Further requests are here, whose responses can leave together; or the body is in memory, and
+     * a copy of it costs less than a second write. */
     if ((exchange_received(exchange).length > 0 || body->kind == BODY_MEMORY) &&
-        exchange->portion > output->capacity - output->length)
+        exchange->portion > output->capacity - output->length &&
+        exchange->portion <= OUTPUT_LARGE - output->length)
         exchange_grow_output(exchange);
     if (exchange->portion > output->capacity - output->length)
         return true;
