@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
@@ -47,11 +48,10 @@ static bool ask_for_signals(int queue)
 void file_watch_open(struct file_watch *watch)
 {
     watch->count = 0;
+    watch->watches = malloc(FILE_WATCH_LIMIT * sizeof watch->watches[0]);
     watch->queue = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (watch->queue < 0 || ask_for_signals(watch->queue))
-        return;
-    close(watch->queue);
-    watch->queue = -1;
+    if (watch->watches == NULL || watch->queue < 0 || !ask_for_signals(watch->queue))
+        file_watch_close(watch);
 }
 
 void file_watch_close(struct file_watch *watch)
@@ -59,6 +59,8 @@ void file_watch_close(struct file_watch *watch)
     if (watch->queue >= 0)
         close(watch->queue);
     watch->queue = -1;
+    free(watch->watches);
+    watch->watches = NULL;
 }
 
 /* What the queue then still has, such as that each watch is gone, is no news. */

@@ -18,8 +18,8 @@
 
 struct file_watch {
     int queue; /* inotify; -1: nothing can be watched */
+    int *watches;
     int count; /* of `watches` */
-    int watches[FILE_WATCH_LIMIT];
 };
 
 /* Begins to watch. If that is impossible, every file_watch_add() returns false. */
