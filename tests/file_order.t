@@ -132,7 +132,7 @@ sub check ($server, $root, $changes, $name, @kinds) {
 # While a server does not run, more changes come than the kernel keeps. They differ in turn: equal ones would count once.
 sub test_overflow () {
     my $root    = documents();
-    my $server  = start_server(root => $root, options => [qw(--workers 1)]);
+    my $server  = start_server(root => $root, options => [qw(--workers 1), @user]);
     my $clients = $server->connect;
     for my $file (qw(write.txt truncate.txt moves/in/file.txt)) { $clients->ask(request(GET => "/$file")) for 1 .. 2 }
     $server->paused(sub {
