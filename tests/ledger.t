@@ -29,6 +29,9 @@ my ($FAULTS, $FAULTS_SHARE) = ('(page faults)', 0.1);
 my ($SWITCHES, $SWITCHES_MARGIN) = ('(context switches)', 0.5);
 
 my $TRACES = 3;
+# A user has few queues of inotify (fs.inotify.max_user_instances), and other servers may have them all. A worker that gets
+# none asks for each document, as without watches.
+my $queue_refused = 0;
 my $folder = scratch();
 
 # Returns the page faults of a server and of its children that it has reaped.
@@ -66,6 +69,7 @@ sub traced_calls ($kept, $requests) {
         # A clone that a signal interrupts begins again. An event loop reads at once from a new connection, and whether the
         # request is there by then is chance.
         my $begins_again = $words[-1] eq 'clone' || !$kept && $words[-1] eq 'recvfrom';
+        $queue_refused = 1 if $words[-1] eq 'inotify_init1' && @words == 6;
         $calls{ $words[-1] } = $words[3] - ($begins_again && @words == 6 ? $words[4] : 0);
     }
     unlink "$folder/calls";
@@ -74,7 +78,9 @@ sub traced_calls ($kept, $requests) {
 
 # Returns the calls of one request.
 sub of_request ($kept) {
+    $queue_refused = 0;
     my ($few, $many) = map { calls($kept, $_) } $FEW, $MANY;
+    delete $many->{newfstatat} if $queue_refused && model()->{label} =~ /\A(?:epoll|iterative|prefork)/;
     my %each = map { $_ => ($many->{$_} - ($few->{$_} // 0)) / ($MANY - $FEW) } keys %$many;
     return { map { $_ => $each{$_} } grep { $each{$_} >= $LEAST && !$CHANCE{$_} && !$CLOCK{$_} } keys %each };
 }

@@ -113,7 +113,7 @@ def test_udp(bench: Bench) -> None:
 
 def test_work(bench: Bench) -> None:
     folder = study(bench, "work", "--servers", "fork,epoll,floor-one", "--amount", "1,3000",
-                   "--concurrency", 4, "--requests", 20)  # fmt: skip
+                   "--concurrency", 4, "--requests", 40)  # fmt: skip
     rows = runs(folder)
     assert set(column(rows, "valid")) == {"yes"}
     kinds = {f"{file} {amount}" for file in ("cpu", "sleep", "block") for amount in (1, 3000)}
@@ -121,7 +121,8 @@ def test_work(bench: Bench) -> None:
     assert set(column(rows, "length")) == {"21"}
     for row in rows:
         if row["server"] != "floor-one" and row["amount"] == "3000":
-            waited, computed = float(row["min_ms"]) >= 3, float(row["server_cpu_us"]) >= 3000
+            # Without a control group, each process of a server can lose two ticks of 10 ms.
+            waited, computed = float(row["min_ms"]) >= 3, float(row["server_cpu_us"]) >= 1500
             assert waited and computed == (row["file"] == "cpu")
 
 
