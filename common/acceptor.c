@@ -144,26 +144,40 @@ void acceptor_wait_for_resources(struct server *server)
     signals_collect(server);
 }
 
-/* Refuses new clients at all listeners. */
-static bool refuse(struct server *server)
+/* Refuses new clients at all listeners, in one way. */
+static bool refuse(struct server *server, bool (*way)(struct listener *))
 {
-    bool refused = listener_refuse(&server->listener);
+    bool refused = way(&server->listener);
 
     for (int i = 0; i < server->twin_count; i++)
-        refused = listener_refuse(&server->twins[i]) && refused;
+        refused = way(&server->twins[i]) && refused;
     return refused;
+}
+
+static bool refuse_by_hop_limit(struct server *server)
+{
+    atomic_store(&server->board->hop_limited, true);
+    return refuse(server, listener_refuse_by_hop_limit);
 }
 
 /* If the kernel cannot refuse new clients, there is no last one to wait for. */
 void acceptor_refuse(struct server *server)
 {
     /* Some kernels allow the filter to root alone. */
-    bool refused = refuse(server) ||
-                   (!server->listener.adopted && listener_handover_refuse(server->upgrade.helper));
+    bool refused =
+        refuse(server, listener_refuse) ||
+        (!server->listener.adopted && listener_handover_refuse(server->upgrade.helper)) ||
+        refuse_by_hop_limit(server);
 
     server->refusing = true;
     server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->no_late_clients, !refused);
+}
+
+void acceptor_welcome(const struct server *server, int socket, const union address *client)
+{
+    if (atomic_load(&server->board->hop_limited))
+        listener_receive_from(socket, client);
 }
 
 static bool keep(struct gathered *gathered, int socket)
@@ -186,6 +200,7 @@ static bool accept_next(struct server *server)
 
     if (socket < 0)
         return errno == EAGAIN;
+    acceptor_welcome(server, socket, &client);
     if (keep(&server->gathered, socket))
         return true;
     close(socket);
@@ -216,11 +231,15 @@ void acceptor_gather(struct server *server)
 int acceptor_take(struct server *server, union address *client)
 {
     struct gathered *gathered = &server->gathered;
+    int socket;
 
     client->any.sa_family = AF_UNSPEC;
     if (gathered->next < gathered->count)
         return gathered->sockets[gathered->next++];
-    return listener_accept(&server->listener, client);
+    socket = listener_accept(&server->listener, client);
+    if (socket >= 0)
+        acceptor_welcome(server, socket, client);
+    return socket;
 }
 
 /* Returns after how many milliseconds it must be called again; -1: there is no need to. */

@@ -23,6 +23,9 @@ void acceptor_wait_for_resources(struct server *server);
 
 /* Lets no new client connect: a stop was requested. */
 void acceptor_refuse(struct server *server);
+/* For whoever accepts a connection: it hears its client, even if it was made when no new client
+ * was to connect. */
+void acceptor_welcome(const struct server *server, int socket, const union address *client);
 /* For a process that serves while it accepts: frees the port, once it has accepted those that wait
  * and those that are on their way. */
 void acceptor_gather(struct server *server);

@@ -56,6 +56,8 @@ static const struct syscall_rule all[] = {
     IF(ioctl, 1, INT, TCGETS), /* the C library asks whether the output is a terminal */
     IF(setsockopt, 1, INT, SOL_SOCKET),
     IF(setsockopt, 1, INT, IPPROTO_TCP),
+    IF_BOTH(setsockopt, 1, INT, IPPROTO_IP, 2, INT, IP_MINTTL),
+    IF_BOTH(setsockopt, 1, INT, IPPROTO_IPV6, 2, INT, IPV6_MINHOPCOUNT),
     IF(prctl, 0, INT, PR_SET_PDEATHSIG),
     /* memory and time */
     ANY(brk),

@@ -39,6 +39,7 @@ struct scoreboard {
     _Atomic int64_t stop_deadline;
     _Atomic bool acceptor_waits;    /* the accepting process waits for a connection to end */
     _Atomic bool no_late_clients;   /* at a stop, do not wait for clients that still connect */
+    _Atomic bool hop_limited;       /* the listeners refuse by the hop limit */
     _Atomic bool handed_over;       /* another server accepts all new clients */
     _Atomic bool drained;           /* at a stop, no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */

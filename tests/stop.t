@@ -15,9 +15,12 @@ my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin'
 truncate "$root/sparse.bin", 1 << 30 or die "truncate: $!";
 my $origin = Origin->new;
 
+my @user = $> == 0 ? qw(setpriv --reuid=65534 --regid=65534 --clear-groups) : ();
+my $can_trace = !sanitized() && run_command(@user, qw(strace -D -o /dev/null true))->{status} == 0;
+
 # Starts a server that waits for its clients longer than any test takes, so that a slow machine loses no request.
-sub patient_server (@options) {
-    return start_server(root => $root, options => ['--stop-timeout', 3600, @options]);
+sub patient_server (%how) {
+    return start_server(root => $root, %how, options => ['--stop-timeout', 3600]);
 }
 
 # Sends SIGTERM to a server that has many clients, and runs these to their end. Returns what went wrong.
@@ -73,6 +76,15 @@ each_way_to_accept(sub ($model) {
         my @flaws = stop_among_clients($server, busy => 32, download => $model->{single} ? 2 : 8, hasty => 8, late => 16);
         ok !@flaws, "round $round: SIGTERM with busy clients, downloads and new clients: each request gets its response, and persistent connections get Connection: close"
             or diag(join "\n", @flaws);
+        $server->ended;
+    }
+
+    # Between the last look at the queue and its end no client comes, also where the kernel allows users no filter.
+    if ($can_trace) {
+        my @delay  = qw(strace -D -f -qq -o /dev/null -e trace=shutdown -e inject=shutdown:delay_enter=10000);
+        my $server = patient_server(through => [@user, @delay]);
+        my @flaws  = stop_among_clients($server, busy => 2, download => 1, hasty => 4, late => 2);
+        ok !@flaws, 'SIGTERM, a user, time before the port is closed: no request is lost' or diag(join "\n", @flaws);
         $server->ended;
     }
 

@@ -405,6 +405,36 @@ bool listener_refuse(struct listener *listener)
     return true;
 }
 
+/* Each router that a packet passes takes one from its hop limit, which begins below this one. */
+#define HOP_LIMIT_MOST 255
+
+static bool require_hop_limit(int socket, sa_family_t family, int least)
+{
+    return family == AF_INET6
+               ? setsockopt(socket, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least, sizeof least) == 0
+               : setsockopt(socket, IPPROTO_IP, IP_MINTTL, &least, sizeof least) == 0;
+}
+
+bool listener_refuse_by_hop_limit(struct listener *listener)
+{
+    if (listener->adopted)
+        return false;
+    for (int i = 0; i < listener->streams; i++) {
+        union address address = {0};
+        socklen_t length = sizeof address;
+        if (getsockname(listener->sockets[i], &address.any, &length) < 0 ||
+            !require_hop_limit(listener->sockets[i], address.any.sa_family, HOP_LIMIT_MOST))
+            return false;
+    }
+    return listener->count == listener->streams;
+}
+
+void listener_receive_from(int socket, const union address *client)
+{
+    if (client->any.sa_family != AF_UNSPEC)
+        require_hop_limit(socket, client->any.sa_family, 0);
+}
+
 bool listener_is_empty(const struct listener *listener)
 {
     for (int i = 0; i < listener->count; i++) {

@@ -56,6 +56,11 @@ int listener_await(struct listener *listener, int events, int milliseconds, unio
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not
  * allow that, or another process shall accept the new clients. */
 bool listener_refuse(struct listener *listener);
+/* The same where the kernel allows no filter, for TCP alone: the kernel drops packets with a hop
+ * limit below the highest, and so those that begin a connection. A connection that is being made
+ * inherits this: listener_receive_from() must follow each accept. */
+bool listener_refuse_by_hop_limit(struct listener *listener);
+void listener_receive_from(int socket, const union address *client);
 /* Another server goes on at the sockets: this one will only close them. */
 void listener_hand_over(struct listener *listener);
 /* Returns true if no client and no datagram waits at any socket. */

@@ -53,6 +53,7 @@ static int owner(int number)
  * connection is closed. */
 static bool take_seat(struct worker *worker, int socket, const union address *client)
 {
+    acceptor_welcome(worker->server, socket, client);
     worker->seat = seats_take(&worker->server->seats, owner(worker->number), client);
     if (worker->seat != SEATS_REFUSED) {
         trace_accepted(worker->server->context.trace, worker->seat, address_port(client));
