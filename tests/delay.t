@@ -35,8 +35,8 @@ mkfifo "$1/words"
 exec 4>"$1/words"
 until grep -q ready "$1/said" || ! kill -0 $!; do sleep 0.05; done
 ip address add 192.0.2.2/32 dev delay-in
+ip link set delay-out up    # first: once the other is up, the kernel sends packets of its own
 ip link set delay-in up
-ip link set delay-out up
 ip route add 192.0.2.9/32 dev delay-in
 python3 - "$1" 4 <<'PYTHON'
 import socket, sys, time

@@ -81,6 +81,8 @@ def run_plan(folder: Path, after_block: AfterBlock | None = None) -> int:
 
     after_block  is called between blocks, with the number of runs that are made and of all
     """
+    # A signal waits until its handler is there, here and in the child.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     child = os.fork()
     if child == 0:
         end_with_parent()
@@ -89,6 +91,7 @@ def run_plan(folder: Path, after_block: AfterBlock | None = None) -> int:
         signal.signal(number, lambda heard, _: os.kill(child, heard))
     # On a terminal the child gets the signal, too.
     signal.signal(signal.SIGINT, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     _, status = os.waitpid(child, 0)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
@@ -99,6 +102,7 @@ def _child(folder: Path, after_block: AfterBlock | None) -> int:
     status = 1
     try:
         stop = Stop()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         with _locked(folder), study_turn(stop.check):
             status = _run(folder, stop, after_block)
     except Interrupted:

@@ -27,6 +27,8 @@ PATIENCE_PER_GIB = 15.0
 STOP_SECONDS = 8.0
 ASK_SECONDS = 5.0
 TRIES = 5
+# A server with a command of its own has it in its environment, with its folder as the value.
+MARK = "FORK_VS_THREAD_SERVER"
 
 
 class ServerProblem(Exception):
@@ -157,7 +159,7 @@ class Servers:
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as errors:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
-                cwd=setting.directory or None,
+                cwd=setting.directory or None, env={**os.environ, MARK: str(folder)},
             )  # fmt: skip
         server = Server(setting.label, process, group, folder)
         if port:
@@ -210,6 +212,7 @@ class Servers:
             os.killpg(server.pid, signal.SIGKILL)
         server.process.wait()
         self.accounting.end_group(server.group)
+        _end_marked(server.folder)
         return usage
 
     def stop_all(self) -> None:
@@ -220,6 +223,26 @@ class Servers:
                 server.process.send_signal(signal.SIGTERM)
         for server in servers:
             self._reap(server)
+
+
+def _end_marked(folder: Path) -> None:
+    """Kills the processes of a server that left its process group where there is no control group
+    to find them by."""
+    mark = f"{MARK}={folder}".encode()
+    for _ in range(TRIES):
+        found = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ")
+                 if mark in _read(path).split(b"\0")]  # fmt: skip
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def _read(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> struct_rusage | None:
@@ -291,7 +314,8 @@ def told_stats(server: Server) -> dict[str, Any] | None:
         server.process.send_signal(signal.SIGUSR1)
     except OSError:
         return None
-    for _ in range(50):
+    deadline = time.monotonic() + ASK_SECONDS
+    while time.monotonic() < deadline and server.runs():
         time.sleep(0.002)
         with suppress(ValueError):
             return dict(json.loads(server.stats.read_text()))

@@ -675,7 +675,7 @@ sub ended ($self, %how) {
     $self->{summary} = pop @lines // '';
     @lines = grep { $_ !~ $how{warnings} } @lines if $how{warnings};
     push @flaws, "no summary but '$self->{summary}'" if $self->{summary} !~ /connections?.*requests?.*CPU/;
-    push @flaws, "standard error holds more than the summary:\n" . join "\n", @lines if @lines;
+    push @flaws, 'standard error holds more than the summary:', @lines if @lines;
     push @flaws, 'it leaves processes behind'                              if $self->{left};
     Harness::ok(!@flaws, $how{name} // 'stops: status 0, a summary, nothing left behind') or Harness::diag(join "\n", @flaws);
     return $self->{summary};

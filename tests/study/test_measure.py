@@ -424,9 +424,10 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
     others = [row for row in runs(folder) if row["server"] != "fork"]
     assert len(others) == 4
     for row in others:
-        # ab with four clients may have begun more requests when the last one is complete.
-        more = re.sub(r"for 2[0-3]$", "for 20", row["valid"])
-        assert (more if row["concurrency"] == "4" else row["valid"]) == reasons[row["server"]]
+        # ab with four clients may have begun three more requests when the last one is complete; and
+        # the origin may count late what the liar asked before the load, since that says `hit`.
+        more = "[0-4]" if row["concurrency"] == "4" else "[01]"
+        assert re.sub(f"for 2{more}$", "for 20", row["valid"]) == reasons[row["server"]]
 
 
 # --- a network namespace ---
@@ -559,15 +560,15 @@ def test_a_slow_down_is_found(bench: Bench) -> None:
     """A slow-down that is too large for other load to hide."""
     folder = bench.folder / "slowed"
     done = bench.dcollect(
-        "--output", folder, "--servers", "floor-thread,floor-thread+work50000", "--files",
-        "small.txt", "--concurrency", 1, "--requests", 3, "--repetitions", 10, "--seed", 5,
+        "--output", folder, "--servers", "floor-thread,floor-thread+work500000", "--files",
+        "small.txt", "--concurrency", 1, "--requests", 2, "--repetitions", 8, "--seed", 5,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = [
         row
         for row in rows_of(folder / "comparisons.tsv")
         if row["scope"] == "cell" and row["measure"] == "rps"
-        and row["server"] == "floor-thread+work50000" and row["baseline"] == "floor-thread"
+        and row["server"] == "floor-thread+work500000" and row["baseline"] == "floor-thread"
     ]  # fmt: skip
     assert len(found) == 1
     assert float(found[0]["ratio"]) < 0.9 and float(found[0]["high"]) < 1
