@@ -172,6 +172,7 @@ void acceptor_refuse(struct server *server)
     server->refusing = true;
     server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->no_late_clients, !refused);
+    atomic_store(&server->board->refusing, true);
 }
 
 void acceptor_welcome(const struct server *server, int socket, const union address *client)

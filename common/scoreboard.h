@@ -37,11 +37,12 @@ struct scoreboard {
     _Atomic int64_t workers; /* worker processes or threads that have not ended */
     /* When all connections must have ended, in monotonic milliseconds; 0: no stop was requested. */
     _Atomic int64_t stop_deadline;
-    _Atomic bool acceptor_waits;    /* the accepting process waits for a connection to end */
-    _Atomic bool no_late_clients;   /* at a stop, do not wait for clients that still connect */
-    _Atomic bool hop_limited;       /* the listeners refuse by the hop limit */
-    _Atomic bool handed_over;       /* another server accepts all new clients */
-    _Atomic bool drained;           /* at a stop, no client has come for long enough */
+    _Atomic bool acceptor_waits;  /* the accepting process waits for a connection to end */
+    _Atomic bool refusing;        /* at a stop, new clients are refused, if the kernel allows it */
+    _Atomic bool no_late_clients; /* it does not: do not wait for clients that still connect */
+    _Atomic bool hop_limited;     /* the listeners refuse by the hop limit */
+    _Atomic bool handed_over;     /* another server accepts all new clients */
+    _Atomic bool drained;         /* at a stop, no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */
     _Atomic int scarce_warnings;
     _Atomic int permits;       /* to listen, given to event loops: see listen_balance.h */

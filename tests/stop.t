@@ -86,6 +86,13 @@ each_way_to_accept(sub ($model) {
         my @flaws  = stop_among_clients($server, busy => 2, download => 1, hasty => 4, late => 2);
         ok !@flaws, 'SIGTERM, a user, time before the port is closed: no request is lost' or diag(join "\n", @flaws);
         $server->ended;
+
+        # Workers listen until new clients are refused, however late that is.
+        @delay  = qw(strace -D -f -qq -o /dev/null -e trace=getsockname -e inject=getsockname:delay_enter=150000);
+        $server = patient_server(through => [@user, @delay]);
+        @flaws  = stop_among_clients($server, busy => 2, download => 1, hasty => 4, late => 2);
+        ok !@flaws, 'SIGTERM, a user, time before new clients are refused: no request is lost' or diag(join "\n", @flaws);
+        $server->ended;
     }
 
     # Clients that wait in the listen queue when the signal arrives are served when a place is free. The client that has the only

@@ -413,6 +413,8 @@ static void maintain(struct event_loop *loop)
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
     }
+    if (worker_may_be_late(loop->worker))
+        loop->listen_until = now + worker_quiet(loop->worker);
     if (loop->stopping && loop->listening &&
         (now > loop->listen_until || worker_is_relieved(loop->worker)))
         stop_listening(loop);

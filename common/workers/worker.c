@@ -103,7 +103,7 @@ int worker_accept(struct worker *worker)
     struct scoreboard *board = server->board;
 
     while (acceptor_goes_on(server) && !atomic_load(&board->drained)) {
-        bool stopping = scoreboard_stopping(board); /* those that came before it are served */
+        bool stopping = atomic_load(&board->refusing); /* those that came before are served */
         union address client;
         int socket =
             await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE, &client);
@@ -169,6 +169,11 @@ bool worker_has_place(const struct worker *worker)
 int worker_quiet(const struct worker *worker)
 {
     return atomic_load(&worker->server->board->no_late_clients) ? 0 : ACCEPTOR_QUIET_MILLISECONDS;
+}
+
+bool worker_may_be_late(const struct worker *worker)
+{
+    return !atomic_load(&worker->server->board->refusing);
 }
 
 bool worker_is_relieved(const struct worker *worker)

@@ -35,6 +35,8 @@ int worker_try(struct worker *worker);
 bool worker_has_place(const struct worker *worker);
 /* At a stop: after how many milliseconds without a client the worker stops listening. */
 int worker_quiet(const struct worker *worker);
+/* Returns true if new clients are not refused yet: the last one has not come. */
+bool worker_may_be_late(const struct worker *worker);
 /* Returns true if another server accepts all new clients. */
 bool worker_is_relieved(const struct worker *worker);
 /* Returns true if the time for connections is over. */
