@@ -246,13 +246,14 @@ int acceptor_take(struct server *server, union address *client)
 /* Returns after how many milliseconds it must be called again; -1: there is no need to. */
 static int maintain(struct server *server)
 {
-    int collect = signals_collect(server);
+    int64_t now = clock_now().milliseconds, active = atomic_load(&server->board->active);
+    bool others = server->memory_return.threads && active > 0;
+    int wait =
+        clock_shorter(signals_collect(server), services_review(&server->services, now, others));
 
     if (!server->memory_return.threads)
-        return collect;
-    return clock_shorter(collect, memory_return_review(&server->memory_return,
-                                                       atomic_load(&server->board->active),
-                                                       clock_now().milliseconds));
+        return wait;
+    return clock_shorter(wait, memory_return_review(&server->memory_return, active, now));
 }
 
 bool acceptor_wait_for_client(struct server *server)

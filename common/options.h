@@ -47,7 +47,9 @@ struct options {
     const char *allow[OPTIONS_ALLOW_LIMIT];
     int allow_count;
     int origin_timeout; /* milliseconds */
-    uint64_t max_body;  /* bytes */
+    int origin_idle, origin_idle_all;
+    int origin_idle_timeout; /* milliseconds */
+    uint64_t max_body;       /* bytes */
     const char *cache;
     uint64_t cache_size; /* bytes */
     bool no_cache;

@@ -22,6 +22,9 @@ struct services_row {
     void (*stay)(struct services *services);
     void (*watch)(struct services *services);
     void (*end_child)(struct services *services);
+    int (*descriptors)(const struct options *options, bool lasting);
+    int (*review)(const struct services *services, int64_t now, bool others);
+    void (*drain)(const struct services *services);
 };
 
 /* ---- files ---- */
@@ -130,6 +133,27 @@ static void print_work(const struct options *options)
 
 _Static_assert(OPTIONS_ALLOW_LIMIT == PROXY_ALLOW_LIMIT, "the proxy takes each --allow");
 
+/* A process that serves one client asks few origins. */
+#define KEPT_FOR_ONE_CLIENT 4
+
+/* Processes that share their memory and not their open files, or these and not their memory, cannot
+ * keep connections: a number would mean different connections, or nobody would close it. */
+static struct origin_pool_limits pool_limits(const struct options *options, bool lasting)
+{
+    bool memory = options->share >= SHARE_MEMORY;
+    bool files = options->share == SHARE_FILES || options->share >= SHARE_MEMORY_FILES;
+    struct origin_pool_limits limits = {
+        .each = options->origin_idle,
+        .all = memory == files ? options->origin_idle_all : 0,
+        .idle = options->origin_idle_timeout,
+        .lasts = lasting || memory,
+    };
+
+    if (!limits.lasts && limits.all > KEPT_FOR_ONE_CLIENT)
+        limits.all = KEPT_FOR_ONE_CLIENT;
+    return limits;
+}
+
 /* The path may lead through folders that the user may not enter. */
 static bool open_proxy(struct services *services, const struct options *options,
                        const struct identity *user, bool lasting)
@@ -153,6 +177,7 @@ static bool start_proxy(struct services *services, const struct options *options
         .timeout = options->origin_timeout,
         .body_limit = options->max_body,
         .classroom = options->classroom,
+        .pool = pool_limits(options, services->lasting),
     };
 
     services->proxy = proxy_open(&settings, listener);
@@ -180,6 +205,23 @@ static void print_proxy(const struct options *options)
         printf("as a proxy for http://%.*s/", (int)origin->length, origin->data);
     else
         printf("as a proxy");
+}
+
+static int proxy_descriptors(const struct options *options, bool lasting)
+{
+    const struct origin_pool_limits limits = pool_limits(options, lasting);
+
+    return limits.all < ORIGIN_POOL_LIMIT ? limits.all : ORIGIN_POOL_LIMIT;
+}
+
+static int review_proxy(const struct services *services, int64_t now, bool others)
+{
+    return origin_pool_review(services->proxy->pool, now, others);
+}
+
+static void drain_proxy(const struct services *services)
+{
+    origin_pool_empty(services->proxy->pool);
 }
 
 static void close_proxy(struct services *services)
@@ -221,6 +263,9 @@ static const struct services_row rows[] = {
         .confine = confine_proxy,
         .print = print_proxy,
         .close = close_proxy,
+        .descriptors = proxy_descriptors,
+        .review = review_proxy,
+        .drain = drain_proxy,
     },
 };
 
@@ -252,6 +297,7 @@ bool services_open(struct services *services, const struct options *options,
                    const struct identity *user, bool lasting)
 {
     services->row = row_of(options->service);
+    services->lasting = lasting;
     return services->row->open == NULL || services->row->open(services, options, user, lasting);
 }
 
@@ -259,6 +305,24 @@ bool services_start(struct services *services, const struct options *options,
                     const struct listener *listener)
 {
     return services->row->start == NULL || services->row->start(services, options, listener);
+}
+
+int services_descriptors(const struct options *options, bool lasting)
+{
+    const struct services_row *row = row_of(options->service);
+
+    return row->descriptors != NULL ? row->descriptors(options, lasting) : 0;
+}
+
+int services_review(const struct services *services, int64_t now, bool others)
+{
+    return services->row->review != NULL ? services->row->review(services, now, others) : -1;
+}
+
+void services_drain(const struct services *services)
+{
+    if (services->row->drain != NULL)
+        services->row->drain(services);
 }
 
 const void *services_state(const struct services *services)

@@ -21,6 +21,7 @@ struct services {
         struct proxy *proxy;
     };
     int cache_directory; /* of the proxy; -1: none */
+    bool lasting;        /* the process serves many connections */
 };
 
 /* Returns the service with this name; NULL if there is none. */
@@ -34,6 +35,13 @@ bool services_open(struct services *services, const struct options *options,
 /* Opens the rest, with the rights of the server's user. If it fails it says why. */
 bool services_start(struct services *services, const struct options *options,
                     const struct listener *listener);
+/* Returns how many descriptors each process needs, beside those of its connections. */
+int services_descriptors(const struct options *options, bool lasting);
+/* Closes what has been idle for too long. Returns after how many milliseconds it must be called
+ * again; -1: there is no need to. `others`: other threads serve connections meanwhile. */
+int services_review(const struct services *services, int64_t now, bool others);
+/* At a stop: closes all that is idle. */
+void services_drain(const struct services *services);
 /* Returns the state that the service's functions get. */
 const void *services_state(const struct services *services);
 /* Returns the rights that the service needs in the sandbox. */

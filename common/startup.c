@@ -111,7 +111,9 @@ static unsigned descriptors_each(const struct server *server)
 static void raise_descriptors(struct server *server)
 {
     uint64_t wanted = (uint64_t)server->options.max_connections, possible;
-    unsigned reserved = DESCRIPTORS_RESERVED + (server->options.udp ? LISTENER_LIMIT : 0);
+    int kept = services_descriptors(&server->options, server->model->lasting);
+    unsigned reserved =
+        (unsigned)(DESCRIPTORS_RESERVED + (server->options.udp ? LISTENER_LIMIT : 0) + kept);
     unsigned each = descriptors_each(server);
     struct rlimit limit;
 

@@ -23,6 +23,9 @@ struct fetch *fetch_make(struct origin *origin)
     poll_pair_start(&fetch->poll_pair);
     response_writer_start(&fetch->writer);
     fetch->origin = origin;
+    fetch->address = NULL;
+    fetch->may_keep = fetch->sent_all = false;
+    fetch->may_reuse = true;
     fetch->deadline = 0;
     fetch->served = fetch->interims = 0;
     fetch->sent = 0;
@@ -30,8 +33,22 @@ struct fetch *fetch_make(struct origin *origin)
     return fetch;
 }
 
-void fetch_free(struct fetch *fetch)
+void fetch_release(struct fetch *fetch, const struct service_call *call)
 {
+    const struct proxy *proxy = call->context->state;
+    struct origin_connection *upstream = &fetch->upstream;
+
+    if (!fetch->may_keep || !fetch->sent_all || fetch->interims > 0 ||
+        !origin_connection_is_reusable(upstream) || scoreboard_stopping(call->context->board))
+        return;
+    poll_pair_close(&fetch->poll_pair);
+    origin_pool_put(proxy->pool, fetch->address, call->now.milliseconds, &upstream->transport);
+    upstream->transport.socket = -1;
+}
+
+void fetch_free(struct fetch *fetch, const struct service_call *call)
+{
+    fetch_release(fetch, call);
     poll_pair_close(&fetch->poll_pair);
     origin_connection_close(&fetch->upstream);
     free(fetch);
@@ -96,6 +113,7 @@ static bool write_head(struct fetch *fetch, const struct cache_lookup *lookup,
         .authority = fetch->origin->authority,
         .via = text_of(proxy->name),
         .validates = lookup->validates,
+        .keeps_connection = fetch->may_keep,
     };
 
     if (lookup->validates) {
@@ -131,18 +149,80 @@ static enum service_progress try_next(struct fetch *fetch, const struct cache_lo
 
     poll_pair_close(&fetch->poll_pair);
     fetch_renew_deadline(fetch, call);
-    while ((address = find_origin_next_address(fetch->origin)) != NULL)
+    while ((address = find_origin_next_address(fetch->origin)) != NULL) {
+        fetch->address = address;
         if (origin_connection_connect(&fetch->upstream, address))
             return stage_go_to(call, STAGE_CONNECT);
+    }
     return fail_to_connect(fetch, lookup, call);
+}
+
+/* Only such a request goes over a kept connection: if the origin closes that first, the request may
+ * be sent again (RFC 9110, section 9.2.2); and no byte of it can be taken for another request. */
+static bool is_repeatable(const struct request *request)
+{
+    return request->framing == FRAMING_NONE &&
+           (request->method == METHOD_GET || request->method == METHOD_HEAD ||
+            request->method == METHOD_OPTIONS || request->method == METHOD_PUT ||
+            request->method == METHOD_DELETE);
+}
+
+/* Returns true if the request authenticates its connection, not itself, as NTLM does. */
+static bool authenticates_connection(const struct request *request)
+{
+    struct text value;
+
+    if (!fields_has(request->fields, TEXT("Authorization")))
+        return false;
+    if (!fields_single(request->fields, TEXT("Authorization"), &value))
+        return true;
+    value.length = text_find(value, ' ');
+    return !text_same(value, TEXT("Basic")) && !text_same(value, TEXT("Bearer")) &&
+           !text_same(value, TEXT("Digest"));
+}
+
+/* The body that some origins send after HEAD would be taken for the next response. */
+static void decide_to_keep(struct fetch *fetch, const struct service_call *call)
+{
+    const struct proxy *proxy = call->context->state;
+    const struct request *request = call->request;
+    bool private = authenticates_connection(request);
+
+    fetch->may_reuse &= is_repeatable(request) && !private;
+    fetch->may_keep =
+        request->framing == FRAMING_NONE && !private && request->method != METHOD_HEAD &&
+        request->method != METHOD_CONNECT &&
+        origin_pool_is_useful(proxy->pool, call->keeps_connection && request->keep_alive);
+}
+
+/* Takes an idle connection to one of the addresses. */
+static bool reuse(struct fetch *fetch, const struct service_call *call)
+{
+    const struct proxy *proxy = call->context->state;
+    const struct address_list *addresses = &fetch->origin->addresses;
+    struct transport transport;
+
+    for (int i = 0; fetch->may_reuse && i < addresses->count; i++)
+        if (origin_pool_take(proxy->pool, &addresses->addresses[i], call->now.milliseconds,
+                             &transport)) {
+            fetch->address = &addresses->addresses[i];
+            origin_connection_reuse(&fetch->upstream, &transport);
+            return true;
+        }
+    return false;
 }
 
 enum service_progress fetch_open(struct fetch *fetch, struct cache_lookup *lookup,
                                  struct service_call *call)
 {
     cache_lookup_note_request(lookup, call->now);
+    fetch->sent_all = false;
+    decide_to_keep(fetch, call);
     if (!write_head(fetch, lookup, call))
         return stage_refuse(call, 431, "The head of the request is too long to be passed on.");
+    fetch_renew_deadline(fetch, call);
+    if (reuse(fetch, call))
+        return stage_go_to(call, STAGE_SEND_HEAD);
     return try_next(fetch, lookup, call);
 }
 
@@ -184,6 +264,7 @@ enum service_progress fetch_send_head(struct fetch *fetch, struct service_call *
 
     if (transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
+    fetch->sent_all = transfer == TRANSFER_DONE && call->request->framing == FRAMING_NONE;
     /* An origin that takes no more may have responded early. */
     if (transfer != TRANSFER_DONE || call->request->framing == FRAMING_NONE)
         return stage_go_to(call, STAGE_AWAIT_HEAD);
@@ -256,10 +337,24 @@ static void add_date(struct origin_connection *upstream, int64_t now)
     upstream->response.fields.length += upstream->lines.length - before;
 }
 
+/* Returns true if an origin has closed an idle connection at the moment at which the request was
+ * sent; some say so with a 408. */
+static bool was_closed_idle(const struct origin_connection *upstream, enum transfer transfer)
+{
+    if (!upstream->reused)
+        return false;
+    return transfer == TRANSFER_DONE ? upstream->response.status == 408 : !upstream->heard;
+}
+
 enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
                                       enum transfer transfer)
 {
     struct origin_connection *upstream = &fetch->upstream;
+
+    if (was_closed_idle(upstream, transfer)) {
+        fetch->may_reuse = false;
+        return fetch_again(fetch, call);
+    }
 
     if (transfer != TRANSFER_DONE)
         return stage_fail(call, 502,

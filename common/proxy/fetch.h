@@ -14,6 +14,10 @@ struct fetch {
     struct origin *origin;
     struct origin_connection upstream;
     struct poll_pair poll_pair;    /* the client and the origin */
+    const union address *address;  /* of the origin that it is connected to */
+    bool may_keep;                 /* the connection may serve further requests */
+    bool may_reuse;                /* it may have served others */
+    bool sent_all;                 /* the origin has got the whole request */
     int64_t deadline;              /* of the origin, in monotonic milliseconds */
     struct response_writer writer; /* to the client */
     int served;             /* the status of the stale response that the client has got; 0: none */
@@ -26,7 +30,9 @@ struct fetch {
 
 /* Returns NULL if there is no memory. */
 struct fetch *fetch_make(struct origin *origin);
-void fetch_free(struct fetch *fetch);
+void fetch_free(struct fetch *fetch, const struct service_call *call);
+/* Once the response is whole: keeps the connection for other requests, if it can be. */
+void fetch_release(struct fetch *fetch, const struct service_call *call);
 
 /* These run the stages of the same name (stage.h). */
 enum service_progress fetch_open(struct fetch *fetch, struct cache_lookup *lookup,

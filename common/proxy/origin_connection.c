@@ -1,6 +1,7 @@
 /* Connects to an origin, sends requests, and reads responses. */
 #include "common/proxy/origin_connection.h"
 
+#include "common/http/fields.h"
 #include "common/net/transport_plain.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ bool origin_connection_connect(struct origin_connection *upstream, const union a
     if (new < 0)
         return false;
     setsockopt(new, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return connect(new, &address->any, address_size(address)) == 0 || errno == EINPROGRESS;
+    upstream->connecting = connect(new, &address->any, address_size(address)) != 0;
+    return !upstream->connecting || errno == EINPROGRESS;
 }
 
 enum transfer origin_connection_connected(struct origin_connection *upstream)
@@ -37,6 +39,8 @@ enum transfer origin_connection_connected(struct origin_connection *upstream)
     socklen_t size = sizeof peer, error_size = sizeof(int);
     int error = 0;
 
+    if (!upstream->connecting)
+        return TRANSFER_DONE;
     if (getsockopt(upstream->transport.socket, SOL_SOCKET, SO_ERROR, &error, &error_size) < 0)
         error = errno;
     if (error != 0) {
@@ -46,6 +50,36 @@ enum transfer origin_connection_connected(struct origin_connection *upstream)
     if (getpeername(upstream->transport.socket, &peer.any, &size) == 0)
         return TRANSFER_DONE;
     return errno == ENOTCONN ? TRANSFER_WRITE : TRANSFER_FAILED;
+}
+
+void origin_connection_reuse(struct origin_connection *upstream, const struct transport *transport)
+{
+    upstream->transport = *transport;
+    upstream->reused = true;
+}
+
+/* An origin of HTTP/1.0 would have to say that it keeps the connection, and might not mean it. */
+static bool says_close(const struct parsed_response *response)
+{
+    struct text value, option;
+    size_t from = 0;
+
+    if (response->minor == 0)
+        return true;
+    while (fields_find(response->fields, TEXT("Connection"), &from, &value))
+        while (text_next(&value, &option))
+            if (text_same(option, TEXT("close")))
+                return true;
+    return false;
+}
+
+bool origin_connection_is_reusable(const struct origin_connection *upstream)
+{
+    const struct parsed_response *response = &upstream->response;
+
+    return upstream->transport.socket >= 0 && upstream->whole && !response->until_close &&
+           response->status >= 200 && upstream->start == upstream->end &&
+           !upstream->transport.pending && !says_close(response);
 }
 
 enum transfer origin_connection_send(struct origin_connection *upstream, struct text *bytes)
@@ -82,6 +116,7 @@ static enum transfer receive(struct origin_connection *upstream)
         upstream->transport.kind->read(&upstream->transport, upstream->buffer + upstream->end,
                                        sizeof upstream->buffer - upstream->end, &count);
     upstream->end += count;
+    upstream->heard |= count > 0;
     return transfer;
 }
 

@@ -12,6 +12,9 @@ struct origin_connection {
     struct parsed_response response;
     struct body_reader body_reader; /* of the response */
     bool whole;                     /* the whole body has come */
+    bool connecting;                /* the kernel has not said yet whether it has connected */
+    bool reused;                    /* it has served another request before */
+    bool heard;                     /* a byte has come since this request began */
     const char *problem;            /* why the response cannot be used; or NULL */
     size_t start, end;              /* bytes that are received and not taken */
     char buffer[RESPONSE_HEAD_LIMIT];
@@ -27,6 +30,12 @@ bool origin_connection_connect(struct origin_connection *upstream, const union a
 /* Returns TRANSFER_DONE if it has connected, TRANSFER_WRITE if it has to wait, or TRANSFER_FAILED
  * with errno set. */
 enum transfer origin_connection_connected(struct origin_connection *upstream);
+
+/* Continues with an idle connection to the same origin. */
+void origin_connection_reuse(struct origin_connection *upstream, const struct transport *transport);
+/* Returns true if another request may follow on the connection: the response is whole, does not end
+ * with the connection, and nothing came behind it. */
+bool origin_connection_is_reusable(const struct origin_connection *upstream);
 
 /* Sends the beginning of the text, as much as it can, and removes that. */
 enum transfer origin_connection_send(struct origin_connection *upstream, struct text *bytes);

@@ -352,7 +352,7 @@ static void end(struct service_call *call)
     struct proxy_request *proxied = call->work;
 
     if (proxied->fetch != NULL)
-        fetch_free(proxied->fetch);
+        fetch_free(proxied->fetch, call);
     cache_store_end(&proxied->store);
     cache_lookup_end(&proxied->lookup);
     free(proxied);

@@ -119,7 +119,10 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
     read_hosts(proxy);
     choose_name(proxy);
     find_own_addresses(proxy, listener);
-    if (open_all(proxy, settings))
+    proxy->pool = origin_pool_open(&settings->pool);
+    if (proxy->pool == NULL)
+        warn("cannot prepare the connections to origins");
+    else if (open_all(proxy, settings))
         return proxy;
     proxy_close(proxy);
     return NULL;
@@ -129,6 +132,8 @@ void proxy_close(struct proxy *proxy)
 {
     if (proxy->cache.directory >= 0)
         cache_close(&proxy->cache);
+    if (proxy->pool != NULL)
+        origin_pool_close(proxy->pool);
     if (proxy->hosts != NULL)
         munmap(proxy->hosts, HOSTS_LIMIT);
     munmap(proxy, sizeof *proxy);

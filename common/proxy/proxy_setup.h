@@ -5,6 +5,7 @@
 #include "common/net/address.h"
 #include "common/net/listener.h"
 #include "common/proxy/cache_directory.h"
+#include "common/proxy/origin_pool.h"
 #include "common/service.h"
 
 #define PROXY_ALLOW_LIMIT 16
@@ -19,6 +20,7 @@ struct proxy_settings {
     int timeout; /* for the origin, in milliseconds */
     uint64_t body_limit;
     bool classroom;
+    struct origin_pool_limits pool;
 };
 
 struct proxy {
@@ -30,9 +32,10 @@ struct proxy {
     int allowed_count;
     union address own[LISTENER_LIMIT]; /* the addresses that it listens on */
     int own_count;
-    struct cache cache; /* its `shared` is NULL: none */
-    char name[32];      /* of this proxy in Via */
-    int timeout;        /* for the origin, in milliseconds */
+    struct origin_pool *pool; /* of connections to origins */
+    struct cache cache;       /* its `shared` is NULL: none */
+    char name[32];            /* of this proxy in Via */
+    int timeout;              /* for the origin, in milliseconds */
     uint64_t body_limit;
     bool classroom;
 };

@@ -139,7 +139,9 @@ void rewrite_request(const struct rewrite *rewrite, struct buffer *output)
     write_max_forwards(rewrite->request, output);
     write_framing(rewrite->request, output);
     rewrite_via(rewrite->request->minor, rewrite->via, output);
-    buffer_add(output, TEXT("Connection: close\r\n\r\n"));
+    if (!rewrite->keeps_connection)
+        buffer_add(output, TEXT("Connection: close\r\n"));
+    buffer_add(output, TEXT("\r\n"));
 }
 
 /* An element of Via: "1.1 name" and perhaps a comment. */

@@ -11,6 +11,7 @@ struct rewrite {
     const struct request *request;
     struct text authority;      /* of the origin, for the Host field */
     struct text via;            /* the proxy's own name */
+    bool keeps_connection;      /* further requests may follow on the connection */
     bool validates;             /* with the proxy's conditions instead of the client's: */
     struct text etag, modified; /* values for If-None-Match and If-Modified-Since; or empty */
 };

@@ -106,8 +106,10 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
             writer->data = data;
         *moved += data.length;
         writer->complete = fetch->upstream.whole;
-        if (writer->complete)
+        if (writer->complete) {
             cache_store_finish(store, call->now, true);
+            fetch_release(fetch, call);
+        }
     }
     return transfer;
 }

@@ -43,6 +43,7 @@ struct event_loop {
     struct exchange *spare; /* idle connections need none */
     struct memory_return memory_return;
     int memory_return_wait; /* milliseconds until its next review; -1: there is no need */
+    int service_wait;       /* likewise, of the service */
     struct listen_balance balance;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
@@ -347,6 +348,7 @@ static void begin_stop(struct event_loop *loop)
 {
     epoll_ctl(loop->events, EPOLL_CTL_DEL, loop->worker->server->stop, NULL);
     loop->stopping = true;
+    services_drain(&loop->worker->server->services);
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
     if (!loop->balance.permitted && !worker_is_relieved(loop->worker))
         take_permit(loop); /* a permit that comes with the stop is for the last clients */
@@ -362,6 +364,7 @@ static void wait_for_events(struct event_loop *loop)
     int count;
 
     patience = clock_shorter(patience, loop->memory_return_wait);
+    patience = clock_shorter(patience, loop->service_wait);
     if (loop->stopping && loop->listening)
         patience = clock_shorter(patience, worker_quiet(loop->worker) + 1);
     else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
@@ -406,6 +409,7 @@ static void maintain(struct event_loop *loop)
     if (loop->pressed)
         help(loop);
     review_balance(loop);
+    loop->service_wait = services_review(&loop->worker->server->services, now, false);
     loop->memory_return_wait = memory_return_review(&loop->memory_return, loop->clients, now);
     /* At a stop, too: clients that came before it and found no place are waiting. */
     if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
@@ -425,7 +429,12 @@ void event_loop_run(struct worker *worker)
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = EVENT_STOP};
     struct epoll_event pressure = {.events = EPOLLIN | EPOLLET, .data.u64 = EVENT_PRESSURE};
     struct event_loop loop = {
-        .worker = worker, .now = clock_now(), .events = epoll_create1(0), .memory_return_wait = -1};
+        .worker = worker,
+        .now = clock_now(),
+        .events = epoll_create1(0),
+        .memory_return_wait = -1,
+        .service_wait = -1,
+    };
     struct timer *timer;
 
     if (loop.events < 0) {

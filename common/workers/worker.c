@@ -105,7 +105,10 @@ int worker_accept(struct worker *worker)
     while (acceptor_goes_on(server) && !atomic_load(&board->drained)) {
         bool stopping = atomic_load(&board->refusing); /* those that came before are served */
         union address client;
-        int socket =
+        int socket;
+
+        services_review(&server->services, clock_now().milliseconds, false);
+        socket =
             await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE, &client);
 
         if (socket >= 0 && !take_seat(worker, socket, &client))

@@ -12,7 +12,11 @@ package Origin;
 #   ($origin->requests('/a'))[0];       the bytes of the first request
 #
 # A response is a list of steps: bytes to send, \'name' to wait until open_gate('name'), or \'' to reset the connection. After
-# the last step the origin closes the connection.
+# the last step the origin closes the connection, unless the step is \'+': then it waits for the next request on it. The step
+# \'-' waits until the proxy has closed the connection, \'.' sends the end of the connection, and \'!name' says to has_come('name') that
+# the proxy's kernel has all bytes that were sent.
+#
+#   $origin->connections('/a');         the number of each request's connection
 
 use v5.36;
 use Exporter qw(import);
@@ -23,6 +27,8 @@ use POSIX            ();
 use Socket           qw(SOL_SOCKET SO_LINGER);
 use Storable         qw(nstore retrieve);
 use Harness          ();
+
+use constant SIOCOUTQ => 0x5411;    # the bytes in the send queue of a socket
 
 our @EXPORT = qw(response head_of);
 
@@ -86,10 +92,18 @@ sub play ($self, $path, @responses) {
 
 sub open_gate ($self, $name) { Harness::spit($self->file(gate => $name), '') }
 
+sub has_come ($self, $name) { return Harness::until_true(sub { -e $self->file(gate => "!$name") }) }
+
 sub requests ($self, $path) {
     my $file = $self->file(log => $path);
     return if !-e $file;
-    return map { pack 'H*', $_ } split /\n/, Harness::slurp($file);
+    return map { pack 'H*', $_ =~ s/ .*//r } split /\n/, Harness::slurp($file);
+}
+
+sub connections ($self, $path) {
+    my $file = $self->file(log => $path);
+    return if !-e $file;
+    return map { s/.* //r } split /\n/, Harness::slurp($file);
 }
 
 sub count ($self, $path) { return scalar(() = $self->requests($path)) }
@@ -121,7 +135,7 @@ sub serve ($self, $listener) {
         my $child = fork // die "fork: $!\n";
         if ($child == 0) {
             close $listener;
-            eval { $self->answer($client); 1 } or print STDERR "origin: $@";
+            eval { 1 while $self->answer($client); 1 } or print STDERR "origin: $@";
             POSIX::_exit(0);
         }
         close $client;
@@ -145,25 +159,42 @@ sub answer ($self, $client) {
         # A path that begins with /early gets its response before the body has come.
         $early = $bytes =~ /\r\n\r\n/ && $bytes =~ m{^\S+ /early};
     }
-    my ($path) = $bytes =~ /^\S+ (\S+)/ or return;
+    my ($path) = $bytes =~ /^\S+ (\S+)/ or return 0;
     my @steps = @{ $self->next_response($path, $bytes) };
     for my $step (@steps) {
         if (!ref $step) {
             while (length $step) {
                 my $count = syswrite $client, $step;
-                return if !defined $count;
+                return 0 if !defined $count;
                 substr $step, 0, $count, '';
             }
         } elsif ($$step eq '') {
             setsockopt $client, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0;
             close $client;
-            return;
+            return 0;
+        } elsif ($$step eq '+') {
+            return 1;
+        } elsif ($$step eq '.') {
+            shutdown $client, 1;
+        } elsif ($$step =~ /^!/) {
+            Harness::until_true(sub { unacknowledged($client) == 0 });
+            Harness::spit($self->file(gate => $$step), '');
+        } elsif ($$step eq '-') {
+            1 while sysread $client, $bytes, 65536;
         } else {
             Harness::until_true(sub { -e $self->file(gate => $$step) || !kill 0 => $self->{parent} });
         }
     }
     shutdown $client, 1;
     1 while sysread $client, $bytes, 65536;
+    return 0;
+}
+
+# Returns how many bytes the peer has not acknowledged; an end that was sent counts as one.
+sub unacknowledged ($socket) {
+    my $count = pack 'i', 0;
+    ioctl $socket, SIOCOUTQ, $count or die "SIOCOUTQ: $!\n";
+    return unpack 'i', $count;
 }
 
 # Records the request, and returns the response to it.
@@ -173,7 +204,7 @@ sub next_response ($self, $path, $bytes) {
     seek $log, 0, SEEK_SET;
     my $before = () = <$log>;
     $log->autoflush(1);
-    print {$log} unpack('H*', $bytes), "\n";
+    print {$log} unpack('H*', $bytes), " $$\n";
     close $log;
     my $play = $self->file(play => $path);
     return response(404, "play() has not been called for this path\n", 'Cache-Control' => 'no-store') if !-e $play;
