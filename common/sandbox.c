@@ -70,7 +70,8 @@ static bool allow_all(int ruleset, const struct ruleset *rules, const struct san
 {
     uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
     uint64_t writing = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
-                       LANDLOCK_ACCESS_FS_REMOVE_FILE | (rules->files & FS_TRUNCATE);
+                       LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                       (rules->files & FS_TRUNCATE);
 
     if (sandbox->connects && sandbox->port != 0 && (rules->net & NET_CONNECT) &&
         !allow_connecting(ruleset, sandbox->port))

@@ -138,7 +138,9 @@ static const struct syscall_rule proxy[] = {
 
 static const struct syscall_rule cache[] = {
     IF(fcntl, 1, INT, F_OFD_SETLK),
-    IF(utimensat, 1, LONG, 0), /* of an open file */
+    IF(fcntl, 1, INT, F_OFD_GETLK),
+    IF(mknodat, 2, INT, S_IFIFO | S_IRUSR | S_IWUSR), /* a pipe that requests wait at */
+    IF(utimensat, 1, LONG, 0),                        /* of an open file */
     ANY(openat),
     ANY(pwrite64),
     ANY(fallocate),

@@ -32,6 +32,9 @@ sub send_request ($path, @fields) {
 # Waits until the origin has so many requests for the path.
 sub origin_has ($path, $count, $name) { ok scalar until_true(sub { $origin->count($path) == $count }), $name }
 
+# Waits until so many requests wait for another one that fetches.
+sub all_wait ($cache, $count, $name) { ok scalar until_true(sub { waiting($cache) == $count }), "$name: the others wait for it" }
+
 each_server(sub ($model) {
     my $scratch = scratch();
     my $cache   = "$scratch/cache";
@@ -109,6 +112,22 @@ each_server(sub ($model) {
         is scalar(grep { $_->response->{status} == 504 } @clients), 6, 'an origin that does not respond: all clients of one target get 504';
         cmp_ok $origin->count('/silent'), '<', 6, 'an origin that does not respond: not each client makes the proxy wait anew';
         $_->close for @clients;
+        # An origin that fails: the failure is that of all who have waited.
+        my @half = @{ response(200, undef, %fresh, 'Content-Length' => 9) };
+        for my $how (['ends the connection', 502, \'fails'], ['resets it', 502, \'fails', \''], ['breaks off its response', 502, @half, 'half', \'fails', \''],
+            ['is late with the rest of it', 504, @half, 'half', \'fails', \'never']) {
+            my ($name, $status, @steps) = @$how;
+            my $path = '/fails' . ++$number;
+            $origin->play($path, \@steps);
+            my $leader = send_request($path);
+            origin_has($path, 1, "an origin that $name: it has the first request");
+            @clients = map { send_request($path) } 1 .. 6;
+            all_wait("$scratch/silent", 6, "an origin that $name");
+            $origin->open_gate('fails');
+            is scalar(grep { $_->response->{status} >= 502 } @clients), 6, "an origin that $name: all who have waited get an error";
+            is $origin->count($path), 1, "an origin that $name is asked once for all who wait";
+            $_->close for @clients, $leader;
+        }
         $proxy->stop(%few);
         $proxy = $all;
     }
@@ -151,6 +170,30 @@ each_server(sub ($model) {
         is get("/gone$status")->{body}, 'new', "$status to a request with no-cache: the entry is replaced";
     }
 
+    # --- a fetch from one second to the next: its response comes stale if it may be used for a second ---
+    if ($model->{single}) {
+        skip_case('the model serves one client at a time');
+    } else {
+        my ($attempt, $third) = (0);
+        until_true(sub {
+            my $path  = '/crosses' . ++$attempt;
+            my @short = (Date => undef, 'Cache-Control' => 'max-age=1', ETag => '"1"');
+            $origin->play($path, gated("crosses$attempt", response(200, 'body', @short)), response(304, undef, @short));
+            my $client = send_request($path);
+            until_true(sub { $origin->count($path) == 1 });
+            my $second = time;
+            until_true(sub { time > $second });
+            $second = time;
+            $origin->open_gate("crosses$attempt");
+            $client->response;
+            $client->close;
+            get($path);
+            $third = get($path);
+            return time == $second;    # else it says nothing
+        });
+        is cache_status($third), 'hit', 'a response that comes stale since its fetch has crossed a second is fresh once it is validated';
+    }
+
     # --- validation of large entries ---
     $origin->play('/large', response(200, $large, %stale, ETag => '"1"', X => 'old'), response(304, undef, %fresh, ETag => '"1"', X => 'new'), response(200, 'again', %fresh));
     get('/large');
@@ -186,30 +229,40 @@ each_server(sub ($model) {
         skip_case('the model serves one client at a time');
     } else {
         my $many = 4;
-        for my $case ([never => \%never], [nocache => { 'Cache-Control' => 'no-cache' }]) {
-            my ($name, $control) = @$case;
-            $origin->play("/$name", response(200, 'body', %$control, ETag => '"1"'), gated($name, response(304, undef, %$control, ETag => '"1"')));
-            get("/$name");
-            my @clients = map { send_request("/$name") } 1 .. $many;
-            origin_has("/$name", 1 + $many, "an entry that is never fresh ($name): each client's request reaches the origin");
-            $origin->open_gate($name);
-            is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, "an entry that is never fresh ($name): each client gets its response";
+        # One question serves all who wait for it: here those that came within a second of each other.
+        for my $case (
+            ['never fresh'      => \%never],
+            ['no-cache'         => { 'Cache-Control' => 'no-cache' }],
+            ['stale'            => \%stale],
+            ['stale, then fresh' => \%stale, \%fresh],
+            ['fresh, of which clients ask for a validation (max-age=0)' => \%fresh, \%fresh, 'Cache-Control' => 'max-age=0'],
+            ['fresh, of which clients ask for a validation (no-cache)'  => \%fresh, \%fresh, 'Cache-Control' => 'no-cache'],
+        ) {
+            my ($name, $control, $again, @fields) = @$case;
+            my $path = "/shared" . ++$number;
+            $origin->play($path, response(200, 'body', %$control, ETag => '"1"'), gated("shared$number", response(304, undef, %{ $again // $control }, ETag => '"1"')));
+            get($path);
+            my @clients = map { send_request($path, @fields) } 1 .. $many;
+            origin_has($path, 2, "an entry that is $name: one of many requests reaches the origin");
+            all_wait($cache, $many - 1, "an entry that is $name");
+            $origin->open_gate("shared$number");
+            my @responses = map { $_->response } @clients;
+            is scalar(grep { $_->{body} eq 'body' } @responses), $many, "an entry that is $name: each client gets its response";
+            is scalar(grep { cache_status($_) =~ /collapsed/ } @responses), $many - 1, "an entry that is $name: all but one have waited for the same answer";
+            is $origin->count($path), 2, "an entry that is $name: one validation serves all who wait";
             $_->close for @clients;
         }
-        for my $case ([confirmed => response(304, undef, %stale, ETag => '"1"')], [replaced => response(200, 'body', %stale, ETag => '"1"')]) {
-            my ($name, $again) = @$case;
-            $origin->play("/$name", response(200, 'body', %stale, ETag => '"1"'), gated("first$name", $again), gated("rest$name", $again));
-            get("/$name");
-            my @clients = map { send_request("/$name") } 1 .. $many;
-            origin_has("/$name", 2, "a stale entry ($name): one of many requests reaches the origin");
-            $origin->open_gate("first$name");
-            origin_has("/$name", 1 + $many, "a stale entry ($name) that stays stale: then all other requests reach the origin");
-            $origin->open_gate("rest$name");
-            is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, "a stale entry ($name) that stays stale: each client gets its response";
-            $_->close for @clients;
-        }
+        $origin->play('/replaced', response(200, 'body', %stale, ETag => '"1"'), gated('firstreplaced', response(200, 'body', %stale, ETag => '"1"')), gated('restreplaced', response(200, 'body', %stale, ETag => '"1"')));
+        get('/replaced');
+        my @clients = map { send_request('/replaced') } 1 .. $many;
+        origin_has('/replaced', 2, 'a stale entry that is replaced: one of many requests reaches the origin');
+        $origin->open_gate('firstreplaced');
+        origin_has('/replaced', 1 + $many, 'a stale entry that is replaced by a stale one: then all other requests reach the origin');
+        $origin->open_gate('restreplaced');
+        is scalar(grep { $_->response->{body} eq 'body' } @clients), $many, 'a stale entry that is replaced by a stale one: each client gets its response';
+        $_->close for @clients;
         $origin->play('/responses', gated('responses', response(200, 'for a', %fresh, Vary => 'X')), gated('others', response(200, 'for b', %fresh, Vary => 'X')));
-        my @clients = (send_request('/responses', X => 'a'));
+        @clients = (send_request('/responses', X => 'a'));
         origin_has('/responses', 1, 'Vary: the first request reaches the origin');
         push @clients, map { send_request('/responses', X => 'b') } 1 .. $many;
         $origin->open_gate('responses');

@@ -64,11 +64,14 @@ each_server(sub ($model) {
         $_->drain for @clients;
         $_->close for @clients;
 
-        # When the fetch of one client fails, another client fetches.
-        $origin->play('/dead', [\''], response(200, 'second', %fresh));
+        # When the fetch of one client fails, it has failed all who have waited for it, and the next client fetches.
+        $origin->play('/dead', [\'dead', \''], response(200, 'second', %fresh));
         @clients = map { my $client = $proxy->connect; $client->send(ask_for('/dead')); $client } 1 .. 2;
-        my @got = sort map { $_->response->{status} } @clients;
-        is "@got", '200 502', 'an origin that breaks off: one client gets 502, and the request of the next reaches the origin';
+        ok scalar until_true(sub { waiting($cache) == 1 }), 'an origin that breaks off: one client waits for the fetch of another';
+        $origin->open_gate('dead');
+        my @got = map { $_->response->{status} } @clients;
+        is "@got", '502 502', 'an origin that breaks off: both clients get 502';
+        is $proxy->get($origin->url('/dead'))->{body}, 'second', 'an origin that breaks off: the request of the next client reaches the origin';
         $_->close for @clients;
     }
 

@@ -1,11 +1,13 @@
 /* Tests of the cache: an entry that was stored is found again, whole or not at all, whatever
  * happens to its files and whichever processes write at the same time. */
 #include "common/proxy/cache_directory.h"
+#include "common/proxy/fetch_news.h"
 
 #include "tests/unit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -709,7 +711,7 @@ static void check_progress(void **state)
                      0); /* from before a restart of the machine */
 }
 
-static void check_timeout(void **state)
+static void check_failure(void **state)
 {
     char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
     struct cache_entry entry;
@@ -717,16 +719,83 @@ static void check_timeout(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
-    assert_false(fetch_lock_timed_out(&cache, name, 1, 5000));
-    fetch_lock_note_timeout(&cache, name, 4000);
-    assert_true(fetch_lock_timed_out(&cache, name, 3000, 5000));
-    assert_true(fetch_lock_timed_out(&cache, name, 4000,
-                                     3500)); /* read by a process whose clock is behind */
-    assert_false(
-        fetch_lock_timed_out(&cache, name, 4001, 5000)); /* it was before that request came */
-    assert_false(
-        fetch_lock_timed_out(&cache, name, 1, 2000)); /* from before a restart of the machine */
-    assert_false(fetch_lock_timed_out(&cache, other, 3000, 5000));
+    assert_int_equal(fetch_lock_failure(&cache, name, 1, 5000), 0);
+    fetch_lock_note_failure(&cache, name, 504, 4000);
+    assert_int_equal(fetch_lock_failure(&cache, name, 3000, 5000), 504);
+    assert_int_equal(fetch_lock_failure(&cache, name, 4000, 3500),
+                     504); /* read by a process whose clock is behind */
+    assert_int_equal(fetch_lock_failure(&cache, name, 4001, 5000),
+                     0); /* it was before that request came */
+    assert_int_equal(fetch_lock_failure(&cache, name, 1, 2000),
+                     0); /* from before a restart of the machine */
+    assert_int_equal(fetch_lock_failure(&cache, other, 3000, 5000), 0);
+    fetch_lock_note_failure(&cache, name, 502, 5000);
+    assert_int_equal(fetch_lock_failure(&cache, name, 3000, 5000), 502);
+}
+
+static void check_answer(void **state)
+{
+    char name[CACHE_NAME_SIZE], other[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    cache_find(&cache, TEXT("http://b/"), TEXT(""), &entry, other);
+    assert_false(fetch_lock_is_answered(&cache, name, 1, 1, 5000));
+    fetch_lock_note_answer(&cache, name, 3000, 4000);
+    assert_true(fetch_lock_is_answered(&cache, name, 4000, 3000, 5000));
+    assert_false(fetch_lock_is_answered(&cache, name, 4001, 3000, 5000)); /* it came before */
+    assert_false(fetch_lock_is_answered(&cache, name, 4000, 3001, 5000)); /* it was asked before */
+    assert_false(fetch_lock_is_answered(&cache, name, 4000, 3000, 2000)); /* see above */
+    assert_false(fetch_lock_is_answered(&cache, other, 4000, 3000, 5000));
+}
+
+static bool has_news(int file)
+{
+    struct pollfd wait = {.fd = file, .events = POLLIN};
+
+    return poll(&wait, 1, 0) > 0;
+}
+
+/* Whoever waits is woken, once, and nobody who begins to wait afterwards. */
+static void check_news(void **state)
+{
+    char name[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+    int first, second, third;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    fetch_news_tell(&cache, name);
+    first = fetch_news_listen(&cache, name);
+    second = fetch_news_listen(&cache, name);
+    assert_true(first >= 0 && second >= 0);
+    assert_false(has_news(first));
+    fetch_news_tell(&cache, name);
+    third = fetch_news_listen(&cache, name);
+    assert_true(has_news(first) && has_news(second));
+    assert_false(has_news(third));
+    close(first);
+    close(second);
+    fetch_news_tell(&cache, name);
+    assert_true(has_news(third));
+    close(third);
+}
+
+/* A lock can be seen without being taken. */
+static void check_taken(void **state)
+{
+    char name[CACHE_NAME_SIZE];
+    struct cache_entry entry;
+    int lock;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    assert_false(fetch_lock_is_taken(&cache, name));
+    lock = fetch_lock_take(&cache, name);
+    assert_true(fetch_lock_is_taken(&cache, name));
+    fetch_lock_release(&cache, name, lock);
+    assert_false(fetch_lock_is_taken(&cache, name));
 }
 
 /* The size after all files are counted. */
@@ -892,7 +961,10 @@ int main(void)
         {"locks", check_lock, set_up, tear_down, NULL},
         {"a removed directory", check_no_directory, set_up, tear_down, NULL},
         {"progress of a fetch", check_progress, set_up, tear_down, NULL},
-        {"a fetch that times out", check_timeout, set_up, tear_down, NULL},
+        {"a fetch that fails", check_failure, set_up, tear_down, NULL},
+        {"an answer that others share", check_answer, set_up, tear_down, NULL},
+        {"news", check_news, set_up, tear_down, NULL},
+        {"a lock that is taken", check_taken, set_up, tear_down, NULL},
         {"a damaged shared file", check_shared_file, set_up, tear_down, NULL},
         {"killed writers", check_killed_writers, set_up, tear_down, NULL},
         {"bypasses", check_bypass, set_up, tear_down, NULL},

@@ -37,14 +37,20 @@ static bool is_name(const char *name)
            strcmp(name, CACHE_NAME_LOCKS) == 0;
 }
 
-/* Gives one file of the cache to the owner. A file with another name, of another user, that is no
- * regular file or has another name elsewhere was not made by a cache. */
+/* Returns true if a file of the cache with this name is of this kind. */
+static bool is_kind(const char *name, mode_t mode)
+{
+    return cache_name_is_news(name) ? S_ISFIFO(mode) : is_name(name) && S_ISREG(mode);
+}
+
+/* Gives one file of the cache to the owner. A file with another name, of another user, of another
+ * kind, or that has another name elsewhere was not made by a cache. */
 static bool give_file(int directory, const char *name, uid_t owner, gid_t group)
 {
     int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat status;
     bool good =
-        file >= 0 && is_name(name) && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+        file >= 0 && fstat(file, &status) == 0 && is_kind(name, status.st_mode) &&
         status.st_nlink == 1 &&
         (status.st_uid == owner || (status.st_uid == geteuid() && fchown(file, owner, group) == 0));
 

@@ -61,13 +61,14 @@ bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin
 void cache_lookup_end(struct cache_lookup *lookup)
 {
     cache_lookup_drop_entry(lookup);
-    collapse_unlock(&lookup->collapse);
+    collapse_end(&lookup->collapse);
     free((char *)(uintptr_t)lookup->uri.data);
 }
 
 void cache_lookup_note_request(struct cache_lookup *lookup, struct moment now)
 {
     lookup->requested = now.seconds;
+    lookup->collapse.asked = now.milliseconds;
     if (lookup->uri.data != NULL)
         lookup->removals = cache_removals(lookup->cache, lookup->uri);
 }
@@ -107,19 +108,29 @@ static enum service_progress ask(struct cache_lookup *lookup, struct service_cal
     return stage_go_to(call, STAGE_OPEN);
 }
 
-/* Returns true if other requests could use the origin's response. */
-static bool is_shareable(const struct cache_lookup *lookup, const struct request *request)
+/* Returns true if this request may wait for the fetch of another one. */
+static bool may_follow(const struct cache_lookup *lookup, const struct request *request)
 {
-    return lookup->may_store && !lookup->control.no_cache && !lookup->control.only_if_cached &&
-           !freshness_has_credentials(request->fields) &&
-           (lookup->validates || !fields_has(request->fields, TEXT("Range")));
+    return !lookup->control.no_store && !lookup->control.only_if_cached &&
+           !freshness_has_credentials(request->fields);
 }
 
-/* Returns true if other requests could not use the origin's response without validating it, or if
- * it will not be stored. */
+/* Returns true if other requests could use the origin's response to this one: it is about the whole
+ * entry, and not about what the client has. */
+static bool may_lead(const struct cache_lookup *lookup, const struct request *request)
+{
+    const uint32_t own =
+        1U << FIELD_RANGE | 1U << FIELD_IF_NONE_MATCH | 1U << FIELD_IF_MODIFIED_SINCE;
+
+    return may_follow(lookup, request) &&
+           (lookup->validates || (lookup->may_store && !(request->present & own)));
+}
+
+/* Returns true if no request can use what another one gets: the response will not be stored, or
+ * nobody may use it who has not asked himself, and it has nothing to validate it by. */
 static bool is_futile(const struct cache_lookup *lookup, struct moment now)
 {
-    return (cache_lookup_has_entry(lookup) &&
+    return (cache_lookup_has_entry(lookup) && !lookup->validates &&
             (lookup->cached.control.no_cache || freshness_lifetime(&lookup->cached) <= 0)) ||
            fetch_lock_is_bypassed(lookup->cache, lookup->name, now.seconds);
 }
@@ -150,24 +161,36 @@ static enum service_progress look_again(struct cache_lookup *lookup)
 static enum service_progress wait_for_fetch(struct cache_lookup *lookup, struct service_call *call)
 {
     cache_lookup_drop_entry(lookup);
-    return collapse_wait(&lookup->collapse, call);
+    return collapse_wait(&lookup->collapse, call, lookup->name);
 }
 
-/* Asks the origin, or waits for the request that does. If that one's fetch times out, so do those
- * that wait for it: otherwise they would ask a silent origin one after another. */
+/* The origin has failed the fetch that this request has waited for: otherwise those that wait would
+ * ask it one after another, and wait for it to fail each time. */
+static enum service_progress share_failure(struct cache_lookup *lookup, struct service_call *call,
+                                           int status)
+{
+    collapse_unlock(&lookup->collapse);
+    return stage_fail(call, status,
+                      status == 504 ? "The origin did not answer in time."
+                                    : "The origin has failed another request for the same.");
+}
+
+/* Asks the origin, or waits for the request that does. */
 static enum service_progress ask_alone(struct cache_lookup *lookup, struct service_call *call)
 {
     struct collapse *collapse = &lookup->collapse;
+    int failure = collapse_failure(collapse, lookup->name, call->now.milliseconds);
 
-    if (collapse_has_failed(collapse, lookup->name, call->now.milliseconds))
-        return stage_fail(call, 504, "The origin did not answer in time.");
-    if (!collapse_is_held(collapse) && is_shareable(lookup, call->request) &&
+    if (failure != 0)
+        return share_failure(lookup, call, failure);
+    if (!collapse_is_held(collapse) && may_follow(lookup, call->request) &&
         !is_futile(lookup, call->now) && may_wait(lookup, call)) {
+        bool leads = may_lead(lookup, call->request);
         if (call->output_pending)
             return flush_first(lookup);
-        if (collapse_lock(collapse, lookup->name))
+        if (leads && collapse_lock(collapse, lookup->name))
             return look_again(lookup);
-        if (collapse->lock == FETCH_LOCK_BUSY)
+        if (leads ? collapse->lock == FETCH_LOCK_BUSY : collapse_is_busy(collapse, lookup->name))
             return wait_for_fetch(lookup, call);
     }
     collapse->waited = false;
@@ -194,7 +217,7 @@ static enum service_progress use_stale(struct cache_lookup *lookup, struct servi
 
     lookup->reason = "stale";
     lookup->validates = has_validator(lookup);
-    if (is_shareable(lookup, call->request) && (plain || lookup->validates)) {
+    if (may_lead(lookup, call->request) && (plain || lookup->validates)) {
         if (call->output_pending)
             return flush_first(lookup);
         if (collapse_is_held(&lookup->collapse)) {
@@ -220,6 +243,10 @@ static enum service_progress use_entry(struct cache_lookup *lookup, struct servi
         return use_stale(lookup, call);
     case FRESHNESS_VALIDATE:
         break;
+    }
+    if (collapse_is_answered(&lookup->collapse, lookup->name, call->now.milliseconds)) {
+        collapse_unlock(&lookup->collapse);
+        return stage_go_to(call, STAGE_SERVE_CACHED);
     }
     lookup->reason = freshness_is_fresh(&lookup->cached, call->now.seconds) ? "request" : "stale";
     lookup->validates = has_validator(lookup);

@@ -40,6 +40,17 @@ bool cache_name_temporary(char name[CACHE_NAME_SIZE])
     return true;
 }
 
+void cache_name_news(char name[CACHE_NAME_SIZE], size_t slot)
+{
+    snprintf(name, CACHE_NAME_SIZE, CACHE_NAME_NEWS "%03zx", slot);
+}
+
+bool cache_name_is_news(const char *name)
+{
+    return strncmp(name, CACHE_NAME_NEWS, sizeof CACHE_NAME_NEWS - 1) == 0 &&
+           strlen(name) == CACHE_NAME_NEWS_LENGTH;
+}
+
 void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other)
 {
     memcpy(name, other, CACHE_NAME_LENGTH + 1);

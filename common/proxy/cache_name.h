@@ -15,6 +15,9 @@
 /* The files that the processes share which use the directory; see cache_shared.h, fetch_lock.h. */
 #define CACHE_NAME_SHARED "account"
 #define CACHE_NAME_LOCKS  "locks"
+/* The pipes that requests wait at begin so, and end in three digits; see fetch_news.h. */
+#define CACHE_NAME_NEWS        "news-"
+#define CACHE_NAME_NEWS_LENGTH 8
 
 /* The letters. */
 #define CACHE_NAME_ENTRY     'e' /* a response, or the list of fields that it varies on */
@@ -26,6 +29,9 @@ void cache_name_entry(char name[CACHE_NAME_SIZE], struct text uri, uint64_t gene
                       struct text selected);
 /* A random name. Returns false if there is no random number. */
 bool cache_name_temporary(char name[CACHE_NAME_SIZE]);
+/* The name of a pipe. */
+void cache_name_news(char name[CACHE_NAME_SIZE], size_t slot);
+bool cache_name_is_news(const char *name);
 /* The name of another file of the same entry. */
 void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other);
 

@@ -17,8 +17,12 @@ struct cache_shared {
     _Atomic uint64_t removals[CACHE_SHARED_SLOTS];
     _Atomic uint64_t releases[CACHE_SHARED_SLOTS];
     _Atomic int64_t progress[CACHE_SHARED_SLOTS]; /* in monotonic milliseconds */
-    _Atomic int64_t timeouts[CACHE_SHARED_SLOTS]; /* the same, of the last fetch that timed out, */
-    _Atomic uint64_t timeout_numbers[CACHE_SHARED_SLOTS]; /* and the number of its name */
+    _Atomic int64_t
+        failures[CACHE_SHARED_SLOTS]; /* of the last fetch that failed: see fetch_lock.c, */
+    _Atomic uint64_t failure_numbers[CACHE_SHARED_SLOTS]; /* and the number of its name */
+    _Atomic int64_t answers[CACHE_SHARED_SLOTS]; /* the same of the last that others share */
+    _Atomic uint64_t answer_numbers[CACHE_SHARED_SLOTS];
+    _Atomic uint32_t listeners[CACHE_SHARED_SLOTS]; /* requests may wait: see fetch_news.h */
 };
 
 /* Maps the file. Returns false with errno set if it cannot. */

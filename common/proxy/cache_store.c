@@ -39,8 +39,7 @@ static bool may_store(struct cache_store *store, const struct parsed_response *h
     if (head->status >= 400 && freshness_has_credentials(call->request->fields))
         return false;
     freshness_read(&response, head->status, head->fields, lookup->requested, call->now.seconds);
-    store->still_stale =
-        cache_lookup_has_entry(lookup) && !freshness_is_fresh(&response, call->now.seconds);
+    store->fresh = freshness_is_fresh(&response, call->now.seconds);
     return freshness_may_store(&response, call->request->fields, head->fields);
 }
 
@@ -77,7 +76,7 @@ static void pass(struct cache_lookup *lookup, int status, const struct service_c
     if (cache_lookup_has_entry(lookup) && lookup->may_store &&
         cache_update_supersedes(call->request, status))
         cache_remove(lookup->cache, lookup->uri);
-    if (collapse_is_held(&lookup->collapse) && status != 304)
+    if (collapse_is_held(&lookup->collapse) && status != 304 && call->request->method == METHOD_GET)
         note_bypass(lookup, call->now);
     collapse_unlock(&lookup->collapse);
 }
@@ -128,10 +127,14 @@ void cache_store_finish(struct cache_store *store, struct moment now, bool whole
 {
     struct cache_lookup *lookup = store->lookup;
 
-    if (store->storing && whole)
-        cache_writer_commit(lookup->cache, &store->writer);
+    bool stored = store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
+
     store->storing = false;
-    if (store->still_stale && collapse_is_held(&lookup->collapse))
+    if (!whole)
+        collapse_note_failure(&lookup->collapse, 502, now.milliseconds);
+    else if (stored && store->fresh)
+        collapse_note_answer(&lookup->collapse, store->writer.name, now.milliseconds);
+    else if (!store->fresh && cache_lookup_has_entry(lookup) && collapse_is_held(&lookup->collapse))
         note_bypass(lookup, now);
     collapse_unlock(&lookup->collapse);
 }

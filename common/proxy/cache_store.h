@@ -9,7 +9,7 @@ struct cache_store {
     struct cache_lookup *lookup;
     struct cache_writer writer;
     bool storing;
-    bool still_stale;  /* the response replaces a stale entry, and is stale itself */
+    bool fresh;        /* others may use the response as it is */
     int64_t finish_by; /* when to give up once the client has left; 0: it has not */
 };
 
@@ -22,7 +22,7 @@ void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct se
 /* Stores a piece of the body. Returns false if it is not stored. */
 bool cache_store_add(struct cache_store *store, struct fetch *fetch,
                      const struct service_call *call, struct text data);
-/* Commits the response if it is whole. */
+/* Commits the response if it is whole: the origin has failed if not. */
 void cache_store_finish(struct cache_store *store, struct moment now, bool whole);
 
 /* Writes the Cache-Status of the origin's response. */

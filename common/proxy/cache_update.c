@@ -24,9 +24,12 @@ static bool merge(const struct cache_lookup *lookup, const struct parsed_respons
     return true;
 }
 
+/* The age counts from the request: a response that took from one second to the next is older than
+ * one that came at once. */
 static bool is_same_record(const struct cache_record *record, const struct cache_record *old)
 {
-    return record->received == old->received && text_equal(record->fields, old->fields);
+    return record->requested == old->requested && record->received == old->received &&
+           text_equal(record->fields, old->fields);
 }
 
 /* Stores the record, or removes the entry if it may not be stored any more. */

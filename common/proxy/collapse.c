@@ -1,21 +1,40 @@
 /* Decides which request fetches a response, and how long others wait for it. */
 #include "common/proxy/collapse.h"
 
+#include "common/proxy/fetch_news.h"
+
 #include <string.h>
+#include <unistd.h>
 
 /* How long to wait beyond the timeout of the origin: since the fetch last received something, and
  * in all. */
 #define WAIT_MILLISECONDS 5000
 #define WAIT_LIMIT        60000
-/* How long to wait between two looks. */
-#define FIRST_PAUSE   2
-#define LONGEST_PAUSE 32
-/* While no lock was released, only one in this many looks reads the cache. */
-#define LOOKS 4
+/* Whoever waits is woken. It looks all the same after so long: the fetching process may have died.
+ */
+#define LOOK_MILLISECONDS 250
+/* The same if it cannot be woken. */
+#define PAUSE_MILLISECONDS 16
+/* A request shares a question that was asked at most this long before it came: the age of what the
+ * origin says, in seconds, is 0 for both. An older question may be about an older state. */
+#define SHARE_MILLISECONDS 1000
 
 void collapse_start(struct collapse *collapse, const struct cache *cache)
 {
-    *collapse = (struct collapse){.cache = cache, .lock = FETCH_LOCK_BUSY};
+    *collapse = (struct collapse){.cache = cache, .lock = FETCH_LOCK_BUSY, .news = -1};
+}
+
+static void stop_listening(struct collapse *collapse)
+{
+    if (collapse->news >= 0)
+        close(collapse->news);
+    collapse->news = -1;
+}
+
+void collapse_end(struct collapse *collapse)
+{
+    stop_listening(collapse);
+    collapse_unlock(collapse);
 }
 
 /* ---- the lock ---- */
@@ -31,6 +50,12 @@ bool collapse_lock(struct collapse *collapse, const char *name)
     collapse->releases = fetch_lock_releases(collapse->cache, collapse->name);
     collapse->lock = fetch_lock_take(collapse->cache, collapse->name);
     return collapse_is_held(collapse);
+}
+
+bool collapse_is_busy(struct collapse *collapse, const char *name)
+{
+    collapse->releases = fetch_lock_releases(collapse->cache, name);
+    return fetch_lock_is_taken(collapse->cache, name);
 }
 
 void collapse_unlock(struct collapse *collapse)
@@ -76,29 +101,53 @@ bool collapse_may_wait(const struct collapse *collapse, const char *name, int ti
 
 bool collapse_is_too_early(struct collapse *collapse, const char *name, int timeout, int64_t now)
 {
-    return collapse->waited && !collapse_is_held(collapse) &&
+    return collapse->waited && !collapse_is_held(collapse) && now < collapse->look_at &&
            fetch_lock_releases(collapse->cache, name) == collapse->releases &&
-           ++collapse->looks % LOOKS != 0 && collapse_may_wait(collapse, name, timeout, now);
+           collapse_may_wait(collapse, name, timeout, now);
 }
 
-bool collapse_has_failed(const struct collapse *collapse, const char *name, int64_t now)
-{
-    return collapse->waited && !collapse_is_held(collapse) &&
-           fetch_lock_timed_out(collapse->cache, name, collapse->since, now);
-}
-
-enum service_progress collapse_wait(struct collapse *collapse, struct service_call *call)
+/* A descriptor that has told of news does so ever after, so each wait has its own. */
+enum service_progress collapse_wait(struct collapse *collapse, struct service_call *call,
+                                    const char *name)
 {
     int64_t now = call->now.milliseconds;
 
-    if (collapse->since == 0) {
+    if (collapse->since == 0)
         collapse->since = now;
-        collapse->pause = FIRST_PAUSE;
-    } else if (collapse->pause < LONGEST_PAUSE) {
-        collapse->pause *= 2;
-    }
     collapse->waited = true;
-    call->descriptor = -1;
-    call->deadline = now + collapse->pause;
+    stop_listening(collapse);
+    collapse->news = fetch_news_listen(collapse->cache, name);
+    if (now >= collapse->look_at)
+        collapse->look_at = now + (collapse->news >= 0 ? LOOK_MILLISECONDS : PAUSE_MILLISECONDS);
+    if (fetch_lock_releases(collapse->cache, name) != collapse->releases)
+        return SERVICE_CONTINUES;
+    call->descriptor = collapse->news;
+    call->to_write = false;
+    call->deadline = collapse->look_at;
     return SERVICE_WAITS;
+}
+
+/* ---- what it has waited for ---- */
+
+int collapse_failure(const struct collapse *collapse, const char *name, int64_t now)
+{
+    return collapse->waited ? fetch_lock_failure(collapse->cache, name, collapse->since, now) : 0;
+}
+
+bool collapse_is_answered(const struct collapse *collapse, const char *name, int64_t now)
+{
+    return collapse->waited && fetch_lock_is_answered(collapse->cache, name, collapse->since,
+                                                      collapse->since - SHARE_MILLISECONDS, now);
+}
+
+void collapse_note_answer(const struct collapse *collapse, const char *name, int64_t now)
+{
+    if (collapse_is_held(collapse))
+        fetch_lock_note_answer(collapse->cache, name, collapse->asked, now);
+}
+
+void collapse_note_failure(const struct collapse *collapse, int status, int64_t now)
+{
+    if (collapse_is_held(collapse))
+        fetch_lock_note_failure(collapse->cache, collapse->name, status, now);
 }

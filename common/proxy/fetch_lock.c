@@ -3,6 +3,7 @@
 
 #include "common/proxy/cache_name.h"
 #include "common/proxy/cache_shared.h"
+#include "common/proxy/fetch_news.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +16,19 @@
 
 /* A lock is a byte of one file. An open file description holds it, so it also works between
  * threads, and needs no cleaning up. */
-int fetch_lock_take(const struct cache *cache, const char *name)
+static struct flock lock_of(const char *name)
 {
-    struct flock lock = {
+    return (struct flock){
         .l_type = F_WRLCK,
         .l_whence = SEEK_SET,
         .l_start = (off_t)(cache_name_number(name) >> 2),
         .l_len = 1,
     };
+}
+
+int fetch_lock_take(const struct cache *cache, const char *name)
+{
+    struct flock lock = lock_of(name);
     int file = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT), error;
 
     if (file < 0)
@@ -34,12 +40,24 @@ int fetch_lock_take(const struct cache *cache, const char *name)
     return error == EAGAIN || error == EACCES ? FETCH_LOCK_BUSY : FETCH_LOCK_NONE;
 }
 
+bool fetch_lock_is_taken(const struct cache *cache, const char *name)
+{
+    struct flock lock = lock_of(name);
+    int file = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT);
+    bool taken = file >= 0 && fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != (short)F_UNLCK;
+
+    if (file >= 0)
+        close(file);
+    return taken;
+}
+
 void fetch_lock_release(const struct cache *cache, const char *name, int lock)
 {
     if (lock < 0)
         return;
     close(lock);
     atomic_fetch_add(&cache->shared->releases[cache_shared_slot(name)], 1);
+    fetch_news_tell(cache, name);
 }
 
 uint64_t fetch_lock_releases(const struct cache *cache, const char *name)
@@ -47,7 +65,13 @@ uint64_t fetch_lock_releases(const struct cache *cache, const char *name)
     return atomic_load(&cache->shared->releases[cache_shared_slot(name)]);
 }
 
-/* ---- progress and timeouts ---- */
+/* ---- progress ---- */
+
+/* Returns a noted time. A time in the future is from before the machine was restarted. */
+static int64_t sane(int64_t then, int64_t now)
+{
+    return then <= now + CLOCK_DIFFERENCE ? then : 0;
+}
 
 void fetch_lock_note_progress(const struct cache *cache, const char *name, int64_t now)
 {
@@ -57,28 +81,74 @@ void fetch_lock_note_progress(const struct cache *cache, const char *name, int64
 
 int64_t fetch_lock_progress(const struct cache *cache, const char *name, int64_t now)
 {
-    int64_t then = atomic_load_explicit(&cache->shared->progress[cache_shared_slot(name)],
-                                        memory_order_relaxed);
-
-    /* A time in the future is from before the machine was restarted. */
-    return then <= now + CLOCK_DIFFERENCE ? then : 0;
+    return sane(atomic_load_explicit(&cache->shared->progress[cache_shared_slot(name)],
+                                     memory_order_relaxed),
+                now);
 }
 
-void fetch_lock_note_timeout(const struct cache *cache, const char *name, int64_t now)
+/* ---- how fetches end ---- */
+
+/* A failure is its time, and its status in the low bits. */
+#define STATUS_BITS 10
+
+/* Notes something under a name. If two names with the same slot do so at once, one of them is not
+ * found, or is found with the other's time, which is about the same. */
+static void note(_Atomic uint64_t *number, _Atomic int64_t *what, const char *name, int64_t value)
+{
+    atomic_store(number, 0);
+    atomic_store(what, value);
+    atomic_store(number, cache_name_number(name));
+}
+
+/* Returns what was noted; 0 if that was under another name. */
+static int64_t noted(_Atomic uint64_t *number, _Atomic int64_t *what, const char *name)
+{
+    int64_t value = atomic_load(what);
+
+    return atomic_load(number) == cache_name_number(name) ? value : 0;
+}
+
+void fetch_lock_note_failure(const struct cache *cache, const char *name, int status, int64_t now)
 {
     size_t slot = cache_shared_slot(name);
 
-    atomic_store(&cache->shared->timeout_numbers[slot], cache_name_number(name));
-    atomic_store(&cache->shared->timeouts[slot], now);
+    note(&cache->shared->failure_numbers[slot], &cache->shared->failures[slot], name,
+         now << STATUS_BITS | status);
 }
 
-bool fetch_lock_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now)
+int fetch_lock_failure(const struct cache *cache, const char *name, int64_t since, int64_t now)
 {
     size_t slot = cache_shared_slot(name);
-    int64_t then = atomic_load(&cache->shared->timeouts[slot]);
+    int64_t failure =
+        noted(&cache->shared->failure_numbers[slot], &cache->shared->failures[slot], name);
 
-    return then >= since && then <= now + CLOCK_DIFFERENCE &&
-           atomic_load(&cache->shared->timeout_numbers[slot]) == cache_name_number(name);
+    if (failure <= 0 || sane(failure >> STATUS_BITS, now) < since)
+        return 0;
+    return (int)(failure & ((1 << STATUS_BITS) - 1));
+}
+
+/* An answer is its time, and how long it took in the low bits. */
+#define TOOK_BITS 20
+#define TOOK_MOST ((INT64_C(1) << TOOK_BITS) - 1)
+
+void fetch_lock_note_answer(const struct cache *cache, const char *name, int64_t asked, int64_t now)
+{
+    size_t slot = cache_shared_slot(name);
+    int64_t took = now - asked < TOOK_MOST ? now - asked : TOOK_MOST;
+
+    note(&cache->shared->answer_numbers[slot], &cache->shared->answers[slot], name,
+         now << TOOK_BITS | (took > 0 ? took : 0));
+}
+
+bool fetch_lock_is_answered(const struct cache *cache, const char *name, int64_t since,
+                            int64_t asked_since, int64_t now)
+{
+    size_t slot = cache_shared_slot(name);
+    int64_t answer =
+        noted(&cache->shared->answer_numbers[slot], &cache->shared->answers[slot], name);
+    int64_t then = sane(answer >> TOOK_BITS, now);
+
+    return answer > 0 && then >= since && then - (answer & TOOK_MOST) >= asked_since;
 }
 
 /* ---- bypasses ---- */

@@ -10,7 +10,9 @@
 #define FETCH_LOCK_BUSY (-1) /* somebody else holds it */
 #define FETCH_LOCK_NONE (-2) /* no lock can be had: do not wait */
 int fetch_lock_take(const struct cache *cache, const char *name);
-/* Releases the lock, if it is held. */
+/* Returns true if somebody holds it. */
+bool fetch_lock_is_taken(const struct cache *cache, const char *name);
+/* Releases the lock, if it is held, and wakes those who wait (fetch_news.h). */
 void fetch_lock_release(const struct cache *cache, const char *name, int lock);
 /* Counts releases. While the number is the same, the lock is free only if its holder has died. */
 uint64_t fetch_lock_releases(const struct cache *cache, const char *name);
@@ -20,10 +22,18 @@ void fetch_lock_note_progress(const struct cache *cache, const char *name, int64
 /* Returns the last such time; 0 if there is none. */
 int64_t fetch_lock_progress(const struct cache *cache, const char *name, int64_t now);
 
-/* Notes that the origin did not answer the fetch of that name in time. */
-void fetch_lock_note_timeout(const struct cache *cache, const char *name, int64_t now);
-/* Returns true if that has happened since then. */
-bool fetch_lock_timed_out(const struct cache *cache, const char *name, int64_t since, int64_t now);
+/* Notes that the origin has failed the fetch of that name, with the status of the error. */
+void fetch_lock_note_failure(const struct cache *cache, const char *name, int status, int64_t now);
+/* Returns the status if that has happened since then; 0 if not. */
+int fetch_lock_failure(const struct cache *cache, const char *name, int64_t since, int64_t now);
+
+/* Notes that the origin has validated the entry of that name, or that it has got a response which
+ * is fresh; and when the origin was asked. */
+void fetch_lock_note_answer(const struct cache *cache, const char *name, int64_t asked,
+                            int64_t now);
+/* Returns true if that has happened since then, to a question since another time. */
+bool fetch_lock_is_answered(const struct cache *cache, const char *name, int64_t since,
+                            int64_t asked_since, int64_t now);
 
 /* Notes, for some seconds, that responses of that name will not be stored: no request waits for
  * one. `now` is in seconds. */

@@ -36,8 +36,7 @@ static enum service_progress validate(struct cache_lookup *lookup, struct fetch 
         free(fields.data);
         return ask_again(lookup, fetch, call);
     }
-    if (collapse_is_held(&lookup->collapse) && !freshness_is_fresh(&response, call->now.seconds))
-        fetch_lock_note_bypass(lookup->cache, lookup->name, call->now.seconds);
+    collapse_note_answer(&lookup->collapse, lookup->name, call->now.milliseconds);
     collapse_unlock(&lookup->collapse);
     lookup->cached = response;
     lookup->collapse.waited = false;
@@ -88,8 +87,7 @@ enum service_progress fetch_outcome_fail(struct cache_lookup *lookup, struct ser
 {
     const struct stage_state *state = call->work;
 
-    if (collapse_is_held(&lookup->collapse) && state->status == 504)
-        fetch_lock_note_timeout(lookup->cache, lookup->name, call->now.milliseconds);
+    collapse_note_failure(&lookup->collapse, state->status, call->now.milliseconds);
     if (bridge(lookup, call, SERVE_CACHED_NO_RESPONSE))
         return SERVICE_RESPONDS;
     return stage_refuse(call, state->status, state->problem);

@@ -253,6 +253,13 @@ static enum service_progress break_off(struct service_call *call)
     return send_response_break_off(proxied->fetch, call);
 }
 
+static enum service_progress expire_response(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return send_response_expire(&proxied->store, proxied->fetch, call);
+}
+
 static enum service_progress tunnel(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
@@ -292,7 +299,7 @@ static const struct {
     [STAGE_AWAIT_HEAD] = {await_head, fail_late},
     [STAGE_SEND_INTERIM] = {send_interim, NULL},
     [STAGE_CHOOSE] = {choose, NULL},
-    [STAGE_SEND] = {send_response, break_off},
+    [STAGE_SEND] = {send_response, expire_response},
     [STAGE_TUNNEL] = {tunnel, end_tunnel},
     [STAGE_FAIL] = {fail, NULL},
 };

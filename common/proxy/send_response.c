@@ -82,9 +82,9 @@ enum service_progress send_response_break_off(const struct fetch *fetch, struct 
 static enum service_progress lose_origin(struct cache_store *store, struct fetch *fetch,
                                          struct service_call *call)
 {
+    cache_store_finish(store, call->now, false);
     if (fetch->writer.begun || call->client_gone)
         return send_response_break_off(fetch, call);
-    cache_store_finish(store, call->now, false);
     return stage_fail(call, 502, "The origin has broken off its reply.");
 }
 
@@ -135,6 +135,14 @@ static enum service_progress wait_for(struct fetch *fetch, struct service_call *
         theirs = TRANSFER_END;
     return fetch_wait(fetch, call, call->client_gone ? 0 : fetch_events(ours),
                       fetch_events(theirs));
+}
+
+enum service_progress send_response_expire(struct cache_store *store, const struct fetch *fetch,
+                                           struct service_call *call)
+{
+    if (!fetch->writer.complete && call->now.milliseconds >= fetch->deadline)
+        cache_store_finish(store, call->now, false); /* it is the origin that is late */
+    return send_response_break_off(fetch, call);
 }
 
 /* Returns true if nobody needs the rest of the response. Once the client has left, only the cache

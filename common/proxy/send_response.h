@@ -10,6 +10,9 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
                                           struct service_call *call);
 enum service_progress send_response_run(struct cache_store *store, struct fetch *fetch,
                                         struct service_call *call);
+/* The deadline has passed: breaks the response off. */
+enum service_progress send_response_expire(struct cache_store *store, const struct fetch *fetch,
+                                           struct service_call *call);
 /* The response cannot be completed: ends the connection so that the client notices. */
 enum service_progress send_response_break_off(const struct fetch *fetch, struct service_call *call);
 

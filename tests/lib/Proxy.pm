@@ -5,7 +5,7 @@ package Proxy;
 use v5.36;
 use Exporter qw(import);
 
-our @EXPORT = qw(cache_status chunked %few %fresh %stale);
+our @EXPORT = qw(cache_status chunked waiting %few %fresh %stale);
 
 our %few   = (warnings => qr/limit of \d+ descriptors/);    # for stop(): a proxy may print that it has few descriptors
 our %fresh = ('Cache-Control' => 'max-age=60');
@@ -14,6 +14,11 @@ our %stale = ('Cache-Control' => 'max-age=60', Age => 100);
 # Returns what the proxy says in Cache-Status, without the time to live. The value of an origin comes first.
 sub cache_status ($response) {
     return join(' | ', @{ $response->{fields}{'cache-status'} // [] }) =~ s/^fork-vs-thread; //r =~ s/; ttl=.*//r;
+}
+
+# Returns how many requests wait for another one that fetches: each has a pipe of the cache directory open.
+sub waiting ($cache) {
+    return scalar grep { (readlink // '') =~ m{^\Q$cache\E/news-} } glob '/proc/[0-9]*/fd/*';
 }
 
 # Returns a chunked body of these chunks.

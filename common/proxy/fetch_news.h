@@ -1,0 +1,18 @@
+/* Wakes the requests that wait for a fetch, in whichever process or thread they are. Each slot of
+ * names (cache_shared.h) has a named pipe in the cache directory, through which no byte ever goes:
+ * who has it open to read is told, by the kernel, when somebody else has opened it to write and
+ * closed it again. So a request waits as for any other descriptor, by poll or in an event loop, and
+ * nothing is left to clean up when a process dies. A slot is shared: who is woken looks again. */
+#ifndef COMMON_PROXY_FETCH_NEWS_H
+#define COMMON_PROXY_FETCH_NEWS_H
+
+#include "common/proxy/cache_file.h"
+
+/* Begins to wait for news of that name. Returns a descriptor that becomes readable when there are
+ * some, and stays so; -1 if there can be none. The caller looks afterwards whether there have been
+ * some before. */
+int fetch_news_listen(const struct cache *cache, const char *name);
+/* Tells those who wait that there are news. */
+void fetch_news_tell(const struct cache *cache, const char *name);
+
+#endif
