@@ -79,10 +79,12 @@ bool text_next(struct text *list, struct text *element)
 
 bool text_line(struct text *text, struct text *line)
 {
-    size_t length = text_find(*text, '\n');
+    const char *end = text->length > 0 ? memchr(text->data, '\n', text->length) : NULL;
+    size_t length;
 
-    if (length == text->length)
+    if (end == NULL)
         return false;
+    length = (size_t)(end - text->data);
     *line = (struct text){text->data, length};
     if (length > 0 && text->data[length - 1] == '\r')
         line->length--;

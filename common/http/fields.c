@@ -75,6 +75,11 @@ bool fields_is_hop(struct text fields, struct text name)
     return fields_list(fields, TEXT("Connection"), name);
 }
 
+struct text fields_for_hops(struct text fields)
+{
+    return fields_has(fields, TEXT("Connection")) ? fields : (struct text){0};
+}
+
 void fields_add(struct buffer *buffer, struct text name, struct text value)
 {
     buffer_add(buffer, name);

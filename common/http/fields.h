@@ -22,6 +22,9 @@ bool fields_list(struct text fields, struct text name, struct text element);
 
 /* Returns true for a hop-by-hop field, which a proxy must not forward (RFC 9110, section 7.6.1). */
 bool fields_is_hop(struct text fields, struct text name);
+/* Returns the fields that fields_is_hop() needs to judge the names of many: none if there is no
+ * Connection. */
+struct text fields_for_hops(struct text fields);
 
 void fields_add(struct buffer *buffer, struct text name, struct text value);
 

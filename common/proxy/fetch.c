@@ -264,11 +264,12 @@ enum service_progress fetch_send_head(struct fetch *fetch, struct service_call *
 
     if (transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
-    fetch->sent_all = transfer == TRANSFER_DONE && call->request->framing == FRAMING_NONE;
-    /* An origin that takes no more may have responded early. */
-    if (transfer != TRANSFER_DONE || call->request->framing == FRAMING_NONE)
-        return stage_go_to(call, STAGE_AWAIT_HEAD);
-    return stage_go_to(call, STAGE_SEND_BODY);
+    if (transfer == TRANSFER_DONE && call->request->framing != FRAMING_NONE)
+        return stage_go_to(call, STAGE_SEND_BODY);
+    fetch->sent_all = transfer == TRANSFER_DONE;
+    stage_go_to(call, STAGE_AWAIT_HEAD);
+    /* There is no response yet; but an origin that takes no more may have responded early. */
+    return fetch->sent_all ? fetch_wait(fetch, call, 0, POLL_PAIR_READ) : SERVICE_CONTINUES;
 }
 
 /* ---- the head of the response ---- */

@@ -61,16 +61,7 @@ void origin_connection_reuse(struct origin_connection *upstream, const struct tr
 /* An origin of HTTP/1.0 would have to say that it keeps the connection, and might not mean it. */
 static bool says_close(const struct parsed_response *response)
 {
-    struct text value, option;
-    size_t from = 0;
-
-    if (response->minor == 0)
-        return true;
-    while (fields_find(response->fields, TEXT("Connection"), &from, &value))
-        while (text_next(&value, &option))
-            if (text_same(option, TEXT("close")))
-                return true;
-    return false;
+    return response->minor == 0 || fields_list(response->fields, TEXT("Connection"), TEXT("close"));
 }
 
 bool origin_connection_is_reusable(const struct origin_connection *upstream)

@@ -3,6 +3,7 @@
 
 #include <err.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,10 @@
 
 #define HOSTS_FILE  "/etc/hosts"
 #define HOSTS_LIMIT (64 * 1024)
+/* Freed memory that a process keeps, so that not each request has to ask the kernel for its own. */
+#define SPARE_BYTES (4 * 1024 * 1024)
+/* Larger pieces go back to it at once. */
+#define LARGE_BYTES (256 * 1024)
 
 /* Names behind the limit are not known. Mapped, not allocated: child processes inherit it, and
  * would have to free memory of malloc. */
@@ -116,6 +121,8 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
         .classroom = settings->classroom,
         .cache.directory = -1,
     };
+    mallopt(M_TRIM_THRESHOLD, SPARE_BYTES);
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
     read_hosts(proxy);
     choose_name(proxy);
     find_own_addresses(proxy, listener);

@@ -4,6 +4,11 @@
 #include <stddef.h>
 #include <string.h>
 
+/* A piece of the body of this length is copied rather than sent in a write of its own. */
+#define JOINED_BYTES 8192
+/* What frames a chunk is shorter than this. */
+#define FRAME_BYTES 64
+
 void response_writer_start(struct response_writer *writer)
 {
     memset(writer, 0, offsetof(struct response_writer, space));
@@ -112,6 +117,24 @@ static bool begin_portion(struct response_writer *writer)
     return writer->portion > 0 || writer->lines.length > 0;
 }
 
+/* Copies a small piece of the body behind the lines: both leave in one write. */
+static void join_portion(struct response_writer *writer, struct service_call *call)
+{
+    struct buffer *lines = &writer->lines;
+    size_t room = lines->capacity - lines->length;
+
+    if (writer->data.length == 0 || writer->data.length > JOINED_BYTES ||
+        writer->offset < writer->file_end || room < writer->data.length + FRAME_BYTES)
+        return;
+    begin_portion(writer);
+    buffer_add(lines, writer->data);
+    call->body_bytes += writer->portion;
+    writer->data.length = 0;
+    writer->portion = 0;
+    if (writer->complete)
+        begin_portion(writer); /* the end of the last chunk */
+}
+
 enum transfer response_writer_send(struct response_writer *writer, struct service_call *call)
 {
     for (;;) {
@@ -119,6 +142,8 @@ enum transfer response_writer_send(struct response_writer *writer, struct servic
 
         if (call->sent >= STEP_BYTES_LIMIT)
             return TRANSFER_WRITE;
+        if (writer->sent == 0 && writer->lines.length > 0 && writer->portion == 0)
+            join_portion(writer, call);
         if (writer->sent < writer->lines.length) {
             transfer = send_lines(writer, call);
         } else if (writer->portion > 0) {

@@ -124,12 +124,13 @@ static void write_max_forwards(const struct request *request, struct buffer *out
 void rewrite_request(const struct rewrite *rewrite, struct buffer *output)
 {
     struct text fields = rewrite->request->fields, name, value;
+    struct text hops = fields_for_hops(fields);
     size_t from = 0;
 
     write_request_line(rewrite, output);
     fields_add(output, TEXT("Host"), rewrite->authority);
     while (fields_next(fields, &from, &name, &value))
-        if (!is_own(name) && !fields_is_hop(fields, name) &&
+        if (!is_own(name) && !fields_is_hop(hops, name) &&
             !(rewrite->validates && is_condition(name)))
             fields_add(output, name, value);
     if (rewrite->etag.length > 0)
@@ -169,11 +170,11 @@ bool rewrite_has_looped(const struct request *request, struct text via)
 
 void rewrite_fields(struct text fields, struct buffer *output)
 {
-    struct text name, value;
+    struct text hops = fields_for_hops(fields), name, value;
     size_t from = 0;
 
     while (fields_next(fields, &from, &name, &value))
-        if (!text_same(name, TEXT("Content-Length")) && !fields_is_hop(fields, name))
+        if (!text_same(name, TEXT("Content-Length")) && !fields_is_hop(hops, name))
             fields_add(output, name, value);
 }
 

@@ -31,8 +31,11 @@ struct client {
     struct timer timer;
     bool persistent; /* its connection was kept open after a request */
     int seat;
-    int watched;     /* the descriptor in epoll; -1: none */
-    uint32_t events; /* that it is watched for */
+    uint32_t socket_events; /* that its socket is in epoll for; 0: it is not */
+    int other;              /* the descriptor of a service that is in epoll */
+    uint32_t other_events;  /* that it is there for; 0: there is none */
+    bool awaits_socket;     /* not the other one */
+    enum need need;
 };
 
 struct event_loop {
@@ -59,7 +62,9 @@ struct event_loop {
 };
 
 /* Events carry the number of a listener's socket, one of these, or the address of a client. */
-enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_PRESSURE, EVENT_CLIENT };
+enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_PRESSURE, EVENT_NONE, EVENT_CLIENT };
+/* Added to the address for a descriptor that is not the client's socket. */
+#define EVENT_OTHER UINT64_C(1)
 
 /* ---- the listeners ---- */
 
@@ -108,29 +113,64 @@ static void review_balance(struct event_loop *loop)
 
 /* ---- the clients ---- */
 
-static void unwatch(struct event_loop *loop, struct client *client)
+/* A descriptor of the service, which it may close in any step. */
+static void unwatch_other(struct event_loop *loop, struct client *client)
 {
-    if (client->watched >= 0)
-        epoll_ctl(loop->events, EPOLL_CTL_DEL, client->watched, NULL);
-    client->watched = -1;
+    if (client->other_events != 0)
+        epoll_ctl(loop->events, EPOLL_CTL_DEL, client->other, NULL);
+    client->other_events = 0;
 }
 
+/* `known` is what the descriptor is in epoll for; 0: it is not. */
+static bool register_for(struct event_loop *loop, int descriptor, uint32_t *known, uint32_t wanted,
+                         uint64_t data)
+{
+    struct epoll_event event = {.events = wanted, .data.u64 = data};
+    int how = *known == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+
+    if (*known == wanted)
+        return true;
+    *known = wanted;
+    return epoll_ctl(loop->events, how, descriptor, &event) == 0;
+}
+
+/* While a client waits for another descriptor, its socket stays in epoll until it has an event:
+ * mostly it has none, and removing and adding it would cost two system calls. */
 static bool watch(struct event_loop *loop, struct client *client, enum need need)
 {
-    int descriptor = client->connection.descriptor;
-    struct epoll_event event = {.events = need == NEED_READ ? EPOLLIN : EPOLLOUT,
-                                .data.ptr = client};
-    int how = client->watched == descriptor ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    int descriptor = client->connection.descriptor, socket = client->connection.transport.socket;
+    uint32_t events = need == NEED_READ ? EPOLLIN : EPOLLOUT;
+    uint64_t data = (uint64_t)(uintptr_t)client;
 
-    if (client->watched == descriptor && event.events == client->events)
-        return true;
-    if (client->watched != descriptor)
-        unwatch(loop, client);
+    client->need = need;
+    client->awaits_socket = descriptor == socket;
+    if (client->awaits_socket)
+        return register_for(loop, socket, &client->socket_events, events, data);
     if (descriptor < 0)
         return true; /* it waits for its deadline only */
-    client->watched = descriptor;
-    client->events = event.events;
-    return epoll_ctl(loop->events, how, descriptor, &event) == 0;
+    client->other = descriptor;
+    return register_for(loop, descriptor, &client->other_events, events, data | EVENT_OTHER);
+}
+
+static struct client *client_at(const struct epoll_event *event)
+{
+    return (struct client *)(uintptr_t)(event->data.u64 & ~EVENT_OTHER);
+}
+
+/* Removes the sockets that nobody waits for from epoll, and their events from these: the client may
+ * end at another of them. */
+static void drop_unwanted(struct event_loop *loop, struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct client *client = events[i].data.ptr;
+
+        if (events[i].data.u64 < EVENT_CLIENT || (events[i].data.u64 & EVENT_OTHER) ||
+            client->awaits_socket)
+            continue;
+        epoll_ctl(loop->events, EPOLL_CTL_DEL, client->connection.transport.socket, NULL);
+        client->socket_events = 0;
+        events[i].data.u64 = EVENT_NONE;
+    }
 }
 
 static bool lend(struct event_loop *loop, struct client *client)
@@ -173,9 +213,7 @@ static void step(struct event_loop *loop, struct client *client, bool expired)
     enum need need = NEED_NOTHING;
 
     connection->now = loop->now;
-    /* A descriptor other than its socket may be closed in this step, and its number reused. */
-    if (client->watched != connection->transport.socket)
-        unwatch(loop, client);
+    unwatch_other(loop, client); /* its number may be reused */
     if (connection->exchange != NULL || lend(loop, client)) {
         if (expired)
             connection_expire(connection);
@@ -211,7 +249,7 @@ static void begin_client(struct event_loop *loop, int socket)
     client->connection.number = number;
     client->timer.link = NULL;
     client->seat = loop->worker->seat;
-    client->watched = -1;
+    client->socket_events = client->other_events = 0;
     client->persistent = false;
     loop->clients++;
     memory_return_note(&loop->memory_return, loop->clients);
@@ -245,8 +283,7 @@ static size_t list_waiting(const struct event_loop *loop, struct candidate *cand
 
     for (size_t i = 0; i < found; i++) {
         struct client *client = client_of(all[i]);
-        enum need need = client->events == EPOLLIN ? NEED_READ : NEED_WRITE;
-        int64_t standing = connection_standing(&client->connection, need);
+        int64_t standing = connection_standing(&client->connection, client->need);
         if (seats_may_ask(standing, loop->now.milliseconds))
             candidates[count++] = (struct candidate){standing, client};
     }
@@ -374,6 +411,7 @@ static void wait_for_events(struct event_loop *loop)
     trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
     count = epoll_wait(loop->events, events, EVENTS_LIMIT, patience);
     loop->now = clock_now();
+    drop_unwanted(loop, events, count);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);
@@ -382,7 +420,7 @@ static void wait_for_events(struct event_loop *loop)
         else if (events[i].data.u64 == EVENT_PRESSURE)
             loop->pressed = true;
         else if (events[i].data.u64 >= EVENT_CLIENT)
-            step(loop, events[i].data.ptr, false);
+            step(loop, client_at(&events[i]), false);
     }
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 >= EVENT_STOP || !loop->listening)
