@@ -119,6 +119,9 @@ class Bench:
         """Waits for a number of rows, sends a signal to the whole group, as a terminal does
         (SIGTERM: to the one process, as `kill` does), and waits for the end."""
         assert until(lambda: row_count(folder) >= rows or process.poll() is not None)
+        if process.poll() is not None:
+            output, _ = process.communicate()
+            raise AssertionError(f"it ended by itself with {process.returncode}: {output}")
         if number == signal.SIGTERM:
             process.send_signal(number)
         else:
