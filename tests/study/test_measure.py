@@ -140,9 +140,9 @@ def assert_rows_are_what_ab_said(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def main(bench: Bench) -> Path:
-    """Runs a small study from start to report."""
+    """Runs a small study from start to report. Another test goes through dcollect.sh."""
     folder = bench.folder / "main"
-    done = bench.door("--output", folder, *SMALL, "--repetitions", 2)
+    done = bench.dcollect("--output", folder, *SMALL, "--repetitions", 2)
     assert done.returncode == 0, done.stderr
     assert re.search(rf"^Report: +{re.escape(str(folder))}/report\.md$", done.stdout, re.M)
     assert done.stderr.startswith("Study fork-vs-thread: 8 runs")
