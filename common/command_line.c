@@ -123,8 +123,8 @@ static bool read_origin(const struct option_row *row, const char *value, struct 
 
 static bool read_allow(struct options *options, const struct option_row *row, const char *value)
 {
-    if (!is_authority(text_of(value), 0))
-        return complain(row, value, "HOST:PORT");
+    if (!is_authority(text_of(value), 0) && strcmp(value, "loopback") != 0)
+        return complain(row, value, "HOST:PORT or loopback");
     if (options->allow_count == OPTIONS_ALLOW_LIMIT) {
         warnx("--allow can be given at most %d times", OPTIONS_ALLOW_LIMIT);
         return false;

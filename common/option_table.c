@@ -94,7 +94,9 @@ const struct option_row option_table[] = {
      "names. HOST is numeric, localhost, or a name in /etc/hosts: no other name is looked up",
      0},
     {"allow", "HOST:PORT", OPTION_ALLOW, 0, NULL,
-     "proxy: allow connections to this address beside loopback; may be repeated", 0},
+     "proxy: allow connections to this address beside loopback; may be repeated. Clients of other "
+     "machines may reach these addresses only; loopback: all loopback addresses, too",
+     0},
     {"cache", "DIR", OPTION_TEXT, AT(cache), "cache",
      "proxy: the directory of the cache; it is made if it does not exist", 0},
     {"cache-size", "SIZE", OPTION_SIZE, AT(cache_size), "256M",

@@ -295,11 +295,11 @@ each_server(sub ($model) {
     # --- the command line ---
     for my $bad (['--origin', 'http://'], ['--origin', 'http://127.0.0.1:1/path'], ['--max-body', 'x'], ['--max-body', '0'],
         ['--cache-size', '5Z'], ['--origin-timeout', '-1'], ['--origin', 'http://127.0.0.1:99999'], ['--allow', '10.0.0.1'],
-        ['--allow', '10.0.0.1:99999'], ['--allow', ':80']) {
+        ['--allow', '10.0.0.1:99999'], ['--allow', ':80'], ['--allow', 'loopbacks']) {
         my $run = run_server('--service', 'proxy', '--no-cache', @$bad, 0);
         is $run->{status}, 2, "@$bad is refused with exit status 2";
     }
-    for my $bad (['--origin', 'http://no.such.name.example'], ['--allow', 'no.such.name.example:80'], ['--cache', '/dev/null/x']) {
+    for my $bad (['--bind', '0.0.0.0'], ['--bind', '::'], ['--bind', '127.0.0.1', '--bind', '0.0.0.0'], ['--origin', 'http://no.such.name.example'], ['--allow', 'no.such.name.example:80'], ['--cache', '/dev/null/x']) {
         my $run = run_server('--service', 'proxy', $bad->[0] eq '--cache' ? () : '--no-cache', @$bad, 0);
         is $run->{status}, 1, "@$bad is refused with exit status 1";
         like $run->{err} =~ s/^.*limit of \d+ descriptors.*\n//mr, qr/\A[^\n]+\n\z/, "@$bad is refused with one line that says why";

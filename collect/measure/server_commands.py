@@ -267,6 +267,8 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
     options += ["--bind", "127.0.0.1"]
     if setting.near:
         options += ["--bind", setting.near]
+        if setting.service.startswith("proxy-"):
+            options += ["--allow", "loopback"]  # the origin listens there
     if setting.scheme == "https":
         own = setting.certificates / setting.certificate
         options += ["--tls", "--cert", str(own / "cert.pem"), "--key", str(own / "key.pem")]

@@ -27,15 +27,15 @@ static int find_authority(struct origin *origin, const struct proxy *proxy,
     return address_split(origin->authority, port, &origin->host, &origin->port) ? 0 : 400;
 }
 
-int find_origin_run(struct origin *origin, const struct proxy *proxy, const struct request *request,
-                    const char **problem)
+int find_origin_run(struct origin *origin, const struct service_call *call, const char **problem)
 {
-    int status = find_authority(origin, proxy, request, problem);
+    const struct proxy *proxy = call->context->state;
+    int status = find_authority(origin, proxy, call->request, problem);
 
     if (status != 0)
         return status;
     if (proxy_find_addresses(proxy, origin->host, origin->port, &origin->addresses))
-        return proxy_judge(proxy, &origin->addresses, problem);
+        return proxy_judge(proxy, call->client, &origin->addresses, problem);
     *problem = "The host is not known here: it is no numeric address, not localhost, and not in "
                "the hosts file of the proxy.";
     return 502;

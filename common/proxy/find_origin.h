@@ -15,10 +15,9 @@ struct origin {
     bool late; /* one of them did not accept in time */
 };
 
-/* Finds the origin that the request is for, and the addresses that the proxy may connect to.
- * Returns 0, or the status of an error and its `problem`. */
-int find_origin_run(struct origin *origin, const struct proxy *proxy, const struct request *request,
-                    const char **problem);
+/* Finds the origin that the request is for, and the addresses that the proxy may connect to for
+ * this client. Returns 0, or the status of an error and its `problem`. */
+int find_origin_run(struct origin *origin, const struct service_call *call, const char **problem);
 
 /* Returns the next address to try; NULL if all were tried. */
 const union address *find_origin_next_address(struct origin *origin);

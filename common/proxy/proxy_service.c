@@ -113,7 +113,7 @@ static enum service_progress begin(struct service_call *call)
         return SERVICE_RESPONDS;
     }
     if (status == 0)
-        status = find_origin_run(&proxied->origin, proxy, request, &problem);
+        status = find_origin_run(&proxied->origin, call, &problem);
     if (status == 0 && !cache_lookup_begin(&proxied->lookup, &proxied->origin, request)) {
         status = 503;
         problem = "The proxy has no memory for this request.";

@@ -64,6 +64,10 @@ static bool allow(struct proxy *proxy, const char *option, struct text authority
 {
     struct address_list destination;
 
+    if (text_equal(authority, TEXT("loopback"))) {
+        proxy->loopback_for_all = true;
+        return true;
+    }
     if (!look_up(proxy, option, authority, port, &destination))
         return false;
     for (int i = 0; i < destination.count; i++)
@@ -86,9 +90,24 @@ static void find_own_addresses(struct proxy *proxy, const struct listener *liste
     for (int i = 0; i < listener->streams; i++) {
         union address *own = &proxy->own[proxy->own_count];
         socklen_t size = sizeof *own;
-        if (getsockname(listener->sockets[i], &own->any, &size) == 0)
-            proxy->own_count++;
+        if (getsockname(listener->sockets[i], &own->any, &size) != 0)
+            continue;
+        proxy->own_count++;
+        proxy->serves_others |= !address_is_loopback(own);
     }
+}
+
+/* Loopback services trust whoever can reach them: other machines must not, through the proxy,
+ * unless that is meant. */
+static bool is_meant(const struct proxy *proxy, const struct proxy_settings *settings)
+{
+    if (!proxy->serves_others || proxy->origin.length > 0 || settings->allow_count > 0)
+        return true;
+    warnx(
+        "clients of other machines can reach this forward proxy: name the addresses that they may "
+        "reach by --allow HOST:PORT, or open all services of this machine's loopback addresses "
+        "to them by --allow loopback");
+    return false;
 }
 
 static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
@@ -129,7 +148,7 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
     proxy->pool = origin_pool_open(&settings->pool);
     if (proxy->pool == NULL)
         warn("cannot prepare the connections to origins");
-    else if (open_all(proxy, settings))
+    else if (is_meant(proxy, settings) && open_all(proxy, settings))
         return proxy;
     proxy_close(proxy);
     return NULL;
@@ -146,9 +165,23 @@ void proxy_close(struct proxy *proxy)
     munmap(proxy, sizeof *proxy);
 }
 
-static bool is_allowed(const struct proxy *proxy, const union address *address)
+static bool is_of_this_machine(const struct transport *client)
 {
-    if (address_is_loopback(address) && proxy->origin.length == 0)
+    union address peer;
+
+    return client->kind->peer(client, &peer) && address_is_loopback(&peer);
+}
+
+static bool may_reach_loopback(const struct proxy *proxy, const struct transport *client)
+{
+    return proxy->origin.length == 0 &&
+           (!proxy->serves_others || proxy->loopback_for_all || is_of_this_machine(client));
+}
+
+static bool is_allowed(const struct proxy *proxy, const struct transport *client,
+                       const union address *address)
+{
+    if (address_is_loopback(address) && may_reach_loopback(proxy, client))
         return true;
     for (int i = 0; i < proxy->allowed_count; i++)
         if (address_same(&proxy->allowed[i], address))
@@ -169,7 +202,8 @@ static bool is_itself(const struct proxy *proxy, const union address *address)
     return false;
 }
 
-int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem)
+int proxy_judge(const struct proxy *proxy, const struct transport *client,
+                struct address_list *destination, const char **problem)
 {
     bool itself = false;
     int count = 0;
@@ -178,14 +212,16 @@ int proxy_judge(const struct proxy *proxy, struct address_list *destination, con
         const union address *address = &destination->addresses[i];
         if (is_itself(proxy, address))
             itself = true;
-        else if (is_allowed(proxy, address))
+        else if (is_allowed(proxy, client, address))
             destination->addresses[count++] = *address;
     }
     destination->count = itself ? 0 : count; /* any of them may be the proxy itself */
     if (destination->count > 0)
         return 0;
-    *problem = itself ? "The request would come back to this proxy."
-                      : "This proxy does not connect there: loopback addresses and those that it "
-                        "was started with --allow for are all that it knows.";
+    *problem = itself
+                   ? "The request would come back to this proxy."
+                   : "This proxy does not connect there: loopback addresses, for clients of this "
+                     "machine, and those that it was started with --allow for are all that it "
+                     "knows.";
     return itself ? 508 : 403;
 }

@@ -12,7 +12,7 @@
 
 struct proxy_settings {
     struct text origin;       /* "host:port" of the only origin; empty: the client names it */
-    const char *const *allow; /* "host:port" of allowed destinations beside loopback */
+    const char *const *allow; /* "host:port" of allowed destinations beside loopback; "loopback" */
     int allow_count;
     const char *cache;   /* the path of its directory */
     int cache_directory; /* -1: nothing is stored */
@@ -30,6 +30,8 @@ struct proxy {
     size_t hosts_length;
     union address allowed[(1 + PROXY_ALLOW_LIMIT) * ADDRESS_LIST_LIMIT]; /* beside loopback */
     int allowed_count;
+    bool serves_others;                /* clients of other machines can reach it */
+    bool loopback_for_all;             /* they may reach loopback addresses */
     union address own[LISTENER_LIMIT]; /* the addresses that it listens on */
     int own_count;
     struct origin_pool *pool; /* of connections to origins */
@@ -47,8 +49,9 @@ void proxy_close(struct proxy *proxy);
 /* Finds the addresses of a host: it is numeric, localhost, or in the hosts file. */
 bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t port,
                           struct address_list *addresses);
-/* Removes the addresses that the proxy may not connect to. Returns 0, or the status of an error and
- * its `problem` if none is left. */
-int proxy_judge(const struct proxy *proxy, struct address_list *destination, const char **problem);
+/* Removes the addresses that the proxy may not connect to for this client. Returns 0, or the status
+ * of an error and its `problem` if none is left. */
+int proxy_judge(const struct proxy *proxy, const struct transport *client,
+                struct address_list *destination, const char **problem);
 
 #endif
