@@ -77,6 +77,16 @@ static bool read_protocol(const struct option_row *row, const char *value, enum 
     return complain(row, value, "simple, persistent or pipelined");
 }
 
+static bool read_forwarded(const struct option_row *row, const char *value, int *number)
+{
+    const char *word;
+
+    for (*number = 0; (word = option_table_forwarded(*number)) != NULL; ++*number)
+        if (strcmp(value, word) == 0)
+            return true;
+    return complain(row, value, "standard, x, both or off");
+}
+
 static bool read_address(struct options *options, const struct option_row *row, const char *value)
 {
     if (!listener_is_address(value))
@@ -177,6 +187,8 @@ static bool read_row(struct options *options, const struct option_row *row,
         return read_service(row, value, member);
     case OPTION_PROTOCOL:
         return read_protocol(row, value, member);
+    case OPTION_FORWARDED:
+        return read_forwarded(row, value, member);
     case OPTION_WORKERS:
         return read_count(value, row->least, MODEL_WORKER_LIMIT, member) ||
                complain(row, value, "a whole number from 1 to 1024");

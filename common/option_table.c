@@ -97,6 +97,14 @@ const struct option_row option_table[] = {
      "proxy: allow connections to this address beside loopback; may be repeated. Clients of other "
      "machines may reach these addresses only; loopback: all loopback addresses, too",
      0},
+    {"forwarded", "WHICH", OPTION_FORWARDED, AT(forwarded), "both",
+     "proxy with --origin: how the origin learns of the client: standard (the field Forwarded), x "
+     "(X-Forwarded-For and X-Forwarded-Proto), both, or off. What the client says there is removed",
+     0},
+    {"forwarded-append", NULL, OPTION_FLAG, AT(forwarded_append), NULL,
+     "proxy with --origin: the clients are proxies that are trusted: what they say there is kept, "
+     "and the address of the proxy itself is appended",
+     0},
     {"cache", "DIR", OPTION_TEXT, AT(cache), "cache",
      "proxy: the directory of the cache; it is made if it does not exist", 0},
     {"cache-size", "SIZE", OPTION_SIZE, AT(cache_size), "256M",
@@ -194,6 +202,13 @@ void option_table_default(const struct option_row *row, const struct model *mode
         write_connections(model, text, size);
     else if (row->standard != NULL)
         snprintf(text, size, "%s", row->standard);
+}
+
+const char *option_table_forwarded(int number)
+{
+    static const char *const words[] = {"off", "standard", "x", "both"};
+
+    return number < (int)(sizeof words / sizeof words[0]) ? words[number] : NULL;
 }
 
 const char *option_table_protocol(enum protocol protocol)

@@ -16,6 +16,7 @@ enum option_kind {
     OPTION_ADDRESS,
     OPTION_SERVICE,
     OPTION_PROTOCOL,
+    OPTION_FORWARDED,
     OPTION_CONNECTIONS,
     OPTION_LIMIT, /* a count that has no fixed default */
     OPTION_WORKERS,
@@ -59,6 +60,8 @@ void option_table_default(const struct option_row *row, const struct model *mode
                           size_t size);
 
 /* The name of a protocol, as --protocol takes it. */
+/* Returns the words of --forwarded by their numbers; NULL behind the last one. */
+const char *option_table_forwarded(int number);
 const char *option_table_protocol(enum protocol protocol);
 
 /* The room that --accept queue has for connections, by default. */

@@ -46,6 +46,8 @@ struct options {
     struct text origin; /* "HOST:PORT", without "http://"; or empty */
     const char *allow[OPTIONS_ALLOW_LIMIT];
     int allow_count;
+    int forwarded; /* see option_table_forwarded() */
+    bool forwarded_append;
     int origin_timeout; /* milliseconds */
     int origin_idle, origin_idle_all;
     int origin_idle_timeout; /* milliseconds */

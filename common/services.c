@@ -177,6 +177,8 @@ static bool start_proxy(struct services *services, const struct options *options
         .timeout = options->origin_timeout,
         .body_limit = options->max_body,
         .classroom = options->classroom,
+        .forwarded = (enum forwarded_fields)options->forwarded,
+        .forwarded_append = options->forwarded_append,
         .pool = pool_limits(options, services->lasting),
     };
 

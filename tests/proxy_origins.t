@@ -168,6 +168,31 @@ each_server(sub ($model) {
     ok scalar $origin->has_come('stop'), 'idle connections end at a stop';
     $client->close;
 
+    # --- what the origin learns of the client ---
+    my @forged = ('X-Forwarded-For' => '10.0.0.1', 'X_Forwarded_For' => '10.0.0.2', 'X-Forwarded-Proto' => 'https', 'X-Real-IP' => '10.0.0.3',
+        Forwarded => 'for=10.0.0.4', 'X-Forwarded-Host' => 'evil.example', 'X-Other' => 'o');
+    my $told = sub ($cached, @options) {
+        my $store = scratch();
+        my $proxy = start_server(options => ['--service', 'proxy', $cached ? ('--cache', "$store") : '--no-cache', @options]);
+        my $path  = @options && $options[0] eq '--origin' ? '/told' : $origin->url('/told');
+        $origin->play('/told', response(200, 'x'));
+        $proxy->get($path, @forged, Host => 'a.example');
+        $proxy->stop(%few);
+        my $head = head_of(($origin->requests('/told'))[0]);
+        delete @$head{qw(line host via connection)};
+        return join '; ', map { "$_: $head->{$_}" } sort keys %$head;
+    };
+    my @to = ('--origin', $origin->url(''));
+    is $told->(0, @to), 'forwarded: for=127.0.0.1;proto=http;host="a.example"; x-forwarded-for: 127.0.0.1; x-forwarded-host: a.example; x-forwarded-proto: http; x-other: o',
+        '--origin: the origin learns the address of the client, and nothing that it has forged';
+    is $told->(1, @to), 'forwarded: for=127.0.0.1;proto=http; x-forwarded-for: 127.0.0.1; x-forwarded-proto: http; x-other: o',
+        '--origin with a cache: the origin does not learn the Host of one client, since others may get the response';
+    is $told->(1, @to, qw(--forwarded standard)), 'forwarded: for=127.0.0.1;proto=http; x-other: o', '--forwarded standard';
+    is $told->(1, @to, qw(--forwarded off)), 'x-other: o', '--forwarded off: the origin learns nothing';
+    is $told->(1, @to, qw(--forwarded x --forwarded-append)), 'forwarded: for=10.0.0.4; x-forwarded-for: 10.0.0.1, 127.0.0.1; x-forwarded-host: evil.example; x-forwarded-proto: https; x-other: o; x-real-ip: 10.0.0.3',
+        '--forwarded-append: what a trusted proxy says is kept';
+    like $told->(1), qr/forwarded: for=10\.0\.0\.4; x-forwarded-for: 10\.0\.0\.1; /, 'a forward proxy tells origins nothing of its clients, and forwards what they say';
+
     # --- with a cache ---
     my $cache = scratch();
     $proxy = start_server(options => ['--service', 'proxy', '--cache', "$cache", @one]);

@@ -104,16 +104,42 @@ enum transfer fetch_send_lines(struct fetch *fetch, struct service_call *call)
 
 /* ---- connecting ---- */
 
+/* The Host of a client is not told where responses are stored: an origin might write it into one,
+ * and other clients would get that. */
+static struct forwarded describe_client(const struct service_call *call, char *space,
+                                        socklen_t size)
+{
+    const struct proxy *proxy = call->context->state;
+    bool tls = call->context->scheme == SCHEME_HTTPS;
+    struct forwarded forwarded = {
+        .fields = proxy->forwarded,
+        .append = proxy->forwarded_append,
+        .scheme = tls ? TEXT("https") : TEXT("http"),
+        .host = proxy->cache.shared == NULL ? call->request->host : (struct text){0},
+    };
+    union address peer;
+
+    if (proxy->origin.length == 0 || proxy->forwarded == FORWARDED_OFF ||
+        !call->client->kind->peer(call->client, &peer))
+        return forwarded;
+    address_write(&peer, space, size);
+    forwarded.address = text_of(space);
+    return forwarded;
+}
+
 static bool write_head(struct fetch *fetch, const struct cache_lookup *lookup,
                        const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
+    char space[INET6_ADDRSTRLEN];
+    const struct forwarded forwarded = describe_client(call, space, sizeof space);
     struct rewrite rewrite = {
         .request = call->request,
         .authority = fetch->origin->authority,
         .via = text_of(proxy->name),
         .validates = lookup->validates,
         .keeps_connection = fetch->may_keep,
+        .forwarded = proxy->origin.length > 0 ? &forwarded : NULL,
     };
 
     if (lookup->validates) {

@@ -138,6 +138,8 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
         .timeout = settings->timeout,
         .body_limit = settings->body_limit,
         .classroom = settings->classroom,
+        .forwarded = settings->forwarded,
+        .forwarded_append = settings->forwarded_append,
         .cache.directory = -1,
     };
     mallopt(M_TRIM_THRESHOLD, SPARE_BYTES);

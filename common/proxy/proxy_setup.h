@@ -5,6 +5,7 @@
 #include "common/net/address.h"
 #include "common/net/listener.h"
 #include "common/proxy/cache_directory.h"
+#include "common/proxy/forwarded.h"
 #include "common/proxy/origin_pool.h"
 #include "common/service.h"
 
@@ -20,6 +21,8 @@ struct proxy_settings {
     int timeout; /* for the origin, in milliseconds */
     uint64_t body_limit;
     bool classroom;
+    enum forwarded_fields forwarded; /* if there is one origin */
+    bool forwarded_append;
     struct origin_pool_limits pool;
 };
 
@@ -34,6 +37,8 @@ struct proxy {
     bool loopback_for_all;             /* they may reach loopback addresses */
     union address own[LISTENER_LIMIT]; /* the addresses that it listens on */
     int own_count;
+    enum forwarded_fields forwarded; /* if there is one origin */
+    bool forwarded_append;
     struct origin_pool *pool; /* of connections to origins */
     struct cache cache;       /* its `shared` is NULL: none */
     char name[32];            /* of this proxy in Via */

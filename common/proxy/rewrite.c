@@ -131,8 +131,11 @@ void rewrite_request(const struct rewrite *rewrite, struct buffer *output)
     fields_add(output, TEXT("Host"), rewrite->authority);
     while (fields_next(fields, &from, &name, &value))
         if (!is_own(name) && !fields_is_hop(hops, name) &&
-            !(rewrite->validates && is_condition(name)))
+            !(rewrite->validates && is_condition(name)) &&
+            !(rewrite->forwarded != NULL && forwarded_replaces(rewrite->forwarded, name)))
             fields_add(output, name, value);
+    if (rewrite->forwarded != NULL)
+        forwarded_write(rewrite->forwarded, fields, output);
     if (rewrite->etag.length > 0)
         fields_add(output, TEXT("If-None-Match"), rewrite->etag);
     if (rewrite->modified.length > 0)

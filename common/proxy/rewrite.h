@@ -5,14 +5,16 @@
 
 #include "common/http/request.h"
 #include "common/http/response_parser.h"
+#include "common/proxy/forwarded.h"
 
 /* A request to an origin. */
 struct rewrite {
     const struct request *request;
-    struct text authority;      /* of the origin, for the Host field */
-    struct text via;            /* the proxy's own name */
-    bool keeps_connection;      /* further requests may follow on the connection */
-    bool validates;             /* with the proxy's conditions instead of the client's: */
+    struct text authority;             /* of the origin, for the Host field */
+    struct text via;                   /* the proxy's own name */
+    bool keeps_connection;             /* further requests may follow on the connection */
+    const struct forwarded *forwarded; /* NULL: the origin is told nothing of the client */
+    bool validates;                    /* with the proxy's conditions instead of the client's: */
     struct text etag, modified; /* values for If-None-Match and If-Modified-Since; or empty */
 };
 
