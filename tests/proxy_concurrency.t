@@ -113,7 +113,7 @@ each_server(sub ($model) {
         cmp_ok $origin->count('/silent'), '<', 6, 'an origin that does not respond: not each client makes the proxy wait anew';
         $_->close for @clients;
         # An origin that fails: the failure is that of all who have waited.
-        my @half = @{ response(200, undef, %fresh, 'Content-Length' => 9) };
+        my @half = @{ response(200, undef, %never, 'Content-Length' => 9) };    # (others are not sent it as it comes)
         for my $how (['ends the connection', 502, \'fails'], ['resets it', 502, \'fails', \''], ['breaks off its response', 502, @half, 'half', \'fails', \''],
             ['is late with the rest of it', 504, @half, 'half', \'fails', \'never']) {
             my ($name, $status, @steps) = @$how;
@@ -272,6 +272,57 @@ each_server(sub ($model) {
         is scalar(grep { $_->response->{body} eq 'for b' } @clients[1 .. $many]), $many, 'Vary: the other clients get the other variant';
         is $origin->count('/responses'), 2, 'Vary: one fetch serves all clients of a variant';
         $_->close for @clients;
+    }
+
+    # --- a long response goes to those who wait for it as it comes ---
+    if ($model->{single}) {
+        skip_case('the model serves one client at a time');
+    } else {
+        my %framing = (
+            'Content-Length' => [ sub ($part) { $part }, 'Content-Length' => length $large ],
+            'chunks'         => [ sub ($part) { sprintf "%x\r\n%s\r\n", length $part, $part }, 'Transfer-Encoding' => 'chunked' ],
+        );
+        for my $framing (sort keys %framing) {
+            my ($frame, @fields) = @{ $framing{$framing} };
+            my $path = '/grows' . ++$number;
+            my ($first, $second) = (substr($large, 0, 100_000), substr $large, 100_000);
+            $origin->play($path, [@{ response(200, undef, %fresh, 'Content-Type' => 'text/x', @fields) }, $frame->($first), \"grows$number", $frame->($second) . ($framing eq 'chunks' ? "0\r\n\r\n" : '')]);
+            my $leader = send_request($path);
+            ok scalar until_true(sub { $leader->fill(1); length $leader->pending >= 100_000 }), "a long response ($framing): the first client has the first half";
+            my @others = map { send_request($path) } 1 .. 3;
+            my $old    = $proxy->connect;
+            $old->send('GET ' . $origin->url($path) . " HTTP/1.0\r\n\r\n");
+            my $part = send_request($path, Range => 'bytes=150000-150009');
+            for my $client (@others, $old) {
+                ok scalar until_true(sub { $client->fill(1); length $client->pending >= 100_000 }), "a long response ($framing): another client has the first half, too";
+            }
+            $origin->open_gate("grows$number");
+            my @responses = map { $_->response } @others;
+            is scalar(grep { $_->{body} eq $large && $_->field('Content-Type') eq 'text/x' } @responses), 3, "a long response ($framing): the others get all of it";
+            is cache_status($responses[0]), 'fwd=uri-miss; collapsed', "a long response ($framing): Cache-Status says that they have shared it";
+            ok $old->response->{body} eq $large, "a long response ($framing): so does a client of HTTP/1.0";
+            is $part->response->{body}, substr($large, 150_000, 10), "a long response ($framing): a client that wants a range gets it";
+            ok $leader->response->{body} eq $large, "a long response ($framing): the first client gets all of it";
+            is $origin->count($path), 1, "a long response ($framing): the origin is asked once";
+            $_->close for @others, $old, $part, $leader;
+        }
+        $origin->play('/growslost', [@{ response(200, undef, %fresh, 'Content-Length' => 10) }, 'first', \'growslost', \'']);
+        my $leader = send_request('/growslost');
+        ok scalar until_true(sub { $leader->fill(1); $leader->pending =~ /first/ }), 'a long response that breaks off: the first client has the first half';
+        my $other = send_request('/growslost');
+        ok scalar until_true(sub { $other->fill(1); $other->pending =~ /first/ }), 'a long response that breaks off: another client has the first half, too';
+        $origin->open_gate('growslost');
+        is $other->drain =~ /first\z/, 1, 'a long response that breaks off: the connection of the other client ends there';
+        $_->close for $leader, $other;
+        $origin->play('/growsold', [@{ response(200, undef, %fresh, 'Content-Length' => 10) }, 'first', \'growsold', 'later'], response(204, undef), response(200, 'after', %fresh));
+        $leader = send_request('/growsold');
+        ok scalar until_true(sub { $leader->fill(1); $leader->pending =~ /first/ }), 'PUT in the middle of a long response: the first client has the first half';
+        exchange($proxy, PUT => '/growsold', 'Content-Length' => 0);
+        $other = send_request('/growsold');
+        all_wait($cache, 1, 'PUT in the middle of a long response: another client comes');
+        $origin->open_gate('growsold');
+        is $other->response->{body}, 'after', 'PUT in the middle of a long response: who comes afterwards does not get it';
+        $_->close for $leader, $other;
     }
 
     # --- a response is sent before the proxy waits for the next one ---

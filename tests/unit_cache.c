@@ -1,6 +1,7 @@
 /* Tests of the cache: an entry that was stored is found again, whole or not at all, whatever
  * happens to its files and whichever processes write at the same time. */
 #include "common/proxy/cache_directory.h"
+#include "common/proxy/cache_growing.h"
 #include "common/proxy/fetch_news.h"
 
 #include "tests/unit.h"
@@ -798,6 +799,65 @@ static void check_taken(void **state)
     assert_false(fetch_lock_is_taken(&cache, name));
 }
 
+/* Others read an entry as it grows, until it is whole, or its writer has given it up or died. */
+static void check_growing(void **state)
+{
+    static const enum cache_growing_state ends[] = {CACHE_GROWING_WHOLE, CACHE_GROWING_LOST,
+                                                    CACHE_GROWING_LOST};
+    char name[CACHE_NAME_SIZE];
+    struct cache_record record = {
+        .uri = URI, .reason = TEXT("OK"), .fields = TEXT("A: b\r\n"), .status = 200, .minor = 1};
+    struct cache_entry entry;
+    struct cache_writer writer;
+    uint64_t length;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    for (int end = 0; end < 3; end++) {
+        record.removals = cache_removals(&cache, URI);
+        assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
+        assert_true(cache_writer_add(&cache, &writer, TEXT("12345")));
+        assert_false(cache_growing_open(&cache, name, URI, TEXT(""), &entry));
+        cache_growing_show(&cache, &writer, name, CACHE_GROWING_UNKNOWN);
+        assert_false(cache_growing_open(&cache, name, TEXT("http://b/"), TEXT(""), &entry));
+        assert_true(cache_growing_open(&cache, name, URI, TEXT(""), &entry));
+        assert_true(text_equal(entry.record.fields, record.fields));
+        assert_int_equal(entry.record.status, 200);
+        assert_int_equal(cache_growing_look(&entry, true, &length), CACHE_GROWING_GROWS);
+        assert_int_equal(length, 5);
+        assert_true(cache_writer_add(&cache, &writer, TEXT("67")));
+        if (end < 2)
+            cache_growing_end(&cache, &writer, end == 0);
+        if (end == 0)
+            assert_true(cache_writer_commit(&cache, &writer));
+        cache_writer_end(&cache, &writer);
+        assert_int_equal(cache_growing_look(&entry, true, &length), ends[end]);
+        assert_int_equal(length, end == 1 ? 0 : 7);
+        cache_entry_close(&entry);
+        cache_remove(&cache, URI);
+    }
+}
+
+/* What was removed since it was requested is not for those who come later. */
+static void check_growing_removed(void **state)
+{
+    char name[CACHE_NAME_SIZE];
+    struct cache_record record = {.uri = URI, .reason = TEXT("OK"), .status = 200, .minor = 1};
+    struct cache_entry entry;
+    struct cache_writer writer;
+
+    (void)state;
+    cache_find(&cache, URI, TEXT(""), &entry, name);
+    record.removals = cache_removals(&cache, URI);
+    assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
+    cache_growing_show(&cache, &writer, name, 9);
+    assert_true(cache_growing_open(&cache, name, URI, TEXT(""), &entry));
+    cache_entry_close(&entry);
+    cache_remove(&cache, URI);
+    assert_false(cache_growing_open(&cache, name, URI, TEXT(""), &entry));
+    cache_writer_end(&cache, &writer);
+}
+
 /* The size after all files are counted. */
 static uint64_t counted_size(void)
 {
@@ -964,6 +1024,8 @@ int main(void)
         {"a fetch that fails", check_failure, set_up, tear_down, NULL},
         {"an answer that others share", check_answer, set_up, tear_down, NULL},
         {"news", check_news, set_up, tear_down, NULL},
+        {"an entry that grows", check_growing, set_up, tear_down, NULL},
+        {"an entry that grows and is removed", check_growing_removed, set_up, tear_down, NULL},
         {"a lock that is taken", check_taken, set_up, tear_down, NULL},
         {"a damaged shared file", check_shared_file, set_up, tear_down, NULL},
         {"killed writers", check_killed_writers, set_up, tear_down, NULL},

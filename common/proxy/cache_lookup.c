@@ -2,6 +2,7 @@
 #include "common/proxy/cache_lookup.h"
 
 #include "common/http/fields.h"
+#include "common/proxy/cache_growing.h"
 #include "common/proxy/proxy_setup.h"
 
 #include <stdlib.h>
@@ -158,9 +159,35 @@ static enum service_progress look_again(struct cache_lookup *lookup)
     return SERVICE_CONTINUES;
 }
 
+/* Returns true if the client asks for the whole response, without conditions. */
+static bool is_plain(const struct request *request)
+{
+    const uint32_t conditions = 1U << FIELD_RANGE | 1U << FIELD_IF_NONE_MATCH |
+                                1U << FIELD_IF_MODIFIED_SINCE | 1U << FIELD_IF_RANGE;
+
+    return request->method == METHOD_GET && !(request->present & conditions);
+}
+
+/* Finds the entry that another request is storing, if this one may use it as it grows. */
+static bool find_growing(struct cache_lookup *lookup, const struct service_call *call)
+{
+    if (!is_plain(call->request) || !cache_growing_open(lookup->cache, lookup->name, lookup->uri,
+                                                        call->request->fields, &lookup->entry))
+        return false;
+    read_entry(lookup);
+    if (freshness_judge(&lookup->cached, &lookup->control, call->now.seconds) == FRESHNESS_FRESH)
+        return true;
+    cache_lookup_drop_entry(lookup);
+    return false;
+}
+
 static enum service_progress wait_for_fetch(struct cache_lookup *lookup, struct service_call *call)
 {
     cache_lookup_drop_entry(lookup);
+    if (find_growing(lookup, call)) {
+        lookup->collapse.waited = true;
+        return stage_go_to(call, STAGE_FOLLOW);
+    }
     return collapse_wait(&lookup->collapse, call, lookup->name);
 }
 
@@ -198,15 +225,6 @@ static enum service_progress ask_alone(struct cache_lookup *lookup, struct servi
 }
 
 /* ---- using the entry ---- */
-
-/* Returns true if the client asks for the whole response, without conditions. */
-static bool is_plain(const struct request *request)
-{
-    const uint32_t conditions = 1U << FIELD_RANGE | 1U << FIELD_IF_NONE_MATCH |
-                                1U << FIELD_IF_MODIFIED_SINCE | 1U << FIELD_IF_RANGE;
-
-    return request->method == METHOD_GET && !(request->present & conditions);
-}
 
 /* Serves a stale entry at once; one of the requests that get it then asks the origin about it
  * (stale-while-revalidate). If that request is not plain, it asks first, and is served afterwards.

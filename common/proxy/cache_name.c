@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-static void write_name(char name[CACHE_NAME_SIZE], char letter, const uint64_t number[2])
+void cache_name_write(char name[CACHE_NAME_SIZE], char letter, const uint64_t number[2])
 {
     snprintf(name, CACHE_NAME_SIZE, "%c%016llx%016llx", letter, (unsigned long long)number[0],
              (unsigned long long)number[1]);
@@ -27,7 +27,7 @@ void cache_name_entry(char name[CACHE_NAME_SIZE], struct text uri, uint64_t gene
         checksum_add(&sum, selected);
         number[i] = checksum_end(&sum);
     }
-    write_name(name, CACHE_NAME_ENTRY, number);
+    cache_name_write(name, CACHE_NAME_ENTRY, number);
 }
 
 bool cache_name_temporary(char name[CACHE_NAME_SIZE])
@@ -36,7 +36,7 @@ bool cache_name_temporary(char name[CACHE_NAME_SIZE])
 
     if (getrandom(number, sizeof number, 0) != (ssize_t)sizeof number)
         return false;
-    write_name(name, CACHE_NAME_TEMPORARY, number);
+    cache_name_write(name, CACHE_NAME_TEMPORARY, number);
     return true;
 }
 
@@ -64,7 +64,15 @@ bool cache_name_is_valid(const char *name)
     return strchr(letters, name[0]) != NULL && strlen(name) == CACHE_NAME_LENGTH;
 }
 
+uint64_t cache_name_half(const char *name, int half)
+{
+    char digits[17] = "";
+
+    memcpy(digits, name + 1 + 16 * half, 16);
+    return strtoull(digits, NULL, 16);
+}
+
 uint64_t cache_name_number(const char *name)
 {
-    return strtoull(name + 17, NULL, 16);
+    return cache_name_half(name, 1);
 }

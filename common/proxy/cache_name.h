@@ -37,6 +37,9 @@ void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other
 
 /* Returns true if a file of that name can be one of ours. */
 bool cache_name_is_valid(const char *name);
+/* Writes the name that consists of a letter and two numbers, and reads one of them. */
+void cache_name_write(char name[CACHE_NAME_SIZE], char letter, const uint64_t number[2]);
+uint64_t cache_name_half(const char *name, int half);
 /* The number that tells entries apart in tables and locks. */
 uint64_t cache_name_number(const char *name);
 

@@ -22,6 +22,9 @@ struct cache_shared {
     _Atomic uint64_t failure_numbers[CACHE_SHARED_SLOTS]; /* and the number of its name */
     _Atomic int64_t answers[CACHE_SHARED_SLOTS]; /* the same of the last that others share */
     _Atomic uint64_t answer_numbers[CACHE_SHARED_SLOTS];
+    _Atomic uint64_t growing_numbers[CACHE_SHARED_SLOTS]; /* of names: see cache_growing.h */
+    _Atomic uint64_t growing_files[CACHE_SHARED_SLOTS][2];
+    _Atomic uint64_t growing_removals[CACHE_SHARED_SLOTS];
     _Atomic uint32_t listeners[CACHE_SHARED_SLOTS]; /* requests may wait: see fetch_news.h */
 };
 

@@ -1,6 +1,7 @@
 /* Decides whether the origin's response is stored, and stores it. */
 #include "common/proxy/cache_store.h"
 
+#include "common/proxy/cache_growing.h"
 #include "common/proxy/cache_invalidate.h"
 #include "common/proxy/cache_status.h"
 #include "common/proxy/cache_update.h"
@@ -9,6 +10,34 @@
 
 #include <stdlib.h>
 
+/* ---- an entry that grows ---- */
+
+void cache_store_show(struct cache_store *store, const struct fetch *fetch)
+{
+    const struct parsed_response *head = &fetch->upstream.response;
+    struct cache_lookup *lookup = store->lookup;
+
+    if (!store->storing || !store->fresh || !collapse_is_held(&lookup->collapse))
+        return;
+    if (!store->shown)
+        cache_growing_show(lookup->cache, &store->writer, lookup->collapse.name,
+                           head->has_length ? head->content_length : CACHE_GROWING_UNKNOWN);
+    else if (store->told != store->writer.header.length)
+        cache_growing_tell(lookup->cache, &store->writer);
+    store->shown = true;
+    store->told = store->writer.header.length;
+}
+
+/* Tells those who read the entry as it grows how it has ended. */
+static void end_growing(struct cache_store *store, bool whole)
+{
+    if (store->shown)
+        cache_growing_end(store->lookup->cache, &store->writer, whole);
+    store->shown = false;
+}
+
+/* ---- beginning and end ---- */
+
 void cache_store_start(struct cache_store *store, struct cache_lookup *lookup)
 {
     *store = (struct cache_store){.lookup = lookup, .writer.file = -1};
@@ -16,6 +45,7 @@ void cache_store_start(struct cache_store *store, struct cache_lookup *lookup)
 
 void cache_store_end(struct cache_store *store)
 {
+    end_growing(store, false);
     if (store->lookup->cache != NULL)
         cache_writer_end(store->lookup->cache, &store->writer);
 }
@@ -117,6 +147,7 @@ bool cache_store_add(struct cache_store *store, struct fetch *fetch,
             fetch_lock_note_progress(lookup->cache, lookup->name, call->now.milliseconds);
         return true;
     }
+    end_growing(store, false);
     store->storing = false;
     note_bypass(lookup, call->now);
     collapse_unlock(&lookup->collapse);
@@ -127,8 +158,10 @@ void cache_store_finish(struct cache_store *store, struct moment now, bool whole
 {
     struct cache_lookup *lookup = store->lookup;
 
-    bool stored = store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
+    bool stored;
 
+    end_growing(store, whole);
+    stored = store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
     store->storing = false;
     if (!whole)
         collapse_note_failure(&lookup->collapse, 502, now.milliseconds);

@@ -9,6 +9,8 @@ struct cache_store {
     struct cache_lookup *lookup;
     struct cache_writer writer;
     bool storing;
+    bool shown;        /* others may send the entry as it grows */
+    uint64_t told;     /* its length when they were told last */
     bool fresh;        /* others may use the response as it is */
     int64_t finish_by; /* when to give up once the client has left; 0: it has not */
 };
@@ -19,6 +21,8 @@ void cache_store_end(struct cache_store *store);
 /* The head of a final response has come: updates and removes entries, and begins to store the
  * response, or releases the lock. */
 void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct service_call *call);
+/* The response takes time: lets those who wait for it send what has come. */
+void cache_store_show(struct cache_store *store, const struct fetch *fetch);
 /* Stores a piece of the body. Returns false if it is not stored. */
 bool cache_store_add(struct cache_store *store, struct fetch *fetch,
                      const struct service_call *call, struct text data);

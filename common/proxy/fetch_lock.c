@@ -56,6 +56,11 @@ void fetch_lock_release(const struct cache *cache, const char *name, int lock)
     if (lock < 0)
         return;
     close(lock);
+    fetch_lock_note_news(cache, name);
+}
+
+void fetch_lock_note_news(const struct cache *cache, const char *name)
+{
     atomic_fetch_add(&cache->shared->releases[cache_shared_slot(name)], 1);
     fetch_news_tell(cache, name);
 }

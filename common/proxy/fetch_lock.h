@@ -14,7 +14,10 @@ int fetch_lock_take(const struct cache *cache, const char *name);
 bool fetch_lock_is_taken(const struct cache *cache, const char *name);
 /* Releases the lock, if it is held, and wakes those who wait (fetch_news.h). */
 void fetch_lock_release(const struct cache *cache, const char *name, int lock);
-/* Counts releases. While the number is the same, the lock is free only if its holder has died. */
+/* Wakes those who wait, as a release does. */
+void fetch_lock_note_news(const struct cache *cache, const char *name);
+/* Counts releases and other news. While the number is the same, the lock is free only if its holder
+ * has died. */
 uint64_t fetch_lock_releases(const struct cache *cache, const char *name);
 
 /* Notes that the fetch of that name has received something, at a time in monotonic milliseconds. */

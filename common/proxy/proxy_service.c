@@ -6,6 +6,7 @@
 #include "common/proxy/fetch.h"
 #include "common/proxy/fetch_outcome.h"
 #include "common/proxy/find_origin.h"
+#include "common/proxy/follow.h"
 #include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 #include "common/proxy/send_request_body.h"
@@ -158,6 +159,15 @@ static bool make_fetch(struct service_call *call, enum service_progress *progres
     return proxied->fetch != NULL;
 }
 
+static enum service_progress follow(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+    enum service_progress progress;
+
+    return make_fetch(call, &progress) ? follow_run(&proxied->lookup, proxied->fetch, call)
+                                       : progress;
+}
+
 static enum service_progress serve_stale(struct service_call *call)
 {
     struct proxy_request *proxied = call->work;
@@ -291,6 +301,7 @@ static const struct {
     [STAGE_BEGIN] = {begin, NULL},
     [STAGE_LOOKUP] = {look_up, NULL},
     [STAGE_SERVE_CACHED] = {serve_cached, NULL},
+    [STAGE_FOLLOW] = {follow, NULL},
     [STAGE_SERVE_STALE] = {serve_stale, break_off},
     [STAGE_OPEN] = {open_fetch, NULL},
     [STAGE_CONNECT] = {connect_fetch, connect_late},

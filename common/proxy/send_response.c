@@ -114,7 +114,7 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
     return transfer;
 }
 
-static enum transfer pass_on(struct fetch *fetch, struct service_call *call)
+enum transfer send_response_pass_on(struct fetch *fetch, struct service_call *call)
 {
     enum transfer transfer = response_writer_send(&fetch->writer, call);
 
@@ -128,11 +128,14 @@ static enum transfer pass_on(struct fetch *fetch, struct service_call *call)
 }
 
 /* Waits for the origin, the client, or both. */
-static enum service_progress wait_for(struct fetch *fetch, struct service_call *call,
-                                      enum transfer theirs, enum transfer ours)
+static enum service_progress wait_for(struct cache_store *store, struct fetch *fetch,
+                                      struct service_call *call, enum transfer theirs,
+                                      enum transfer ours)
 {
     if (fetch->writer.complete)
         theirs = TRANSFER_END;
+    else
+        cache_store_show(store, fetch);
     return fetch_wait(fetch, call, call->client_gone ? 0 : fetch_events(ours),
                       fetch_events(theirs));
 }
@@ -166,15 +169,15 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
         if (theirs == TRANSFER_FAILED)
             return lose_origin(store, fetch, call);
         if (!call->client_gone)
-            ours = pass_on(fetch, call);
+            ours = send_response_pass_on(fetch, call);
         if (writer->ended)
             return SERVICE_DONE;
         if (call->client_gone && is_futile(store, call))
             return SERVICE_FAILED;
         if (moved >= STEP_BYTES_LIMIT && theirs == TRANSFER_DONE && !writer->complete)
-            return wait_for(fetch, call, TRANSFER_READ,
+            return wait_for(store, fetch, call, TRANSFER_READ,
                             ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
         if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
-            return wait_for(fetch, call, theirs, ours);
+            return wait_for(store, fetch, call, theirs, ours);
     }
 }

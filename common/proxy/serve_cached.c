@@ -3,6 +3,7 @@
 #include "common/proxy/serve_cached.h"
 
 #include "common/http/fields.h"
+#include "common/proxy/cache_growing.h"
 #include "common/proxy/cache_status.h"
 #include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
@@ -164,8 +165,26 @@ enum service_progress serve_cached_run(struct cache_lookup *lookup, struct servi
 
 /* ---- a stale entry, before the origin is asked ---- */
 
-static void write_stale(const struct cache_lookup *lookup, struct response_writer *writer,
-                        const struct service_call *call)
+/* The length of an entry that grows may be unknown. For HTTP/1.0, the body then ends with the
+ * connection. */
+static void choose_framing(uint64_t length, struct response_writer *writer,
+                           struct service_call *call)
+{
+    bool chunks = call->request->minor >= 1 && call->context->protocol != PROTOCOL_SIMPLE;
+
+    writer->framing = length != CACHE_GROWING_UNKNOWN ? FRAMING_LENGTH
+                      : chunks                        ? FRAMING_CHUNKED
+                                                      : FRAMING_NONE;
+    if (writer->framing == FRAMING_LENGTH)
+        write_length(&writer->lines, TEXT("Content-Length: "), length);
+    else if (chunks)
+        buffer_add(&writer->lines, TEXT("Transfer-Encoding: chunked\r\n"));
+    else
+        call->keeps_connection = false;
+}
+
+void serve_cached_write_head(const struct cache_lookup *lookup, struct response_writer *writer,
+                             struct service_call *call)
 {
     const struct cache_record *record = &lookup->entry.record;
     struct buffer *lines = &writer->lines;
@@ -177,13 +196,20 @@ static void write_stale(const struct cache_lookup *lookup, struct response_write
     if (find_type(record->fields, false, &type))
         fields_add(lines, TEXT("Content-Type"), type);
     write_state(lookup, call, SERVE_CACHED_NOT_ASKED, lines);
-    if (record->status != 204)
-        write_length(lines, TEXT("Content-Length: "), record->length);
+    if (record->status == 204)
+        writer->framing = FRAMING_LENGTH;
+    else
+        choose_framing(record->length, writer, call);
     response_writer_end_head(writer, call);
     writer->file = lookup->entry.file;
     writer->file_start = lookup->entry.start;
-    writer->file_end = record->length;
-    writer->framing = FRAMING_LENGTH;
+}
+
+static void write_stale(const struct cache_lookup *lookup, struct response_writer *writer,
+                        struct service_call *call)
+{
+    serve_cached_write_head(lookup, writer, call);
+    writer->file_end = lookup->entry.record.length;
     writer->complete = true;
 }
 

@@ -15,6 +15,10 @@ enum service_progress serve_cached_run(struct cache_lookup *lookup, struct servi
 enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct service_call *call,
                                            struct text fields, int origin_status);
 
+/* Writes the head of the response that an entry is, and has the writer send the body from its file.
+ */
+void serve_cached_write_head(const struct cache_lookup *lookup, struct response_writer *writer,
+                             struct service_call *call);
 /* Sends a stale entry, and then asks the origin about it. */
 enum service_progress serve_cached_stale(struct cache_store *store, struct fetch *fetch,
                                          struct service_call *call);
