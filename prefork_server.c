@@ -39,10 +39,8 @@ static struct fd_passing *channels; /* one for each worker */
 
 static bool open_channels(void)
 {
-    int workers = server->options.workers;
-
-    channels = calloc((size_t)workers, sizeof *channels);
-    for (int i = 0; channels != NULL && i < workers; i++)
+    channels = calloc((size_t)server->options.workers, sizeof *channels);
+    for (int i = 0; channels != NULL && i < server->options.workers; i++)
         if (!fd_passing_open(&channels[i]))
             return false;
     return channels != NULL;
