@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # run_passes.pl: builds the servers for each pass, runs the test files of the pass, and reports what failed.
 #
-# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... --jobs N --ways WAYS [--verbose] [--record] [FILE]...
+# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... [--jobs N] --ways WAYS [--verbose] [--record] [FILE]...
 # example:  tests/lib/run_passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
 #
 # tests/run installs what is missing and starts this; its --help explains the options.
@@ -9,7 +9,7 @@ use v5.36;
 use FindBin;
 use Getopt::Long qw(GetOptions);
 use JSON::PP     qw(decode_json);
-use List::Util   qw(any sum0);
+use List::Util   qw(any max min);
 use TAP::Harness;
 use TAP::Parser::Aggregator;
 
@@ -18,7 +18,7 @@ $| = 1;
 
 my $schedule = 'tests/lib/pass_schedule.tsv';
 my @pytest   = qw(/usr/bin/python3 -m pytest -p no:terminal -p no:cacheprovider --tap);
-my %options  = (jobs => 1, ways => 'marked');
+my %options  = (ways => 'marked');
 GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'verbose', 'record') or exit 2;
 my @given = @ARGV;
 
@@ -34,6 +34,7 @@ for my $pass (grep { !$builds{$_} } @{ $options{pass} }) {
     exit 2;
 }
 
+$options{jobs} //= jobs_for(memory());
 my $start = time;
 my ($files, $cases) = (0, 0);
 my (@failed, @complaints, %seconds);
@@ -49,6 +50,32 @@ eval { run_pass($_) for @{ $options{pass} }; 1 } or do {
 };
 record() if $options{record} && !$interrupted;
 exit(close_report() ? 0 : $interrupted ? 130 : 1);
+
+# --- The memory ----------------------------------------------------------------------------------------------------
+
+sub content ($path) {
+    open my $file, '<', $path or return '';
+    local $/;
+    return <$file> // '';
+}
+
+# Returns how much memory the tests may take, in MiB: what is free, or the limit of a control group of either version.
+sub memory () {
+    my @kib = content('/proc/meminfo') =~ /^MemAvailable: +(\d+) kB/m;
+    for my $line (split /\n/, content('/proc/self/cgroup')) {
+        my (undef, $controllers, $path) = split /:/, $line, 3;
+        next if $controllers ne '' && $controllers !~ /\bmemory\b/;
+        my $mount = $controllers eq '' ? '/sys/fs/cgroup' : '/sys/fs/cgroup/memory';
+        # In a container, the path may be one of the host; the group is then the mount itself.
+        do {
+            push @kib, map { /^(\d+)/ ? $1 / 1024 : () } map { content("$mount$path/$_") } qw(memory.max memory.limit_in_bytes);
+        } while ($path =~ s{/[^/]*\z}{});
+    }
+    return min(@kib, 2**40) / 1024;
+}
+
+# Some tests take over 100 MiB.
+sub jobs_for ($mib) { return max(1, min(12, int($mib / 128))) }
 
 # --- The schedule --------------------------------------------------------------------------------------------------
 
