@@ -391,7 +391,7 @@ class Runner:
         if crowd and crowd.problem:
             result.reason, result.told = crowd.problem, True
         elif behind and result.watched.done:
-            problem = origin.check(behind, server, load.requests or 0)
+            problem = origin.check(behind, server, load.requests or 0, load.concurrency)
             if problem:
                 raise ServerProblem(problem)
 

@@ -5,7 +5,8 @@ is not put to the proxy. It runs where the load does. The service of a run says 
 find:
 
 proxy-hit           an odd size, which the origin lets it keep for an hour: the origin is not asked
-proxy-revalidation  the same, but to be kept for no time: the origin is asked each time, answers 304
+proxy-revalidation  the same, but to be kept for no time: the origin is asked each time, answers 304;
+                    one answer may serve all requests that wait for it
 proxy-miss          an even size, a new document each time: the origin is asked each time
 
 Before the load the proxy must say so itself, by Cache-Status, and after it; and the origin must
@@ -14,6 +15,7 @@ have been asked as many times as that means.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 
@@ -89,14 +91,22 @@ def begin(servers: Servers, proxy: Server, setting: Setting, service: str, file:
     return origin
 
 
-def check(origin: Origin, proxy: Server, requests: int) -> str:
-    """Returns the problem when the origin was not asked as often as that many requests mean."""
-    expected = origin.asked + (0 if origin.service == "proxy-hit" else requests)
-    asked = count_requests(origin.server, expected)
+def bounds(service: str, requests: int, at_once: int) -> tuple[int, int]:
+    """Returns how often the origin is asked at least and at most, by requests of so many clients at
+    once."""
+    if service == "proxy-hit":
+        return 0, 0
+    return math.ceil(requests / at_once) if service == "proxy-revalidation" else requests, requests
+
+
+def check(origin: Origin, proxy: Server, requests: int, at_once: int) -> str:
+    """Returns the problem when the origin was not asked as often as those requests mean."""
+    least, most = bounds(origin.service, requests, at_once)
+    asked = count_requests(origin.server, origin.asked + least)
     if asked is None:
         return "the origin does not say how often it was asked"
-    if asked != expected:
-        times = asked - origin.asked
+    times = asked - origin.asked
+    if not least <= times <= most:
         return f"no {origin.kind}: of {requests} requests the origin was asked for {times}"
     origin.server.least_requests = asked
     return _see(proxy, origin)

@@ -27,6 +27,7 @@ from measuring import (
     runs,
 )
 
+from collect.measure import origin
 from collect.measure.control_groups import sweep
 from collect.measure.one_run import calibration_cells
 from collect.tables import read_pairs
@@ -399,6 +400,13 @@ only = { file = "125" }
 when = { server = ["liar", "forgetful"] }
 only = { service = "proxy-hit" }
 """
+
+
+def test_one_revalidation_may_serve_all_clients_that_wait() -> None:
+    assert origin.bounds("proxy-hit", 21, 4) == (0, 0)
+    assert origin.bounds("proxy-miss", 21, 4) == (21, 21)
+    assert origin.bounds("proxy-revalidation", 21, 1) == (21, 21)
+    assert origin.bounds("proxy-revalidation", 21, 4) == (6, 21)
 
 
 def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
