@@ -1,6 +1,7 @@
 /* An event loop for each processor: a process that serves those of its connections that are ready.
  */
 #include "common/workers/event_loop.h"
+#include "common/workers/poller_epoll.h"
 #include "common/workers/process_crew.h"
 
 static const struct model model = {
@@ -17,13 +18,18 @@ static const struct model model = {
     .children = &process_crew_children,
 };
 
+static void work(struct worker *worker)
+{
+    event_loop_run(worker, &poller_epoll);
+}
+
 int main(int argc, char **argv)
 {
     struct server server;
 
     if (!server_open(&server, &model, argc, argv))
         return server.exit_status;
-    if (!process_crew_start(&server, event_loop_run, NULL))
+    if (!process_crew_start(&server, work, NULL))
         return server.exit_status;
     server_watch(&server);
     return server_close(&server);

@@ -9,14 +9,11 @@
 #include "common/workers/listen_balance.h"
 #include "common/workers/timers.h"
 
-#include <err.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
-#define EVENTS_LIMIT 64
 /* Without a free place or descriptor, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
 /* While clients wait and no connection has waited long enough to be ended, it looks again after so
@@ -27,20 +24,16 @@
 #define PASSED_MILLISECONDS 10
 
 struct client {
+    struct watch watch;
     struct connection connection;
     struct timer timer;
     bool persistent; /* its connection was kept open after a request */
     int seat;
-    uint32_t socket_events; /* that its socket is in epoll for; 0: it is not */
-    int other;              /* the descriptor of a service that is in epoll */
-    uint32_t other_events;  /* that it is there for; 0: there is none */
-    bool awaits_socket;     /* not the other one */
-    enum need need;
 };
 
 struct event_loop {
     struct worker *worker;
-    int events; /* epoll */
+    struct poller poller;
     struct timers timers;
     struct moment now;
     struct exchange *spare; /* idle connections need none */
@@ -62,9 +55,18 @@ struct event_loop {
 };
 
 /* Events carry the number of a listener's socket, one of these, or the address of a client. */
-enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_PRESSURE, EVENT_NONE, EVENT_CLIENT };
-/* Added to the address for a descriptor that is not the client's socket. */
-#define EVENT_OTHER UINT64_C(1)
+enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_PRESSURE, EVENT_CLIENT };
+_Static_assert(EVENT_CLIENT <= POLLER_NOTHING, "a poller has a place for each source");
+
+static void add_source(struct event_loop *loop, int source, int descriptor, uint32_t events)
+{
+    loop->poller.kind->add(&loop->poller, source, descriptor, events);
+}
+
+static void remove_source(struct event_loop *loop, int source, int descriptor)
+{
+    loop->poller.kind->remove(&loop->poller, source, descriptor);
+}
 
 /* ---- the listeners ---- */
 
@@ -74,8 +76,10 @@ static void listen_to(struct event_loop *loop, bool on)
 
     for (int i = 0; i < listener->count; i++) {
         /* Of the workers that share the listener, a connection wakes one. */
-        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = (uint64_t)i};
-        epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, listener->sockets[i], &event);
+        if (on)
+            add_source(loop, i, listener->sockets[i], EPOLLIN | EPOLLEXCLUSIVE);
+        else
+            remove_source(loop, i, listener->sockets[i]);
     }
     loop->listening = on;
 }
@@ -83,11 +87,12 @@ static void listen_to(struct event_loop *loop, bool on)
 /* A free permit wakes one of the loops that wait for it. */
 static void await_permit(struct event_loop *loop, bool on)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = EVENT_PERMIT};
+    int permits = listen_balance_descriptor(&loop->balance);
 
-    if (loop->awaits_permit != on)
-        epoll_ctl(loop->events, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
-                  listen_balance_descriptor(&loop->balance), &event);
+    if (on && !loop->awaits_permit)
+        add_source(loop, EVENT_PERMIT, permits, EPOLLIN | EPOLLEXCLUSIVE);
+    else if (!on && loop->awaits_permit)
+        remove_source(loop, EVENT_PERMIT, permits);
     loop->awaits_permit = on;
 }
 
@@ -99,78 +104,27 @@ static void take_permit(struct event_loop *loop)
     listen_to(loop, true);
 }
 
-static void review_balance(struct event_loop *loop)
-{
-    if (!loop->balance.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
-        await_permit(loop, true);
-    if (!loop->balance.permitted || loop->stopping ||
-        listen_balance_review(&loop->balance, loop->persistent, loop->now.milliseconds))
-        return;
-    if (loop->listening)
-        listen_to(loop, false);
-    loop->permit_from = loop->now.milliseconds + PASSED_MILLISECONDS;
-}
-
 /* ---- the clients ---- */
 
 /* A descriptor of the service, which it may close in any step. */
 static void unwatch_other(struct event_loop *loop, struct client *client)
 {
-    if (client->other_events != 0)
-        epoll_ctl(loop->events, EPOLL_CTL_DEL, client->other, NULL);
-    client->other_events = 0;
+    if (client->watch.other >= 0)
+        loop->poller.kind->unwatch_other(&loop->poller, &client->watch);
 }
 
-/* `known` is what the descriptor is in epoll for; 0: it is not. */
-static bool register_for(struct event_loop *loop, int descriptor, uint32_t *known, uint32_t wanted,
-                         uint64_t data)
-{
-    struct epoll_event event = {.events = wanted, .data.u64 = data};
-    int how = *known == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-
-    if (*known == wanted)
-        return true;
-    *known = wanted;
-    return epoll_ctl(loop->events, how, descriptor, &event) == 0;
-}
-
-/* While a client waits for another descriptor, its socket stays in epoll until it has an event:
- * mostly it has none, and removing and adding it would cost two system calls. */
 static bool watch(struct event_loop *loop, struct client *client, enum need need)
 {
-    int descriptor = client->connection.descriptor, socket = client->connection.transport.socket;
-    uint32_t events = need == NEED_READ ? EPOLLIN : EPOLLOUT;
-    uint64_t data = (uint64_t)(uintptr_t)client;
+    struct watch *watch = &client->watch;
+    int descriptor = client->connection.descriptor;
 
-    client->need = need;
-    client->awaits_socket = descriptor == socket;
-    if (client->awaits_socket)
-        return register_for(loop, socket, &client->socket_events, events, data);
-    if (descriptor < 0)
-        return true; /* it waits for its deadline only */
-    client->other = descriptor;
-    return register_for(loop, descriptor, &client->other_events, events, data | EVENT_OTHER);
-}
-
-static struct client *client_at(const struct epoll_event *event)
-{
-    return (struct client *)(uintptr_t)(event->data.u64 & ~EVENT_OTHER);
-}
-
-/* Removes the sockets that nobody waits for from epoll, and their events from these: the client may
- * end at another of them. */
-static void drop_unwanted(struct event_loop *loop, struct epoll_event *events, int count)
-{
-    for (int i = 0; i < count; i++) {
-        struct client *client = events[i].data.ptr;
-
-        if (events[i].data.u64 < EVENT_CLIENT || (events[i].data.u64 & EVENT_OTHER) ||
-            client->awaits_socket)
-            continue;
-        epoll_ctl(loop->events, EPOLL_CTL_DEL, client->connection.transport.socket, NULL);
-        client->socket_events = 0;
-        events[i].data.u64 = EVENT_NONE;
-    }
+    watch->need = need;
+    watch->awaits_socket = descriptor == watch->socket;
+    if (descriptor < 0 || (watch->awaits_socket && watch->socket_need == need))
+        return true; /* it waits for its deadline only, or its socket is awaited already */
+    if (!watch->awaits_socket)
+        watch->other = descriptor;
+    return loop->poller.kind->watch(&loop->poller, watch);
 }
 
 static bool lend(struct event_loop *loop, struct client *client)
@@ -197,6 +151,8 @@ static void end_client(struct event_loop *loop, struct client *client)
 
     timers_stop(&loop->timers, &client->timer);
     connection_close(&client->connection);
+    if (loop->poller.kind->end != NULL)
+        loop->poller.kind->end(&loop->poller, &client->watch);
     seats_leave(&loop->worker->server->seats, client->seat);
     if (exchange != NULL)
         keep_spare(loop, exchange);
@@ -236,6 +192,7 @@ static void begin_client(struct event_loop *loop, int socket)
 {
     const struct service_context *context = &loop->worker->server->context;
     uint32_t number = trace_number(context->trace, loop->worker->seat);
+    const struct poller_kind *kind = loop->poller.kind;
     struct client *client = malloc(sizeof *client);
 
     if (client == NULL) {
@@ -249,11 +206,14 @@ static void begin_client(struct event_loop *loop, int socket)
     client->connection.number = number;
     client->timer.link = NULL;
     client->seat = loop->worker->seat;
-    client->socket_events = client->other_events = 0;
+    client->watch = (struct watch){.socket = socket, .other = -1};
     client->persistent = false;
     loop->clients++;
     memory_return_note(&loop->memory_return, loop->clients);
-    step(loop, client, false);
+    if (kind->begin == NULL || kind->begin(&loop->poller, &client->watch, &client->connection))
+        step(loop, client, false);
+    else
+        end_client(loop, client);
 }
 
 /* ---- giving way ---- */
@@ -283,7 +243,7 @@ static size_t list_waiting(const struct event_loop *loop, struct candidate *cand
 
     for (size_t i = 0; i < found; i++) {
         struct client *client = client_of(all[i]);
-        int64_t standing = connection_standing(&client->connection, client->need);
+        int64_t standing = connection_standing(&client->connection, client->watch.need);
         if (seats_may_ask(standing, loop->now.milliseconds))
             candidates[count++] = (struct candidate){standing, client};
     }
@@ -369,8 +329,15 @@ static bool accept_one(struct event_loop *loop)
     return socket >= 0;
 }
 
-/* Of the loops that wait for a client, one is woken. So what woke this one must not be left for the
- * loops of another server, which have not been woken for it. */
+/* Of the loops that wait for a client, one is woken. So what woke this one must not be left for
+ * the others, which have not been woken for it: they may wait by now. */
+static void leave_listeners(struct event_loop *loop)
+{
+    listen_to(loop, false);
+    accept_one(loop);
+}
+
+/* The loops of another server have not been woken for its clients either. */
 static void stop_listening(struct event_loop *loop)
 {
     listen_to(loop, false);
@@ -379,11 +346,23 @@ static void stop_listening(struct event_loop *loop)
         ;
 }
 
+static void review_balance(struct event_loop *loop)
+{
+    if (!loop->balance.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
+        await_permit(loop, true);
+    if (!loop->balance.permitted || loop->stopping ||
+        listen_balance_review(&loop->balance, loop->persistent, loop->now.milliseconds))
+        return;
+    if (loop->listening)
+        leave_listeners(loop);
+    loop->permit_from = loop->now.milliseconds + PASSED_MILLISECONDS;
+}
+
 /* ---- the loop ---- */
 
 static void begin_stop(struct event_loop *loop)
 {
-    epoll_ctl(loop->events, EPOLL_CTL_DEL, loop->worker->server->stop, NULL);
+    remove_source(loop, EVENT_STOP, loop->worker->server->stop);
     loop->stopping = true;
     services_drain(&loop->worker->server->services);
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
@@ -396,7 +375,7 @@ static void begin_stop(struct event_loop *loop)
 
 static void wait_for_events(struct event_loop *loop)
 {
-    struct epoll_event events[EVENTS_LIMIT];
+    struct epoll_event events[POLLER_EVENTS];
     int patience = timers_wait(&loop->timers, loop->now.milliseconds);
     int count;
 
@@ -409,9 +388,8 @@ static void wait_for_events(struct event_loop *loop)
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
         patience = clock_shorter(patience, YIELD_MILLISECONDS);
     trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
-    count = epoll_wait(loop->events, events, EVENTS_LIMIT, patience);
+    count = loop->poller.kind->wait(&loop->poller, events, patience);
     loop->now = clock_now();
-    drop_unwanted(loop, events, count);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);
@@ -419,8 +397,8 @@ static void wait_for_events(struct event_loop *loop)
             take_permit(loop);
         else if (events[i].data.u64 == EVENT_PRESSURE)
             loop->pressed = true;
-        else if (events[i].data.u64 >= EVENT_CLIENT)
-            step(loop, client_at(&events[i]), false);
+        else if (events[i].data.u64 > POLLER_NOTHING)
+            step(loop, events[i].data.ptr, false);
     }
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 >= EVENT_STOP || !loop->listening)
@@ -462,26 +440,22 @@ static void maintain(struct event_loop *loop)
         stop_listening(loop);
 }
 
-void event_loop_run(struct worker *worker)
+void event_loop_run(struct worker *worker, const struct poller_kind *kind)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = EVENT_STOP};
-    struct epoll_event pressure = {.events = EPOLLIN | EPOLLET, .data.u64 = EVENT_PRESSURE};
     struct event_loop loop = {
         .worker = worker,
+        .poller.kind = kind,
         .now = clock_now(),
-        .events = epoll_create1(0),
         .memory_return_wait = -1,
         .service_wait = -1,
     };
     struct timer *timer;
 
-    if (loop.events < 0) {
-        warn("cannot make an event loop");
+    if (!kind->open(&loop.poller, worker))
         return;
-    }
     timers_open(&loop.timers, loop.now.milliseconds);
-    epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->stop, &event);
-    epoll_ctl(loop.events, EPOLL_CTL_ADD, worker->server->pressure, &pressure);
+    add_source(&loop, EVENT_STOP, worker->server->stop, EPOLLIN);
+    add_source(&loop, EVENT_PRESSURE, worker->server->pressure, EPOLLIN | EPOLLET);
     listen_balance_open(&loop.balance, worker);
     if (loop.balance.permitted)
         listen_to(&loop, true);
@@ -495,5 +469,6 @@ void event_loop_run(struct worker *worker)
     }
     while ((timer = timers_any(&loop.timers)) != NULL)
         step(&loop, client_of(timer), true);
+    kind->close(&loop.poller);
     free(loop.spare);
 }

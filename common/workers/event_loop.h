@@ -3,10 +3,10 @@
 #ifndef COMMON_WORKERS_EVENT_LOOP_H
 #define COMMON_WORKERS_EVENT_LOOP_H
 
-#include "common/workers/worker.h"
+#include "common/workers/poller.h"
 
-/* Accepts and serves connections until the server stops and the last one has ended. Idle
- * connections hold no buffers. */
-void event_loop_run(struct worker *worker);
+/* Accepts and serves connections until the server stops and the last one has ended. It waits by
+ * this kind of poller. Idle connections hold no buffers. */
+void event_loop_run(struct worker *worker, const struct poller_kind *kind);
 
 #endif
