@@ -88,6 +88,7 @@ static enum outcome wait_for(struct connection *connection, enum transfer transf
     case TRANSFER_READ:
         return OUTCOME_READ;
     case TRANSFER_WRITE:
+    case TRANSFER_QUEUED:
         return OUTCOME_WRITE;
     case TRANSFER_REFUSED: /* the client loses the alert if its input is not read */
         connection->client_closes = false;
@@ -875,17 +876,11 @@ static bool keeps_pace(struct connection *connection)
     return true;
 }
 
-/* Returns true if bytes have come that were not read yet. */
-static bool has_input(const struct connection *connection)
-{
-    char byte;
-
-    return recv(connection->transport.socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-}
-
 bool connection_give_way(struct connection *connection)
 {
-    if (connection->state == CONNECTION_READING && has_input(connection))
+    struct transport *transport = &connection->transport;
+
+    if (connection->state == CONNECTION_READING && transport->kind->has_input(transport))
         return false;
     if (connection->state == CONNECTION_READING || connection->state == CONNECTION_LINGERING) {
         connection->state = CONNECTION_ENDED;
@@ -894,7 +889,7 @@ bool connection_give_way(struct connection *connection)
     if (keeps_pace(connection))
         return false;
     if (connection->state != CONNECTION_DISCARDING)
-        connection->transport.kind->abandon(&connection->transport);
+        transport->kind->abandon(transport);
     cut_off(connection);
     return true;
 }

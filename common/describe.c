@@ -2,6 +2,7 @@
  */
 #include "common/describe.h"
 
+#include "common/base/ring.h"
 #include "common/option_table.h"
 #include "common/services.h"
 
@@ -165,6 +166,8 @@ void describe_print(const struct model *model)
     put_string(model->avoid);
     printf("},\n");
     put_member("makes", model->makes);
+    put_member("needs", model->rings ? "io_uring" : NULL);
+    printf("  \"available\": %s,\n", !model->rings || ring_is_possible() ? "true" : "false");
     printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
     put_ways("accept", &model_accept_ways, model);

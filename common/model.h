@@ -58,6 +58,7 @@ struct model {
     const char *makes;                     /* "processes" or "threads"; or NULL */
     int workers_per_processor;             /* by default; 0: the model has no workers */
     unsigned accepts;                      /* the ways to accept: 1 << ACCEPT_SHARED and so on */
+    bool rings;                            /* its workers use rings (io_uring) */
     bool shares;                           /* its children can share things with it */
     bool has_template;                     /* it can fork from a small process beside it */
     const struct model_children *children; /* NULL: it makes no processes */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -106,8 +107,16 @@ static const struct syscall_rule all[] = {
     ANY(getsockname),
     ANY(getpeername),
     ANY(getsockopt),
-    ANY(shutdown),
     ANY(sendfile),
+};
+
+/* The process that accepts ends listening. A worker must not: a listener that has ended could
+ * connect, by a send that opens a connection. */
+static const struct syscall_rule shutdowns[] = {
+    ANY(shutdown),
+};
+static const struct syscall_rule shutdowns_worker[] = {
+    IF(shutdown, 1, INT, SHUT_WR),
 };
 
 /* ---- the services, the transports and the log ---- */
@@ -123,6 +132,10 @@ static const struct syscall_rule watches[] = {
     ANY(inotify_add_watch),
     ANY(inotify_rm_watch),
     ANY(fstatfs),
+};
+
+static const struct syscall_rule ring[] = {
+    ANY(io_uring_enter),
 };
 
 static const struct syscall_rule timers[] = {
@@ -239,6 +252,14 @@ static const struct syscall_rule workers_watch[] = {
     ANY(inotify_init1),
 };
 
+/* A worker makes its ring, which restricts itself, and then loses these rights. */
+static const struct syscall_rule workers_ring[] = {
+    IF(io_uring_register, 1, INT, IORING_REGISTER_PBUF_RING),
+    IF(io_uring_register, 1, INT, IORING_REGISTER_RESTRICTIONS),
+    IF(io_uring_register, 1, INT, IORING_REGISTER_ENABLE_RINGS),
+    ANY(io_uring_setup),
+};
+
 /* The processes that hold the key sign what comes through their socket, respond at the socket that
  * comes with it, and read files again. */
 static const struct syscall_rule signer[] = {
@@ -295,6 +316,8 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
         ALLOW(filter, files);
     if (sandbox->watches)
         ALLOW(filter, watches);
+    if (sandbox->rings)
+        ALLOW(filter, ring);
     if (sandbox->timers)
         ALLOW(filter, timers);
     if (sandbox->connects)
@@ -334,6 +357,9 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, workers);
     if (sandbox->makes == SANDBOX_WORKERS && sandbox->watches)
         ALLOW(filter, workers_watch);
+    if (sandbox->rings)
+        ALLOW(filter, workers_ring);
+    ALLOW(filter, shutdowns);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */
     allow_needs(sandbox, filter);
 }
@@ -358,5 +384,6 @@ void sandbox_calls_supervisor(const struct sandbox *sandbox, struct syscall_filt
 void sandbox_calls_worker(const struct sandbox *sandbox, struct syscall_filter *filter)
 {
     syscall_filter_begin(filter);
+    ALLOW(filter, shutdowns_worker);
     allow_needs(sandbox, filter);
 }

@@ -24,6 +24,7 @@ struct sandbox {
     bool log;         /* it replaces the file of its log */
     bool key_process; /* it asks another process for signatures */
     enum sandbox_makes makes;
+    bool rings;    /* its workers use rings */
     bool clones;   /* it makes them by clone() itself */
     bool template; /* a process beside the server makes them, and has a name of its own */
     bool kills;    /* a forbidden system call ends the process, instead of failing */

@@ -4,6 +4,7 @@
 #include "common/acceptor.h"
 #include "common/base/oom_guard.h"
 #include "common/base/proc_status.h"
+#include "common/base/ring.h"
 #include "common/base/service_manager.h"
 #include "common/base/trace.h"
 #include "common/base/wakeup.h"
@@ -237,12 +238,29 @@ void server_thread(const struct server *server)
         trace_note(server->context.trace, TRACE_START, 0, 0);
 }
 
+/* A worker makes its ring before it loses the right to. Only a stream whose responses come at once
+ * is received and sent by the ring. */
+static void open_ring(struct server *server)
+{
+    const struct service_context *context = &server->context;
+
+    server->ring = malloc(sizeof *server->ring);
+    if (server->ring != NULL &&
+        ring_open(server->ring, context->tls == NULL && context->service->step == NULL))
+        return;
+    warn("cannot make a ring%s", errno == ENOMEM ? " within the limit of locked memory" : "");
+    free(server->ring);
+    server->ring = NULL;
+}
+
 void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     server_thread(server);
     if (has_worker_processes(server)) {
         services_watch(&server->services);
+        if (server->model->rings)
+            open_ring(server);
         sandbox_enter_worker(&server->sandbox);
     } else {
         sandbox_enter_child(&server->sandbox);
@@ -252,6 +270,9 @@ void server_child(struct server *server)
 void server_child_ends(struct server *server)
 {
     services_end_child(&server->services);
+    if (server->ring != NULL)
+        ring_close(server->ring);
+    free(server->ring);
     free(server->twins);
 }
 

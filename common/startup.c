@@ -5,6 +5,7 @@
 #include "common/base/ballast.h"
 #include "common/base/oom_guard.h"
 #include "common/base/proc_status.h"
+#include "common/base/ring.h"
 #include "common/base/service_manager.h"
 #include "common/net/key_reader.h"
 #include "common/net/tls.h"
@@ -325,6 +326,7 @@ static void enter_sandbox(struct server *server)
     if (sandbox->makes == SANDBOX_THREADS || sandbox->makes == SANDBOX_CHILDREN)
         sandbox->watches = false;
     sandbox->clones = server->model->shares || server->options.template;
+    sandbox->rings = server->model->rings;
     sandbox->template = server->options.template;
     sandbox->kills = server->options.sandbox_kills;
     sandbox_enter(sandbox);
@@ -344,10 +346,39 @@ static bool take_ballast(struct server *server)
     return false;
 }
 
+/* Rings count as locked memory, of all processes of the user together. */
+static void raise_locked_memory(void)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+static bool has_ring(const struct model *model)
+{
+    if (!model->rings)
+        return true;
+    raise_locked_memory();
+    if (ring_is_possible())
+        return true;
+    if (errno == EINVAL || errno == ENOSYS)
+        warnx("this kernel has no io_uring, or one that is too old: Linux 6.1 has what %s needs",
+              model->name);
+    else
+        warn("cannot use io_uring, which the sysctl kernel.io_uring_disabled or the filter of a "
+             "container may forbid");
+    return false;
+}
+
 bool startup_prepare(struct server *server, char **argv)
 {
     const struct options *options = &server->options;
 
+    if (!has_ring(server->model))
+        return false;
     if (!ballast_is_possible(options->ballast)) {
         warnx("cannot have a ballast of %" PRIu64 " bytes: there is less memory", options->ballast);
         return false;

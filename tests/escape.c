@@ -1,6 +1,7 @@
 /* Attempts of an attacker who has taken over a worker, for tests/escape.t: a request for
  * /escape/NAME makes one, and prints "escape NAME: " and the result. A key file "escape NAME" has
  * the process that holds the key make it; then the server prints the result. */
+#include "common/base/ring.h"
 #include "common/escape_injection.h"
 #include "common/net/key_escape.h"
 
@@ -369,6 +370,85 @@ static long fake_input(const char *argument)
     return ioctl(STDIN_FILENO, TIOCSTI, "x");
 }
 
+/* ---- the ring of a worker ---- */
+
+/* Returns the result of the operation that was submitted last and that nobody waits for. */
+static long ring_result(const struct ring *ring)
+{
+    for (unsigned i = *ring->completion_tail; i != *ring->completion_head; i--) {
+        const struct io_uring_cqe *last = &ring->completions[(i - 1) & ring->completion_mask];
+        if (last->user_data != RING_NOBODY)
+            continue;
+        errno = last->res < 0 ? -last->res : 0;
+        return last->res < 0 ? -1 : 0;
+    }
+    errno = ENODATA;
+    return -1;
+}
+
+static long submit(const struct io_uring_sqe *operation)
+{
+    struct io_uring_sqe *entry = ring_entry(ring_to_escape);
+
+    *entry = *operation;
+    entry->user_data = RING_NOBODY;
+    ring_submit(ring_to_escape);
+    return ring_result(ring_to_escape);
+}
+
+/* An operation by its number, with arguments that do no harm. */
+static long operate(const char *argument)
+{
+    return submit(&(struct io_uring_sqe){
+        .opcode = (uint8_t)strtol(argument, NULL, 10), .fd = -1, .addr = RING_NOBODY - 1});
+}
+
+/* By flags that no entry needs: one that links entries, fixed descriptors, other threads. */
+static long operate_with_flags(const char *argument)
+{
+    return submit(&(struct io_uring_sqe){
+        .opcode = IORING_OP_POLL_ADD, .fd = -1, .flags = (uint8_t)strtol(argument, NULL, 10)});
+}
+
+static long change_ring(const char *argument)
+{
+    return syscall(SYS_io_uring_register, ring_to_escape->file, strtol(argument, NULL, 10), NULL,
+                   0);
+}
+
+static int find_listener(void)
+{
+    for (int file = 3; file < 256; file++) {
+        int listens = 0, type = 0;
+        socklen_t size = sizeof listens;
+        if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0 &&
+            getsockopt(file, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM)
+            return file;
+    }
+    return -1;
+}
+
+/* A listener that has ended is a socket that can connect. */
+static long end_listener(const char *argument)
+{
+    (void)argument;
+    return shutdown(find_listener(), SHUT_RDWR);
+}
+
+/* A send that opens a connection. */
+static long fast_open_by_ring(const char *argument)
+{
+    struct sockaddr_in address = loopback(argument);
+
+    return submit(&(struct io_uring_sqe){.opcode = IORING_OP_SEND,
+                                         .fd = find_listener(),
+                                         .addr = (uintptr_t) "x",
+                                         .len = 1,
+                                         .addr2 = (uintptr_t)&address,
+                                         .addr_len = sizeof address,
+                                         .msg_flags = MSG_FASTOPEN | MSG_DONTWAIT});
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -420,6 +500,11 @@ static const struct {
     {"raise-limit", raise_limit},
     {"prctl", control},
     {"fake-input", fake_input},
+    {"ring", operate},
+    {"ring-flags", operate_with_flags},
+    {"ring-change", change_ring},
+    {"ring-fast-open", fast_open_by_ring},
+    {"end-listener", end_listener},
 };
 
 static const char *attempt(const char *name, const char *argument)

@@ -85,6 +85,24 @@ sub refuses_on ($server, $name, $victim) {
     refuses($server, $name, 'read', "/proc/$victim/mem");
 }
 
+sub has_ring () { return (describe()->{needs} // '') eq 'io_uring' }
+
+# What the ring of a worker may do, by the numbers of operations: poll, cancel; and, where responses come at once, receive and
+# send. The kernel knows no more than 64 operations, and a ring has 64 registrations at most.
+my ($SEND, $RECEIVE) = (26, 27);
+sub ring_refuses ($server, $name) {
+    my %may = map { $_ => 1 } 6, 14, $name =~ /\A(?:files|sized)/ ? ($SEND, $RECEIVE) : ();
+    my %result = map { $_ => attempt($server, 'ring', $_) } 0 .. 63;
+    is join(' ', map { "$_: $result{$_}" } grep { !$may{$_} && $result{$_} !~ /\A(?:EACCES|EINVAL)\z/ } 0 .. 63), '',
+        "$name: the ring refuses " . (64 - keys %may) . ' operations';
+    is join(' ', grep { $result{$_} eq 'EACCES' } sort keys %may), '', "$name: the ring takes " . keys(%may) . ' operations';
+    # Flags: fixed descriptors, links, another thread.
+    refuses($server, $name, 'ring-flags', $_) for 1, 4, 8, 16;
+    refuses($server, $name, 'ring-change', $_) for 0 .. 35;
+    refuses($server, $name, 'end-listener');
+    unlike attempt($server, 'ring-fast-open', $port), qr/\A(?:done|EINPROGRESS|no result)\z/, "$name: a send by the ring opens no connection";
+}
+
 # Tries all attempts that do not depend on the version of the kernel.
 sub refuses_all ($server, $name, %but) {
     my $other = model()->{single} ? undef : $server->connect;    # whose worker or child is the victim
@@ -98,9 +116,11 @@ sub refuses_all ($server, $name, %but) {
     refuses($server, $name, @$_) for @plain;
     refuses($server, $name, "udp-$_", $datagram->sockport) for qw(send connect);
     refuses($server, $name, "tcp-$_", $port) for $but{connects} ? () : qw(connect fast-open);
-    my %result = map { $_ => attempt($server, 'call', $calls{$_}) } sort keys %calls;
+    my @calls = grep { $_ ne 'io_uring_enter' || !has_ring() } sort keys %calls;
+    my %result = map { $_ => attempt($server, 'call', $calls{$_}) } @calls;
     is join(' ', map { "$_: $result{$_}" } grep { $result{$_} ne 'EPERM' } sort keys %result), '',
-        "$name: " . keys(%calls) . ' other system calls are refused';
+        "$name: " . @calls . ' other system calls are refused';
+    ring_refuses($server, $name) if has_ring();
     $other->close if $other;
 }
 

@@ -24,6 +24,13 @@ bool transport_recall_stream(struct transport *transport, uint64_t *count)
     return false;
 }
 
+bool transport_stream_has_input(const struct transport *transport)
+{
+    char byte;
+
+    return recv(transport->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 bool transport_peer_of_stream(const struct transport *transport, union address *peer)
 {
     socklen_t length = sizeof *peer;

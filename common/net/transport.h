@@ -6,10 +6,12 @@
 #include "common/net/address.h"
 
 enum transfer {
-    TRANSFER_DONE,  /* at least one byte was moved */
-    TRANSFER_END,   /* reading: the peer sends no more; sending a file: it ends early */
-    TRANSFER_READ,  /* nothing was moved: try again when the socket is readable */
-    TRANSFER_WRITE, /* nothing was moved: try again when the socket is writable */
+    TRANSFER_DONE,   /* at least one byte was moved */
+    TRANSFER_END,    /* reading: the peer sends no more; sending a file: it ends early */
+    TRANSFER_READ,   /* nothing was moved: try again when the socket is readable */
+    TRANSFER_WRITE,  /* nothing was moved: try again when the socket is writable */
+    TRANSFER_QUEUED, /* writing: these bytes will be sent. They must stay where they are; write them
+                        again when the result is there */
     TRANSFER_FAILED,
     TRANSFER_PLAIN,   /* reading: the peer did not encrypt; the transport is plain from now on */
     TRANSFER_REFUSED, /* reading: the peer broke TLS and was told; the transport is plain from now
@@ -55,6 +57,8 @@ struct transport_kind {
     void (*finish)(struct transport *);
     /* Returns how many bytes the peer has not acknowledged. */
     uint64_t (*unacknowledged)(struct transport *);
+    /* Returns true if bytes have come that were not read yet. */
+    bool (*has_input)(const struct transport *);
     /* Makes the close that follows drop the bytes that are not acknowledged. */
     void (*abandon)(struct transport *);
     void (*close)(struct transport *);
@@ -62,9 +66,10 @@ struct transport_kind {
     bool (*peer)(const struct transport *, union address *peer);
 };
 
-/* The functions open, recall and peer of every kind that carries a stream. */
+/* The functions open, recall, has_input and peer of every kind that carries a stream. */
 bool transport_open_stream(struct transport *transport, struct text *request);
 bool transport_recall_stream(struct transport *transport, uint64_t *count);
+bool transport_stream_has_input(const struct transport *transport);
 bool transport_peer_of_stream(const struct transport *transport, union address *peer);
 /* The kernel takes no more of a response than this beyond what the client can receive now. */
 #define TRANSPORT_UNSENT_BYTES (256 * 1024)

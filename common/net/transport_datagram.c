@@ -131,6 +131,7 @@ const struct transport_kind transport_datagram = {
     .refuse_long = datagram_refuse_long,
     .finish = datagram_finish,
     .unacknowledged = datagram_unacknowledged,
+    .has_input = transport_stream_has_input,
     .abandon = datagram_abandon,
     .close = datagram_close,
     .peer = datagram_peer,

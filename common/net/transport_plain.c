@@ -91,6 +91,7 @@ const struct transport_kind transport_plain = {
     .recall = transport_recall_stream,
     .finish = plain_finish,
     .unacknowledged = plain_unacknowledged,
+    .has_input = transport_stream_has_input,
     .abandon = plain_abandon,
     .close = plain_close,
     .peer = transport_peer_of_stream,

@@ -190,6 +190,7 @@ const struct transport_kind transport_tls = {
     .recall = transport_recall_stream,
     .finish = tls_finish,
     .unacknowledged = tls_unacknowledged,
+    .has_input = transport_stream_has_input,
     .abandon = tls_abandon,
     .close = tls_close_socket,
     .peer = transport_peer_of_stream,

@@ -291,11 +291,14 @@ my $WORKERS = 56;
 #   workers      the number of workers, which are made at the start; undef if it has none
 #   limited      true if each worker serves one connection at a time
 #   each         true if it makes a process or thread for each connection
+#   needs        what the model needs of the kernel; undef if all kernels have it
+#   available    true if this kernel lets it have that
 sub variants ($path, $all_ways) {
     my ($name) = basename($path) =~ /^(.*)_server\z/ or die "$path is not a server\n";
     $model = { name => $name, label => $name, path => $path, options => [] };
     my $own = describe();
     my ($limit, $workers) = @{ $own->{defaults} }{qw(max_connections workers)};
+    $model->{$_}      = $own->{$_} for qw(needs available);
     $model->{single}  = ($limit // 0) == 1;
     $model->{limited} = !defined $limit;
     $model->{workers}    = !$workers ? undef : $model->{limited} ? $WORKERS : 2;
@@ -335,6 +338,10 @@ sub each_variant ($cases, $all_ways) {
     my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', glob "$top/*_server";
     Test::More::BAIL_OUT('there is no server: run make first') if !@paths;
     for my $variant (map { variants(m{^/} ? $_ : "$top/$_", $all_ways) } @paths) {
+        if (!$variant->{available}) {
+            skip_case("$variant->{label} cannot run on this machine: it needs $variant->{needs}");
+            next;
+        }
         $model = $variant;
         eval { $cases->($model); 1 } or do {
             fail("all cases run: $@");

@@ -1,0 +1,249 @@
+/* Opens a ring (io_uring), and passes entries and completions through it. */
+#include "common/base/ring.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The memory of these counts as locked, of which a user may have little. More entries are submitted
+ * at once; more completions wait in the kernel. */
+#define ENTRIES     128
+#define COMPLETIONS 1024
+#define BUFFERS     128 /* where all are in use, a stream is read without */
+
+/* The kernel works for the ring only while this process calls it, so that completions have an
+ * order with signals, and no other process can use the ring. */
+#define FLAGS                                                                                      \
+    (IORING_SETUP_CQSIZE | IORING_SETUP_R_DISABLED | IORING_SETUP_SUBMIT_ALL |                     \
+     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+/* Completions for which there is no room must not be lost; and a wait must be able to end. */
+#define FEATURES (IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG)
+
+static int set_up(struct io_uring_params *params)
+{
+    int file;
+
+    *params = (struct io_uring_params){.flags = FLAGS, .cq_entries = COMPLETIONS};
+    file = (int)syscall(SYS_io_uring_setup, ENTRIES, params);
+    if (file < 0 || (params->features & FEATURES) == FEATURES)
+        return file;
+    close(file);
+    errno = ENOSYS;
+    return -1;
+}
+
+bool ring_is_possible(void)
+{
+    struct io_uring_params params;
+    int file = set_up(&params);
+
+    if (file >= 0)
+        close(file);
+    return file >= 0;
+}
+
+/* ---- opening ---- */
+
+static bool map(struct ring *ring, const struct io_uring_params *params)
+{
+    size_t entries = params->sq_off.array + params->sq_entries * sizeof(unsigned);
+    size_t completions = params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe);
+    const int access = PROT_READ | PROT_WRITE, how = MAP_SHARED | MAP_POPULATE;
+
+    ring->queues_size = entries > completions ? entries : completions;
+    ring->entries_size = params->sq_entries * sizeof(struct io_uring_sqe);
+    ring->queues = mmap(NULL, ring->queues_size, access, how, ring->file, IORING_OFF_SQ_RING);
+    ring->entries = mmap(NULL, ring->entries_size, access, how, ring->file, IORING_OFF_SQES);
+    return ring->queues != MAP_FAILED && ring->entries != MAP_FAILED;
+}
+
+static unsigned *word(const struct ring *ring, unsigned offset)
+{
+    return (unsigned *)(void *)((char *)ring->queues + offset);
+}
+
+/* Entries are submitted in the order of their places. */
+static void find_queues(struct ring *ring, const struct io_uring_params *params)
+{
+    unsigned *order = word(ring, params->sq_off.array);
+
+    ring->entry_head = word(ring, params->sq_off.head);
+    ring->entry_tail = word(ring, params->sq_off.tail);
+    ring->entry_count = params->sq_entries;
+    ring->completion_head = word(ring, params->cq_off.head);
+    ring->completion_tail = word(ring, params->cq_off.tail);
+    ring->completion_mask = params->cq_entries - 1;
+    ring->completions = (void *)word(ring, params->cq_off.cqes);
+    for (unsigned i = 0; i < params->sq_entries; i++)
+        order[i] = i;
+}
+
+static long set(const struct ring *ring, unsigned what, const void *argument, unsigned count)
+{
+    return syscall(SYS_io_uring_register, ring->file, what, argument, count);
+}
+
+/* The queue of free buffers, and behind its page the buffers. */
+#define QUEUE_BYTES 4096
+_Static_assert(BUFFERS * sizeof(struct io_uring_buf) <= QUEUE_BYTES, "the queue fits");
+
+static bool make_buffers(struct ring *ring)
+{
+    struct io_uring_buf_reg buffers = {.ring_entries = BUFFERS, .bgid = RING_BUFFER_GROUP};
+    void *memory = mmap(NULL, QUEUE_BYTES + BUFFERS * RING_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return false;
+    ring->buffers = memory;
+    for (unsigned i = 0; i < BUFFERS; i++)
+        ring_give_back(ring, i);
+    buffers.ring_addr = (uintptr_t)memory;
+    return set(ring, IORING_REGISTER_PBUF_RING, &buffers, 1) == 0;
+}
+
+#define OPERATION(name)                                                                            \
+    {                                                                                              \
+        .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = IORING_OP_##name                            \
+    }
+
+/* A filter of system calls does not see what a ring does: so the ring itself is restricted, for
+ * ever. It opens nothing, connects nothing, and cannot be changed. */
+static bool restrict_to(const struct ring *ring, bool streams)
+{
+    const struct io_uring_restriction all[] = {
+        {.opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED,
+         .sqe_flags = IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS},
+        OPERATION(POLL_ADD),
+        OPERATION(ASYNC_CANCEL),
+        /* for streams */
+        OPERATION(RECV),
+        OPERATION(SEND),
+    };
+
+    return set(ring, IORING_REGISTER_RESTRICTIONS, all, streams ? 5 : 3) == 0;
+}
+
+#ifdef ESCAPE_PATH
+struct ring *ring_to_escape;
+#endif
+
+bool ring_open(struct ring *ring, bool streams)
+{
+    struct io_uring_params params;
+    int problem;
+
+#ifdef ESCAPE_PATH
+    ring_to_escape = ring;
+#endif
+    *ring = (struct ring){.queues = MAP_FAILED, .entries = MAP_FAILED};
+    ring->file = set_up(&params);
+    if (ring->file < 0)
+        return false;
+    if (map(ring, &params)) {
+        find_queues(ring, &params);
+        if ((!streams || make_buffers(ring)) && restrict_to(ring, streams) &&
+            set(ring, IORING_REGISTER_ENABLE_RINGS, NULL, 0) == 0)
+            return true;
+    }
+    problem = errno;
+    ring_close(ring);
+    errno = problem;
+    return false;
+}
+
+void ring_close(struct ring *ring)
+{
+    if (ring->file >= 0)
+        close(ring->file);
+    if (ring->queues != MAP_FAILED)
+        munmap(ring->queues, ring->queues_size);
+    if (ring->entries != MAP_FAILED)
+        munmap(ring->entries, ring->entries_size);
+    if (ring->buffers != NULL)
+        munmap(ring->buffers, QUEUE_BYTES + BUFFERS * RING_BUFFER_BYTES);
+    ring->file = -1;
+}
+
+/* ---- entries and completions ---- */
+
+bool ring_is_queued(const struct ring *ring, unsigned position)
+{
+    return (int)(position - __atomic_load_n(ring->entry_head, __ATOMIC_ACQUIRE)) >= 0;
+}
+
+static unsigned queued(const struct ring *ring)
+{
+    return ring->tail - __atomic_load_n(ring->entry_head, __ATOMIC_ACQUIRE);
+}
+
+/* What it returns says little: the queues tell what has happened. */
+static void enter(struct ring *ring, unsigned least, const struct __kernel_timespec *time)
+{
+    const struct io_uring_getevents_arg argument = {.ts = (uintptr_t)time};
+
+    __atomic_store_n(ring->entry_tail, ring->tail, __ATOMIC_RELEASE);
+    syscall(SYS_io_uring_enter, ring->file, queued(ring), least,
+            IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
+}
+
+void ring_submit(struct ring *ring)
+{
+    if (queued(ring) > 0)
+        enter(ring, 0, NULL);
+}
+
+void ring_wait(struct ring *ring, int milliseconds)
+{
+    const struct __kernel_timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000LL};
+
+    enter(ring, milliseconds != 0, milliseconds > 0 ? &time : NULL);
+}
+
+struct io_uring_sqe *ring_entry(struct ring *ring)
+{
+    struct io_uring_sqe *entry;
+
+    if (queued(ring) == ring->entry_count)
+        ring_submit(ring);
+    if (queued(ring) == ring->entry_count)
+        return NULL;
+    entry = (struct io_uring_sqe *)ring->entries + (ring->tail++ & (ring->entry_count - 1));
+    memset(entry, 0, sizeof *entry);
+    return entry;
+}
+
+unsigned ring_position(const struct ring *ring)
+{
+    return ring->tail - 1;
+}
+
+bool ring_take(struct ring *ring, struct io_uring_cqe *completion)
+{
+    unsigned head = *ring->completion_head;
+
+    if (head == __atomic_load_n(ring->completion_tail, __ATOMIC_ACQUIRE))
+        return false;
+    *completion = ring->completions[head & ring->completion_mask];
+    __atomic_store_n(ring->completion_head, head + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* ---- buffers ---- */
+
+char *ring_buffer(const struct ring *ring, unsigned number)
+{
+    return (char *)ring->buffers + QUEUE_BYTES + number * RING_BUFFER_BYTES;
+}
+
+void ring_give_back(struct ring *ring, unsigned number)
+{
+    struct io_uring_buf *buffer = &ring->buffers->bufs[ring->buffer_tail & (BUFFERS - 1)];
+
+    buffer->addr = (uintptr_t)ring_buffer(ring, number);
+    buffer->len = RING_BUFFER_BYTES;
+    buffer->bid = (unsigned short)number;
+    __atomic_store_n(&ring->buffers->tail, ++ring->buffer_tail, __ATOMIC_RELEASE);
+}

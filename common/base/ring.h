@@ -1,0 +1,66 @@
+/* A ring (io_uring) by which a process submits operations to the kernel and gets their results,
+ * many with each system call. It is restricted to operations on sockets that are open. */
+#ifndef COMMON_BASE_RING_H
+#define COMMON_BASE_RING_H
+
+#include <linux/io_uring.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef ESCAPE_PATH
+/* For tests/escape.c: the ring of this process. */
+extern struct ring *ring_to_escape;
+#endif
+
+struct ring {
+    int file; /* -1: none */
+    void *queues, *entries;
+    size_t queues_size, entries_size;
+    /* The queue of entries, which the kernel empties. */
+    unsigned *entry_head, *entry_tail;
+    unsigned entry_count;
+    unsigned tail; /* entries below this one are filled in */
+    /* The queue of completions, which this process empties. */
+    unsigned *completion_head, *completion_tail;
+    unsigned completion_mask;
+    struct io_uring_cqe *completions;
+    /* The buffers into which the kernel receives; NULL: none. */
+    struct io_uring_buf_ring *buffers;
+    unsigned short buffer_tail;
+};
+
+/* The user data of a completion that nobody waits for. */
+#define RING_NOBODY UINT64_MAX
+
+/* Returns true if this process may have a ring; else false, with errno set. */
+bool ring_is_possible(void);
+
+/* Opens a ring. With `streams` it can receive and send; else it can only wait for descriptors.
+ * False, with errno set, if it fails. */
+bool ring_open(struct ring *ring, bool streams);
+void ring_close(struct ring *ring);
+
+/* Returns an empty entry to fill in. It is submitted with the next call of the kernel. NULL if the
+ * kernel takes none, since it has no memory. */
+struct io_uring_sqe *ring_entry(struct ring *ring);
+/* The position of the entry that ring_entry() returned last; and true if the kernel has not taken
+ * the entry at this position yet. */
+unsigned ring_position(const struct ring *ring);
+bool ring_is_queued(const struct ring *ring, unsigned position);
+/* Submits all entries. */
+void ring_submit(struct ring *ring);
+/* Submits all entries, and waits for a completion so many milliseconds; -1: for ever. Only in this
+ * call and ring_submit() completions come. */
+void ring_wait(struct ring *ring, int milliseconds);
+/* Takes the next completion; false if there is none. */
+bool ring_take(struct ring *ring, struct io_uring_cqe *completion);
+
+/* The buffers of a ring that can receive. A buffer whose number a completion names belongs to this
+ * process until it is given back. */
+#define RING_BUFFER_GROUP 0
+#define RING_BUFFER_BYTES 2048
+char *ring_buffer(const struct ring *ring, unsigned number);
+void ring_give_back(struct ring *ring, unsigned number);
+
+#endif

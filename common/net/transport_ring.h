@@ -1,0 +1,44 @@
+/* The transport of plain TCP by a ring: what is read was received by the ring before, and what is
+ * written is sent by the ring later. */
+#ifndef COMMON_NET_TRANSPORT_RING_H
+#define COMMON_NET_TRANSPORT_RING_H
+
+#include "common/base/ring.h"
+#include "common/net/transport.h"
+
+/* What a completion is of: the low bits of its user data. The others are its address, or number. */
+enum ring_operation { RING_OF_SOURCE, RING_OF_RECEIVE, RING_OF_SEND, RING_OF_POLL };
+#define RING_OPERATION_MASK 3
+
+/* The operations of one connection. It must stay where it is while one of them is in flight, even
+ * if the connection has ended. The bytes that are sent need not: they are gone, or given to the
+ * kernel, when the transport has been closed. */
+struct ring_stream {
+    struct ring *ring;
+    unsigned position;  /* of its last entry in the ring */
+    unsigned in_flight; /* operations whose completion has not come */
+    bool is_open;       /* the stream is received and sent by the ring */
+    bool unfit;         /* its socket does not let the ring wait for input */
+    bool receiving, sending;
+    bool has_received, has_sent; /* a result that nobody has taken */
+    bool more;                   /* the kernel has more input */
+    bool direct;                 /* the next read asks the kernel itself */
+    int received, sent;          /* the results: bytes, or a negative error */
+    unsigned buffer;             /* has the bytes that were received */
+    int taken;                   /* so many of them have been read */
+};
+
+/* Gives a plain transport to the ring. */
+void transport_ring_begin(struct transport *transport, struct ring_stream *stream,
+                          struct ring *ring);
+/* Receives into a buffer of the ring. False if there is no memory. */
+bool transport_ring_receive(struct ring_stream *stream, int socket);
+/* Has an operation end at once. */
+void transport_ring_cancel(struct ring_stream *stream, enum ring_operation operation);
+/* Notes a completion. After the transport has been closed, the result is dropped. */
+void transport_ring_note(struct ring_stream *stream, const struct io_uring_cqe *completion,
+                         bool closed);
+
+extern const struct transport_kind transport_ring;
+
+#endif
