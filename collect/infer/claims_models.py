@@ -254,6 +254,16 @@ def mixed_1(data: Cells) -> list[Finding]:
     return findings
 
 
+def pai_1(data: Cells) -> list[Finding]:
+    findings = []
+    for rule, file, amount in (("nothing", "cpu", "1"), ("blocks", "block", "10000")):
+        cells = data.pick(server="epoll", file=file, amount=amount)
+        what = f"{said(data, 'file', file)}, {said(data, 'amount', amount)}"
+        tested = f"epoll / fork, requests per second, {what}"
+        findings += of_pairs(data, rule, tested, "rps", cells, {"server": "fork"})
+    return findings
+
+
 def e07_1(data: Cells) -> list[Finding]:
     """Tests the CPU per request where the load generator limits most cells."""
     event, thread = server_named(data, "epoll"), server_named(data, "thread")
@@ -357,6 +367,7 @@ TESTS = {
     "OVERLOAD.1": overload_1,
     "C10K.1": c10k_1,
     "MIXED.1": mixed_1,
+    "PAI.1": pai_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
     "A/A": same_server,

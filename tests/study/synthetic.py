@@ -230,6 +230,14 @@ values = { thread = [2.146, 7], fork = [2.341, 21] }
         "Every design", "UNP.1 UNP.2 E07.1 CF.1", {"server": DESIGNS, **SMALL},
         parts=["one"], baseline="fork",
     ),
+    "work": Kind(
+        "Work", "PAI.1",
+        {
+            "server": words("fork epoll"), "service": ["work"], "file": words("cpu block"),
+            "concurrency": ["20"], "ballast": ["0"], "amount": words("1 10000"),
+        },
+        parts=["one"], figure="requests", late=True,
+    ),
     "proxy": PROXY,
     "classroom-proxy": PROXY,
     "download": DOWNLOAD,
@@ -251,6 +259,10 @@ DOWNLOADS = {
     ("on", "1"): 0.219, ("on", "5"): 0.400, ("on", "10"): 0.502,
 }  # fmt: skip
 SPOKEN = {"iterative": 9000, "thread": 8000, "fork": 3000, "apache": 6000}
+
+
+# Requests/s of those that compute or block for 10 ms.
+BLOCKED = {"cpu": {"fork": 190.0, "epoll": 195.0}, "block": {"fork": 1900.0, "epoll": 190.0}}
 
 
 def model_of(server: str) -> tuple[str, float, float, int, float]:
@@ -281,6 +293,8 @@ def rate(kind: str, cell: Cell) -> float:
         rps = 0.46 * (0.95 if x > 1 else 1) * (1.05 if cell["keepalive"] == "on" else 1)
     if kind == "classroom-download":
         rps = DOWNLOADS[cell["keepalive"], cell["concurrency"]]
+    if kind == "work" and cell["amount"] == "10000":
+        rps = BLOCKED[cell["file"]][server]
     if kind == "protocols":
         rps = SPOKEN[re.split(r"\W", server)[0]] * (0.5 + 0.5 * calls)
         rps *= 0.95 if "=p" in server else 1
@@ -316,8 +330,13 @@ class Noise:
         return math.exp(self.random.gauss(0, spread))
 
 
+def factors_of(kind: Kind) -> list[str]:
+    usual = EARLY + (LATE if kind.late else [])
+    return usual + [name for name in kind.levels if name not in usual]
+
+
 def cells_of(kind: Kind, options: Options) -> list[Cell]:
-    names = EARLY + (LATE if kind.late else [])
+    names = factors_of(kind)
     levels = DEFAULTS | {"concurrency": [str(i + 1) for i in range(options.concurrency)]}
     levels |= kind.levels
     product = itertools.product(*(levels[name] for name in names))
@@ -393,7 +412,7 @@ def columns_of(kind: str) -> list[str]:
 
 
 def planned_columns(kind: str) -> list[str]:
-    return ["run", "round", "block", "order", *EARLY, *(LATE if KINDS[kind].late else [])]
+    return ["run", "round", "block", "order", *factors_of(KINDS[kind])]
 
 
 def study_text(options: Options) -> str:

@@ -89,6 +89,8 @@ EXPECTED = [
     ({"kind": "udp", "blocks": 9}, "U1", REPRODUCED, "UDP takes less"),
     ({"kind": "udp", "blocks": 9}, "U2", NOT_REPRODUCED, "some are lost"),
     ({"kind": "udp", "blocks": 4, "slow": 0.1}, "U1", REPRODUCED, "both slow, one less so"),
+    ({"kind": "work", "blocks": 8}, "PAI.1", REPRODUCED, "an event loop is first until it blocks"),
+    ({"kind": "work", "blocks": 8, "slow": 0.2}, "PAI.1", NOT_REPRODUCED, "it is never first"),
     (PROXY, "R2.1", NOT_REPRODUCED, "no service collapses"),
     (CLASSROOM, "R2.1", REPRODUCED, "all services collapse"),
     (PROXY, "R2.3", NOT_REPRODUCED, "the proxy is slower than the server behind it"),
