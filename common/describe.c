@@ -95,7 +95,7 @@ static void put_default(const struct option_row *row, const struct model *model)
         break;
     case OPTION_COUNT:
     case OPTION_SECONDS:
-        printf("%s", row->standard);
+        printf("%s", row->standard != NULL ? row->standard : "null");
         break;
     default:
         put_text(row->standard);

@@ -110,6 +110,10 @@ const struct option_row option_table[] = {
     {"cache-size", "SIZE", OPTION_SIZE, AT(cache_size), "256M",
      "proxy: the size of the cache; the least recently used entries are removed first", 0},
     {"no-cache", NULL, OPTION_FLAG, AT(no_cache), NULL, "proxy: store nothing", 0},
+    {"stale-if-error", "S", OPTION_SECONDS, AT(stale_if_error), NULL,
+     "proxy: where the origin cannot be reached, respond with an entry that has been stale for at "
+     "most S seconds, unless the origin forbids that",
+     0},
     {"origin-timeout", "S", OPTION_SECONDS, AT(origin_timeout), "15",
      "proxy: seconds for an origin to connect, to answer, or to continue", 0},
     {"origin-idle", "N", OPTION_COUNT, AT(origin_idle), "32",

@@ -48,7 +48,8 @@ struct options {
     int allow_count;
     int forwarded; /* see option_table_forwarded() */
     bool forwarded_append;
-    int origin_timeout; /* milliseconds */
+    int stale_if_error; /* milliseconds */
+    int origin_timeout;
     int origin_idle, origin_idle_all;
     int origin_idle_timeout; /* milliseconds */
     uint64_t max_body;       /* bytes */

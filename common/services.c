@@ -175,6 +175,7 @@ static bool start_proxy(struct services *services, const struct options *options
         .cache_directory = services->cache_directory,
         .cache_size = options->cache_size,
         .timeout = options->origin_timeout,
+        .stale_if_error = options->stale_if_error > 0 ? options->stale_if_error / 1000 : -1,
         .body_limit = options->max_body,
         .classroom = options->classroom,
         .forwarded = (enum forwarded_fields)options->forwarded,

@@ -120,7 +120,8 @@ static void try_cache(const struct parsed_response *response)
                 freshness_age(&read, 1700000005) <= CACHE_CONTROL_FOREVER,
             "an age has its limits");
     freshness_judge(&read, &asked, 1700000005);
-    freshness_bridges_error(&read, &asked, 1700000005);
+    freshness_bridges_error(&read, &asked, 60, 1700000005);
+    freshness_read_targeted(&read, response->fields);
     stored_fields_write(response->fields, &kept);
     stored_fields_update((struct text){kept.data, kept.length}, response->fields, &merged);
     require(!kept.overflow && !merged.overflow, "fields that are kept do not grow");

@@ -294,7 +294,7 @@ each_server(sub ($model) {
 
     # --- the command line ---
     for my $bad (['--origin', 'http://'], ['--origin', 'http://127.0.0.1:1/path'], ['--max-body', 'x'], ['--max-body', '0'],
-        ['--cache-size', '5Z'], ['--origin-timeout', '-1'], ['--origin', 'http://127.0.0.1:99999'], ['--allow', '10.0.0.1'],
+        ['--cache-size', '5Z'], ['--origin-timeout', '-1'], ['--stale-if-error', 'x'], ['--origin', 'http://127.0.0.1:99999'], ['--allow', '10.0.0.1'],
         ['--allow', '10.0.0.1:99999'], ['--allow', ':80'], ['--allow', 'loopbacks']) {
         my $run = run_server('--service', 'proxy', '--no-cache', @$bad, 0);
         is $run->{status}, 2, "@$bad is refused with exit status 2";

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A forward proxy for clients of other machines: it connects them to what --allow names, and to no loopback service.
+# A proxy for clients of other machines: it connects them to what --allow names, and to no loopback service, and they remove no entry.
 #
 # The test runs in a network namespace whose loopback interface has other addresses than those of loopback.
 use v5.36;
@@ -47,6 +47,13 @@ each_server(sub ($model) {
     is status($proxy, request(GET => "http://$_:" . $other->port . '/x'), @far), 403, "nor by the name $_" for qw(localhost [::ffff:127.0.0.1] 127.0.0.2 [::1]);
     is status($proxy, 'CONNECT 127.0.0.1:' . $other->port . " HTTP/1.1\r\nHost: x\r\n\r\n", @far), 403, 'nor by CONNECT';
     is status($proxy, request(GET => 'http://192.0.2.1:' . $proxy->port . '/x'), @far), 403, 'the proxy itself is not reached by its other address';
+    $proxy->stop(%few);
+
+    $proxy = start_proxy('--cache', "$cache", '--origin', 'http://127.0.0.1:' . $other->port);
+    is status($proxy, request(GET => '/x')), 200, 'a response is stored';
+    is status($proxy, request(PURGE => '/x'), @far), 403, 'a client of another machine may not remove it by PURGE';
+    is status($proxy, request(PURGE => '/x')), 204, 'a client of this machine may';
+    is status($proxy, request(PURGE => '/x')), 404, 'it is removed';
     $proxy->stop(%few);
 
     $proxy = start_proxy('--no-cache', '--allow', 'loopback');

@@ -442,7 +442,81 @@ static void check_bridge(void **state)
     struct cache_control request;
 
     cache_control_read(text_of(row->request), true, &request);
-    assert_int_equal(freshness_bridges_error(&response, &request, NOW + 10), (bool)row->use);
+    assert_int_equal(freshness_bridges_error(&response, &request, -1, NOW + 10), (bool)row->use);
+}
+
+/* Without stale-if-error, a number of seconds may be permitted to all. */
+static const struct use_case permitted[] = {
+    {CC "max-age=5\r\n", "", true},
+    {CC "max-age=4\r\n", "", false},
+    {CC "max-age=4, stale-if-error=6\r\n", "", true},
+    {"Expires: " EARLIER "\r\n", "", false},
+    {CC "max-age=5\r\n", CC "max-age=0\r\n", true},
+    {CC "max-age=5\r\n", CC "no-cache\r\n", false},
+    {CC "max-age=5, must-revalidate\r\n", "", false},
+    {CC "max-age=5, proxy-revalidate\r\n", "", false},
+    {CC "s-maxage=5\r\n", "", false},
+    {CC "max-age=5, no-cache\r\n", "", false},
+};
+
+static void check_permitted(void **state)
+{
+    const struct use_case *row = *state;
+    struct cached_response response = read_response(200, row->name);
+    struct cache_control request;
+
+    cache_control_read(text_of(row->request), true, &request);
+    assert_int_equal(freshness_bridges_error(&response, &request, 5, NOW + 10), (bool)row->use);
+}
+
+/* ---- targeted fields ---- */
+
+#define CDN "CDN-Cache-Control: "
+
+/* The seconds of the lifetime; -1: the response is not stored, -2: it must be validated. */
+static const struct number_case targeted[] = {
+    {CDN "max-age=9\r\n", 9},
+    {CDN "max-age=9\r\n" CC "max-age=60\r\n", 9},
+    {CC "max-age=60\r\n" CDN "max-age=9\r\n", 9},
+    {CDN "max-age=9\r\n" CC "no-store\r\n", 9},
+    {CDN "max-age=9\r\n" CC "private\r\n", 9},
+    {CDN "max-age=9\r\n" CC "s-maxage=60\r\n", 9},
+    {CDN "no-store\r\n" CC "max-age=60\r\n", -1},
+    {CDN "private\r\n" CC "max-age=60\r\n", -1},
+    {CDN "private=\"a\"\r\n" CC "max-age=60\r\n", -1},
+    {CDN "no-cache\r\n" CC "max-age=60\r\n", -2},
+    {CDN "no-store=?0, max-age=9\r\n", 9},
+    {CDN "max-age=9;x, no-store;y=1\r\n", -1},
+    {CDN "max-age=9\r\n" CDN "max-age=8\r\n", 8},
+    {CDN "max-age=9, max-age=8\r\n", 8},
+    {CDN "MAX-AGE=9\r\n" CC "max-age=60\r\n", 60},
+    {CDN "max-age=9,\r\n" CC "max-age=60\r\n", 60},
+    {CDN "max-age=9\r\n" CDN "&\r\n" CC "max-age=60\r\n", 60},
+    {CDN "\r\n" CC "max-age=60\r\n", 60},
+    {CDN "max-age=9 no-store\r\n" CC "max-age=60\r\n", 60},
+    {CDN "max-age=\"9\"\r\n" CC "max-age=60\r\n", 0},
+    {CDN "max-age=9.5\r\n" CC "max-age=60\r\n", 0},
+    {CDN "max-age=-9\r\n" CC "max-age=60\r\n", 0},
+    {CDN "unknown\r\n" CC "max-age=60\r\n", 0},
+    {CDN "max-age=999999999999999\r\n", CACHE_CONTROL_FOREVER},
+    {CDN "s-maxage=5, max-age=9\r\n", 5},
+    {CDN "max-age=9\r\nExpires: 0\r\n", 9},
+    {CDN "public\r\n" DATE "Expires: " MINUTE "\r\n", 0},
+    {"Surrogate-Control: max-age=9\r\n" CC "max-age=60\r\n", 60},
+    {CDN "max-age=9\r\n" CC "max-age=60\r\nConnection: cdn-cache-control\r\n", -1},
+};
+
+static void check_targeted(void **state)
+{
+    const struct number_case *row = *state;
+    struct text fields = text_of(row->name);
+    struct cached_response response = read_response(200, row->name);
+
+    freshness_read_targeted(&response, fields);
+    assert_int_equal(freshness_may_store(&response, TEXT(""), fields), row->seconds != -1);
+    assert_int_equal(response.control.no_cache, row->seconds == -2);
+    if (row->seconds >= 0)
+        assert_int_equal(freshness_lifetime(&response), row->seconds);
 }
 
 /* ---- fields ---- */
@@ -517,6 +591,26 @@ static const struct text_case selections[] = {
     {"Vary: Accept\r\nVary: Foo\r\n", "Foo: 1\r\nAccept: 2\r\n", "accept: 2\nfoo: 1\n"},
     {"Vary: Accept\r\n", "Accept: B\r\n", "accept: B\n"},
     {"Vary: Accept-Language\r\n", "Accept-Language: a ,, b\r\n", "accept-language: a, b\n"},
+    {"Vary: Accept-Language\r\n", "Accept-Language: DE,en-GB\r\n", "accept-language: de, en-gb\n"},
+    {"Vary: Accept-Language\r\n", "Accept-Language: en, de\r\n", "accept-language: en, de\n"},
+    {"Vary: Accept-Language\r\n", "Accept-Language: en;q=0.5 , de\r\n",
+     "accept-language: de, en;q=500\n"},
+    {"Vary: Accept-Language\r\n", "Accept-Language: de ; Q=1.0, fr;q=1., en\t;\tq=0.50\r\n",
+     "accept-language: de, fr, en;q=500\n"},
+    {"Vary: Accept-Language\r\n", "Accept-Language: de\r\nAccept-Language: en;q=0, fr;q=0.001\r\n",
+     "accept-language: de, fr;q=1, en;q=0\n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding: gzip;q=1,BR,*;q=0.1\r\n",
+     "accept-encoding: gzip, br, *;q=100\n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding:\r\n", "accept-encoding: \n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding: GZIP;q=2\r\n", "accept-encoding: GZIP;q=2\n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding: GZIP;q=0.5;x\r\n",
+     "accept-encoding: GZIP;q=0.5;x\n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding: GZIP;q=0.5000\r\n",
+     "accept-encoding: GZIP;q=0.5000\n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding: G zip\r\n", "accept-encoding: G zip\n"},
+    {"Vary: Accept-Encoding\r\n", "Accept-Encoding: A;q= 1\r\n", "accept-encoding: A;q= 1\n"},
+    {"Vary: Accept-Encoding\r\n", "Connection: accept-encoding\r\nAccept-Encoding: a\r\n",
+     "accept-encoding\n"},
     {"Vary: X\r\n", "X: a,b\r\n", "x: a,b\n"},
     {"Vary: X\r\n", "X: a, b\r\n", "x: a, b\n"},
     {"Vary: X\r\n", "X: a\r\nX: b\r\n", "x: a, b\n"},
@@ -605,6 +699,8 @@ int main(void)
     UNIT_TABLE(store_cases, check_store);
     unit_add("a status that is about one request is recognized", check_for_one, NULL);
     UNIT_TABLE(lifetimes, check_lifetime);
+    UNIT_TABLE(targeted, check_targeted);
+    UNIT_TABLE(permitted, check_permitted);
     unit_add("a heuristic lifetime needs a status that allows it, or public", check_guess, NULL);
     UNIT_TABLE(ages, check_age);
     unit_add("the age includes the delay of the response", check_delay, NULL);

@@ -2,6 +2,7 @@
 #include "common/proxy/cache_control.h"
 
 #include "common/http/fields.h"
+#include "common/http/structured.h"
 
 /* One directive: "name", "name=token" or "name="quoted"". */
 struct directive {
@@ -63,6 +64,16 @@ static void set_seconds(int64_t *seconds, int64_t value, int64_t strictest)
     *seconds = *seconds >= 0 && *seconds != value ? strictest : value;
 }
 
+static struct cache_control nothing(void)
+{
+    return (struct cache_control){.max_age = -1,
+                                  .s_maxage = -1,
+                                  .min_fresh = -1,
+                                  .max_stale = -1,
+                                  .stale_if_error = -1,
+                                  .stale_while_revalidate = -1};
+}
+
 static void add_seconds(struct cache_control *control, const struct directive *directive)
 {
     const struct {
@@ -119,12 +130,7 @@ void cache_control_read(struct text fields, bool of_request, struct cache_contro
     bool said = false;
     size_t from = 0;
 
-    *control = (struct cache_control){.max_age = -1,
-                                      .s_maxage = -1,
-                                      .min_fresh = -1,
-                                      .max_stale = -1,
-                                      .stale_if_error = -1,
-                                      .stale_while_revalidate = -1};
+    *control = nothing();
     while (fields_find(fields, TEXT("Cache-Control"), &from, &value)) {
         said = true;
         if (!is_balanced(value))
@@ -141,6 +147,64 @@ void cache_control_read(struct text fields, bool of_request, struct cache_contro
             control->no_cache = true;
     }
 }
+
+/* ---- targeted fields ---- */
+
+/* The last of several members counts, as in any dictionary. One whose value has another type is
+ * ignored; but a restriction with a value still restricts. */
+static void add_member(struct cache_control *control, const struct structured_member *member)
+{
+    const struct {
+        struct text name;
+        bool *flag;
+    } flags[] = {
+        {TEXT_IS("no-store"), &control->no_store},
+        {TEXT_IS("no-cache"), &control->no_cache},
+        {TEXT_IS("private"), &control->is_private},
+        {TEXT_IS("public"), &control->is_public},
+        {TEXT_IS("must-revalidate"), &control->must_revalidate},
+        {TEXT_IS("proxy-revalidate"), &control->proxy_revalidate},
+        {TEXT_IS("must-understand"), &control->must_understand},
+    };
+    const struct {
+        struct text name;
+        int64_t *seconds;
+    } numbers[] = {
+        {TEXT_IS("max-age"), &control->max_age},
+        {TEXT_IS("s-maxage"), &control->s_maxage},
+        {TEXT_IS("stale-if-error"), &control->stale_if_error},
+        {TEXT_IS("stale-while-revalidate"), &control->stale_while_revalidate},
+    };
+    bool is_boolean = member->kind == STRUCTURED_BOOLEAN;
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (text_equal(member->key, flags[i].name))
+            *flags[i].flag = is_boolean ? member->truth : flags[i].flag != &control->is_public;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (text_equal(member->key, numbers[i].name) && member->kind == STRUCTURED_INTEGER &&
+            member->integer >= 0)
+            *numbers[i].seconds =
+                member->integer < CACHE_CONTROL_FOREVER ? member->integer : CACHE_CONTROL_FOREVER;
+}
+
+bool cache_control_read_targeted(struct text fields, struct text name,
+                                 struct cache_control *control)
+{
+    struct structured_member member;
+    struct text value;
+    size_t from = 0, members = 0;
+
+    *control = nothing();
+    while (fields_find(fields, name, &from, &value)) {
+        for (; structured_next(&value, &member); members++)
+            add_member(control, &member);
+        if (value.length > 0)
+            return false;
+    }
+    return members > 0;
+}
+
+/* ---- names ---- */
 
 bool cache_control_names(struct text fields, struct text wanted, struct text name)
 {

@@ -33,6 +33,11 @@ struct cache_control {
  * in its most restrictive sense. */
 void cache_control_read(struct text fields, bool of_request, struct cache_control *control);
 
+/* Reads the targeted fields of that name (RFC 9213). Returns false if there is none, or if they are
+ * empty or malformed: Cache-Control counts then. */
+bool cache_control_read_targeted(struct text fields, struct text name,
+                                 struct cache_control *control);
+
 /* Returns true if the directive, in the form no-cache="a, b" or private="a, b", names the field. */
 bool cache_control_names(struct text fields, struct text directive, struct text name);
 

@@ -16,6 +16,7 @@ struct cache {
     int directory;
     uid_t owner;                 /* of all files in it */
     uint64_t limit;              /* bytes of all entries */
+    bool gateway;                /* it is the origin's own: CDN-Cache-Control is for it */
     struct cache_shared *shared; /* by all processes that use the directory */
 };
 

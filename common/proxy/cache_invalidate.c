@@ -34,27 +34,49 @@ static struct text own_path(const struct origin *origin, struct text reference)
     return (struct text){reference.data + authority.length, reference.length - authority.length};
 }
 
-/* Removes the URI in a field of the response, if it is of the same origin. */
-static void remove_named(const struct cache_lookup *lookup, const struct fetch *fetch,
-                         struct text name)
+/* Writes the URI in a field of the response, if it is of the same origin. Returns memory for the
+ * caller to free; NULL if there is none, or no such URI. */
+static char *read_named(const struct cache_lookup *lookup, const struct fetch *fetch,
+                        struct text name, struct text *target)
 {
     struct text value, path, uri = lookup->uri;
     size_t prefix = 7 + text_find((struct text){uri.data + 7, uri.length - 7}, '/');
-    struct buffer target;
+    struct buffer buffer;
 
     if (!fields_single(fetch->upstream.response.fields, name, &value))
-        return;
+        return NULL;
     path = own_path(fetch->origin, value);
     if (path.length == 0)
-        return;
-    target =
+        return NULL;
+    buffer =
         (struct buffer){.data = malloc(prefix + path.length), .capacity = prefix + path.length};
-    if (target.data == NULL)
-        return;
-    buffer_add(&target, (struct text){uri.data, prefix});
-    buffer_add(&target, path);
-    cache_remove(lookup->cache, (struct text){target.data, target.length});
-    free(target.data);
+    if (buffer.data == NULL)
+        return NULL;
+    buffer_add(&buffer, (struct text){uri.data, prefix});
+    buffer_add(&buffer, path);
+    *target = (struct text){buffer.data, buffer.length};
+    return buffer.data;
+}
+
+static void remove_named(const struct cache_lookup *lookup, const struct fetch *fetch,
+                         struct text name)
+{
+    struct text target;
+    char *space = read_named(lookup, fetch, name, &target);
+
+    if (space != NULL)
+        cache_remove(lookup->cache, target);
+    free(space);
+}
+
+bool cache_invalidate_is_about_target(const struct cache_lookup *lookup, const struct fetch *fetch)
+{
+    struct text target;
+    char *space = read_named(lookup, fetch, TEXT("Content-Location"), &target);
+    bool same = space != NULL && text_equal(target, lookup->uri);
+
+    free(space);
+    return same;
 }
 
 void cache_invalidate(const struct cache_lookup *lookup, const struct fetch *fetch,

@@ -87,12 +87,17 @@ void cache_lookup_drop_entry(struct cache_lookup *lookup)
     lookup->validates = false;
 }
 
+void cache_lookup_read(const struct cache_lookup *lookup, struct cached_response *response,
+                       const struct cache_record *record)
+{
+    freshness_read(response, record->status, record->fields, record->requested, record->received);
+    if (lookup->cache->gateway)
+        freshness_read_targeted(response, record->fields);
+}
+
 static void read_entry(struct cache_lookup *lookup)
 {
-    const struct cache_record *record = &lookup->entry.record;
-
-    freshness_read(&lookup->cached, record->status, record->fields, record->requested,
-                   record->received);
+    cache_lookup_read(lookup, &lookup->cached, &lookup->entry.record);
 }
 
 static bool has_validator(const struct cache_lookup *lookup)

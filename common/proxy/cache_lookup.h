@@ -35,6 +35,10 @@ void cache_lookup_end(struct cache_lookup *lookup);
 /* The stage. */
 enum service_progress cache_lookup_run(struct cache_lookup *lookup, struct service_call *call);
 
+/* Reads the head of a response as the rules of this cache have it. */
+void cache_lookup_read(const struct cache_lookup *lookup, struct cached_response *response,
+                       const struct cache_record *record);
+
 bool cache_lookup_has_entry(const struct cache_lookup *lookup);
 void cache_lookup_drop_entry(struct cache_lookup *lookup);
 /* Notes that the origin is asked now. */

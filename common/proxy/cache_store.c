@@ -64,13 +64,35 @@ static bool may_store(struct cache_store *store, const struct parsed_response *h
     const struct cache_lookup *lookup = store->lookup;
     struct cached_response response;
 
-    if (!lookup->may_store || (head->has_length && head->content_length > lookup->cache->limit / 2))
+    if (!(lookup->may_store || store->for_later) ||
+        (head->has_length && head->content_length > lookup->cache->limit / 2))
         return false;
     if (head->status >= 400 && freshness_has_credentials(call->request->fields))
         return false;
-    freshness_read(&response, head->status, head->fields, lookup->requested, call->now.seconds);
+    cache_lookup_read(lookup, &response,
+                      &(struct cache_record){.status = head->status,
+                                             .fields = head->fields,
+                                             .requested = lookup->requested,
+                                             .received = call->now.seconds});
     store->fresh = freshness_is_fresh(&response, call->now.seconds);
     return freshness_may_store(&response, call->request->fields, head->fields);
+}
+
+/* Returns true if the response to a POST may answer a later GET (RFC 9110, section 9.3.3), and no
+ * other request has changed anything meanwhile. */
+static bool is_for_later(const struct cache_lookup *lookup, const struct fetch *fetch,
+                         const struct service_call *call)
+{
+    const struct parsed_response *head = &fetch->upstream.response;
+    struct cached_response response;
+
+    if (call->request->method != METHOD_POST || head->status != 200 ||
+        lookup->removals != cache_removals(lookup->cache, lookup->uri) ||
+        !cache_invalidate_is_about_target(lookup, fetch))
+        return false;
+    cache_lookup_read(lookup, &response,
+                      &(struct cache_record){.status = head->status, .fields = head->fields});
+    return freshness_is_explicit(&response);
 }
 
 static bool begin(struct cache_store *store, const struct parsed_response *head,
@@ -118,7 +140,10 @@ void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct se
 
     if (lookup->cache == NULL || lookup->uri.data == NULL)
         return;
+    store->for_later = is_for_later(lookup, fetch, call);
     cache_invalidate(lookup, fetch, call->request->method);
+    if (store->for_later)
+        lookup->removals = cache_removals(lookup->cache, lookup->uri);
     if (call->request->method == METHOD_HEAD && cache_lookup_has_entry(lookup))
         cache_update_by_head(lookup, fetch, call);
     store->storing = may_store(store, head, call) && begin(store, head, call);

@@ -60,7 +60,7 @@ bool cache_update_entry(struct cache_lookup *lookup, const struct fetch *fetch,
 
     if (!merge(lookup, &fetch->upstream.response, call->now, &record, fields))
         return false;
-    freshness_read(response, record.status, record.fields, record.requested, record.received);
+    cache_lookup_read(lookup, response, &record);
     store(lookup, call->request, &record, response);
     return true;
 }

@@ -3,6 +3,7 @@
 #include "common/proxy/fetch_outcome.h"
 
 #include "common/proxy/cache_update.h"
+#include "common/proxy/proxy_setup.h"
 #include "common/proxy/send_response.h"
 #include "common/proxy/serve_cached.h"
 #include "common/proxy/stored_fields.h"
@@ -48,9 +49,13 @@ static enum service_progress validate(struct cache_lookup *lookup, struct fetch 
 /* Responds with a stale entry if that may be used after an error. Returns false if not. */
 static bool bridge(struct cache_lookup *lookup, struct service_call *call, int origin_status)
 {
+    const struct proxy *proxy = call->context->state;
+    /* --stale-if-error is for an origin that cannot be reached (RFC 9111, section 4.2.4). */
+    int64_t permitted = origin_status == SERVE_CACHED_NO_RESPONSE ? proxy->stale_if_error : -1;
+
     if (!cache_lookup_has_entry(lookup) ||
         !(lookup->bridges ||
-          freshness_bridges_error(&lookup->cached, &lookup->control, call->now.seconds)))
+          freshness_bridges_error(&lookup->cached, &lookup->control, permitted, call->now.seconds)))
         return false;
     collapse_unlock(&lookup->collapse);
     lookup->collapse.waited = false;

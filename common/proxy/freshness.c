@@ -63,6 +63,17 @@ void freshness_read(struct cached_response *response, int status, struct text fi
         response->etag = (struct text){0};
 }
 
+/* Cache-Control and Expires are for other caches then (RFC 9213, section 2.2). */
+void freshness_read_targeted(struct cached_response *response, struct text fields)
+{
+    struct cache_control control;
+
+    if (!cache_control_read_targeted(fields, TEXT("CDN-Cache-Control"), &control))
+        return;
+    response->control = control;
+    response->has_expires = false;
+}
+
 /* ---- storing ---- */
 
 /* Returns true for heuristically cacheable statuses (RFC 9110, section 15.1; RFC 7725, section 3),
@@ -101,7 +112,7 @@ static bool is_understood(int status)
     return is_heuristic(status);
 }
 
-static bool is_explicit(const struct cached_response *response)
+bool freshness_is_explicit(const struct cached_response *response)
 {
     return response->control.s_maxage >= 0 || response->control.max_age >= 0 ||
            response->has_expires;
@@ -123,8 +134,8 @@ static bool allows_authorized(const struct cache_control *response)
 static bool loses_its_rules(struct text fields)
 {
     static const struct text rules[] = {
-        TEXT_IS("Age"),     TEXT_IS("Cache-Control"), TEXT_IS("Date"),
-        TEXT_IS("Expires"), TEXT_IS("Vary"),
+        TEXT_IS("Age"),  TEXT_IS("Cache-Control"), TEXT_IS("CDN-Cache-Control"),
+        TEXT_IS("Date"), TEXT_IS("Expires"),       TEXT_IS("Vary"),
     };
 
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
@@ -149,9 +160,9 @@ bool freshness_may_store(const struct cached_response *response, struct text req
         return false;
     if (freshness_has_credentials(request_fields) && !allows_authorized(said))
         return false;
-    if (response->has_cookie && !is_explicit(response))
+    if (response->has_cookie && !freshness_is_explicit(response))
         return false; /* RFC 9111 allows it, but a guess is no reason to share a cookie */
-    return said->is_public || is_explicit(response) || is_heuristic(response->status);
+    return said->is_public || freshness_is_explicit(response) || is_heuristic(response->status);
 }
 
 /* ---- lifetime and age ---- */
@@ -243,14 +254,14 @@ enum freshness_use freshness_judge(const struct cached_response *response,
 }
 
 bool freshness_bridges_error(const struct cached_response *response,
-                             const struct cache_control *request, int64_t now)
+                             const struct cache_control *request, int64_t permitted, int64_t now)
 {
     int64_t over = freshness_age(response, now) - freshness_lifetime(response);
     int64_t allowed = larger(response->control.stale_if_error, request->stale_if_error);
 
     if (forbids_stale(&response->control) || request->no_cache)
         return false;
-    return allowed >= 0 && over <= allowed;
+    return larger(allowed, permitted) >= 0 && over <= larger(allowed, permitted);
 }
 
 bool freshness_is_error(int status)

@@ -27,9 +27,14 @@ struct cached_response {
 void freshness_read(struct cached_response *response, int status, struct text fields,
                     int64_t requested, int64_t received);
 
+/* Has CDN-Cache-Control override Cache-Control and Expires, if there is one. */
+void freshness_read_targeted(struct cached_response *response, struct text fields);
+
 /* Returns true if a response of that status is about one request alone: it is never stored, and
  * says nothing about an entry. */
 bool freshness_is_for_one(int status);
+/* Returns true if the response says how long it is fresh. */
+bool freshness_is_explicit(const struct cached_response *response);
 /* Returns true if the request has credentials: the response says nothing about what others get. */
 bool freshness_has_credentials(struct text request_fields);
 /* Returns true if the response to a GET may be stored (RFC 9111, section 3). */
@@ -53,9 +58,10 @@ enum freshness_use {
 enum freshness_use freshness_judge(const struct cached_response *response,
                                    const struct cache_control *request, int64_t now);
 
-/* Returns true if it may be used after the origin has failed (stale-if-error). */
+/* Returns true if it may be used after the origin has failed: stale-if-error says for how many
+ * seconds it may be stale, or `permitted`; -1: that does not. */
 bool freshness_bridges_error(const struct cached_response *response,
-                             const struct cache_control *request, int64_t now);
+                             const struct cache_control *request, int64_t permitted, int64_t now);
 /* Returns true if a response of that status is such a failure. */
 bool freshness_is_error(int status);
 

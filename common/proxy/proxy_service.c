@@ -80,6 +80,38 @@ static int check(const struct proxy *proxy, const struct request *request, const
     return 0;
 }
 
+/* ---- removing entries ---- */
+
+/* Without a cache, the origin may know the method. */
+static bool is_purge(const struct cache_lookup *lookup, const struct request *request)
+{
+    const struct text purge = TEXT("PURGE ");
+
+    return lookup->cache != NULL && request->method == METHOD_UNKNOWN &&
+           request->line.length > purge.length &&
+           text_equal((struct text){request->line.data, purge.length}, purge);
+}
+
+/* Removes all responses to the URI, if the client is on this machine. */
+static enum service_progress purge(struct cache_lookup *lookup, struct service_call *call)
+{
+    union address peer;
+    enum cache_found found;
+
+    if (!call->client->kind->peer(call->client, &peer) || !address_is_loopback(&peer))
+        return stage_refuse(call, 403, "Entries are removed for clients of this machine only.");
+    found =
+        cache_find(lookup->cache, lookup->uri, call->request->fields, &lookup->entry, lookup->name);
+    cache_remove(lookup->cache, lookup->uri);
+    if (found == CACHE_NOTHING)
+        return stage_refuse(call, 404, "The cache has no response of that URI.");
+    response_start(call->response);
+    call->response->status = 204;
+    return SERVICE_RESPONDS;
+}
+
+/* ---- the state ---- */
+
 static bool make(struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
@@ -119,6 +151,8 @@ static enum service_progress begin(struct service_call *call)
         status = 503;
         problem = "The proxy has no memory for this request.";
     }
+    if (status == 0 && is_purge(&proxied->lookup, request))
+        return purge(&proxied->lookup, call);
     if (status == 0)
         return stage_go_to(call, STAGE_LOOKUP);
     stage_refuse(call, status, problem);

@@ -119,9 +119,12 @@ static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
     for (int i = 0; i < settings->allow_count; i++)
         if (!allow(proxy, "--allow", text_of(settings->allow[i]), 0))
             return false;
-    return settings->cache_directory < 0 ||
-           cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
-                                settings->cache_size);
+    if (settings->cache_directory >= 0 &&
+        !cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
+                              settings->cache_size))
+        return false;
+    proxy->cache.gateway = proxy->origin.length > 0;
+    return true;
 }
 
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener)
@@ -136,6 +139,7 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
     *proxy = (struct proxy){
         .origin = settings->origin,
         .timeout = settings->timeout,
+        .stale_if_error = settings->stale_if_error,
         .body_limit = settings->body_limit,
         .classroom = settings->classroom,
         .forwarded = settings->forwarded,

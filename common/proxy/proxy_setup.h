@@ -18,7 +18,8 @@ struct proxy_settings {
     const char *cache;   /* the path of its directory */
     int cache_directory; /* -1: nothing is stored */
     uint64_t cache_size;
-    int timeout; /* for the origin, in milliseconds */
+    int timeout;            /* for the origin, in milliseconds */
+    int64_t stale_if_error; /* seconds that an entry may be stale if it cannot be reached; or -1 */
     uint64_t body_limit;
     bool classroom;
     enum forwarded_fields forwarded; /* if there is one origin */
@@ -43,6 +44,7 @@ struct proxy {
     struct cache cache;       /* its `shared` is NULL: none */
     char name[32];            /* of this proxy in Via */
     int timeout;              /* for the origin, in milliseconds */
+    int64_t stale_if_error;   /* see above */
     uint64_t body_limit;
     bool classroom;
 };
