@@ -120,15 +120,18 @@ static bool is_authority(struct text value, uint16_t port)
 }
 
 /* The scheme may be left out; a path cannot be mapped to. */
-static bool read_origin(const struct option_row *row, const char *value, struct text *origin)
+static bool read_origin(struct options *options, const struct option_row *row, const char *value)
 {
-    const char *start = strncasecmp(value, "http://", 7) == 0 ? value + 7 : value;
+    struct text *origin = &options->origin;
+    bool tls = strncasecmp(value, "https://", 8) == 0;
+    const char *start = tls ? value + 8 : strncasecmp(value, "http://", 7) == 0 ? value + 7 : value;
     size_t length = strcspn(start, "/");
     bool ends = start[length] == '\0' || start[length + 1] == '\0';
 
     *origin = (struct text){start, length};
+    options->origin_tls = tls;
     return (ends && length > 0 && length < AUTHORITY_SIZE && is_authority(*origin, 80)) ||
-           complain(row, value, "http://HOST:PORT");
+           complain(row, value, "http://HOST:PORT or https://HOST:PORT");
 }
 
 static bool read_allow(struct options *options, const struct option_row *row, const char *value)
@@ -196,7 +199,7 @@ static bool read_row(struct options *options, const struct option_row *row,
     case OPTION_SHARE:
         return read_way(row, model, value, member);
     case OPTION_ORIGIN:
-        return read_origin(row, value, member);
+        return read_origin(options, row, value);
     case OPTION_ALLOW:
         return read_allow(options, row, value);
     case OPTION_SIZE:

@@ -44,6 +44,8 @@ struct options {
     bool ballast_huge;
     /* Of the proxy. */
     struct text origin; /* "HOST:PORT", without "http://"; or empty */
+    bool origin_tls;    /* it was "https://" */
+    const char *origin_ca;
     const char *allow[OPTIONS_ALLOW_LIMIT];
     int allow_count;
     int forwarded; /* see option_table_forwarded() */

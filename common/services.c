@@ -169,6 +169,8 @@ static bool start_proxy(struct services *services, const struct options *options
 {
     const struct proxy_settings settings = {
         .origin = options->origin,
+        .origin_tls = options->origin_tls,
+        .origin_ca = options->origin_ca,
         .allow = options->allow,
         .allow_count = options->allow_count,
         .cache = options->cache,
@@ -205,7 +207,8 @@ static void print_proxy(const struct options *options)
     const struct text *origin = &options->origin;
 
     if (origin->length > 0)
-        printf("as a proxy for http://%.*s/", (int)origin->length, origin->data);
+        printf("as a proxy for http%s://%.*s/", options->origin_tls ? "s" : "", (int)origin->length,
+               origin->data);
     else
         printf("as a proxy");
 }

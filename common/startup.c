@@ -63,10 +63,10 @@ static bool open_tls(struct server *server)
                                 : options->udp ? &transport_datagram
                                                : &transport_plain;
     server->context.scheme = options->tls ? SCHEME_HTTPS : SCHEME_HTTP;
-    if (!options->tls) {
+    if (!options->tls && !options->origin_tls)
         tls_forgo();
+    if (!options->tls)
         return true;
-    }
     server->context.tls = tls_open(&files, options->key_process);
     return server->context.tls != NULL;
 }

@@ -391,16 +391,20 @@ static bool open_helper(struct tls *tls, bool key_process)
     return false;
 }
 
-static bool open_all(struct tls *tls, bool key_process)
+bool tls_prepare(void)
 {
     const uint64_t settings = OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_LOAD_SSL_STRINGS |
                               OPENSSL_INIT_LOAD_CRYPTO_STRINGS |
                               OPENSSL_INIT_NO_ATEXIT; /* threads may run until the end */
 
     protect_tables();
+    return OPENSSL_init_ssl(settings, NULL) == 1 && RAND_set_rand_method(&kernel_random) == 1;
+}
+
+static bool open_all(struct tls *tls, bool key_process)
+{
     tls->shared = open_shared();
-    if (tls->shared == NULL || OPENSSL_init_ssl(settings, NULL) != 1 ||
-        RAND_set_rand_method(&kernel_random) != 1) {
+    if (tls->shared == NULL || !tls_prepare()) {
         warnx("cannot prepare TLS: there is no memory");
         return false;
     }

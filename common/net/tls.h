@@ -18,6 +18,9 @@ struct tls *tls_open(const struct key_files *files, bool key_process);
  * prints why and changes nothing. To be called in the process that called tls_open(). */
 void tls_renew(struct tls *tls);
 
+/* Prepares OpenSSL, for servers and for clients; false if there is no memory. */
+bool tls_prepare(void);
+
 /* Returns a session with the client at the other end of the wire; or NULL. */
 struct ssl_st *tls_begin(struct tls *tls, struct tls_bio *wire);
 

@@ -4,6 +4,7 @@
 
 #include "common/net/tls.h"
 #include "common/net/tls_bio.h"
+#include "common/net/tls_client.h"
 #include "common/net/transport_plain.h"
 
 #include <openssl/err.h>
@@ -26,13 +27,17 @@ static struct session *begin(struct transport *transport)
     struct session *session = transport->own;
 
     ERR_clear_error();
-    if (session != NULL)
+    if (session != NULL) {
+        session->wire.transport = transport; /* a copy of the one before */
         return session;
+    }
     session = calloc(1, sizeof *session);
     if (session == NULL)
         return NULL;
     session->wire.transport = transport;
-    session->ssl = tls_begin(transport->shared, &session->wire);
+    session->ssl = transport->kind == &transport_tls_client
+                       ? tls_client_begin(transport->shared, &session->wire)
+                       : tls_begin(transport->shared, &session->wire);
     if (session->ssl == NULL) {
         free(session);
         return NULL;
@@ -61,6 +66,7 @@ static void say_goodbye(struct transport *transport)
     if (session == NULL || session->broken || !SSL_is_init_finished(session->ssl))
         return;
     ERR_clear_error();
+    session->wire.transport = transport;
     session->wire.more = false;
     SSL_shutdown(session->ssl);
 }
@@ -182,6 +188,17 @@ static void tls_close_socket(struct transport *transport)
     transport_plain.close(transport);
 }
 
+const char *transport_tls_problem(const struct transport *transport)
+{
+    const struct session *session = transport->own;
+
+    if (transport->kind != &transport_tls_client || session == NULL || !session->broken ||
+        SSL_is_init_finished(session->ssl))
+        return NULL;
+    return session->wire.plain ? "The origin does not speak TLS."
+                               : tls_client_problem(session->ssl);
+}
+
 const struct transport_kind transport_tls = {
     .open = transport_open_stream,
     .read = tls_read,
@@ -191,6 +208,19 @@ const struct transport_kind transport_tls = {
     .finish = tls_finish,
     .unacknowledged = tls_unacknowledged,
     .has_input = transport_stream_has_input,
+    .abandon = tls_abandon,
+    .close = tls_close_socket,
+    .peer = transport_peer_of_stream,
+};
+
+const struct transport_kind transport_tls_client = {
+    .open = transport_open_stream,
+    .read = tls_read,
+    .write = tls_write,
+    .send_file = transport_copy_file,
+    .recall = transport_recall_stream,
+    .finish = tls_finish,
+    .unacknowledged = tls_unacknowledged,
     .abandon = tls_abandon,
     .close = tls_close_socket,
     .peer = transport_peer_of_stream,

@@ -4,6 +4,12 @@
 
 #include "common/net/transport.h"
 
+/* `shared` is a struct tls. */
 extern const struct transport_kind transport_tls;
+/* The other side: `shared` is a struct tls_client. */
+extern const struct transport_kind transport_tls_client;
+
+/* Returns why no session with the server came about; NULL: nothing is known, or there is one. */
+const char *transport_tls_problem(const struct transport *transport);
 
 #endif

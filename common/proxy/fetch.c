@@ -171,13 +171,14 @@ static enum service_progress fail_to_connect(const struct fetch *fetch,
 static enum service_progress try_next(struct fetch *fetch, const struct cache_lookup *lookup,
                                       struct service_call *call)
 {
+    const struct proxy *proxy = call->context->state;
     const union address *address;
 
     poll_pair_close(&fetch->poll_pair);
     fetch_renew_deadline(fetch, call);
     while ((address = find_origin_next_address(fetch->origin)) != NULL) {
         fetch->address = address;
-        if (origin_connection_connect(&fetch->upstream, address))
+        if (origin_connection_connect(&fetch->upstream, address, proxy->tls))
             return stage_go_to(call, STAGE_CONNECT);
     }
     return fail_to_connect(fetch, lookup, call);
@@ -288,8 +289,8 @@ enum service_progress fetch_send_head(struct fetch *fetch, struct service_call *
 {
     enum transfer transfer = fetch_send_lines(fetch, call);
 
-    if (transfer == TRANSFER_WRITE)
-        return fetch_wait(fetch, call, 0, POLL_PAIR_WRITE);
+    if (transfer == TRANSFER_WRITE || transfer == TRANSFER_READ)
+        return fetch_wait(fetch, call, 0, fetch_events(transfer));
     if (transfer == TRANSFER_DONE && call->request->framing != FRAMING_NONE)
         return stage_go_to(call, STAGE_SEND_BODY);
     fetch->sent_all = transfer == TRANSFER_DONE;

@@ -6,7 +6,7 @@
 static int find_authority(struct origin *origin, const struct proxy *proxy,
                           const struct request *request, const char **problem)
 {
-    uint16_t port = request->method == METHOD_CONNECT ? 0 : 80;
+    uint16_t port = request->method == METHOD_CONNECT ? 0 : proxy_default_port(proxy);
 
     *problem = "The request target names no host and port that can be connected to.";
     origin->authority = request->host;

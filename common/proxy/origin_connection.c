@@ -3,6 +3,7 @@
 
 #include "common/http/fields.h"
 #include "common/net/transport_plain.h"
+#include "common/net/transport_tls.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -18,13 +19,18 @@ void origin_connection_start(struct origin_connection *upstream)
         (struct buffer){.data = upstream->fields, .capacity = sizeof upstream->fields};
 }
 
-bool origin_connection_connect(struct origin_connection *upstream, const union address *address)
+bool origin_connection_connect(struct origin_connection *upstream, const union address *address,
+                               struct tls_client *tls)
 {
     const int on = 1;
     int new = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     origin_connection_close(upstream);
-    upstream->transport.socket = new;
+    upstream->transport =
+        (struct transport){.kind = tls != NULL ? &transport_tls_client : &transport_plain,
+                           .socket = new,
+                           .shared = tls,
+                           .nonblocking = true};
     upstream->transport.nonblocking = true;
     if (new < 0)
         return false;
@@ -81,6 +87,8 @@ enum transfer origin_connection_send(struct origin_connection *upstream, struct 
 
     bytes->data += count;
     bytes->length -= count;
+    if (transfer == TRANSFER_FAILED || transfer == TRANSFER_REFUSED)
+        upstream->problem = transport_tls_problem(&upstream->transport);
     return transfer;
 }
 
@@ -108,7 +116,8 @@ static enum transfer receive(struct origin_connection *upstream)
                                        sizeof upstream->buffer - upstream->end, &count);
     upstream->end += count;
     upstream->heard |= count > 0;
-    return transfer;
+    /* What follows an encrypted session that was broken off is not read. */
+    return transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED ? TRANSFER_FAILED : transfer;
 }
 
 static void begin_body(struct origin_connection *upstream)

@@ -5,6 +5,7 @@
 #include "common/http/body_reader.h"
 #include "common/http/response_parser.h"
 #include "common/net/address.h"
+#include "common/net/tls_client.h"
 #include "common/net/transport.h"
 
 struct origin_connection {
@@ -25,8 +26,10 @@ struct origin_connection {
 /* Empties it. The two large buffers are not touched before they are used. */
 void origin_connection_start(struct origin_connection *upstream);
 
-/* Begins to connect. Returns false with errno set if that fails at once. */
-bool origin_connection_connect(struct origin_connection *upstream, const union address *address);
+/* Begins to connect, by TLS if there is a client of it. Returns false with errno set if that fails
+ * at once. */
+bool origin_connection_connect(struct origin_connection *upstream, const union address *address,
+                               struct tls_client *tls);
 /* Returns TRANSFER_DONE if it has connected, TRANSFER_WRITE if it has to wait, or TRANSFER_FAILED
  * with errno set. */
 enum transfer origin_connection_connected(struct origin_connection *upstream);

@@ -1,6 +1,8 @@
 /* Opens the proxy, and decides which addresses it may connect to. */
 #include "common/proxy/proxy_setup.h"
 
+#include "common/net/tls_client.h"
+
 #include <err.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -110,9 +112,28 @@ static bool is_meant(const struct proxy *proxy, const struct proxy_settings *set
     return false;
 }
 
+uint16_t proxy_default_port(const struct proxy *proxy)
+{
+    return proxy->tls != NULL ? 443 : 80;
+}
+
+static bool open_tls(struct proxy *proxy, const struct proxy_settings *settings)
+{
+    struct text host = {0};
+    uint16_t port;
+
+    if (!settings->origin_tls)
+        return true;
+    address_split(proxy->origin, 443, &host, &port);
+    proxy->tls = tls_client_open(settings->origin_ca, host);
+    return proxy->tls != NULL;
+}
+
 static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
 {
-    if (proxy->origin.length > 0 && !allow(proxy, "--origin", proxy->origin, 80))
+    if (!open_tls(proxy, settings) ||
+        (proxy->origin.length > 0 &&
+         !allow(proxy, "--origin", proxy->origin, proxy_default_port(proxy))))
         return false;
     if (proxy->origin.length > 0)
         proxy->origin_port = address_port(&proxy->allowed[0]);
@@ -166,6 +187,8 @@ void proxy_close(struct proxy *proxy)
         cache_close(&proxy->cache);
     if (proxy->pool != NULL)
         origin_pool_close(proxy->pool);
+    if (proxy->tls != NULL)
+        tls_client_close(proxy->tls);
     if (proxy->hosts != NULL)
         munmap(proxy->hosts, HOSTS_LIMIT);
     munmap(proxy, sizeof *proxy);

@@ -13,6 +13,8 @@
 
 struct proxy_settings {
     struct text origin;       /* "host:port" of the only origin; empty: the client names it */
+    bool origin_tls;          /* it is asked by HTTPS */
+    const char *origin_ca;    /* the certificates of authorities for that */
     const char *const *allow; /* "host:port" of allowed destinations beside loopback; "loopback" */
     int allow_count;
     const char *cache;   /* the path of its directory */
@@ -28,9 +30,10 @@ struct proxy_settings {
 };
 
 struct proxy {
-    struct text origin;   /* "host:port" of the only one; empty: the client names it */
-    uint16_t origin_port; /* 0: none */
-    char *hosts;          /* the text of the hosts file */
+    struct text origin;     /* "host:port" of the only one; empty: the client names it */
+    uint16_t origin_port;   /* 0: none */
+    struct tls_client *tls; /* of the origin; NULL: it is asked by HTTP */
+    char *hosts;            /* the text of the hosts file */
     size_t hosts_length;
     union address allowed[(1 + PROXY_ALLOW_LIMIT) * ADDRESS_LIST_LIMIT]; /* beside loopback */
     int allowed_count;
@@ -53,6 +56,8 @@ struct proxy {
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
 
+/* Returns the port of an origin that names none. */
+uint16_t proxy_default_port(const struct proxy *proxy);
 /* Finds the addresses of a host: it is numeric, localhost, or in the hosts file. */
 bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t port,
                           struct address_list *addresses);

@@ -175,7 +175,7 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
         if (call->client_gone && is_futile(store, call))
             return SERVICE_FAILED;
         if (moved >= STEP_BYTES_LIMIT && theirs == TRANSFER_DONE && !writer->complete)
-            return wait_for(store, fetch, call, TRANSFER_READ,
+            return wait_for(store, fetch, call, call->client_gone ? TRANSFER_WRITE : TRANSFER_READ,
                             ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);
         if (ours != TRANSFER_DONE || theirs == TRANSFER_READ || theirs == TRANSFER_WRITE)
             return wait_for(store, fetch, call, theirs, ours);
