@@ -114,20 +114,29 @@ each_server(sub ($model) {
         $_->close for @clients;
         # An origin that fails: the failure is that of all who have waited.
         my @half = @{ response(200, undef, %never, 'Content-Length' => 9) };    # (others are not sent it as it comes)
-        for my $how (['ends the connection', 502, \'fails'], ['resets it', 502, \'fails', \''], ['breaks off its response', 502, @half, 'half', \'fails', \''],
-            ['is late with the rest of it', 504, @half, 'half', \'fails', \'never']) {
-            my ($name, $status, @steps) = @$how;
+        my $hasty = $proxy;
+        $proxy = start_proxy("$scratch/patient", '--origin-timeout', 3600);
+        for my $how (['ends the connection', \'fails'], ['resets it', \'fails', \''], ['breaks off its response', @half, 'half', \'fails', \'']) {
+            my ($name, @steps) = @$how;
             my $path = '/fails' . ++$number;
             $origin->play($path, \@steps);
             my $leader = send_request($path);
             origin_has($path, 1, "an origin that $name: it has the first request");
             @clients = map { send_request($path) } 1 .. 6;
-            all_wait("$scratch/silent", 6, "an origin that $name");
+            all_wait("$scratch/patient", 6, "an origin that $name");
             $origin->open_gate('fails');
             is scalar(grep { $_->response->{status} >= 502 } @clients), 6, "an origin that $name: all who have waited get an error";
             is $origin->count($path), 1, "an origin that $name is asked once for all who wait";
             $_->close for @clients, $leader;
         }
+        $proxy->stop(%few);
+        $proxy = $hasty;
+        $origin->play('/late', [@half, 'half', \'never']);
+        @clients = map { send_request('/late') } 1 .. 7;
+        is scalar(grep { $_->drain =~ m{\AHTTP/1\.1 (?:200 .*half|50[24] )}s } @clients), 7,
+            'an origin that is late with the rest of its response: who has asked it gets the first half, and the others an error';
+        cmp_ok $origin->count('/late'), '<', 7, 'an origin that is late with the rest of its response: not each client makes the proxy wait anew';
+        $_->close for @clients;
         $proxy->stop(%few);
         $proxy = $all;
     }

@@ -286,6 +286,7 @@ def test_servers_are_looked_into_once_a_round(bench: Bench) -> None:
     )
     done = bench.measure(toml, "--output", folder)
     assert done.returncode == 0, done.stderr
+    assert (folder / "system_calls.tsv").exists(), done.stderr
     calls = read_table(folder / "system_calls.tsv").rows
     each = {(row["server"], row["call"]): float(row["each"]) for row in calls}
     assert each["fork", "clone"] == pytest.approx(1, abs=0.3)
