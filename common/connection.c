@@ -551,8 +551,11 @@ static enum transfer send_portion(struct connection *connection)
     size_t count;
 
     if (body->kind == BODY_FILE) {
+        uint64_t sound = exchange_sound_portion(exchange);
+        if (sound == 0)
+            return TRANSFER_FAILED; /* not a damaged byte leaves */
         transfer = transport->kind->send_file(transport, body->file, body->start + exchange->offset,
-                                              exchange->portion, &count);
+                                              sound, &count);
     } else {
         struct text rest = {body->memory + exchange->offset, (size_t)exchange->portion};
         transfer = transport->kind->write(transport, rest, is_followed(connection), &count);

@@ -166,6 +166,14 @@ void exchange_take_portion(struct exchange *exchange, size_t count)
     exchange->body_bytes += count;
 }
 
+uint64_t exchange_sound_portion(const struct exchange *exchange)
+{
+    const struct body *body = &exchange->response.body;
+
+    return body->check == NULL ? exchange->portion
+                               : body->check(body->owner, exchange->offset, exchange->portion);
+}
+
 bool exchange_put_small_body(struct exchange *exchange)
 {
     struct buffer *output = &exchange->output;
@@ -180,7 +188,7 @@ bool exchange_put_small_body(struct exchange *exchange)
     if (exchange->portion > output->capacity - output->length)
         return true;
     while (exchange->portion > 0) {
-        size_t size = (size_t)exchange->portion;
+        size_t size = (size_t)exchange_sound_portion(exchange);
         ssize_t count = (ssize_t)size;
         if (body->kind == BODY_MEMORY)
             memcpy(output->data + output->length, body->memory + exchange->offset, size);
@@ -188,7 +196,7 @@ bool exchange_put_small_body(struct exchange *exchange)
             count = pread(body->file, output->data + output->length, size,
                           (off_t)(body->start + exchange->offset));
         if (count <= 0)
-            return false; /* the file has shrunk */
+            return false; /* the file has shrunk, or is damaged */
         output->length += (size_t)count;
         exchange_take_portion(exchange, (size_t)count);
     }

@@ -61,8 +61,11 @@ bool exchange_put_continue(struct exchange *exchange);
 void exchange_begin_portions(struct exchange *exchange);
 /* Notes that `count` bytes of the portion were sent. */
 void exchange_take_portion(struct exchange *exchange, size_t count);
-/* Copies a small body behind its head: one write sends both. False if its file has shrunk. */
+/* Copies a small body behind its head: one write sends both. False if its file has shrunk, or is
+ * damaged. */
 bool exchange_put_small_body(struct exchange *exchange);
+/* Returns how many bytes of the portion may be sent; 0: the body is damaged. */
+uint64_t exchange_sound_portion(const struct exchange *exchange);
 /* Returns true if another part, or the end of a multipart body, must be sent. */
 bool exchange_has_parts(const struct exchange *exchange);
 /* Appends the head of the next part to the output, and prepares to send that part. */

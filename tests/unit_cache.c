@@ -428,6 +428,84 @@ static void check_large(void **state)
     free(body);
 }
 
+/* Turns a bit of the entry's file, at that place of the body. */
+static void turn_bit(const struct cache_entry *entry, uint64_t offset)
+{
+    char file[160], byte;
+    int damaged;
+
+    snprintf(file, sizeof file, "%s/%s", path, entry->name);
+    damaged = open(file, O_RDWR);
+    assert_int_equal(pread(damaged, &byte, 1, (off_t)(entry->start + offset)), 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(damaged, &byte, 1, (off_t)(entry->start + offset)), 1);
+    close(damaged);
+}
+
+/* The blocks of a large body are checked one by one; what stands before damage may be used, and
+ * damage behind a block that was found sound is found. */
+static void check_blocks(void **state)
+{
+    const uint64_t size = 10 * CACHE_BLOCKS_BYTES + 100;
+    const uint64_t places[] = {0, 5 * CACHE_BLOCKS_BYTES, size - 1, size + 8 * 3,
+                               size + 8 * 10 + 7};
+    const uint64_t blocks[] = {0, 5, 10, 3, 10};
+    char *bytes = calloc(1, (size_t)size);
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof places / sizeof places[0]; i++) {
+        uint64_t from = blocks[i / 2] * CACHE_BLOCKS_BYTES;
+        struct cache_entry entry;
+        struct cache_body body;
+        assert_true(store_plain(URI, (struct text){bytes, (size_t)size}));
+        assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+        body = cache_entry_body(&cache, &entry);
+        if (i % 2 == 1) { /* it has been found sound before */
+            assert_true(cache_entry_verify(&cache, &entry));
+            assert_int_equal(cache_blocks_check(&body, from, 50), 50);
+        }
+        turn_bit(&entry, places[i / 2]);
+        cache_entry_close(&entry);
+        assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+        assert_int_equal(cache_entry_verify_first(&cache, &entry), from > 0);
+        body = cache_entry_body(&cache, &entry);
+        if (from > 0)
+            assert_int_equal(cache_blocks_check(&body, from - 10, 50), 10);
+        assert_int_equal(cache_blocks_check(&body, from, 50), 0);
+        cache_entry_close(&entry);
+        assert_int_equal(count_files('e'), 0);
+    }
+    free(bytes);
+}
+
+/* A server checks a block once. */
+static void check_memory_of_blocks(void **state)
+{
+    static char bytes[100000];
+    const struct timespec old[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000}};
+    struct cache_entry entry;
+    struct cache_body body;
+
+    (void)state;
+    assert_true(store_plain(URI, (struct text){bytes, sizeof bytes}));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+        body = cache_entry_body(&cache, &entry);
+        if (i == 0) {
+            utimensat(AT_FDCWD, file_of('e'), old, 0);
+            cache_entry_close(&entry);
+            continue;
+        }
+        assert_true(body.identity != 0);
+        assert_int_equal(cache_blocks_check(&body, 0, 40000), 40000);
+        body.file = -1; /* what it has checked, it does not read */
+        assert_int_equal(cache_blocks_check(&body, 0, 40000), 40000);
+        body.identity ^= UINT64_C(1) << 40; /* another file */
+        assert_int_equal(cache_blocks_check(&body, 0, 40000), 0);
+        cache_entry_close(&entry);
+    }
+}
+
 /* No entry takes more than half of the limit. */
 static void check_too_large(void **state)
 {
@@ -454,7 +532,7 @@ static void check_eviction(void **state)
     assert_int_equal(count_files('e'), 16);
     assert_int_equal(cache_find(&cache, TEXT("http://a/0"), TEXT(""), &entry, NO_NAME),
                      CACHE_FOUND);
-    cache_entry_touch(&entry);
+    cache_entry_touch(&cache, &entry);
     cache_entry_close(&entry);
     assert_true(store_plain(TEXT("http://a/16"), (struct text){body, sizeof body}));
     assert_true(cache_shared_size(&cache) <= MIB);
@@ -479,7 +557,7 @@ static void check_index_eviction(void **state)
         assert_true(store_plain(text_of(uri), (struct text){body, sizeof body}));
         assert_int_equal(cache_find(&cache, URI, TEXT("Accept: a\r\n"), &entry, NO_NAME),
                          CACHE_FOUND);
-        cache_entry_touch(&entry);
+        cache_entry_touch(&cache, &entry);
         cache_entry_close(&entry);
     }
     assert_false(holds(TEXT("http://a/0"), "", (struct text){body, sizeof body}));
@@ -1011,6 +1089,8 @@ int main(void)
         {"a symbolic link", check_link, set_up, tear_down, NULL},
         {"planted files", check_planted, set_up, tear_down, NULL},
         {"a large body", check_large, set_up, tear_down, NULL},
+        {"damage of a block", check_blocks, set_up, tear_down, NULL},
+        {"blocks that were checked", check_memory_of_blocks, set_up, tear_down, NULL},
         {"a body too large", check_too_large, set_up, tear_down, NULL},
         {"eviction of the least recently used", check_eviction, set_up, tear_down, NULL},
         {"eviction of an index", check_index_eviction, set_up, tear_down, NULL},

@@ -24,6 +24,9 @@ struct body {
     void *owner;
     int file;       /* closed when the response ends; or -1 */
     uint64_t start; /* offset of the body in the file */
+    /* Returns how many of the `wanted` bytes of the file's body from `offset` on may be sent; 0:
+     * they are damaged. NULL: all may be. */
+    uint64_t (*check)(const void *owner, uint64_t offset, uint64_t wanted);
 };
 
 /* The meaning of Cache-Control. */

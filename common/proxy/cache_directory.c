@@ -1,9 +1,9 @@
 /* Opens the cache, and finds and removes its entries by their URI. */
 #include "common/proxy/cache_directory.h"
 
-#include "common/proxy/cache_name.h"
-
+#include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_name.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -23,6 +23,7 @@ bool cache_open_directory(struct cache *cache, int directory, const char *path, 
         return false;
     }
     close(locks);
+    cache->sound_blocks = cache_blocks_make_memory();
     cache_evict_trim(cache);
     return true;
 }
@@ -38,6 +39,7 @@ bool cache_open(struct cache *cache, const char *path, uint64_t limit)
 void cache_close(struct cache *cache)
 {
     cache_shared_close(cache);
+    cache_blocks_free_memory(cache->sound_blocks);
     if (cache->directory >= 0)
         close(cache->directory);
 }
@@ -54,7 +56,8 @@ static enum cache_found find_selected(const struct cache *cache, struct text uri
     struct text selected;
     char *space = cache_entry_select(index.record.list, request_fields, &selected);
 
-    cache_entry_touch(&index); /* it must not be evicted before the entries that it leads to */
+    cache_entry_touch(cache,
+                      &index); /* it must not be evicted before the entries that it leads to */
     *entry = (struct cache_entry){.file = -1};
     if (space != NULL) {
         cache_name_entry(name, uri, index.header.generation, selected);

@@ -3,6 +3,7 @@
 
 #include "common/base/checksum.h"
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_shared.h"
 #include "common/proxy/vary.h"
 
 #include <errno.h>
@@ -10,13 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#define MAGIC "fvtcach1"
+#define MAGIC "fvtcach2"
 /* Bytes that the first read takes: most entries are smaller. */
 #define READ_SIZE 8192
 /* Of all texts of an entry: this program writes no larger ones. */
 #define TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
+/* Uses of an entry within this time may count as one. */
+#define USE_NANOSECONDS INT64_C(1000000000)
 
 /* ---- the header ---- */
 
@@ -54,7 +58,9 @@ static bool is_sound(const struct cache_header *header, uint64_t size)
     if (memcmp(header->magic, MAGIC, sizeof header->magic) != 0 ||
         header->self != sum_header(header) || texts_length(header) > TEXTS_LIMIT)
         return false;
-    return header->length <= size && sizeof *header + texts_length(header) + header->length == size;
+    return header->length <= size && sizeof *header + texts_length(header) + header->length +
+                                             cache_blocks_size(header->length) ==
+                                         size;
 }
 
 /* ---- the record ---- */
@@ -96,6 +102,7 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
     if (fstat(entry->file, &status) < 0 || !S_ISREG(status.st_mode) ||
         status.st_uid != cache->owner || status.st_size < (off_t)sizeof entry->header)
         return false;
+    entry->used = (int64_t)status.st_atim.tv_sec * 1000000000 + status.st_atim.tv_nsec;
     size = (uint64_t)status.st_size;
     known = size < READ_SIZE ? size : READ_SIZE;
     entry->space = malloc(READ_SIZE);
@@ -104,6 +111,7 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
     memcpy(&entry->header, entry->space, sizeof entry->header);
     if (!is_sound(&entry->header, size))
         return false;
+    entry->identity = cache_blocks_identity(&status, entry->header.seed);
     entry->start = sizeof entry->header + texts_length(&entry->header);
     if (entry->start > known) {
         char *larger = realloc(entry->space, entry->start);
@@ -113,7 +121,7 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
         if (!cache_file_read(entry->file, larger + known, (size_t)(entry->start - known), known))
             return false;
     } else if (known == size) {
-        entry->body = (struct text){entry->space + entry->start, (size_t)(size - entry->start)};
+        entry->body = (struct text){entry->space + entry->start, (size_t)entry->header.length};
     }
     slice_texts(entry);
     return entry->header.texts ==
@@ -149,7 +157,7 @@ static void take_record(const struct cache *cache, struct cache_entry *entry)
     cache_name_other(name, CACHE_NAME_RECORD, entry->name);
     if (!open_named(cache, &newer, name, entry->record.uri))
         return;
-    if (newer.header.kind == CACHE_ENTRY_RECORD && newer.header.sum == entry->header.self) {
+    if (newer.header.kind == CACHE_ENTRY_RECORD && newer.header.seed == entry->header.self) {
         char *space = entry->space;
         newer.record.length = entry->record.length;
         entry->record = newer.record;
@@ -191,40 +199,68 @@ char *cache_entry_select(struct text list, struct text request_fields, struct te
 
 /* ---- checking ---- */
 
-static bool verify_file(const struct cache_entry *entry)
+struct cache_body cache_entry_body(const struct cache *cache, const struct cache_entry *entry)
 {
-    const size_t size = 64 * 1024;
-    uint64_t offset = 0;
-    struct checksum sum;
-    char *space = malloc(size);
-    bool good = space != NULL;
+    struct cache_body body = {
+        .cache = cache,
+        .file = entry->file,
+        .start = entry->start,
+        .length = entry->record.length,
+        .seed = entry->header.seed,
+        .identity = entry->identity,
+    };
 
-    checksum_start(&sum, 0);
-    while (good && offset < entry->record.length) {
-        uint64_t left = entry->record.length - offset;
-        size_t part = left < size ? (size_t)left : size;
-        good = cache_file_read(entry->file, space, part, entry->start + offset);
-        checksum_add(&sum, (struct text){space, part});
-        offset += part;
-    }
-    free(space);
-    return good && checksum_end(&sum) == entry->header.sum;
+    memcpy(body.name, entry->name, sizeof body.name);
+    return body;
 }
 
-bool cache_entry_verify(const struct cache *cache, struct cache_entry *entry)
+/* A body in memory is one block at most. */
+static bool verify_memory(const struct cache *cache, const struct cache_entry *entry)
 {
-    bool good;
+    if (entry->body.length == 0 || cache_blocks_match(entry->header.seed, 0, entry->body,
+                                                      entry->body.data + entry->body.length))
+        return true;
+    cache_evict_entry(cache, entry->name);
+    return false;
+}
+
+bool cache_entry_verify_first(const struct cache *cache, const struct cache_entry *entry)
+{
+    struct cache_body body;
 
     if (entry->body.data != NULL)
-        good = sum_of(entry->body) == entry->header.sum;
-    else
-        good = entry->record.length > CACHE_VERIFY_LIMIT || verify_file(entry);
-    if (!good)
-        cache_evict_entry(cache, entry->name);
-    return good;
+        return verify_memory(cache, entry);
+    body = cache_entry_body(cache, entry);
+    return body.length == 0 || cache_blocks_check(&body, 0, 1) > 0;
 }
 
-void cache_entry_touch(const struct cache_entry *entry)
+bool cache_entry_verify(const struct cache *cache, const struct cache_entry *entry)
 {
-    cache_file_touch(entry->file);
+    struct cache_body body;
+    uint64_t offset = 0;
+
+    if (entry->body.data != NULL)
+        return verify_memory(cache, entry);
+    body = cache_entry_body(cache, entry);
+    while (offset < body.length) {
+        uint64_t sound = cache_blocks_check(&body, offset, body.length - offset);
+        if (sound == 0)
+            return false;
+        offset += sound;
+    }
+    return true;
+}
+
+/* ---- uses ---- */
+
+/* The time of a use is noted if an entry has been stored since the last one, or after a second: the
+ * order of uses is only needed to choose what makes room for others. */
+void cache_entry_touch(const struct cache *cache, const struct cache_entry *entry)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (entry->used <= atomic_load(&cache->shared->stored) ||
+        (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - entry->used > USE_NANOSECONDS)
+        cache_file_touch(entry->file);
 }

@@ -5,13 +5,12 @@
 #define COMMON_PROXY_CACHE_ENTRY_H
 
 #include "common/base/text.h"
+#include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_file.h"
 #include "common/proxy/cache_name.h"
 
 /* A response with a larger head is not stored. */
 #define CACHE_HEAD_LIMIT 12288
-/* A larger body is not checked before it is used. */
-#define CACHE_VERIFY_LIMIT (16 * 1024 * 1024)
 
 enum cache_entry_kind {
     CACHE_ENTRY_RESPONSE = 1,
@@ -43,18 +42,21 @@ struct cache_header {
     int64_t requested, received; /* seconds since 1970 */
     uint64_t generation;         /* of the responses that vary */
     uint64_t length;             /* of the body */
-    uint64_t sum;                /* checksums: of the body (or `self` of the updated entry), */
-    uint64_t texts;              /* of the texts, */
-    uint64_t self;               /* and of all before this */
+    uint64_t seed;  /* of the checksums of its blocks, which stand behind it (or `self` of the
+                       updated entry) */
+    uint64_t texts; /* checksums: of the texts, */
+    uint64_t self;  /* and of all before this */
 };
 
 struct cache_entry {
     struct cache_record record;
     struct cache_header header;
     int file;
-    uint64_t start;   /* of the body in the file */
-    char *space;      /* from malloc: the record's texts are slices of it */
-    struct text body; /* without data if it is too large to be read at once */
+    int64_t used;      /* the last time, in nanoseconds since 1970 */
+    uint64_t identity; /* of the file: see cache_blocks.h */
+    uint64_t start;    /* of the body in the file */
+    char *space;       /* from malloc: the record's texts are slices of it */
+    struct text body;  /* without data if it is too large to be read at once */
     char name[CACHE_NAME_SIZE];
 };
 
@@ -63,10 +65,15 @@ bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, cons
                       struct text uri);
 void cache_entry_close(struct cache_entry *entry);
 
-/* Returns true if the body has its checksum; removes the entry if not. */
-bool cache_entry_verify(const struct cache *cache, struct cache_entry *entry);
+/* Returns true if the body has its checksums; removes the entry if not. */
+bool cache_entry_verify(const struct cache *cache, const struct cache_entry *entry);
+/* The same for the first block of the body, or all of it if it is in memory. The other blocks are
+ * checked by cache_blocks_check() when they are sent. */
+bool cache_entry_verify_first(const struct cache *cache, const struct cache_entry *entry);
+/* Returns the body of an entry that is not in memory. */
+struct cache_body cache_entry_body(const struct cache *cache, const struct cache_entry *entry);
 /* Notes that the entry was used now. */
-void cache_entry_touch(const struct cache_entry *entry);
+void cache_entry_touch(const struct cache *cache, const struct cache_entry *entry);
 
 /* Writes the fields of a request that the list names, in a form that can be compared. Returns
  * memory for the caller to free; NULL if there is none. */

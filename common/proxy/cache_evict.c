@@ -73,7 +73,7 @@ static void add_item(struct inventory *inventory, const char *name, const struct
         inventory->capacity = capacity;
     }
     item = &inventory->items[inventory->count++];
-    item->used = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+    item->used = (int64_t)status->st_atim.tv_sec * 1000000000 + status->st_atim.tv_nsec;
     item->size = cache_file_disk_size(status);
     inventory->size += item->size;
     memcpy(item->name, name, CACHE_NAME_LENGTH + 1);

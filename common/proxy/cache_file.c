@@ -162,10 +162,11 @@ int64_t cache_file_disk_size(const struct stat *status)
 }
 
 /* UTIME_NOW has the resolution of a tick: uses within one tick would look equally old. */
-void cache_file_touch(int file)
+int64_t cache_file_touch(int file)
 {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+    struct timespec times[2] = {[1] = {.tv_nsec = UTIME_OMIT}};
 
-    clock_gettime(CLOCK_REALTIME, &times[1]);
+    clock_gettime(CLOCK_REALTIME, &times[0]);
     futimens(file, times);
+    return (int64_t)times[0].tv_sec * 1000000000 + times[0].tv_nsec;
 }

@@ -2,6 +2,7 @@
 #ifndef COMMON_PROXY_CACHE_FILE_H
 #define COMMON_PROXY_CACHE_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,10 +15,11 @@ struct cache_shared;
 
 struct cache {
     int directory;
-    uid_t owner;                 /* of all files in it */
-    uint64_t limit;              /* bytes of all entries */
-    bool gateway;                /* it is the origin's own: CDN-Cache-Control is for it */
-    struct cache_shared *shared; /* by all processes that use the directory */
+    uid_t owner;                    /* of all files in it */
+    uint64_t limit;                 /* bytes of all entries */
+    bool gateway;                   /* it is the origin's own: CDN-Cache-Control is for it */
+    struct cache_shared *shared;    /* by all processes that use the directory */
+    _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
 };
 
 /* Opens the directory, and makes it if there is none. One that is new or empty, and belongs to this
@@ -32,7 +34,7 @@ bool cache_file_write(int file, const void *from, size_t size, uint64_t offset);
 
 /* Bytes that the file takes on the disk. */
 int64_t cache_file_disk_size(const struct stat *status);
-/* Sets the time of last use to now. */
-void cache_file_touch(int file);
+/* Sets the time of last use, which is that of access. Returns it in nanoseconds since 1970. */
+int64_t cache_file_touch(int file);
 
 #endif

@@ -68,10 +68,12 @@ void cache_growing_tell(const struct cache *cache, const struct cache_writer *wr
     fetch_news_tell(cache, writer->temporary);
 }
 
-void cache_growing_end(const struct cache *cache, const struct cache_writer *writer, bool whole)
+bool cache_growing_end(const struct cache *cache, const struct cache_writer *writer, bool whole)
 {
-    write_head(writer, whole ? MAGIC_WHOLE : MAGIC_LOST, writer->header.length);
+    bool written = write_head(writer, whole ? MAGIC_WHOLE : MAGIC_LOST, writer->header.length);
+
     cache_growing_tell(cache, writer);
+    return written;
 }
 
 /* ---- the readers ---- */
@@ -195,8 +197,8 @@ enum cache_growing_state cache_growing_look(const struct cache_entry *entry, boo
     struct stat status;
 
     *length = 0;
-    if (!cache_file_read(entry->file, &header, sizeof header, 0) ||
-        fstat(entry->file, &status) < 0 ||
+    if (fstat(entry->file, &status) < 0 || /* first: the file grows beyond its body at the end */
+        !cache_file_read(entry->file, &header, sizeof header, 0) ||
         memcmp(header.magic, MAGIC_LOST, sizeof header.magic) == 0)
         return CACHE_GROWING_LOST;
     if (is_whole(&header, length))

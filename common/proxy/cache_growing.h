@@ -16,8 +16,9 @@ void cache_growing_show(const struct cache *cache, const struct cache_writer *wr
                         const char *name, uint64_t length);
 /* Tells those who read it that it has grown. */
 void cache_growing_tell(const struct cache *cache, const struct cache_writer *writer);
-/* Tells them that it is whole, or that no more will come. */
-void cache_growing_end(const struct cache *cache, const struct cache_writer *writer, bool whole);
+/* Tells them that it is whole, or that no more will come. Returns false if it cannot: they would
+ * take what is written behind the body for a part of it. */
+bool cache_growing_end(const struct cache *cache, const struct cache_writer *writer, bool whole);
 
 /* Opens the entry that is shown under that name, if it is for a request with these fields. Entries
  * of the URI must not have been removed since it was requested. */

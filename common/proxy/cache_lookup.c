@@ -286,7 +286,7 @@ static enum cache_found find(struct cache_lookup *lookup, const struct request *
     /* The URI has got several responses since the lock was taken. */
     if (collapse_is_held(&lookup->collapse) && strcmp(lookup->name, lookup->collapse.name) != 0)
         collapse_unlock(&lookup->collapse);
-    if (found == CACHE_FOUND && !cache_entry_verify(lookup->cache, &lookup->entry)) {
+    if (found == CACHE_FOUND && !cache_entry_verify_first(lookup->cache, &lookup->entry)) {
         cache_lookup_drop_entry(lookup);
         found = CACHE_NOTHING;
     }

@@ -12,7 +12,8 @@
 
 struct cache_shared {
     _Atomic int64_t size;
-    _Atomic bool counted; /* the size has been counted from the files */
+    _Atomic bool counted;   /* the size has been counted from the files */
+    _Atomic int64_t stored; /* when an entry was stored last, in nanoseconds since 1970 */
     _Atomic uint64_t bypasses[CACHE_SHARED_SLOTS];
     _Atomic uint64_t removals[CACHE_SHARED_SLOTS];
     _Atomic uint64_t releases[CACHE_SHARED_SLOTS];

@@ -28,12 +28,13 @@ void cache_store_show(struct cache_store *store, const struct fetch *fetch)
     store->told = store->writer.header.length;
 }
 
-/* Tells those who read the entry as it grows how it has ended. */
-static void end_growing(struct cache_store *store, bool whole)
+/* Tells those who read the entry as it grows how it has ended. Returns false if it cannot. */
+static bool end_growing(struct cache_store *store, bool whole)
 {
-    if (store->shown)
-        cache_growing_end(store->lookup->cache, &store->writer, whole);
+    bool told = !store->shown || cache_growing_end(store->lookup->cache, &store->writer, whole);
+
     store->shown = false;
+    return told;
 }
 
 /* ---- beginning and end ---- */
@@ -182,11 +183,10 @@ bool cache_store_add(struct cache_store *store, struct fetch *fetch,
 void cache_store_finish(struct cache_store *store, struct moment now, bool whole)
 {
     struct cache_lookup *lookup = store->lookup;
+    bool told = end_growing(store, whole);
+    bool stored =
+        told && store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
 
-    bool stored;
-
-    end_growing(store, whole);
-    stored = store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
     store->storing = false;
     if (!whole)
         collapse_note_failure(&lookup->collapse, 502, now.milliseconds);

@@ -38,7 +38,6 @@ static bool write_head(struct cache_writer *writer, const struct cache_record *r
         writer->start += texts[i].length;
     }
     writer->header.texts = checksum_end(&sum);
-    checksum_start(&writer->sum, 0);
     return true;
 }
 
@@ -75,6 +74,8 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
     writer->file = make_temporary(cache, writer->temporary);
     if (writer->file < 0)
         return false;
+    writer->header.seed = cache_name_half(writer->temporary, 0);
+    cache_blocks_start(&writer->blocks, writer->header.seed);
     if (write_head(writer, record))
         return true;
     cache_writer_end(cache, writer);
@@ -147,11 +148,11 @@ bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, st
 
     if (end + data.length > cache->limit / 2 ||
         cache_shared_size(cache) > cache_evict_limit(cache) ||
-        !cache_file_write(writer->file, data.data, data.length, end))
+        !cache_file_write(writer->file, data.data, data.length, end) ||
+        !cache_blocks_add(&writer->blocks, data))
         return false;
     cache_shared_add_size(cache, (int64_t)data.length);
     writer->counted += data.length;
-    checksum_add(&writer->sum, data);
     writer->header.length += data.length;
     return true;
 }
@@ -185,10 +186,11 @@ static bool finish_file(const struct cache *cache, struct cache_writer *writer)
                     S_ISREG(old.st_mode);
 
     cache_entry_seal(&writer->header);
-    if (!cache_file_write(writer->file, &writer->header, sizeof writer->header, 0) ||
+    if (!cache_blocks_write(&writer->blocks, writer->file, writer->start + writer->header.length) ||
+        !cache_file_write(writer->file, &writer->header, sizeof writer->header, 0) ||
         fstat(writer->file, &new) < 0)
         return false;
-    cache_file_touch(writer->file);
+    atomic_store(&cache->shared->stored, cache_file_touch(writer->file));
     if (!put_in_place(cache, writer, replaces))
         return false;
     cache_shared_add_size(cache, cache_file_disk_size(&new) - (int64_t)writer->counted -
@@ -198,9 +200,8 @@ static bool finish_file(const struct cache *cache, struct cache_writer *writer)
     return true;
 }
 
-static bool commit(const struct cache *cache, struct cache_writer *writer, uint64_t sum)
+static bool commit(const struct cache *cache, struct cache_writer *writer)
 {
-    writer->header.sum = sum;
     writer->committed = !is_outdated(cache, writer) && finish_file(cache, writer);
     if (!writer->committed)
         return false;
@@ -216,13 +217,14 @@ static bool commit(const struct cache *cache, struct cache_writer *writer, uint6
 
 bool cache_writer_commit(const struct cache *cache, struct cache_writer *writer)
 {
-    return commit(cache, writer, checksum_end(&writer->sum));
+    return commit(cache, writer);
 }
 
 void cache_writer_end(const struct cache *cache, struct cache_writer *writer)
 {
     if (writer->file < 0)
         return;
+    cache_blocks_end(&writer->blocks);
     close(writer->file);
     writer->file = -1;
     if (writer->committed)
@@ -241,13 +243,15 @@ static bool copy_body(const struct cache *cache, const struct cache_entry *entry
     char *space;
     bool good;
 
+    if (!cache_entry_verify(cache, entry))
+        return false;
     if (entry->body.data != NULL)
         return cache_writer_add(cache, writer, entry->body);
     space = malloc(size);
     good = space != NULL && cache_file_read(entry->file, space, size, entry->start) &&
            cache_writer_add(cache, writer, (struct text){space, size});
     free(space);
-    return good && checksum_end(&writer->sum) == entry->header.sum;
+    return good;
 }
 
 /* Turns the entry that was begun into a newer record of the old one. Returns false if it would have
@@ -259,7 +263,8 @@ static bool commit_record(const struct cache *cache, const struct cache_entry *e
         return false;
     cache_name_other(writer->name, CACHE_NAME_RECORD, entry->name);
     writer->header.kind = CACHE_ENTRY_RECORD;
-    return commit(cache, writer, entry->header.self);
+    writer->header.seed = entry->header.self;
+    return commit(cache, writer);
 }
 
 bool cache_writer_update(const struct cache *cache, const struct cache_entry *entry,

@@ -2,7 +2,6 @@
 #ifndef COMMON_PROXY_CACHE_WRITER_H
 #define COMMON_PROXY_CACHE_WRITER_H
 
-#include "common/base/checksum.h"
 #include "common/proxy/cache_entry.h"
 
 struct cache_writer {
@@ -13,7 +12,7 @@ struct cache_writer {
     uint64_t counted;  /* bytes of it that are added to the size of the cache */
     size_t slot;       /* where removals of its URI are counted, */
     uint64_t removals; /* and their number when the origin was asked */
-    struct checksum sum;
+    struct cache_blocks blocks;
     char name[CACHE_NAME_SIZE];      /* of the entry */
     char temporary[CACHE_NAME_SIZE]; /* of the file until it is committed */
 };

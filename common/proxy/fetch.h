@@ -20,6 +20,7 @@ struct fetch {
     bool sent_all;                 /* the origin has got the whole request */
     int64_t deadline;              /* of the origin, in monotonic milliseconds */
     struct response_writer writer; /* to the client */
+    struct cache_body stale;       /* what it sends, if that is a stale entry */
     int served;             /* the status of the stale response that the client has got; 0: none */
     int interims;           /* interim responses so far */
     enum stage interrupted; /* the stage that the last of them interrupted */

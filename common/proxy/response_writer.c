@@ -79,8 +79,13 @@ static enum transfer send_portion(struct response_writer *writer, struct service
     size_t count;
 
     if (in_file) {
-        transfer = client->kind->send_file(
-            client, writer->file, writer->file_start + writer->offset, writer->portion, &count);
+        uint64_t sound = writer->checked == NULL
+                             ? writer->portion
+                             : cache_blocks_check(writer->checked, writer->offset, writer->portion);
+        if (sound == 0)
+            return TRANSFER_FAILED; /* not a damaged byte leaves */
+        transfer = client->kind->send_file(client, writer->file,
+                                           writer->file_start + writer->offset, sound, &count);
         writer->offset += count;
     } else {
         struct text part = {writer->data.data, (size_t)writer->portion};

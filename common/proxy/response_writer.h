@@ -3,6 +3,7 @@
 #ifndef COMMON_PROXY_RESPONSE_WRITER_H
 #define COMMON_PROXY_RESPONSE_WRITER_H
 
+#include "common/proxy/cache_blocks.h"
 #include "common/service.h"
 
 #define RESPONSE_WRITER_HEAD_LIMIT (40 * 1024)
@@ -15,10 +16,11 @@ struct response_writer {
     bool ended;           /* the client has got all of them */
     struct text data;     /* of the body, in memory; the caller keeps it until it is sent */
     int file;             /* or in a file; -1: none */
-    uint64_t file_start;  /* where the body begins there */
-    uint64_t file_end;    /* its length so far */
-    uint64_t offset;      /* of the next byte in the file */
-    uint64_t portion;     /* bytes that are left of the current piece */
+    const struct cache_body *checked; /* that the file is checked by as it is sent; or NULL */
+    uint64_t file_start;              /* where the body begins there */
+    uint64_t file_end;                /* its length so far */
+    uint64_t offset;                  /* of the next byte in the file */
+    uint64_t portion;                 /* bytes that are left of the current piece */
     bool in_chunk;
     bool closed;         /* the last chunk is written */
     size_t sent;         /* bytes of the lines */

@@ -94,9 +94,15 @@ static struct text copy(struct buffer *lines, struct text text)
     return copied;
 }
 
-/* Moves the body out of the entry. */
-static struct body take_body(struct cache_entry *entry)
+static uint64_t check_body(const void *owner, uint64_t offset, uint64_t wanted)
 {
+    return cache_blocks_check(owner, offset, wanted);
+}
+
+/* Moves the body out of the entry. Returns false if there is no memory. */
+static bool take_body(const struct cache *cache, struct cache_entry *entry, struct body *taken)
+{
+    struct cache_body *checked;
     struct body body = {.kind = BODY_FILE,
                         .length = entry->record.length,
                         .file = entry->file,
@@ -110,9 +116,28 @@ static struct body take_body(struct cache_entry *entry)
         body.file = -1;
         entry->space = NULL;
     } else {
+        checked = malloc(sizeof *checked);
+        if (checked == NULL)
+            return false;
+        *checked = cache_entry_body(cache, entry);
+        body.check = check_body;
+        body.release = free;
+        body.owner = checked;
         entry->file = -1;
     }
-    return body;
+    *taken = body;
+    return true;
+}
+
+/* Returns false if the first bytes that would be sent are damaged. Nothing of the response has left
+ * yet: the origin can be asked. */
+static bool is_sound(const struct response *response, const struct request *request)
+{
+    const struct body *body = &response->body;
+    uint64_t first = response->range_count > 0 ? response->ranges[0].first : 0;
+
+    return body->kind != BODY_FILE || body->check == NULL || request->method == METHOD_HEAD ||
+           body->length == 0 || body->check(body->owner, first, 1) > 0;
 }
 
 static void set_validators(struct response *response, const struct cached_response *cached,
@@ -150,8 +175,11 @@ enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct s
     if (find_type(fields, validated, &type))
         response->type = copy(&lines, type);
     set_validators(response, &lookup->cached, &lines);
-    cache_entry_touch(&lookup->entry);
-    response->body = take_body(&lookup->entry);
+    cache_entry_touch(lookup->cache, &lookup->entry);
+    if (!take_body(lookup->cache, &lookup->entry, &response->body)) {
+        response_end(response);
+        return stage_refuse(call, 503, "The proxy has no memory for this request.");
+    }
     response_apply_conditions(response, call->request, dated);
     if (response->status == 304)
         drop_description(response);
@@ -160,7 +188,15 @@ enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct s
 
 enum service_progress serve_cached_run(struct cache_lookup *lookup, struct service_call *call)
 {
-    return serve_cached_respond(lookup, call, lookup->entry.record.fields, SERVE_CACHED_NOT_ASKED);
+    enum service_progress progress =
+        serve_cached_respond(lookup, call, lookup->entry.record.fields, SERVE_CACHED_NOT_ASKED);
+
+    if (progress != SERVICE_RESPONDS || is_sound(call->response, call->request))
+        return progress;
+    response_end(call->response);
+    response_start(call->response);
+    cache_lookup_drop_entry(lookup);
+    return stage_go_to(call, STAGE_LOOKUP);
 }
 
 /* ---- a stale entry, before the origin is asked ---- */
@@ -205,12 +241,16 @@ void serve_cached_write_head(const struct cache_lookup *lookup, struct response_
     writer->file_start = lookup->entry.start;
 }
 
-static void write_stale(const struct cache_lookup *lookup, struct response_writer *writer,
+static void write_stale(const struct cache_lookup *lookup, struct fetch *fetch,
                         struct service_call *call)
 {
+    struct response_writer *writer = &fetch->writer;
+
     serve_cached_write_head(lookup, writer, call);
     writer->file_end = lookup->entry.record.length;
     writer->complete = true;
+    fetch->stale = cache_entry_body(lookup->cache, &lookup->entry);
+    writer->checked = &fetch->stale;
 }
 
 enum service_progress serve_cached_stale(struct cache_store *store, struct fetch *fetch,
@@ -220,7 +260,7 @@ enum service_progress serve_cached_stale(struct cache_store *store, struct fetch
     enum service_progress progress;
 
     if (!fetch->writer.complete)
-        write_stale(lookup, &fetch->writer, call);
+        write_stale(lookup, fetch, call);
     progress = send_response_run(store, fetch, call);
     if (progress == SERVICE_WAITS) {
         collapse_suspend(&lookup->collapse); /* other requests must not wait for this client */
@@ -230,7 +270,7 @@ enum service_progress serve_cached_stale(struct cache_store *store, struct fetch
         call->keeps_connection = false; /* the client must not take what follows for the rest */
     else if (!response_writer_keeps_connection(call))
         call->client->kind->finish(call->client);
-    cache_entry_touch(&lookup->entry);
+    cache_entry_touch(lookup->cache, &lookup->entry);
     fetch->served = lookup->entry.record.status;
     call->client_gone = true;
     return collapse_resume(&lookup->collapse) ? stage_go_to(call, STAGE_OPEN) : progress;

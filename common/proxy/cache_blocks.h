@@ -1,0 +1,58 @@
+/* The checksums of the blocks of a body. They stand behind the body, so that each block can be
+ * checked by itself, when it is used. A server remembers which blocks it has found sound. */
+#ifndef COMMON_PROXY_CACHE_BLOCKS_H
+#define COMMON_PROXY_CACHE_BLOCKS_H
+
+#include "common/base/checksum.h"
+#include "common/proxy/cache_file.h"
+#include "common/proxy/cache_name.h"
+
+#include <stdatomic.h>
+
+#define CACHE_BLOCKS_BYTES UINT64_C(32768)
+
+/* Returns the bytes of the checksums behind a body of that length. */
+uint64_t cache_blocks_size(uint64_t length);
+
+/* ---- writing ---- */
+
+struct cache_blocks {
+    uint64_t seed; /* of the first block's checksum; that of the next is greater by one */
+    uint64_t *sums;
+    size_t count, capacity;
+    struct checksum sum; /* of the block that is not full yet */
+};
+
+void cache_blocks_start(struct cache_blocks *blocks, uint64_t seed);
+/* Adds bytes of the body. Returns false if there is no memory. */
+bool cache_blocks_add(struct cache_blocks *blocks, struct text data);
+/* Writes the checksums to that place of the file, behind the whole body. */
+bool cache_blocks_write(struct cache_blocks *blocks, int file, uint64_t offset);
+void cache_blocks_end(struct cache_blocks *blocks);
+
+/* ---- checking ---- */
+
+/* A body in a file. */
+struct cache_body {
+    const struct cache *cache;
+    int file;
+    uint64_t start, length;
+    uint64_t seed;
+    uint64_t identity;          /* of the file as it is now; 0: it has just been written */
+    char name[CACHE_NAME_SIZE]; /* of the entry */
+};
+
+uint64_t cache_blocks_identity(const struct stat *status, uint64_t seed);
+/* Returns true if the bytes are the block of that number, whose checksum is `sum`. */
+bool cache_blocks_match(uint64_t seed, uint64_t number, struct text bytes, const void *sum);
+
+/* Returns how many of the `wanted` bytes of the body from `offset` on are sound for certain: at
+ * least one. Returns 0, and removes the entry, if they are damaged. */
+uint64_t cache_blocks_check(const struct cache_body *body, uint64_t offset, uint64_t wanted);
+
+/* Makes and frees the memory of blocks that were found sound, which all processes of a server
+ * share. A server without it checks a block each time. */
+_Atomic uint64_t *cache_blocks_make_memory(void);
+void cache_blocks_free_memory(_Atomic uint64_t *memory);
+
+#endif
