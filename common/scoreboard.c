@@ -39,6 +39,12 @@ void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally)
     *tally = (struct tally){0};
 }
 
+void scoreboard_note_cache(struct scoreboard *board, enum cache_event event, uint64_t bytes_saved)
+{
+    add(&board->cache.events[event], 1);
+    add(&board->cache.bytes_saved, bytes_saved);
+}
+
 struct total scoreboard_total(const struct scoreboard *board)
 {
     struct total total = {0};

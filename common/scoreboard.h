@@ -30,6 +30,20 @@ struct seat {
     _Atomic uint32_t address; /* where its client's address is counted; 0: nowhere */
 };
 
+/* What a cache has done. */
+enum cache_event {
+    CACHE_EVENT_HIT,          /* a response from an entry, without asking the origin */
+    CACHE_EVENT_MISS,         /* a response of the origin */
+    CACHE_EVENT_REVALIDATION, /* a response from an entry that the origin has validated just now */
+    CACHE_EVENT_COLLAPSED,    /* a response from what another request has fetched or validated */
+    CACHE_EVENT_COUNT,
+};
+
+struct scoreboard_cache {
+    alignas(64) _Atomic uint64_t events[CACHE_EVENT_COUNT];
+    _Atomic uint64_t bytes_saved; /* of bodies that no origin had to send */
+};
+
 struct scoreboard {
     _Atomic int64_t active;  /* open connections */
     _Atomic uint64_t peak;   /* the most connections at once */
@@ -49,6 +63,7 @@ struct scoreboard {
     _Atomic int free_seat;     /* no seat below this one is free, most probably */
     _Atomic uint64_t gave_way; /* connections that were ended since others needed their places */
     _Atomic uint64_t refused;  /* clients whose address had too many connections */
+    struct scoreboard_cache cache;
     int slot_count, seat_count;
     struct seat *seats; /* behind the slots */
     void *rest;         /* behind the seats, aligned as a slot */
@@ -68,6 +83,9 @@ struct tally {
 struct scoreboard *scoreboard_make(int slots, int seats, size_t rest);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
+
+/* Counts a response, and the bytes of its body that no origin had to send. */
+void scoreboard_note_cache(struct scoreboard *board, enum cache_event event, uint64_t bytes_saved);
 
 /* The sum of all slots. */
 struct total {

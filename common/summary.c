@@ -58,12 +58,35 @@ static struct cost measure(const struct server *server)
     return cost;
 }
 
+static const char *const cache_events[CACHE_EVENT_COUNT] = {
+    [CACHE_EVENT_HIT] = "hits",
+    [CACHE_EVENT_MISS] = "misses",
+    [CACHE_EVENT_REVALIDATION] = "revalidations",
+    [CACHE_EVENT_COLLAPSED] = "collapsed",
+};
+
+/* Writes ", " and what the cache has done; nothing if it did nothing. */
+static void describe_cache(const struct scoreboard *board, struct buffer *text)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < CACHE_EVENT_COUNT; i++)
+        sum += board->cache.events[i];
+    for (int i = 0; sum > 0 && i < CACHE_EVENT_COUNT; i++) {
+        buffer_string(text, i == 0 ? ", cache: " : ", ");
+        buffer_number(text, board->cache.events[i]);
+        buffer_character(text, ' ');
+        buffer_string(text, cache_events[i]);
+    }
+}
+
 void summary_print(const struct server *server)
 {
     const struct scoreboard *board = server->board;
     struct total total = scoreboard_total(board);
     struct cost cost = measure(server);
-    char made[64] = "", dropped[64] = "";
+    char made[64] = "", dropped[64] = "", cache[160];
+    struct buffer cached = {.data = cache, .capacity = sizeof cache - 1};
 
     if (server->model->makes != NULL)
         snprintf(made, sizeof made, ", %llu %s made", (unsigned long long)board->made,
@@ -71,12 +94,14 @@ void summary_print(const struct server *server)
     if (server->options.udp)
         snprintf(dropped, sizeof dropped, ", %llu datagrams dropped",
                  (unsigned long long)total.dropped);
+    describe_cache(board, &cached);
+    cache[cached.length] = '\0';
     warnx("%llu connections, at most %llu at once, %llu requests, %llu errors, %llu bytes sent, "
-          "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s%s",
+          "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s%s%s",
           (unsigned long long)total.connections, (unsigned long long)board->peak,
           (unsigned long long)total.requests, (unsigned long long)total.errors,
           (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib, made,
-          dropped);
+          dropped, cache);
 }
 
 /* Returns true for a file that may be rewritten. Standard output, a terminal or a pipe is only
@@ -107,6 +132,21 @@ static void add_workers(struct buffer *json, const struct scoreboard *board)
     buffer_string(json, "]");
 }
 
+static void add_cache(struct buffer *json, const struct scoreboard *board)
+{
+    buffer_string(json, ", \"cache\": {");
+    for (int i = 0; i < CACHE_EVENT_COUNT; i++) {
+        buffer_character(json, '"');
+        buffer_string(json, cache_events[i]);
+        buffer_string(json, "\": ");
+        buffer_number(json, board->cache.events[i]);
+        buffer_string(json, ", ");
+    }
+    buffer_string(json, "\"bytes_saved\": ");
+    buffer_number(json, board->cache.bytes_saved);
+    buffer_character(json, '}');
+}
+
 static void add_totals(struct buffer *json, const struct server *server)
 {
     const struct scoreboard *board = server->board;
@@ -127,13 +167,14 @@ static void add_totals(struct buffer *json, const struct server *server)
              (unsigned long long)board->made, (unsigned long long)board->gave_way,
              (unsigned long long)board->refused);
     buffer_string(json, text);
+    add_cache(json, board);
     if (server->options.udp) {
         buffer_string(json, ", \"dropped\": ");
         buffer_number(json, total.dropped);
     }
 }
 
-#define TOTALS_ROOM 600
+#define TOTALS_ROOM 900
 #define WORKER_ROOM 80
 
 void summary_write(const struct server *server, int file)

@@ -98,6 +98,35 @@ sub test_purge () {
     is get($path, X => 'a')->{body}, 'second', 'PURGE removes all variants';
 }
 
+# What the cache has done, in the statistics and in the summary at the end.
+sub test_statistics ($model, $scratch) {
+    my $server = start_server(options => ['--service', 'proxy', '--cache', "$scratch/counted", '--stats', "$scratch/stats"]);
+    my $of = sub ($path, @fields) { scalar $server->get($origin->url($path), @fields) };
+    my $path = path_of(response(200, 'x' x 100, %fresh));
+    $of->($path) for 1 .. 3;                                           # a miss, two hits: 200 bytes
+    $of->($path, Range => 'bytes=0-9');                                # a hit: 10 bytes
+    $server->exchange(request(HEAD => $origin->url($path), Connection => 'close'), 'HEAD');    # a hit: none
+    $path = path_of(response(200, 'x' x 1000, %stale, ETag => '"1"'), response(304, undef, %stale, ETag => '"1"'), response(200, 'y', %stale));
+    $of->($path) for 1 .. 3;                                           # a miss, a revalidation: 1,000 bytes, a miss
+    $of->(path_of(response(200, 'x', 'Cache-Control' => 'no-store'))); # a miss
+    my $collapsed = 0;
+    if (!$model->{single}) {
+        my $gate = "counted$number";
+        $path = path_of([\$gate, @{ response(200, 'x' x 10_000, %fresh) }]);
+        my @clients = map { my $client = $server->connect; $client->send(request(GET => $origin->url($path), Connection => 'close')); $client } 1 .. 3;
+        until_true(sub { waiting("$scratch/counted") == 2 });
+        $origin->open_gate($gate);
+        $_->response for @clients;                                     # a miss, two collapsed: 20,000 bytes
+        $_->close for @clients;
+        $collapsed = 2;
+    }
+    my $printed = $server->stop(%few);
+    my $counts  = json("$scratch/stats")->{cache};
+    my $misses  = 4 + ($collapsed > 0);
+    is_deeply $counts, { hits => 4, misses => $misses, revalidations => 1, collapsed => $collapsed, bytes_saved => 1210 + 10_000 * $collapsed }, '--stats counts what the cache has done';
+    like slurp($server->{err}->filename), qr/, cache: 4 hits, $misses misses, 1 revalidations, $collapsed collapsed$/m, 'the summary says it, too';
+}
+
 # An origin that cannot be reached, and one that answers with an error.
 sub test_outage () {
     my $other = Origin->new;
@@ -139,6 +168,7 @@ each_server(sub ($model) {
     $url   = sub ($path) { $path };
     test_targeted(1);
     $proxy->stop(%few);
+    test_statistics($model, $scratch);
     $proxy = start_server(options => ['--service', 'proxy', '--cache', "$scratch/outage", '--stale-if-error', 60]);
     test_outage();
     $proxy->stop(%few);

@@ -72,8 +72,10 @@ enum service_progress follow_run(struct cache_lookup *lookup, struct fetch *fetc
             return send_response_break_off(fetch, call);
     }
     transfer = send_response_pass_on(fetch, call);
-    if (writer->ended)
+    if (writer->ended) {
+        scoreboard_note_cache(call->context->board, CACHE_EVENT_COLLAPSED, call->body_bytes);
         return SERVICE_DONE;
+    }
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, fetch_events(transfer), 0);
     return transfer == TRANSFER_DONE ? await(lookup, call) : SERVICE_FAILED;

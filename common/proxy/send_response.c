@@ -57,6 +57,9 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
 {
     response_writer_start(&fetch->writer);
     cache_store_begin(store, fetch, call);
+    if (store->lookup->cache != NULL &&
+        (call->request->method == METHOD_GET || call->request->method == METHOD_HEAD))
+        scoreboard_note_cache(call->context->board, CACHE_EVENT_MISS, 0);
     if (scoreboard_stopping(call->context->board))
         call->keeps_connection = false;
     write_head(store, fetch, call);

@@ -62,6 +62,28 @@ static void write_state(const struct cache_lookup *lookup, const struct service_
     cache_status_write(&status, lines);
 }
 
+/* ---- counting ---- */
+
+/* Returns the bytes of the body that go to the client. */
+static uint64_t length_of(const struct response *response, const struct request *request)
+{
+    bool bodiless = request->method == METHOD_HEAD || response->status == 304 ||
+                    response->status == 412 || response->status == 416;
+
+    return bodiless ? 0 : response_length(response);
+}
+
+static void count(const struct cache_lookup *lookup, const struct service_call *call,
+                  int origin_status)
+{
+    enum cache_event event = origin_status == 304      ? CACHE_EVENT_REVALIDATION
+                             : lookup->collapse.waited ? CACHE_EVENT_COLLAPSED
+                                                       : CACHE_EVENT_HIT;
+
+    scoreboard_note_cache(call->context->board, event,
+                          call->client_gone ? 0 : length_of(call->response, call->request));
+}
+
 /* ---- a response of the connection ---- */
 
 /* Returns true for fields of the stored body, which a 304 does not carry. */
@@ -183,6 +205,7 @@ enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct s
     response_apply_conditions(response, call->request, dated);
     if (response->status == 304)
         drop_description(response);
+    count(lookup, call, origin_status);
     return SERVICE_RESPONDS;
 }
 
@@ -270,6 +293,7 @@ enum service_progress serve_cached_stale(struct cache_store *store, struct fetch
         call->keeps_connection = false; /* the client must not take what follows for the rest */
     else if (!response_writer_keeps_connection(call))
         call->client->kind->finish(call->client);
+    scoreboard_note_cache(call->context->board, CACHE_EVENT_HIT, call->body_bytes);
     cache_entry_touch(lookup->cache, &lookup->entry);
     fetch->served = lookup->entry.record.status;
     call->client_gone = true;
