@@ -116,6 +116,15 @@ each_server(sub ($model) {
     }
     ok $client->response->{body} eq $huge, 'a slow client gets the whole response';
     $client->close;
+    for my $how ('ends', 'resets') {
+        my $path = "/breaks-$how";
+        $origin->play($path, [@{ response(200, undef, %fresh, 'Content-Length' => 9_000_000) }, $huge, \"!$how", $how eq 'resets' ? \'' : ()]);
+        $client = $proxy->connect;
+        $client->send(ask_for($path));
+        $origin->has_come($how);
+        ok +(split /\r\n\r\n/, $client->drain, 2)[1] eq $huge, "an origin that $how the connection after 8 MB of 9 MB: a slow client gets the 8 MB";
+        $client->close;
+    }
     $proxy->stop(%few);
 
     # --- restart, crash, two servers ---

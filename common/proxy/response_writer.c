@@ -56,10 +56,15 @@ static uint64_t at_hand(const struct response_writer *writer)
     return in_file > 0 ? in_file : writer->data.length;
 }
 
+bool response_writer_holds(const struct response_writer *writer)
+{
+    return writer->portion > 0 || at_hand(writer) > 0;
+}
+
 static enum transfer send_lines(struct response_writer *writer, struct service_call *call)
 {
     struct text rest = {writer->lines.data + writer->sent, writer->lines.length - writer->sent};
-    bool more = writer->portion > 0 || at_hand(writer) > 0;
+    bool more = response_writer_holds(writer);
     size_t count;
     enum transfer transfer = call->client->kind->write(call->client, rest, more, &count);
 

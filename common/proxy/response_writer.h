@@ -12,6 +12,7 @@ struct response_writer {
     enum framing framing; /* of the body, as the client reads it */
     bool bodiless;        /* the response ends with its head */
     bool complete;        /* the whole body has arrived */
+    bool broken;          /* no more of it will arrive */
     bool begun;           /* the client has got some bytes */
     bool ended;           /* the client has got all of them */
     struct text data;     /* of the body, in memory; the caller keeps it until it is sent */
@@ -37,6 +38,8 @@ void response_writer_end_head(struct response_writer *writer, const struct servi
 /* Returns true if the connection with the client goes on after this response. */
 bool response_writer_keeps_connection(const struct service_call *call);
 
+/* Returns true if bytes of the body have arrived that are not sent. */
+bool response_writer_holds(const struct response_writer *writer);
 /* Sends the bytes that have arrived. Returns TRANSFER_DONE when all of them are sent. */
 enum transfer response_writer_send(struct response_writer *writer, struct service_call *call);
 

@@ -81,14 +81,14 @@ enum service_progress send_response_break_off(const struct fetch *fetch, struct 
     return SERVICE_FAILED;
 }
 
-/* The origin has broken off its response: tells the client if it has got none of it yet. */
-static enum service_progress lose_origin(struct cache_store *store, struct fetch *fetch,
-                                         struct service_call *call)
+/* The origin has broken off its response: the client first gets what has come. Returns false if it
+ * has got nothing yet, and nothing of the body has come. */
+static bool lose_origin(struct cache_store *store, struct fetch *fetch,
+                        const struct service_call *call)
 {
     cache_store_finish(store, call->now, false);
-    if (fetch->writer.begun || call->client_gone)
-        return send_response_break_off(fetch, call);
-    return stage_fail(call, 502, "The origin has broken off its reply.");
+    fetch->writer.broken = true;
+    return fetch->writer.begun || call->client_gone || response_writer_holds(&fetch->writer);
 }
 
 /* Receives the body where there is room for it. A step does not end before all received bytes are
@@ -100,7 +100,8 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
     enum transfer transfer = TRANSFER_DONE;
     struct text data;
 
-    while (transfer == TRANSFER_DONE && !writer->complete && writer->data.length == 0 &&
+    while (transfer == TRANSFER_DONE && !writer->complete && !writer->broken &&
+           writer->data.length == 0 &&
            (*moved < STEP_BYTES_LIMIT || origin_connection_holds(&fetch->upstream))) {
         transfer = origin_connection_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
@@ -135,7 +136,7 @@ static enum service_progress wait_for(struct cache_store *store, struct fetch *f
                                       struct service_call *call, enum transfer theirs,
                                       enum transfer ours)
 {
-    if (fetch->writer.complete)
+    if (fetch->writer.complete || fetch->writer.broken)
         theirs = TRANSFER_END;
     else
         cache_store_show(store, fetch);
@@ -143,11 +144,16 @@ static enum service_progress wait_for(struct cache_store *store, struct fetch *f
                       fetch_events(theirs));
 }
 
-enum service_progress send_response_expire(struct cache_store *store, const struct fetch *fetch,
+enum service_progress send_response_expire(struct cache_store *store, struct fetch *fetch,
                                            struct service_call *call)
 {
-    if (!fetch->writer.complete && call->now.milliseconds >= fetch->deadline)
-        cache_store_finish(store, call->now, false); /* it is the origin that is late */
+    bool late = !fetch->writer.complete && !fetch->writer.broken &&
+                call->now.milliseconds >= fetch->deadline;
+
+    /* It is the origin that is late: the client may still take what has come. */
+    if (late && lose_origin(store, fetch, call) && response_writer_holds(&fetch->writer) &&
+        !call->client_gone)
+        return SERVICE_CONTINUES;
     return send_response_break_off(fetch, call);
 }
 
@@ -169,14 +175,16 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
     for (;;) {
         enum transfer theirs = receive(store, fetch, call, &moved), ours = TRANSFER_DONE;
 
-        if (theirs == TRANSFER_FAILED)
-            return lose_origin(store, fetch, call);
+        if (theirs == TRANSFER_FAILED && !lose_origin(store, fetch, call))
+            return stage_fail(call, 502, "The origin has broken off its reply.");
         if (!call->client_gone)
             ours = send_response_pass_on(fetch, call);
         if (writer->ended)
             return SERVICE_DONE;
         if (call->client_gone && is_futile(store, call))
             return SERVICE_FAILED;
+        if (writer->broken && ours == TRANSFER_DONE)
+            return send_response_break_off(fetch, call);
         if (moved >= STEP_BYTES_LIMIT && theirs == TRANSFER_DONE && !writer->complete)
             return wait_for(store, fetch, call, call->client_gone ? TRANSFER_WRITE : TRANSFER_READ,
                             ours == TRANSFER_DONE ? TRANSFER_WRITE : ours);

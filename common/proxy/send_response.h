@@ -11,7 +11,7 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
 enum service_progress send_response_run(struct cache_store *store, struct fetch *fetch,
                                         struct service_call *call);
 /* The deadline has passed: breaks the response off. */
-enum service_progress send_response_expire(struct cache_store *store, const struct fetch *fetch,
+enum service_progress send_response_expire(struct cache_store *store, struct fetch *fetch,
                                            struct service_call *call);
 /* Sends the client what has come of the body, and watches whether it reads. */
 enum transfer send_response_pass_on(struct fetch *fetch, struct service_call *call);
