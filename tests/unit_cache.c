@@ -2,6 +2,7 @@
  * happens to its files and whichever processes write at the same time. */
 #include "common/proxy/cache_directory.h"
 #include "common/proxy/cache_growing.h"
+#include "common/proxy/cache_removals.h"
 #include "common/proxy/fetch_news.h"
 
 #include "tests/unit.h"
@@ -240,6 +241,28 @@ static void check_removal(void **state)
     record.removals = cache_removals(&cache, URI);
     cache_remove(&cache, TEXT("http://another.example:80/"));
     assert_int_equal(cache_removals(&cache, URI), record.removals);
+}
+
+/* Removals of other URIs do not keep a response from being stored. */
+static void check_other_removals(void **state)
+{
+    struct cache_record record = record_of(URI);
+    char uri[40];
+
+    (void)state;
+    record.removals = cache_removals(&cache, URI);
+    for (int i = 0; i < 20000; i++) {
+        snprintf(uri, sizeof uri, "http://a/%d", i);
+        cache_remove(&cache, text_of(uri));
+        assert_false(cache_is_removed_since(&cache, URI, record.removals));
+    }
+    cache_remove(&cache, URI);
+    for (int i = 0; i < 400000; i++) { /* far more than are remembered */
+        if (i % 50000 == 0)
+            assert_true(cache_is_removed_since(&cache, URI, record.removals));
+        cache_removals_note(&cache, (uint64_t)i * 7919);
+    }
+    assert_true(cache_is_removed_since(&cache, URI, record.removals));
 }
 
 static const char *file_of(char kind)
@@ -1083,6 +1106,7 @@ int main(void)
         {"responses that vary", check_vary, set_up, tear_down, NULL},
         {"an update", check_update, set_up, tear_down, NULL},
         {"removals", check_removal, set_up, tear_down, NULL},
+        {"removals of other URIs", check_other_removals, set_up, tear_down, NULL},
         {"an update of a large entry", check_large_update, set_up, tear_down, NULL},
         {"the record of another body", check_stray_record, set_up, tear_down, NULL},
         {"damage", check_damage, set_up, tear_down, NULL},

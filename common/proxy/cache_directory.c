@@ -4,6 +4,7 @@
 #include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_evict.h"
 #include "common/proxy/cache_name.h"
+#include "common/proxy/cache_removals.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -91,17 +92,22 @@ enum cache_found cache_find(const struct cache *cache, struct text uri, struct t
 
 /* ---- removing ---- */
 
-static _Atomic uint64_t *removals_of(const struct cache *cache, const char *name)
-{
-    return &cache->shared->removals[cache_shared_slot(name)];
-}
-
-uint64_t cache_removals(const struct cache *cache, struct text uri)
+static uint64_t number_of(struct text uri)
 {
     char name[CACHE_NAME_SIZE];
 
     cache_name_entry(name, uri, 0, TEXT(""));
-    return atomic_load(removals_of(cache, name));
+    return cache_name_number(name);
+}
+
+uint64_t cache_removals(const struct cache *cache, struct text uri)
+{
+    return cache_removals_count(cache, number_of(uri));
+}
+
+bool cache_is_removed_since(const struct cache *cache, struct text uri, uint64_t removals)
+{
+    return cache_removals_since(cache, number_of(uri), removals);
 }
 
 void cache_remove(const struct cache *cache, struct text uri)
@@ -109,6 +115,6 @@ void cache_remove(const struct cache *cache, struct text uri)
     char name[CACHE_NAME_SIZE];
 
     cache_name_entry(name, uri, 0, TEXT(""));
-    atomic_fetch_add(removals_of(cache, name), 1);
+    cache_removals_note(cache, cache_name_number(name));
     cache_evict_entry(cache, name);
 }

@@ -29,8 +29,9 @@ enum cache_found cache_find(const struct cache *cache, struct text uri, struct t
 
 /* Removes all responses to the URI. */
 void cache_remove(const struct cache *cache, struct text uri);
-/* Counts removals of the URI. A record holds the count from before the origin was asked: if it has
- * changed since, the response may be older than the reason for the removal, and is not stored. */
+/* Counts removals. A record holds the count from before the origin was asked: if the URI has been
+ * removed since, the response may be older than the reason for it, and is not stored. */
 uint64_t cache_removals(const struct cache *cache, struct text uri);
+bool cache_is_removed_since(const struct cache *cache, struct text uri, uint64_t removals);
 
 #endif

@@ -93,7 +93,7 @@ static bool find_file(const struct cache *cache, const char *name, struct text u
     removals = atomic_load(&shared->growing_removals[slot]);
     cache_name_write(file, CACHE_NAME_TEMPORARY, number);
     return atomic_load(&shared->growing_numbers[slot]) == cache_name_number(name) &&
-           removals == cache_removals(cache, uri);
+           !cache_is_removed_since(cache, uri, removals);
 }
 
 static size_t texts_length(const struct head *head)

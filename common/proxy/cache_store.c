@@ -88,7 +88,7 @@ static bool is_for_later(const struct cache_lookup *lookup, const struct fetch *
     struct cached_response response;
 
     if (call->request->method != METHOD_POST || head->status != 200 ||
-        lookup->removals != cache_removals(lookup->cache, lookup->uri) ||
+        cache_is_removed_since(lookup->cache, lookup->uri, lookup->removals) ||
         !cache_invalidate_is_about_target(lookup, fetch))
         return false;
     cache_lookup_read(lookup, &response,

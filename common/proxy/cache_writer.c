@@ -2,6 +2,7 @@
 #include "common/proxy/cache_writer.h"
 
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_removals.h"
 #include "common/proxy/cache_shared.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
     char whole[CACHE_NAME_SIZE];
 
     cache_name_entry(whole, record->uri, 0, TEXT(""));
-    writer->slot = cache_shared_slot(whole);
+    writer->number = cache_name_number(whole);
     writer->removals = record->removals;
     writer->file = make_temporary(cache, writer->temporary);
     if (writer->file < 0)
@@ -161,7 +162,7 @@ bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, st
 
 static bool is_outdated(const struct cache *cache, const struct cache_writer *writer)
 {
-    return atomic_load(&cache->shared->removals[writer->slot]) != writer->removals;
+    return cache_removals_since(cache, writer->number, writer->removals);
 }
 
 /* Exchanges the names if an older file is there: some file systems write a file to the disk at once

@@ -10,8 +10,8 @@ struct cache_writer {
     bool committed;    /* the entry has appeared */
     uint64_t start;    /* of the body in the file */
     uint64_t counted;  /* bytes of it that are added to the size of the cache */
-    size_t slot;       /* where removals of its URI are counted, */
-    uint64_t removals; /* and their number when the origin was asked */
+    uint64_t number;   /* that removals of its URI are noted under, */
+    uint64_t removals; /* and their count when the origin was asked */
     struct cache_blocks blocks;
     char name[CACHE_NAME_SIZE];      /* of the entry */
     char temporary[CACHE_NAME_SIZE]; /* of the file until it is committed */
