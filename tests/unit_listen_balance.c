@@ -57,6 +57,41 @@ static bool pass_time(struct listen_balance *balance, int64_t *now, int percent)
     return listen_balance_review(balance, balance->persistent, *now);
 }
 
+/* Lets requests block a loop for a share of its rounds, and then reviews it. */
+static bool pass_rounds(struct listen_balance *balance, int64_t *now, int percent)
+{
+    const struct timespec blocks = {.tv_nsec = 200000L * percent};
+    const struct timespec waits = {.tv_nsec = 200000L * (100 - percent)};
+
+    for (int i = 0; i < 3; i++) {
+        listen_balance_works(balance);
+        if (percent > 0)
+            nanosleep(&blocks, NULL);
+        listen_balance_waits(balance);
+        nanosleep(&waits, NULL);
+    }
+    *now += 60;
+    return listen_balance_review(balance, balance->persistent, *now);
+}
+
+static void check_blocked(void **state)
+{
+    bool helped = false;
+    int64_t now = START;
+
+    (void)state;
+    begin(LOOPS);
+    pass_rounds(&balances[0], &now, 0); /* begins to time a round */
+    pass_rounds(&balances[0], &now, 0);
+    assert_false(listen_balance_take(&balances[1])); /* it does not need help */
+    for (int i = 0; i < 100 && !helped; i++) { /* a machine with other work may lengthen a wait */
+        pass_rounds(&balances[0], &now, 100);
+        helped = listen_balance_take(&balances[1]);
+    }
+    assert_true(helped);
+    end();
+}
+
 static void check_first(void **state)
 {
     (void)state;
@@ -163,6 +198,7 @@ int main(void)
 {
     unit_add("at first one loop listens", check_first, NULL);
     unit_add("a busy loop gets help", check_help, NULL);
+    unit_add("a loop that requests block gets help", check_blocked, NULL);
     unit_add("an idle loop gives its permit up, except the last one", check_leave, NULL);
     unit_add("persistent connections are shared", check_persistent, NULL);
     unit_add("the permit of a dead worker goes to another", check_death, NULL);

@@ -33,9 +33,9 @@ my $computed; # the most CPU time was asked for
 sub statuses (@connections) { return map { $_->response->{status} } @connections }
 
 # Returns the counters of a server that has done some work and has ended.
-sub counters ($work) {
+sub counters ($work, @options) {
     my $folder = scratch();
-    my $server = start_server(options => [qw(--service work --stats), "$folder/stats.json"]);
+    my $server = start_server(options => [qw(--service work --stats), "$folder/stats.json", @options]);
     $work->($server);
     $server->stop(%SCARCE);
     return json("$folder/stats.json");
@@ -137,6 +137,20 @@ sub test_loop () {
     $server->stop(%SCARCE);
 }
 
+# An event loop that requests block gets help, though it uses no processor.
+sub test_blocked_loop () {
+    my $counters = counters(sub ($server) {
+        for (1 .. 20) {
+            my @clients = map { $server->connect } 1 .. 8;
+            $_->send(request(GET => '/block/5000', Connection => 'close')) for @clients;
+            statuses(@clients);
+            $_->close for @clients;
+        }
+    }, qw(--workers 2));
+    my @served = map { $_->{requests} } @{ $counters->{workers} };
+    is scalar(grep { $_ > 0 } @served), 2, 'requests that block an event loop: the other one serves, too' or diag("@served");
+}
+
 # A stop finishes the requests that have begun.
 sub test_stop ($kind) {
     my $server = start_server(options => [qw(--service work)]);
@@ -156,7 +170,10 @@ each_server(sub ($model) {
     test_connections($server);
     $server->stop(%SCARCE);
     test_amounts();
-    test_loop() if $model->{workers} && !$model->{limited};
+    if ($model->{workers} && !$model->{limited}) {
+        test_loop();
+        test_blocked_loop();
+    }
     test_stop($_) for qw(sleep block);
 
     $server = start_server(options => [qw(--service work --udp)]);

@@ -388,7 +388,9 @@ static void wait_for_events(struct event_loop *loop)
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
         patience = clock_shorter(patience, YIELD_MILLISECONDS);
     trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
+    listen_balance_waits(&loop->balance);
     count = loop->poller.kind->wait(&loop->poller, events, patience);
+    listen_balance_works(&loop->balance);
     loop->now = clock_now();
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)

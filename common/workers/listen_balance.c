@@ -3,13 +3,15 @@
 
 #include "common/base/wakeup.h"
 
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 /* How often the load of a loop is measured. */
 #define REVIEW_MILLISECONDS 10
-/* A loop that uses more than this share of a processor wants help; one that uses less than the
- * other share gives its permit up. Two loops that share what was too much for one are above it. */
+/* A loop that uses more than this share of a processor, or that requests block for more than this
+ * share of the time, wants help; one that is below the other share gives its permit up. Two loops
+ * that share what was too much for one are above it. */
 #define BUSY_PERCENT 70
 #define IDLE_PERCENT 30
 /* Persistent connections cannot move to another loop. So a loop passes its permit on when it has
@@ -75,15 +77,76 @@ static bool is_ahead(struct listen_balance *balance, int64_t persistent)
            persistent - AHEAD_LIMIT >= fewest_persistent(balance);
 }
 
+static int64_t nanoseconds(clockid_t clock)
+{
+    struct timespec time;
+
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* ---- how long requests block the loop ---- */
+
+/* How often this thread has slept: while it works, a request has blocked it. */
+static int64_t count_sleeps(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+void listen_balance_works(struct listen_balance *balance)
+{
+    int64_t now;
+
+    if (balance->sample != SAMPLE_NEXT && balance->sample != SAMPLE_WAIT)
+        return;
+    now = nanoseconds(CLOCK_MONOTONIC);
+    if (balance->sample == SAMPLE_WAIT) {
+        balance->blocked += balance->round_blocked;
+        balance->timed += now - balance->round_from;
+        balance->sample = SAMPLE_NONE;
+        return;
+    }
+    balance->round_from = now;
+    balance->asleep = count_sleeps();
+    balance->sample = SAMPLE_WORK;
+}
+
+void listen_balance_waits(struct listen_balance *balance)
+{
+    bool blocked;
+
+    if (balance->sample != SAMPLE_WORK)
+        return;
+    blocked = count_sleeps() > balance->asleep;
+    balance->round_blocked = blocked ? nanoseconds(CLOCK_MONOTONIC) - balance->round_from : 0;
+    balance->sample = SAMPLE_WAIT;
+}
+
+/* Returns the share of the time in which requests block the loop. Older rounds count less. Begins
+ * to time the next round. */
+static int64_t blocked_percent(struct listen_balance *balance)
+{
+    int64_t percent = balance->timed > 0 ? balance->blocked * 100 / balance->timed : 0;
+
+    balance->blocked /= 2;
+    balance->timed /= 2;
+    if (balance->sample == SAMPLE_NONE)
+        balance->sample = SAMPLE_NEXT;
+    return percent;
+}
+
+/* ---- the load ---- */
+
 /* Returns the share of a processor that this loop has used since the last review; -1 for the first
  * review. */
 static int64_t busy_percent(struct listen_balance *balance, int64_t now)
 {
     int64_t from = balance->reviewed, before = balance->used;
-    struct timespec used;
 
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    balance->used = used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+    balance->used = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
     balance->reviewed = now;
     return from == 0 ? -1 : (balance->used - before) / ((now - from) * 10000);
 }
@@ -98,8 +161,10 @@ static void review_load(struct listen_balance *balance, int64_t now)
 {
     struct scoreboard *board = balance->worker->server->board;
     int permits = atomic_load(&board->permits);
-    int64_t busy = busy_percent(balance, now);
+    int64_t busy = busy_percent(balance, now), blocked = blocked_percent(balance);
 
+    if (busy >= 0 && blocked > busy)
+        busy = blocked;
     if (busy >= BUSY_PERCENT && permits < board->slot_count &&
         change_count(board, permits, permits + 1))
         wakeup_ring(balance->worker->server->permits);

@@ -6,6 +6,14 @@
 
 #include "common/workers/worker.h"
 
+/* Some rounds of a loop are timed, to find out how long its requests block it. */
+enum sample {
+    SAMPLE_NONE,
+    SAMPLE_NEXT, /* the round that begins next */
+    SAMPLE_WORK, /* the loop works */
+    SAMPLE_WAIT, /* it waits */
+};
+
 struct listen_balance {
     struct worker *worker;
     bool shared;        /* loops share permits; false: each loop has one for good */
@@ -13,6 +21,11 @@ struct listen_balance {
     int64_t persistent; /* its persistent connections, as its slot tells the other loops */
     int64_t reviewed;   /* when the load was measured, in milliseconds */
     int64_t used;       /* CPU time until then, in nanoseconds */
+    enum sample sample;
+    int64_t round_from;     /* when the round began that is timed, in nanoseconds */
+    int64_t asleep;         /* how often the loop had been asleep then */
+    int64_t blocked, timed; /* nanoseconds: in which requests blocked the loop, of these */
+    int64_t round_blocked;  /* the same of that round */
 };
 
 /* Takes a permit if one is free. */
@@ -22,6 +35,10 @@ void listen_balance_open(struct listen_balance *balance, struct worker *worker);
 int listen_balance_descriptor(const struct listen_balance *balance);
 /* Takes a free permit; false if another loop was faster. */
 bool listen_balance_take(struct listen_balance *balance);
+
+/* Called before and after each wait of a loop. */
+void listen_balance_waits(struct listen_balance *balance);
+void listen_balance_works(struct listen_balance *balance);
 
 /* Called after each round of a loop, with its number of persistent connections: it may give its
  * permit up, pass it on, or add one for another loop. Returns true if the loop still has a permit.
