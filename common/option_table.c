@@ -91,14 +91,16 @@ const struct option_row option_table[] = {
      "the pages of the ballast: small, or huge if the kernel has them", 0},
     {"origin", "URL", OPTION_ORIGIN, AT(origin), NULL,
      "proxy: forward to this one origin, http://HOST:PORT or https://HOST:PORT, instead of the "
-     "host "
-     "that the client names. HOST is numeric, localhost, or a name in /etc/hosts: no other name is "
-     "looked up",
+     "host that the client names. HOST is numeric, localhost, or a name: one that is not in "
+     "/etc/hosts is looked up, again and again",
      0},
     {"origin-ca", "FILE", OPTION_TEXT, AT(origin_ca), "/etc/ssl/certs/ca-certificates.crt",
      "proxy: the certificates of authorities, in PEM form, one of which must have signed that of "
-     "an "
-     "origin of https",
+     "an origin of https",
+     0},
+    {"name-server", "ADDRESS:PORT", OPTION_TEXT, AT(name_server), NULL,
+     "proxy: the name server that is asked for the name of --origin; by default those of "
+     "/etc/resolv.conf",
      0},
     {"allow", "HOST:PORT", OPTION_ALLOW, 0, NULL,
      "proxy: allow connections to this address beside loopback; may be repeated. Clients of other "

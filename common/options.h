@@ -46,6 +46,7 @@ struct options {
     struct text origin; /* "HOST:PORT", without "http://"; or empty */
     bool origin_tls;    /* it was "https://" */
     const char *origin_ca;
+    const char *name_server;
     const char *allow[OPTIONS_ALLOW_LIMIT];
     int allow_count;
     int forwarded; /* see option_table_forwarded() */

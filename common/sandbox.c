@@ -164,6 +164,11 @@ void sandbox_enter_supervisor(const struct sandbox *sandbox)
     restrict_calls(sandbox, sandbox_calls_supervisor);
 }
 
+void sandbox_enter_names(const struct sandbox *sandbox)
+{
+    restrict_calls(sandbox, sandbox_calls_names);
+}
+
 void sandbox_enter_child(const struct sandbox *sandbox)
 {
     const struct rlimit none = {0};

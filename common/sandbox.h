@@ -21,5 +21,7 @@ void sandbox_enter_child(const struct sandbox *sandbox);
  * such processes. Takes all system calls but a few. They keep their rights to files. */
 void sandbox_enter_signer(const struct sandbox *sandbox);
 void sandbox_enter_supervisor(const struct sandbox *sandbox);
+/* For a process that asks name servers. */
+void sandbox_enter_names(const struct sandbox *sandbox);
 
 #endif

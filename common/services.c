@@ -164,6 +164,14 @@ static bool open_proxy(struct services *services, const struct options *options,
     return options->no_cache || services->cache_directory >= 0;
 }
 
+static void confine_names(const void *argument)
+{
+    const struct options *options = argument;
+    const struct sandbox sandbox = {.kills = options->sandbox_kills};
+
+    sandbox_enter_names(&sandbox);
+}
+
 static bool start_proxy(struct services *services, const struct options *options,
                         const struct listener *listener)
 {
@@ -171,6 +179,10 @@ static bool start_proxy(struct services *services, const struct options *options
         .origin = options->origin,
         .origin_tls = options->origin_tls,
         .origin_ca = options->origin_ca,
+        .name_server =
+            options->name_server != NULL ? text_of(options->name_server) : (struct text){0},
+        .confine_names = options->no_sandbox ? NULL : confine_names,
+        .confine_argument = options,
         .allow = options->allow,
         .allow_count = options->allow_count,
         .cache = options->cache,

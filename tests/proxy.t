@@ -299,7 +299,7 @@ each_server(sub ($model) {
         my $run = run_server('--service', 'proxy', '--no-cache', @$bad, 0);
         is $run->{status}, 2, "@$bad is refused with exit status 2";
     }
-    for my $bad (['--bind', '0.0.0.0'], ['--bind', '::'], ['--bind', '127.0.0.1', '--bind', '0.0.0.0'], ['--origin', 'http://no.such.name.example'], ['--allow', 'no.such.name.example:80'], ['--cache', '/dev/null/x']) {
+    for my $bad (['--bind', '0.0.0.0'], ['--bind', '::'], ['--bind', '127.0.0.1', '--bind', '0.0.0.0'], ['--origin', 'http://no.such.name.example', '--name-server', "127.0.0.1:$nobody"], ['--allow', 'no.such.name.example:80'], ['--cache', '/dev/null/x']) {
         my $run = run_server('--service', 'proxy', $bad->[0] eq '--cache' ? () : '--no-cache', @$bad, 0);
         is $run->{status}, 1, "@$bad is refused with exit status 1";
         like $run->{err} =~ s/^.*limit of \d+ descriptors.*\n//mr, qr/\A[^\n]+\n\z/, "@$bad is refused with one line that says why";

@@ -71,6 +71,21 @@ bool address_read(struct text text, uint16_t port, union address *address)
     return true;
 }
 
+void address_make(union address *address, const unsigned char *bytes, size_t size, uint16_t port)
+{
+    memset(address, 0, sizeof *address);
+    if (size == sizeof address->v4.sin_addr) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(port);
+        memcpy(&address->v4.sin_addr, bytes, size);
+        return;
+    }
+    address->v6.sin6_family = AF_INET6;
+    address->v6.sin6_port = htons(port);
+    memcpy(&address->v6.sin6_addr, bytes, sizeof address->v6.sin6_addr);
+    unmap(address);
+}
+
 static void add(struct address_list *list, struct text text, uint16_t port)
 {
     if (list->count < ADDRESS_LIST_LIMIT && address_read(text, port, &list->addresses[list->count]))
@@ -156,6 +171,64 @@ bool address_is_any(const union address *address)
     if (address->any.sa_family == AF_INET)
         return address->v4.sin_addr.s_addr == INADDR_ANY;
     return IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr);
+}
+
+/* The blocks of IPv4 that are not public (RFC 6890). The first that fits counts. */
+static const struct block {
+    uint32_t prefix;
+    int bits;
+    enum address_scope scope;
+} blocks[] = {
+    {0x00000000, 8, ADDRESS_LOCAL},    /* 0.0.0.0/8 */
+    {0x7f000000, 8, ADDRESS_LOCAL},    /* 127.0.0.0/8 */
+    {0xa9fe0000, 16, ADDRESS_LOCAL},   /* 169.254.0.0/16 */
+    {0xe0000000, 3, ADDRESS_LOCAL},    /* 224.0.0.0 and up: multicast, reserved, broadcast */
+    {0x0a000000, 8, ADDRESS_PRIVATE},  /* 10.0.0.0/8 */
+    {0xac100000, 12, ADDRESS_PRIVATE}, /* 172.16.0.0/12 */
+    {0xc0a80000, 16, ADDRESS_PRIVATE}, /* 192.168.0.0/16 */
+    {0x64400000, 10, ADDRESS_PRIVATE}, /* 100.64.0.0/10 */
+    {0xc6120000, 15, ADDRESS_PRIVATE}, /* 198.18.0.0/15 */
+    {0xc0000000, 24, ADDRESS_PRIVATE}, /* 192.0.0.0/24 */
+};
+
+static enum address_scope scope_of_v4(uint32_t address)
+{
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        if ((address ^ blocks[i].prefix) >> (32 - blocks[i].bits) == 0)
+            return blocks[i].scope;
+    return ADDRESS_PUBLIC;
+}
+
+static uint32_t number_of(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Some IPv6 addresses lead to the IPv4 address that they hold. */
+static enum address_scope scope_of_v6(const unsigned char *bytes)
+{
+    static const unsigned char translated[12] = {0, 0x64, 0xff, 0x9b}, zero[12];
+
+    if (memcmp(bytes, zero, sizeof zero) == 0) {
+        uint32_t rest = number_of(bytes + 12);
+        return rest <= 1 ? ADDRESS_LOCAL : scope_of_v4(rest); /* "::" and "::1" */
+    }
+    if (memcmp(bytes, translated, sizeof translated) == 0)
+        return scope_of_v4(number_of(bytes + 12));
+    if (bytes[0] == 0x20 && bytes[1] == 0x02) /* 6to4 */
+        return scope_of_v4(number_of(bytes + 2));
+    if (bytes[0] == 0xff || (bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80))
+        return ADDRESS_LOCAL;
+    if ((bytes[0] & 0xfe) == 0xfc || (bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0xc0))
+        return ADDRESS_PRIVATE;
+    return ADDRESS_PUBLIC;
+}
+
+enum address_scope address_scope(const union address *address)
+{
+    if (address->any.sa_family == AF_INET)
+        return scope_of_v4(ntohl(address->v4.sin_addr.s_addr));
+    return scope_of_v6(address->v6.sin6_addr.s6_addr);
 }
 
 uint16_t address_port(const union address *address)

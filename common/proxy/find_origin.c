@@ -34,8 +34,13 @@ int find_origin_run(struct origin *origin, const struct service_call *call, cons
 
     if (status != 0)
         return status;
-    if (proxy_find_addresses(proxy, origin->host, origin->port, &origin->addresses))
+    if (proxy_find_origin(proxy, origin->host, origin->port, call->now.milliseconds,
+                          &origin->addresses))
         return proxy_judge(proxy, call->client, &origin->addresses, problem);
+    if (proxy->names != NULL) {
+        *problem = "The name of the origin cannot be looked up.";
+        return 502;
+    }
     *problem = "The host is not known here: it is no numeric address, not localhost, and not in "
                "the hosts file of the proxy.";
     return 502;

@@ -13,8 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HOSTS_FILE  "/etc/hosts"
-#define HOSTS_LIMIT (64 * 1024)
+#define HOSTS_FILE   "/etc/hosts"
+#define SERVERS_FILE "/etc/resolv.conf"
+#define HOSTS_LIMIT  (64 * 1024)
 /* Freed memory that a process keeps, so that not each request has to ask the kernel for its own. */
 #define SPARE_BYTES (4 * 1024 * 1024)
 /* Larger pieces go back to it at once. */
@@ -47,6 +48,13 @@ bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t 
     return address_find(addresses, (struct text){proxy->hosts, proxy->hosts_length}, host, port);
 }
 
+bool proxy_find_origin(const struct proxy *proxy, struct text host, uint16_t port, int64_t now,
+                       struct address_list *addresses)
+{
+    return proxy->names != NULL ? name_lookup_find(proxy->names, now, addresses)
+                                : proxy_find_addresses(proxy, host, port, addresses);
+}
+
 static bool look_up(const struct proxy *proxy, const char *option, struct text authority,
                     uint16_t default_port, struct address_list *destination)
 {
@@ -59,6 +67,14 @@ static bool look_up(const struct proxy *proxy, const char *option, struct text a
     warnx("%s '%.*s' is no HOST:PORT that is known here: a numeric address, localhost, or a name "
           "in " HOSTS_FILE,
           option, (int)authority.length, authority.data);
+    return false;
+}
+
+static bool is_listed(const struct proxy *proxy, const union address *address)
+{
+    for (int i = 0; i < proxy->allowed_count; i++)
+        if (address_same(&proxy->allowed[i], address))
+            return true;
     return false;
 }
 
@@ -129,17 +145,86 @@ static bool open_tls(struct proxy *proxy, const struct proxy_settings *settings)
     return proxy->tls != NULL;
 }
 
+static bool choose_name_servers(const struct proxy_settings *settings,
+                                struct name_lookup_settings *lookup)
+{
+    struct text host;
+    uint16_t port;
+
+    if (settings->name_server.length == 0) {
+        name_lookup_read_servers(SERVERS_FILE, lookup);
+        return true;
+    }
+    lookup->server_count = 1;
+    if (address_split(settings->name_server, 53, &host, &port) &&
+        address_read(host, port, &lookup->servers[0]))
+        return true;
+    warnx("--name-server '%.*s' is no numeric address", (int)settings->name_server.length,
+          settings->name_server.data);
+    return false;
+}
+
+/* A name that led into the open at the start must not lead into a private network later, and none
+ * to this machine: whoever answers for the name would choose which service is asked. */
+static bool limit_scope(struct proxy *proxy, struct text host)
+{
+    struct address_list list = {.count = 0};
+    bool usable = false;
+
+    name_lookup_find(proxy->names, clock_now().milliseconds, &list);
+    for (int i = 0; i < list.count; i++) {
+        enum address_scope scope = address_scope(&list.addresses[i]);
+        if (scope == ADDRESS_PRIVATE)
+            proxy->scope = scope;
+        usable |= scope < ADDRESS_LOCAL || is_listed(proxy, &list.addresses[i]);
+    }
+    if (!usable)
+        warnx("the name '%.*s' leads to this machine or its link: --allow must name the address "
+              "if that is meant",
+              (int)host.length, host.data);
+    return usable;
+}
+
+/* A name that is not in the hosts file is looked up, now and later. */
+static bool open_names(struct proxy *proxy, const struct proxy_settings *settings)
+{
+    struct name_lookup_settings lookup = {
+        .confine = settings->confine_names,
+        .argument = settings->confine_argument,
+    };
+
+    address_split(proxy->origin, proxy_default_port(proxy), &lookup.name, &lookup.port);
+    proxy->origin_port = lookup.port;
+    if (!choose_name_servers(settings, &lookup))
+        return false;
+    proxy->names = name_lookup_open(&lookup);
+    return proxy->names != NULL && limit_scope(proxy, lookup.name);
+}
+
+static bool allow_origin(struct proxy *proxy, const struct proxy_settings *settings)
+{
+    struct address_list list;
+    struct text host = {0};
+    uint16_t port = 0;
+
+    if (proxy->origin.length == 0)
+        return true;
+    address_split(proxy->origin, proxy_default_port(proxy), &host, &port);
+    if (!proxy_find_addresses(proxy, host, port, &list))
+        return open_names(proxy, settings);
+    proxy->origin_port = port;
+    return allow(proxy, "--origin", proxy->origin, port);
+}
+
 static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
 {
-    if (!open_tls(proxy, settings) ||
-        (proxy->origin.length > 0 &&
-         !allow(proxy, "--origin", proxy->origin, proxy_default_port(proxy))))
+    if (!open_tls(proxy, settings))
         return false;
-    if (proxy->origin.length > 0)
-        proxy->origin_port = address_port(&proxy->allowed[0]);
     for (int i = 0; i < settings->allow_count; i++)
         if (!allow(proxy, "--allow", text_of(settings->allow[i]), 0))
             return false;
+    if (!allow_origin(proxy, settings))
+        return false;
     if (settings->cache_directory >= 0 &&
         !cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
                               settings->cache_size))
@@ -189,6 +274,8 @@ void proxy_close(struct proxy *proxy)
         origin_pool_close(proxy->pool);
     if (proxy->tls != NULL)
         tls_client_close(proxy->tls);
+    if (proxy->names != NULL)
+        name_lookup_close(proxy->names);
     if (proxy->hosts != NULL)
         munmap(proxy->hosts, HOSTS_LIMIT);
     munmap(proxy, sizeof *proxy);
@@ -212,10 +299,8 @@ static bool is_allowed(const struct proxy *proxy, const struct transport *client
 {
     if (address_is_loopback(address) && may_reach_loopback(proxy, client))
         return true;
-    for (int i = 0; i < proxy->allowed_count; i++)
-        if (address_same(&proxy->allowed[i], address))
-            return true;
-    return false;
+    return is_listed(proxy, address) ||
+           (proxy->names != NULL && address_scope(address) <= proxy->scope);
 }
 
 static bool is_itself(const struct proxy *proxy, const union address *address)

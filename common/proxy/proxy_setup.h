@@ -4,6 +4,7 @@
 
 #include "common/net/address.h"
 #include "common/net/listener.h"
+#include "common/net/name_lookup.h"
 #include "common/proxy/cache_directory.h"
 #include "common/proxy/forwarded.h"
 #include "common/proxy/origin_pool.h"
@@ -12,9 +13,12 @@
 #define PROXY_ALLOW_LIMIT 16
 
 struct proxy_settings {
-    struct text origin;       /* "host:port" of the only origin; empty: the client names it */
-    bool origin_tls;          /* it is asked by HTTPS */
-    const char *origin_ca;    /* the certificates of authorities for that */
+    struct text origin;      /* "host:port" of the only origin; empty: the client names it */
+    bool origin_tls;         /* it is asked by HTTPS */
+    const char *origin_ca;   /* the certificates of authorities for that */
+    struct text name_server; /* "address:port"; empty: those of the machine */
+    void (*confine_names)(const void *argument); /* see name_lookup.h */
+    const void *confine_argument;
     const char *const *allow; /* "host:port" of allowed destinations beside loopback; "loopback" */
     int allow_count;
     const char *cache;   /* the path of its directory */
@@ -30,10 +34,12 @@ struct proxy_settings {
 };
 
 struct proxy {
-    struct text origin;     /* "host:port" of the only one; empty: the client names it */
-    uint16_t origin_port;   /* 0: none */
-    struct tls_client *tls; /* of the origin; NULL: it is asked by HTTP */
-    char *hosts;            /* the text of the hosts file */
+    struct text origin;        /* "host:port" of the only one; empty: the client names it */
+    uint16_t origin_port;      /* 0: none */
+    struct name_lookup *names; /* of the origin; NULL: its addresses are fixed */
+    enum address_scope scope;  /* how far from public they may be */
+    struct tls_client *tls;    /* of the origin; NULL: it is asked by HTTP */
+    char *hosts;               /* the text of the hosts file */
     size_t hosts_length;
     union address allowed[(1 + PROXY_ALLOW_LIMIT) * ADDRESS_LIST_LIMIT]; /* beside loopback */
     int allowed_count;
@@ -61,6 +67,9 @@ uint16_t proxy_default_port(const struct proxy *proxy);
 /* Finds the addresses of a host: it is numeric, localhost, or in the hosts file. */
 bool proxy_find_addresses(const struct proxy *proxy, struct text host, uint16_t port,
                           struct address_list *addresses);
+/* Finds the addresses of the origin; its name may have been looked up. */
+bool proxy_find_origin(const struct proxy *proxy, struct text host, uint16_t port, int64_t now,
+                       struct address_list *addresses);
 /* Removes the addresses that the proxy may not connect to for this client. Returns 0, or the status
  * of an error and its `problem` if none is left. */
 int proxy_judge(const struct proxy *proxy, const struct transport *client,

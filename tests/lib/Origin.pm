@@ -62,7 +62,7 @@ sub head_of ($request) {
 
 sub new ($class, %how) {
     delete $left{ $how{port} } if $how{port};
-    my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $how{port} // 0, Listen => 128, ReuseAddr => 1)
+    my $listener = IO::Socket::IP->new(LocalHost => $how{host} // '127.0.0.1', LocalPort => $how{port} // 0, Listen => 128, ReuseAddr => 1)
         or die "origin: $@\n";
     my $self = bless { scratch => Harness::scratch(), port => $listener->sockport }, $class;
     $self->{pid} = fork // die "fork: $!\n";

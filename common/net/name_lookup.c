@@ -1,0 +1,242 @@
+/* Looks a name up in a process of its own: name servers are slow, and may send anything. */
+#include "common/net/name_lookup.h"
+
+#include "common/base/clock.h"
+#include "common/base/helper_process.h"
+#include "common/net/dns.h"
+
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SERVER_PORT 53
+/* How long a server may take, and how often it is asked. */
+#define PATIENCE_MILLISECONDS 2000
+#define TRIES                 2
+/* Messages that answer no question of ours are dropped, up to so many. */
+#define FOREIGN_LIMIT 32
+/* Addresses are used for as long as the name server says, within these bounds. */
+#define LEAST_SECONDS 1
+#define MOST_SECONDS  300
+/* If no name server answers, the name is looked up again after so long, and the last addresses are
+ * used for so long. */
+#define RETRY_SECONDS 5
+#define STALE_SECONDS 3600
+#define NAME_BYTES    256
+
+/* The addresses, in memory that all processes share. The writer fills in the slot that is not
+ * current, and then makes it so: a reader copies, and copies again if it was overtaken. */
+struct name_lookup {
+    struct name_lookup_settings settings;
+    char name[NAME_BYTES];
+    int socket; /* to the process, which ends when it is closed everywhere */
+    _Atomic unsigned version;
+    struct slot {
+        struct address_list list;
+        int64_t until; /* in monotonic milliseconds */
+    } slots[2];
+};
+
+/* ---- asking ---- */
+
+static int milliseconds_until(int64_t end)
+{
+    int64_t now = clock_now().milliseconds;
+
+    return end > now ? (int)(end - now) : 0;
+}
+
+static enum dns_outcome await_answer(int socket, const struct dns_question *question, uint16_t port,
+                                     struct address_list *list, uint32_t *seconds)
+{
+    int64_t end = clock_now().milliseconds + PATIENCE_MILLISECONDS;
+    struct pollfd wait = {.fd = socket, .events = POLLIN};
+    unsigned char message[DNS_MESSAGE_LIMIT];
+
+    for (int i = 0; i < FOREIGN_LIMIT && poll(&wait, 1, milliseconds_until(end)) > 0; i++) {
+        ssize_t length = recv(socket, message, sizeof message, 0);
+        enum dns_outcome outcome;
+        if (length < 0)
+            break;
+        outcome = dns_read(question, message, (size_t)length, port, list, seconds);
+        if (outcome != DNS_FOREIGN)
+            return outcome;
+    }
+    return DNS_FAILED;
+}
+
+/* A socket for each question has a port that nobody can guess, and hears the server only. */
+static enum dns_outcome ask_server(const struct name_lookup_settings *settings,
+                                   const union address *server, enum dns_type type,
+                                   struct address_list *list, uint32_t *seconds)
+{
+    struct dns_question question = {.name = settings->name, .type = type};
+    int socket_ = socket(server->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    unsigned char message[DNS_MESSAGE_LIMIT];
+    enum dns_outcome outcome = DNS_FAILED;
+    size_t length;
+
+    if (socket_ < 0)
+        return DNS_FAILED;
+    if (getrandom(&question.number, sizeof question.number, 0) == sizeof question.number &&
+        (length = dns_ask(&question, message)) > 0 &&
+        connect(socket_, &server->any, address_size(server)) == 0 &&
+        send(socket_, message, length, 0) == (ssize_t)length)
+        outcome = await_answer(socket_, &question, settings->port, list, seconds);
+    close(socket_);
+    return outcome;
+}
+
+static enum dns_outcome ask(const struct name_lookup_settings *settings, enum dns_type type,
+                            struct address_list *list, uint32_t *seconds)
+{
+    for (int i = 0; i < TRIES * settings->server_count; i++) {
+        const union address *server = &settings->servers[i % settings->server_count];
+        enum dns_outcome outcome = ask_server(settings, server, type, list, seconds);
+        if (outcome != DNS_FAILED)
+            return outcome;
+    }
+    return DNS_FAILED;
+}
+
+/* ---- the process ---- */
+
+static void publish(struct name_lookup *lookup, const struct address_list *list, int64_t until)
+{
+    unsigned version = atomic_load(&lookup->version) + 1;
+
+    lookup->slots[version & 1] = (struct slot){.list = *list, .until = until};
+    atomic_store(&lookup->version, version);
+}
+
+/* Looks the name up once. Returns after how many seconds it must be looked up again. */
+static uint32_t look_up(struct name_lookup *lookup)
+{
+    struct address_list list = {.count = 0};
+    uint32_t seconds = MOST_SECONDS;
+    enum dns_outcome v4 = ask(&lookup->settings, DNS_IPV4, &list, &seconds);
+    enum dns_outcome v6 = ask(&lookup->settings, DNS_IPV6, &list, &seconds);
+    int64_t now = clock_now().milliseconds;
+
+    if (v4 == DNS_FAILED && v6 == DNS_FAILED)
+        return RETRY_SECONDS; /* the last addresses stay */
+    if (list.count == 0 && (v4 == DNS_FAILED || v6 == DNS_FAILED))
+        return RETRY_SECONDS;
+    publish(lookup, &list, now + STALE_SECONDS * INT64_C(1000));
+    if (list.count == 0)
+        return RETRY_SECONDS;
+    return seconds < LEAST_SECONDS ? LEAST_SECONDS : seconds;
+}
+
+/* The first answer, or the lack of it, is announced at the socket. Nothing comes there but its end.
+ */
+static void work(int socket, const void *argument)
+{
+    struct name_lookup *lookup = *(struct name_lookup *const *)argument;
+    struct pollfd wait = {.fd = socket, .events = POLLIN};
+    uint32_t seconds;
+    char done = 0;
+
+    if (lookup->settings.confine != NULL)
+        lookup->settings.confine(lookup->settings.argument);
+    seconds = look_up(lookup);
+    if (send(socket, &done, 1, MSG_NOSIGNAL) != 1)
+        return;
+    while (poll(&wait, 1, (int)seconds * 1000) == 0)
+        seconds = look_up(lookup);
+}
+
+/* ---- opening ---- */
+
+void name_lookup_read_servers(const char *path, struct name_lookup_settings *settings)
+{
+    FILE *file = fopen(path, "re");
+    char line[256], word[64];
+
+    while (file != NULL && settings->server_count < NAME_LOOKUP_SERVERS &&
+           fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, " nameserver %63s", word) == 1 &&
+            address_read(text_of(word), SERVER_PORT, &settings->servers[settings->server_count]))
+            settings->server_count++;
+    if (file != NULL)
+        fclose(file);
+}
+
+static struct name_lookup *make(const struct name_lookup_settings *settings)
+{
+    struct name_lookup *lookup = MAP_FAILED;
+
+    if (settings->name.length < sizeof lookup->name)
+        lookup =
+            mmap(NULL, sizeof *lookup, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (lookup == MAP_FAILED)
+        return NULL;
+    lookup->settings = *settings;
+    memcpy(lookup->name, settings->name.data, settings->name.length);
+    lookup->settings.name.data = lookup->name;
+    lookup->socket = -1;
+    return lookup;
+}
+
+static bool start(struct name_lookup *lookup)
+{
+    int ends[2];
+    char done;
+    bool started;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return false;
+    lookup->socket = ends[0];
+    started = helper_process_start("names", ends[1], work, &lookup, HELPER_PROCESS_ONLY);
+    close(ends[1]);
+    return started && recv(ends[0], &done, 1, 0) == 1;
+}
+
+struct name_lookup *name_lookup_open(const struct name_lookup_settings *settings)
+{
+    struct name_lookup *lookup = make(settings);
+    struct address_list list;
+
+    if (lookup == NULL || !start(lookup)) {
+        warn("cannot make a process that looks names up");
+    } else if (name_lookup_find(lookup, clock_now().milliseconds, &list)) {
+        return lookup;
+    } else {
+        warnx("the name '%.*s' is not known to %s", (int)settings->name.length, settings->name.data,
+              settings->server_count > 0 ? "the name servers"
+                                         : "this machine: it has no name server");
+    }
+    if (lookup != NULL)
+        name_lookup_close(lookup);
+    return NULL;
+}
+
+void name_lookup_close(struct name_lookup *lookup)
+{
+    if (lookup->socket >= 0)
+        close(lookup->socket);
+    munmap(lookup, sizeof *lookup);
+}
+
+bool name_lookup_find(const struct name_lookup *lookup, int64_t now, struct address_list *list)
+{
+    unsigned version = atomic_load(&lookup->version), before;
+    int64_t until;
+
+    do {
+        before = version;
+        *list = lookup->slots[version & 1].list;
+        until = lookup->slots[version & 1].until;
+        atomic_thread_fence(memory_order_acquire);
+        version = atomic_load(&lookup->version);
+    } while (version != before); /* the writer comes this way once a second at most */
+    return list->count > 0 && now < until;
+}
