@@ -38,6 +38,7 @@ from collect.measure.server_commands import (
     has_workers,
     is_installed,
     is_peer,
+    lacks_of,
     need_of,
 )
 from collect.measure.user_servers import try_commands
@@ -110,8 +111,11 @@ def present_servers(study: Study) -> list[str]:
     kept = []
     for label in study.levels["server"]:
         need = need_of(label)
+        lacks = lacks_of(label)
         if need and not is_installed(need.program):
             say(f"dcollect: {label} is not installed, and left out: apt-get install {need.package}")
+        elif lacks:
+            say(f"dcollect: {label} cannot run on this machine, and is left out: it needs {lacks}")
         else:
             kept.append(label)
     if not kept:

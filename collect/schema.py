@@ -83,6 +83,7 @@ MEASURED = (
     ),
     Column("workers", "", "worker processes or threads of the server"),
     Column("busiest", "", "the share of the requests that the busiest worker answered"),
+    Column("batch", "", "events that a wait of an event loop brought, on average"),
     Column("idle_kib", "KiB", "memory per held connection, user (PSS without pages of files)"),
     Column("first_tenth", "", "rate in the first tenth of the measured time by that of the rest"),
     Column("other_p50_ms", "ms", "time of a request for the other document, median (open)"),
@@ -207,7 +208,7 @@ SUMMARY = Schema(
               "client_cpu_us", "server_user_us", "server_system_us", "faults", "disk_kib",
               "first_tenth",
               "lost",
-              "workers", "busiest", "idle_kib", "each_kib", "other_p50_ms", "other_p99_ms")),
+              "workers", "busiest", "batch", "idle_kib", "each_kib", "other_p50_ms", "other_p99_ms")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
           for name in ("p50_ms", "p95_ms", "p99_ms")

@@ -45,6 +45,19 @@ void scoreboard_note_cache(struct scoreboard *board, enum cache_event event, uin
     add(&board->cache.bytes_saved, bytes_saved);
 }
 
+static void add_alone(_Atomic uint64_t *counter, uint64_t count)
+{
+    uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+
+    atomic_store_explicit(counter, before + count, memory_order_relaxed);
+}
+
+void scoreboard_note_wait(struct scoreboard_slot *slot, int events)
+{
+    add_alone(&slot->waits, 1);
+    add_alone(&slot->events, events > 0 ? (uint64_t)events : 0);
+}
+
 struct total scoreboard_total(const struct scoreboard *board)
 {
     struct total total = {0};

@@ -16,6 +16,8 @@ struct scoreboard_slot {
     _Atomic uint64_t errors;    /* responses of 400 and above, and responses cut short */
     _Atomic uint64_t bytes;     /* sent */
     _Atomic uint64_t dropped;   /* datagrams without a response */
+    _Atomic uint64_t waits;     /* of its event loop */
+    _Atomic uint64_t events;    /* that these waits have brought */
     _Atomic int64_t active;     /* open connections of the worker */
     _Atomic int64_t persistent; /* those that an event loop keeps open after a request */
     _Atomic bool listening;     /* an event loop has a permit to listen; see listen_balance.h */
@@ -86,6 +88,10 @@ void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 
 /* Counts a response, and the bytes of its body that no origin had to send. */
 void scoreboard_note_cache(struct scoreboard *board, enum cache_event event, uint64_t bytes_saved);
+
+/* Counts a wait of an event loop, which alone counts in its slot, and the events that it brought.
+ */
+void scoreboard_note_wait(struct scoreboard_slot *slot, int events);
 
 /* The sum of all slots. */
 struct total {

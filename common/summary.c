@@ -126,6 +126,12 @@ static void add_workers(struct buffer *json, const struct scoreboard *board)
         buffer_number(json, board->slots[i].connections);
         buffer_string(json, ", \"requests\": ");
         buffer_number(json, board->slots[i].requests);
+        if (board->slots[i].waits > 0) {
+            buffer_string(json, ", \"waits\": ");
+            buffer_number(json, board->slots[i].waits);
+            buffer_string(json, ", \"events\": ");
+            buffer_number(json, board->slots[i].events);
+        }
         buffer_string(json, "}");
         separator = ", ";
     }
@@ -175,7 +181,7 @@ static void add_totals(struct buffer *json, const struct server *server)
 }
 
 #define TOTALS_ROOM 900
-#define WORKER_ROOM 80
+#define WORKER_ROOM 150
 
 void summary_write(const struct server *server, int file)
 {

@@ -133,6 +133,9 @@ each_way_to_accept(sub ($model) {
     if ($model->{workers}) {
         my $workers = $stats->{workers} // [];
         is scalar @$workers, $model->{workers}, 'stats: each worker is listed';
+        my @loops = grep { $_->{waits} } @$workers;
+        ok !@loops || $loops[0]{events}, 'stats: event loops count their waits, and the events that these brought';
+        is !@loops, !!$model->{limited}, 'stats: only event loops do';
         for my $what (qw(connections requests)) {
             my $sum = 0;
             $sum += $_->{$what} for @$workers;

@@ -245,6 +245,20 @@ def c10k_1(data: Cells) -> list[Finding]:
     return of_pairs(data, "same", tested, "server_cpu_us", cells, {"concurrency": "1000"})
 
 
+def arena_1(data: Cells) -> list[Finding]:
+    """Tests CPU per request: requests/s of so fast servers are those of the load generator."""
+    kept, ends = data.pick(keepalive="on"), data.pick(keepalive="off")
+    ways = (("kept", kept, ", kept connections"), ("ends", ends, ", a connection for each request"))
+    findings = []
+    for kind, other, prefix in ((CLAIM, "nginx", ""), (READING, "epoll", "ring-")):
+        servers = server_named(data, other), server_named(data, "uring")
+        for rule, cells, where in ways:
+            findings += of_servers(
+                data, kind, prefix + rule, servers, "server_cpu_us", cells, where
+            )
+    return findings
+
+
 def mixed_1(data: Cells) -> list[Finding]:
     findings = []
     for rule, server in (("waits", "iterative"), ("passes", "thread"), ("passes", "epoll")):
@@ -366,6 +380,7 @@ TESTS = {
     "TEMPLATE.1": template_1,
     "OVERLOAD.1": overload_1,
     "C10K.1": c10k_1,
+    "ARENA.1": arena_1,
     "MIXED.1": mixed_1,
     "PAI.1": pai_1,
     "E07.1": e07_1,

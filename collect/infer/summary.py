@@ -85,6 +85,7 @@ def _described(data: Cells, cell: int, name: str) -> dict[str, str]:
 def _means(data: Cells) -> list[str]:
     lost = ["lost"] if "udp" in data.levels["scheme"] else []
     workers = ["workers", "busiest"] if "busiest" in data.runs else []
+    workers += ["batch"] if "batch" in data.runs else []
     idle = [name for name in ("idle_kib", "each_kib") if "idle_kib" in data.runs]
     # Runs of the first edition have none of these.
     newer = [name for name in NEWER if name in data.runs]

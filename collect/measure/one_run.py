@@ -20,7 +20,13 @@ from collect.measure.link import Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
 from collect.measure.server_commands import FLOORS, Setting, is_floor, is_peer, recipe_name
-from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
+from collect.measure.servers import (
+    Server,
+    ServerProblem,
+    Servers,
+    WorkerCounts,
+    count_of_workers,
+)
 from collect.measure.stop import Stop
 from collect.project import CLIENTS, CRASH_FOLDER, PROJECT, say, server_folder
 
@@ -424,7 +430,7 @@ class Runner:
                 if valid == "yes" and not said.complete:
                     valid = "no request completed"
                 yield loads.row_of(closed, said, result.watched) | {"valid": valid}
-            server.requests_of_workers = None
+            server.counts_of_workers = None
             self.aside += time.monotonic() - begin
 
         known = self.capacities.of(cell, measure)
@@ -464,30 +470,36 @@ class Runner:
             return self.link.hosts.read(result.output)
         return loads.read_said(load, result.output, result.percentiles)
 
-    def _workers_before(self, server: Server, cell: Cell) -> list[int] | None:
+    def _workers_before(self, server: Server, cell: Cell) -> list[WorkerCounts] | None:
         """Returns the requests that each worker of a server had answered before the run."""
         if self.study.fault or cell["idle"] != "0" or cell["slow"] != "0":
             return None
-        if server.requests_of_workers is None and server.has_workers:
-            server.requests_of_workers = count_of_workers(server, 0)
-            server.has_workers = server.requests_of_workers is not None
-        return server.requests_of_workers
+        if server.counts_of_workers is None and server.has_workers:
+            server.counts_of_workers = count_of_workers(server, 0)
+            server.has_workers = server.counts_of_workers is not None
+        return server.counts_of_workers
 
     def _workers_after(
-        self, server: Server, before: list[int] | None, load: Load, result: Result
+        self, server: Server, before: list[WorkerCounts] | None, load: Load, result: Result
     ) -> None:
-        """Returns the number of workers, and the share of the run that the busiest of them had."""
-        server.requests_of_workers = None
+        """Notes the number of workers, the share of the run that the busiest of them had, and how
+        many events a wait of an event loop brought."""
+        server.counts_of_workers = None
         if before is None or not result.watched.done:
             return
         wanted = load.wanted if not load.for_a_time else 1
-        after = count_of_workers(server, sum(before) + wanted)
+        answered = sum(then.requests for then in before)
+        after = count_of_workers(server, answered + wanted)
         if after is None or len(after) != len(before):
             return
-        server.requests_of_workers = after
-        own = [now - then for now, then in zip(after, before, strict=True)]
+        server.counts_of_workers = after
+        own = [now.requests - then.requests for now, then in zip(after, before, strict=True)]
         result.columns["workers"] = str(len(own))
         result.columns["busiest"] = f"{max(own) / sum(own):.4f}"
+        waits = sum(now.waits - then.waits for now, then in zip(after, before, strict=True))
+        events = sum(now.events - then.events for now, then in zip(after, before, strict=True))
+        if waits > 0:
+            result.columns["batch"] = f"{events / waits:.3f}"
 
     # --- after the load ---
 

@@ -47,6 +47,7 @@ from collect.measure.server_commands import (
     is_installed,
     is_known,
     is_peer,
+    lacks_of,
     need_of,
     recipe_name,
 )
@@ -357,6 +358,8 @@ def _chosen(words: str) -> list[str]:
         need = need_of(subject)
         if need and not is_installed(need.program):
             say(f"bench: {subject} is not installed, and left out: apt-get install {need.package}")
+        elif lacks := lacks_of(subject):
+            say(f"bench: {subject} cannot run on this machine, and is left out: it needs {lacks}")
         else:
             chosen.append(subject)
     return chosen

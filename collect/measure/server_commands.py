@@ -135,6 +135,15 @@ def describe(name: str) -> dict[str, object]:
     return dict(described)
 
 
+def lacks_of(label: str) -> str:
+    """Returns what a server of ours needs of the kernel and does not get here; else nothing."""
+    program = server_folder() / f"{recipe_name(label)}_server"
+    if is_peer(label) or is_floor(label) or not program.exists():
+        return ""
+    described = describe(recipe_name(label))
+    return "" if described.get("available", True) else str(described["needs"])
+
+
 def has_workers(label: str) -> bool:
     """Returns true if a server has workers, whose number can be chosen."""
     if is_floor(label):

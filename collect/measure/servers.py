@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from resource import struct_rusage
-from typing import Any
+from typing import Any, NamedTuple
 
 from collect.measure.control_groups import Accounting, Group
 from collect.measure.server_commands import Setting, command_of, is_floor
@@ -35,6 +35,14 @@ class ServerProblem(Exception):
     """The reason why a server does not start, and a run is invalid."""
 
 
+class WorkerCounts(NamedTuple):
+    """What a worker of a server has counted. Only event loops count waits and events."""
+
+    requests: int
+    waits: int
+    events: int
+
+
 @dataclass
 class Server:
     """A server that runs."""
@@ -49,7 +57,7 @@ class Server:
     warm: int = 0
     runs_made: int = 0
     has_workers: bool = True
-    requests_of_workers: list[int] | None = None
+    counts_of_workers: list[WorkerCounts] | None = None
 
     @property
     def pid(self) -> int:
@@ -336,14 +344,17 @@ def count_requests(server: Server, least: int) -> int | None:
     return count
 
 
-def count_of_workers(server: Server, least: int) -> list[int] | None:
-    """Returns how many requests each worker of a server has answered, waiting until they are
-    `least` in all; None where a server has no workers or does not tell."""
+def count_of_workers(server: Server, least: int) -> list[WorkerCounts] | None:
+    """Returns what each worker of a server has counted, waiting until it has answered `least`
+    requests in all; None where a server has no workers or does not tell."""
     for _ in range(60):
         told = told_stats(server)
         if not told or not told.get("workers"):
             return None
-        counts = [int(worker["requests"]) for worker in told["workers"]]
-        if sum(counts) >= least:
+        counts = [
+            WorkerCounts(*(int(worker.get(name, 0)) for name in WorkerCounts._fields))
+            for worker in told["workers"]
+        ]
+        if sum(count.requests for count in counts) >= least:
             return counts
     return None

@@ -392,6 +392,7 @@ static void wait_for_events(struct event_loop *loop)
     count = loop->poller.kind->wait(&loop->poller, events, patience);
     listen_balance_works(&loop->balance);
     loop->now = clock_now();
+    scoreboard_note_wait(loop->worker->slot, count);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == EVENT_STOP)
             begin_stop(loop);

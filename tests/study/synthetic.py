@@ -238,6 +238,14 @@ values = { thread = [2.146, 7], fork = [2.341, 21] }
         },
         parts=["one"], figure="requests", late=True,
     ),
+    "rings": Kind(
+        "Rings", "ARENA.1",
+        {
+            "server": words("epoll uring nginx lighttpd"), "concurrency": words("1 10 32"),
+            "keepalive": words("off on"), **SMALL,
+        },
+        parts=["keepalive"], baseline="epoll",
+    ),
     "proxy": PROXY,
     "classroom-proxy": PROXY,
     "download": DOWNLOAD,
@@ -250,7 +258,7 @@ MODELS: list[tuple[str, float, float, int, float]] = [
     ("^thread", 25, 25000, 0, 0), ("^floor-thread", 22, 26000, 0, 0),
     ("^floor-one", 9, 31000, 0, 0), ("pass|queue", 20, 24000, 8, 0.3),
     ("^epoll.+reuse", 13, 29000, 2, 0.51), ("^epoll", 12.5, 29500, 2, 0.9),
-    ("^(pool|prefork)", 14, 28000, 8, 0.14), ("^nginx", 20, 27000, 0, 0),
+    ("^uring", 12.4, 29500, 2, 0.9), ("^(pool|prefork)", 14, 28000, 8, 0.14), ("^nginx", 20, 27000, 0, 0),
     ("^lighttpd", 17, 28000, 0, 0), ("^apache", 50, 20000, 0, 0),
 ]  # fmt: skip
 SERVICES = {"sized": 1.0, "proxy-hit": 0.8, "proxy-revalidation": 0.1, "proxy-miss": 0.15}

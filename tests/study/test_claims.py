@@ -160,6 +160,38 @@ def test_what_happens_to_both_is_not_held_against_one(tmp_path: Path) -> None:
 
 
 @pytest.fixture
+def rings(tmp_path: Path) -> Path:
+    return invent(tmp_path / "rings", kind="rings", blocks=9)
+
+
+def cost(runs: pd.DataFrame, kept: float, ends: float) -> None:
+    """The CPU time of uring is that of epoll by these factors, and nginx takes as much as epoll."""
+    epoll = pd.to_numeric(runs.loc[runs["server"] == "epoll", "server_cpu_us"]).mean()
+    for server, on, off in (("uring", kept, ends), ("nginx", 1.0, 1.0)):
+        for keepalive, factor in (("on", on), ("off", off)):
+            chosen = (runs["server"] == server) & (runs["keepalive"] == keepalive)
+            own = pd.to_numeric(runs.loc[chosen, "server_cpu_us"])
+            runs.loc[chosen, "server_cpu_us"] = (own / own.mean() * epoll * factor).map("{:.4f}".format)
+
+
+def test_rings_save_where_connections_stay_and_cost_where_they_end(rings: Path) -> None:
+    claims = changed(rings, lambda runs: cost(runs, kept=1 / 1.42, ends=1 / 0.69))
+    assert verdict(claims, "ARENA.1") == REPRODUCED
+
+
+def test_rings_that_cost_nothing_where_connections_end(rings: Path) -> None:
+    claims = changed(rings, lambda runs: cost(runs, kept=1 / 1.42, ends=1.0))
+    assert verdict(claims, "ARENA.1") == NOT_REPRODUCED
+    parts = claims[(claims["claim"] == "ARENA.1") & claims["tested"].str.contains("nginx / uring")]
+    assert list(parts["verdict"]) == [REPRODUCED, NOT_REPRODUCED]
+
+
+def test_rings_near_the_margin(rings: Path) -> None:
+    claims = changed(rings, lambda runs: cost(runs, kept=1 / 1.21, ends=1 / 0.69))
+    assert verdict(claims, "ARENA.1") == CANNOT_TELL
+
+
+@pytest.fixture
 def designs(tmp_path: Path) -> Path:
     return invent(tmp_path / "designs", kind="designs", blocks=5, concurrency=6)
 

@@ -186,6 +186,9 @@ def test_requests_of_each_worker_are_counted(bench: Bench) -> None:
         else:
             assert told[0] == "3" and re.fullmatch(r"\d\.\d{4}", told[1])
             assert 0.3333 <= float(told[1]) <= 1
+        assert (row["batch"] != "-") == row["server"].startswith("epoll"), "a loop counts its waits"
+        if row["batch"] != "-":
+            assert 0 < float(row["batch"]) <= 64
 
 
 def test_memory_of_an_idle_connection(bench: Bench) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from collect import new_results_folder
 from collect.design.factors import NAMES, Context, choose_axis, factor_value
 from collect.design.plan import (
     cells_of,
@@ -76,12 +78,13 @@ NO_CEILING = {
     "growth-memory",
     "idle",
     "mistakes",
+    "mixed",
     "offered-load",
     "overload",
-    "mixed",
     "recovery",
-    "spread",
+    "rings-late",
     "slow-clients",
+    "spread",
     "working-set",
 }
 
@@ -474,3 +477,18 @@ def test_a_server_that_cannot_hold_a_ballast_is_refused() -> None:
 )  # fmt: skip
 def test_a_ballast_in_words(value: str, words: str) -> None:
     assert factor_value("ballast", value) == words
+
+
+def test_a_server_that_this_kernel_cannot_run_is_left_out_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks(label: str) -> str:
+        return "io_uring" if label == "uring" else ""
+
+    monkeypatch.setattr(new_results_folder, "lacks_of", lacks)
+    study = SimpleNamespace(levels={"server": ("fork", "uring")})
+    assert new_results_folder.present_servers(study) == ["fork"]  # type: ignore[arg-type]
+    told = capsys.readouterr()
+    assert "uring cannot run on this machine, and is left out: it needs io_uring" in (
+        told.out + told.err
+    )
