@@ -261,7 +261,7 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
     options = ["--root", str(setting.documents), "--stats", str(folder / "stats")]
     if setting.protocol != "pipelined":
         options += ["--protocol", setting.protocol]
-    if setting.service.startswith("proxy-"):
+    if is_proxy(setting):
         options += ["--service", "proxy", "--cache", str(folder / "cache")]
     elif setting.service != "files":
         options += ["--service", setting.service]
@@ -276,7 +276,7 @@ def _our_options(setting: Setting, folder: Path) -> list[str]:
     options += ["--bind", "127.0.0.1"]
     if setting.near:
         options += ["--bind", setting.near]
-        if setting.service.startswith("proxy-"):
+        if is_proxy(setting):
             options += ["--allow", "loopback"]  # the origin listens there
     if setting.scheme == "https":
         own = setting.certificates / setting.certificate
@@ -313,8 +313,40 @@ def _user() -> tuple[str, str] | None:
     return None
 
 
+def is_proxy(setting: Setting) -> bool:
+    """Returns true if the server is to fetch what it responds with."""
+    return setting.service.startswith("proxy-")
+
+
+def is_set_up_as_proxy(setting: Setting) -> bool:
+    """Returns true if a server of others can be a proxy for this service. nginx stores nothing with
+    a lifetime of 0, and so has nothing to validate each time."""
+    return setting.name == "nginx" and setting.service != "proxy-revalidation"
+
+
+def _nginx_proxy(folder: Path) -> tuple[str, str]:
+    """What nginx needs to be a forward proxy with a cache, before and in its server. It says in
+    Cache-Status (RFC 9211) what ours says there, and connects to each origin anew."""
+    return (
+        f"""proxy_cache_path {folder}/cache keys_zone=cache:16m max_size=256m inactive=1h;
+    map $upstream_cache_status $cache_status {{
+        HIT "nginx; hit";
+        default "nginx; fwd=uri-miss; fwd-status=$upstream_status";
+    }}""",
+        """location / {
+            proxy_pass http://$http_host$request_uri;
+            proxy_cache cache;
+            proxy_cache_key $http_host$request_uri;
+            proxy_cache_lock on;
+            add_header Cache-Status $cache_status;
+        }""",
+    )
+
+
 def _nginx(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
     user = _user()
+    if user and is_proxy(setting):
+        user = ("root", "root")  # another one may not enter the folders above its cache
     own = setting.certificates / setting.certificate
     # As ours: TLS 1.2 and 1.3, tickets and no cache of sessions, P-256 and X25519 before others.
     tls = (
@@ -327,6 +359,7 @@ def _nginx(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
         else ""
     )
     limit = setting.request_timeout
+    cache, location = _nginx_proxy(folder) if is_proxy(setting) else ("", "")
     (folder / "nginx.conf").write_text(f"""daemon off;
 worker_processes {setting.workers};
 {f"user {user[0]};" if user else ""}
@@ -347,10 +380,12 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
+    {cache}
     server {{
         listen 127.0.0.1:{port} backlog={BACKLOG}{tls};
         {f"listen {setting.near}:{port} backlog={BACKLOG}{tls};" if setting.near else ""}
         root {setting.documents};
+        {location}
     }}
 }}
 """)

@@ -17,7 +17,13 @@ from resource import struct_rusage
 from typing import Any, NamedTuple
 
 from collect.measure.control_groups import Accounting, Group
-from collect.measure.server_commands import Setting, command_of, is_floor
+from collect.measure.server_commands import (
+    Setting,
+    command_of,
+    is_floor,
+    is_proxy,
+    is_set_up_as_proxy,
+)
 from collect.project import CLIENTS, COLLECT
 from collect.readable_numbers import one_line
 
@@ -89,9 +95,12 @@ def split_address(url: str) -> tuple[str, int]:
 def ask(url: str, target: str) -> list[str]:
     """Returns the head of the response to a request for a path or, from a proxy, for a whole URL;
     nothing when nobody responds."""
-    if not target.startswith("http://"):
+    host = "localhost"
+    if target.startswith("http://"):
+        host = target.split("/")[2]
+    else:
         target = f"/{target}"
-    request = f"GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()
+    request = f"GET {target} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode()
     try:
         address = ("127.0.0.1", split_address(url)[1])
         with socket.create_connection(address, ASK_SECONDS) as client:
@@ -305,8 +314,10 @@ def _check(setting: Setting) -> None:
     tls = name == "nginx" and setting.scheme == "https"
     if setting.is_given_port and setting.scheme != "http" and not tls:
         raise ServerProblem(f"{name} is not set up for {setting.scheme}")
-    if (setting.is_given_port or is_floor(name)) and setting.service.startswith("proxy-"):
-        raise ServerProblem(f"{name} is not set up as a proxy")
+    theirs = setting.is_given_port or is_floor(name)
+    if theirs and is_proxy(setting) and not is_set_up_as_proxy(setting):
+        what = "one that validates each time" if name == "nginx" else "a proxy"
+        raise ServerProblem(f"{name} is not set up as {what}")
     if (setting.command or is_floor(name)) and setting.near:
         raise ServerProblem(f"{name} listens on the loopback alone, and the load is elsewhere")
 

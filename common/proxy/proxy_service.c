@@ -85,11 +85,11 @@ static int check(const struct proxy *proxy, const struct request *request, const
 /* Without a cache, the origin may know the method. */
 static bool is_purge(const struct cache_lookup *lookup, const struct request *request)
 {
-    const struct text purge = TEXT("PURGE ");
+    const struct text method = TEXT("PURGE ");
 
     return lookup->cache != NULL && request->method == METHOD_UNKNOWN &&
-           request->line.length > purge.length &&
-           text_equal((struct text){request->line.data, purge.length}, purge);
+           request->line.length > method.length &&
+           text_equal((struct text){request->line.data, method.length}, method);
 }
 
 /* Removes all responses to the URI, if the client is on this machine. */

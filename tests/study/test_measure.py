@@ -30,6 +30,7 @@ from measuring import (
 from collect.measure import origin
 from collect.measure.control_groups import sweep
 from collect.measure.one_run import calibration_cells
+from collect.measure.server_commands import is_installed
 from collect.tables import read_pairs
 
 SMALL = ("--servers", "fork,thread", "--files", "small.txt", "--concurrency", "1,3",
@@ -436,6 +437,28 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
         # the origin may count late what the liar asked before the load, since that says `hit`.
         more = "[0-4]" if row["concurrency"] == "4" else "[01]"
         assert re.sub(f"for 2{more}$", "for 20", row["valid"]) == reasons[row["server"]]
+
+
+def peer_proxies(bench: Bench, server: str) -> dict[str, set[str]]:
+    """Returns, for each service of a proxy, what the runs of the server say: yes, or why not."""
+    folder = bench.folder / f"proxied-{server}"
+    text = PROXIES.replace('"fork", "liar", "forgetful"', f'"{server}"')
+    text = text[: text.rindex("[[where]]")].replace('baseline = "fork"', f'baseline = "{server}"')
+    bench.measure("--output", folder, bench.spit(f"{server}.toml", text))
+    kinds = ("hit", "miss", "revalidation")
+    rows = runs(folder)
+    return {k: {r["valid"] for r in rows if r["service"] == f"proxy-{k}"} for k in kinds}
+
+
+@pytest.mark.skipif(not is_installed("nginx"), reason="nginx is not installed")
+def test_nginx_is_a_proxy(bench: Bench) -> None:
+    never = "nginx is not set up as one that validates each time"
+    assert peer_proxies(bench, "nginx") == {"hit": {"yes"}, "miss": {"yes"}, "revalidation": {never}}
+
+
+def test_a_floor_is_no_proxy(bench: Bench) -> None:
+    never = {"floor-one is not set up as a proxy"}
+    assert peer_proxies(bench, "floor-one") == {"hit": never, "miss": never, "revalidation": never}
 
 
 # --- a network namespace ---
