@@ -401,11 +401,11 @@ static bool put_head(struct connection *connection)
         output->length = before;
         response_write_head(&connection->exchange->response, persistence(connection),
                             context->protocol == PROTOCOL_SIMPLE, connection->now, output);
-    } while (output->overflow && exchange_grow_output(connection->exchange));
-    if (!output->overflow)
-        return true;
+        if (!output->overflow)
+            return true;
+        output->length = before;
+    } while (exchange_grow_output(connection->exchange));
     output->overflow = false;
-    output->length = before;
     return false;
 }
 

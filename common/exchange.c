@@ -5,8 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The capacity of the output once output_space is too small. */
-#define OUTPUT_LARGE 16384
+/* The capacity of the output once output_space is too small, and for a head that is too long for
+ * that. */
+#define OUTPUT_LARGE   16384
+#define OUTPUT_LARGEST 49152
 
 struct text exchange_received(const struct exchange *exchange)
 {
@@ -78,16 +80,20 @@ void exchange_free_output(struct exchange *exchange)
 bool exchange_grow_output(struct exchange *exchange)
 {
     struct buffer *output = &exchange->output;
+    size_t capacity = output->capacity < OUTPUT_LARGE ? OUTPUT_LARGE : OUTPUT_LARGEST;
     char *larger;
 
-    if (output->capacity == OUTPUT_LARGE)
+    if (output->capacity == OUTPUT_LARGEST ||
+        (capacity == OUTPUT_LARGEST && exchange_has_output(exchange)))
         return false;
-    larger = malloc(OUTPUT_LARGE);
+    larger = malloc(capacity);
     if (larger == NULL)
         return false;
     memcpy(larger, output->data, output->length);
+    if (output->data != exchange->output_space)
+        free(output->data);
     output->data = larger;
-    output->capacity = OUTPUT_LARGE;
+    output->capacity = capacity;
     return true;
 }
 

@@ -50,7 +50,8 @@ void exchange_free_input(struct exchange *exchange);
 
 /* Returns true if some of the output is not sent yet. */
 bool exchange_has_output(const struct exchange *exchange);
-/* Enlarges the output. False if it is large already, or there is no memory. */
+/* Enlarges the output; far beyond its usual size only if it is empty. False if it is large already,
+ * or there is no memory. */
 bool exchange_grow_output(struct exchange *exchange);
 /* Drops the output. */
 void exchange_free_output(struct exchange *exchange);

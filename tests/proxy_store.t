@@ -162,6 +162,17 @@ each_server(sub ($model) {
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a damaged entry is not used';
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a damaged entry is replaced';
 
+    # A head of 30 kB.
+    my %long = map { ("X-$_" => 'v' x 500) } 1 .. 60;
+    $origin->play('/head', response(200, 'long head', %fresh, %long, ETag => '"h"'));
+    $proxy->get($origin->url('/head'));
+    my $long = $proxy->get($origin->url('/head'));
+    is cache_status($long), 'hit', 'a head of 30 kB: the entry is a hit';
+    is $long->{body}, 'long head', 'a head of 30 kB: the client gets the body';
+    is scalar(grep { $long->field("X-$_") eq 'v' x 500 } 1 .. 60), 60, 'a head of 30 kB: the client gets each field';
+    is $proxy->get($origin->url('/head'), 'If-None-Match' => '"h"')->{status}, 304, 'a head of 30 kB: the client gets a 304';
+    is scalar(grep { $_->{body} eq 'long head' } $proxy->exchange(request(GET => $origin->url('/head')) x 2 . ask_for('/head'), ('GET') x 3)), 3, 'a head of 30 kB: three in a pipeline';
+
     # A large body is checked block by block, as it is sent.
     my $where = 300_000;
     my @twice = map { response(200, $_, %fresh, ETag => '"b"') } $big, 'anew';

@@ -529,6 +529,25 @@ static void check_memory_of_blocks(void **state)
     }
 }
 
+/* A head as long as the parser takes is stored, and a longer one is not. */
+static void check_long_head(void **state)
+{
+    static char fields[CACHE_HEAD_LIMIT + 2];
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+
+    (void)state;
+    memset(fields, 'f', sizeof fields - 1);
+    record.fields = (struct text){fields, CACHE_HEAD_LIMIT};
+    assert_true(store(&record, "", TEXT("body")));
+    assert_true(holds(URI, "", TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    assert_true(text_equal(entry.record.fields, record.fields));
+    cache_entry_close(&entry);
+    record.fields.length++;
+    assert_false(store(&record, "", TEXT("body")));
+}
+
 /* No entry takes more than half of the limit. */
 static void check_too_large(void **state)
 {
@@ -1113,6 +1132,7 @@ int main(void)
         {"a symbolic link", check_link, set_up, tear_down, NULL},
         {"planted files", check_planted, set_up, tear_down, NULL},
         {"a large body", check_large, set_up, tear_down, NULL},
+        {"a long head", check_long_head, set_up, tear_down, NULL},
         {"damage of a block", check_blocks, set_up, tear_down, NULL},
         {"blocks that were checked", check_memory_of_blocks, set_up, tear_down, NULL},
         {"a body too large", check_too_large, set_up, tear_down, NULL},

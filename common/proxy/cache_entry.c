@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -136,7 +135,7 @@ static bool open_named(const struct cache *cache, struct cache_entry *entry, con
     *entry = (struct cache_entry){.file = cache_file_open(cache, name, O_RDONLY)};
     if (entry->file < 0)
         return false;
-    snprintf(entry->name, sizeof entry->name, "%s", name);
+    memcpy(entry->name, name, CACHE_NAME_LENGTH + 1);
     errno = 0;
     if (read_file(cache, entry)) {
         if (text_equal(entry->record.uri, uri))

@@ -9,8 +9,8 @@
 #include "common/proxy/cache_file.h"
 #include "common/proxy/cache_name.h"
 
-/* A response with a larger head is not stored. */
-#define CACHE_HEAD_LIMIT 12288
+/* Bytes of the fields, or of the URI. The parser of responses takes shorter heads only. */
+#define CACHE_HEAD_LIMIT 36864
 
 enum cache_entry_kind {
     CACHE_ENTRY_RESPONSE = 1,

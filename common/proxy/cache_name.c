@@ -10,8 +10,11 @@
 
 void cache_name_write(char name[CACHE_NAME_SIZE], char letter, const uint64_t number[2])
 {
-    snprintf(name, CACHE_NAME_SIZE, "%c%016llx%016llx", letter, (unsigned long long)number[0],
-             (unsigned long long)number[1]);
+    *name++ = letter;
+    for (int i = 0; i < 2; i++)
+        for (int shift = 60; shift >= 0; shift -= 4)
+            *name++ = "0123456789abcdef"[number[i] >> shift & 15];
+    *name = '\0';
 }
 
 void cache_name_entry(char name[CACHE_NAME_SIZE], struct text uri, uint64_t generation,

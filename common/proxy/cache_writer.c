@@ -123,7 +123,7 @@ bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
     *writer = (struct cache_writer){.file = -1};
     cache_evict_check(cache);
     whole.selected = TEXT("");
-    if (record->fields.length + record->uri.length > CACHE_HEAD_LIMIT)
+    if (record->fields.length > CACHE_HEAD_LIMIT || record->uri.length > CACHE_HEAD_LIMIT)
         return false;
     if (record->list.length > 0) {
         space = cache_entry_select(record->list, request_fields, &whole.selected);
