@@ -115,14 +115,24 @@ static void count_connection(struct server *server)
     note_crowd(server, active);
 }
 
+/* Returns true if a process is made for each connection, and shares no memory with others. */
+static bool is_for_one(const struct server *server)
+{
+    const struct model *model = server->model;
+
+    return model->children != NULL && !model->lasting && !model->shares;
+}
+
 /* A model that makes or has others to serve hands the connection over to one of them. */
 static void note_accepted(struct server *server, const union address *client)
 {
     struct trace *trace = server->context.trace;
-    uint32_t number = trace_accepted(trace, server->seat, address_port(client));
 
+    server->number = trace_accepted(trace, server->seat, address_port(client));
     if (server->model->makes != NULL)
-        trace_note(trace, TRACE_HAND_OVER, number, 0);
+        trace_note(trace, TRACE_HAND_OVER, server->number, 0);
+    if (trace != NULL && is_for_one(server) && !server->options.template)
+        trace_expect_child(trace);
 }
 
 int server_accept(struct server *server)
@@ -193,6 +203,8 @@ void server_made_child(struct server *server, pid_t child)
     if (acceptor_is_crowded(server) && server->options.share < (int)SHARE_MEMORY)
         oom_guard_ask(server->oom_guard, child);
     seats_assign(&server->seats, server->seat, child);
+    if (server->context.trace != NULL)
+        trace_forget_child();
     server_made(server);
 }
 
@@ -256,6 +268,8 @@ static void open_ring(struct server *server)
 void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (server->context.trace != NULL)
+        trace_begin_child();
     server_thread(server);
     if (has_worker_processes(server)) {
         services_watch(&server->services);
@@ -310,14 +324,6 @@ static bool give_way(struct server *server, struct connection *connection)
     return true;
 }
 
-/* Returns true if this process was made for one connection, and shares no memory with others. */
-static bool is_for_one(const struct server *server)
-{
-    const struct model *model = server->model;
-
-    return model->children != NULL && !model->lasting && !model->shares;
-}
-
 /* Waits for what a connection needs; false if its time is over. A patient transport waits in its
  * next read itself, for a moment, which saves a system call: the deadline is checked here. The
  * thread that accepts must handle signals while it serves. */
@@ -352,7 +358,8 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     struct connection connection;
     struct exchange exchange;
     enum need need;
-    uint32_t number = trace_number(server->context.trace, seat);
+    uint32_t number =
+        is_for_one(server) ? server->number : trace_number(server->context.trace, seat);
 
     trace_note(server->context.trace, TRACE_BEGIN, number, 0);
     connection_open(&connection, &server->context, socket, now);

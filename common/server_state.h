@@ -46,7 +46,8 @@ struct server {
     struct sandbox sandbox;
     struct scoreboard *board;
     struct seats seats;
-    int seat; /* of the last connection that was accepted */
+    int seat;        /* of the last connection that was accepted */
+    uint32_t number; /* of it, for the trace */
     struct listener listener;
     struct listener
         *twins; /* with --accept reuseport: the listeners of all workers but the first */

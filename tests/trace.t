@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use List::Util 'min';
 
 # Returns the events of one kind: X (activities), i (begin and end of tasks), s and f (arrows), M (names).
 sub events ($trace, $kind) { return grep { $_->{ph} eq $kind } @{ $trace->{traceEvents} // [] } }
@@ -114,6 +115,21 @@ each_way_to_accept(sub ($model) {
     ok !grep({ !defined $to{$_} || $to{$_} == $from{$_} } keys %from), 'an arrow leads from one thread to another';
 });
 
+# Returns the page faults of a request, where each has a process.
+sub faults_of_request (@options) {
+    my $server = start_server(options => \@options);
+    my @helpers = map { $_->[0] } group_processes($server->pid);
+    my @seen;
+    for my $requests (10, (50) x 3) {
+        $server->get('/small.txt', Connection => 'close') for 1 .. $requests;
+        # The faults of a child count once it has been reaped.
+        until_true(sub { @helpers == (() = group_processes($server->pid)) }) or die "children do not end\n";
+        push @seen, (split ' ', slurp('/proc/' . $server->pid . '/stat') =~ s/.*\)//sr)[8];
+    }
+    $server->stop;
+    return min(map { $seen[$_] - $seen[ $_ - 1 ] } 1 .. $#seen) / 50;
+}
+
 each_server(sub ($model) {
     my $scratch = scratch();
 
@@ -156,6 +172,13 @@ each_server(sub ($model) {
         is join(' ', sort keys %died), join(' ', sort @children), 'killed: each process that was killed ends in the trace';
         my @ghosts = grep { defined $died{ $_->{tid} } && $_->{ts} + $_->{dur} > $died{ $_->{tid} } + 0.002 } events($trace, 'X');
         is scalar(@ghosts), 0, 'killed: it does nothing after that';
+    }
+
+    # A child of fork() finds its connection and its places for records in memory that it has: it maps a page of the
+    # trace, or two where its records cross a border, and may have to copy that of its thread-local variables.
+    if ($model->{each} && (describe()->{makes} // '') eq 'processes' && !@{ describe()->{share} }) {
+        my ($without, $with) = (faults_of_request(), faults_of_request('--trace', $file));
+        cmp_ok $with - $without, '<', 3, 'page faults: a child maps a page for the trace, not each part of it';
     }
 
     my $refused = run_server('--trace', "$scratch/none/trace", '0');

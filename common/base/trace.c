@@ -1,8 +1,6 @@
 /* Records what each process and thread does with each connection, in memory that all share. */
 #include "common/base/trace.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -13,17 +11,52 @@
 #define PIECE       16
 #define SMALL_TRACE 4096
 
+/* Places of the trace that one thread alone may write to. */
+struct places {
+    struct trace_record *next, *end;
+};
+
 /* What a thread knows of itself, so that a record needs no system call. */
 static _Thread_local struct {
     pid_t process, thread;
     struct trace_record *last;
-    struct trace_record *next, *end; /* the places that it has taken */
+    struct places places, of_child; /* that it has taken; for the child that it is making */
 } self;
+
+/* Takes the next places. There may be none. */
+static struct places take_places(struct trace *trace)
+{
+    uint64_t from =
+        atomic_fetch_add_explicit(&trace->counts->taken, trace->piece, memory_order_relaxed);
+    uint64_t left = from < trace->size ? trace->size - from : 0;
+    struct trace_record *next = left > 0 ? &trace->records[from] : NULL;
+
+    return (struct places){next, next + (left < trace->piece ? left : trace->piece)};
+}
+
+void trace_expect_child(struct trace *trace)
+{
+    if (self.of_child.next == NULL)
+        self.of_child = take_places(trace);
+}
+
+void trace_forget_child(void)
+{
+    self.of_child = (struct places){0};
+}
 
 void trace_forget_thread(void)
 {
     self.thread = 0;
-    self.last = self.next = self.end = NULL;
+    self.last = NULL;
+    self.places = (struct places){0};
+}
+
+void trace_begin_child(void)
+{
+    trace_forget_thread();
+    self.places = self.of_child;
+    trace_forget_child();
 }
 
 static uint64_t nanoseconds(void)
@@ -59,8 +92,7 @@ bool trace_make(struct trace *trace, uint64_t size, int places)
         .numbers = (_Atomic uint32_t *)(void *)(memory + counts),
         .records = (struct trace_record *)(void *)(memory + counts + numbers),
     };
-    errno = pthread_atfork(NULL, NULL, trace_forget_thread);
-    return errno == 0;
+    return true;
 }
 
 static void know_self(void)
@@ -75,25 +107,15 @@ static bool goes_on(enum trace_what what, uint32_t connection)
     return self.last != NULL && self.last->what == what && self.last->connection == connection;
 }
 
-/* Takes the next places. Returns false if there are none. */
-static bool take_places(struct trace *trace)
-{
-    uint64_t from =
-        atomic_fetch_add_explicit(&trace->counts->taken, trace->piece, memory_order_relaxed);
-
-    if (from >= trace->size) {
-        atomic_fetch_add_explicit(&trace->counts->lost, 1, memory_order_relaxed);
-        return false;
-    }
-    self.next = &trace->records[from];
-    self.end = self.next + (trace->size - from < trace->piece ? trace->size - from : trace->piece);
-    return true;
-}
-
 /* Returns the place of the next record; NULL if there is none. */
 static struct trace_record *next_record(struct trace *trace)
 {
-    return self.next < self.end || take_places(trace) ? self.next++ : NULL;
+    if (self.places.next == self.places.end)
+        self.places = take_places(trace);
+    if (self.places.next < self.places.end)
+        return self.places.next++;
+    atomic_fetch_add_explicit(&trace->counts->lost, 1, memory_order_relaxed);
+    return NULL;
 }
 
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value)

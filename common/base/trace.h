@@ -66,8 +66,15 @@ void trace_add_death(struct trace *trace, pid_t process);
 /* Returns the number of places that may hold a record, and of records that did not fit. */
 uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
+/* Takes places for the records of the child that this thread is going to fork: one that lives for
+ * one request would have to map the page of the counts for that. Forgets them, once it is made. */
+void trace_expect_child(struct trace *trace);
+void trace_forget_child(void);
+/* Called first in a child of fork(), whose thread-local variables are a copy of its maker's. A
+ * handler of pthread_atfork() would do, but writes to a page of the C library, which is copied. */
+void trace_begin_child(void);
 /* Called first in a child that clone() made: its thread-local variables are a copy of another's, or
- * were another's. Children of fork() and pthread_create() need not. */
+ * were another's. Threads need not. */
 void trace_forget_thread(void);
 /* Returns true in a thread or process that was made after the trace. */
 bool trace_is_elsewhere(const struct trace *trace);

@@ -16,6 +16,7 @@
 /* What a child has to know of its connection, beside the socket. */
 struct task {
     int seat;
+    uint32_t number; /* for the trace */
     struct moment now;
 };
 
@@ -41,6 +42,7 @@ static void work(const void *argument)
     close(work->maker->socket);
     trace_forget_thread();
     server->seat = work->task.seat;
+    server->number = work->task.number;
     server->now = work->task.now;
     work->maker->serve(work->socket);
 }
@@ -128,7 +130,7 @@ bool fork_template_open(struct fork_template *template, struct server *server,
 /* Returns the child's id, or the negative error; 0 if the template does not answer. */
 static pid_t ask(const struct fork_template *template, const struct server *server, int socket)
 {
-    const struct task task = {server->seat, server->now};
+    const struct task task = {server->seat, server->number, server->now};
 
     if (!fd_message_send(template->socket, &task, sizeof task, &socket, 1))
         return 0;

@@ -41,9 +41,10 @@ static void free_crew(struct server *server)
 /* The parent may have died before this child was tied to it: then the child does no work. */
 static void live(struct server *server, int number)
 {
-    struct worker worker = worker_begin(server, number);
+    struct worker worker;
 
     server_child(server);
+    worker = worker_begin(server, number);
     if (getppid() == server->process)
         server->process_crew->work(&worker);
     worker_end(&worker);
