@@ -57,6 +57,7 @@ struct scoreboard {
     _Atomic bool refusing;        /* at a stop, new clients are refused, if the kernel allows it */
     _Atomic bool no_late_clients; /* it does not: do not wait for clients that still connect */
     _Atomic bool hop_limited;     /* the listeners refuse by the hop limit */
+    _Atomic unsigned reloads;     /* how often SIGHUP has come */
     _Atomic bool handed_over;     /* another server accepts all new clients */
     _Atomic bool drained;         /* at a stop, no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */

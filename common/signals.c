@@ -113,6 +113,7 @@ int signals_collect(struct server *server)
 
 static void open_again(struct server *server)
 {
+    atomic_fetch_add(&server->board->reloads, 1);
     if (server->context.tls != NULL)
         tls_renew(server->context.tls);
     if (server->context.log != NULL)

@@ -161,6 +161,15 @@ each_server(sub ($model) {
     $proxy->stop(%few);
 
     $proxy = start_proxy(@one);
+    $origin->play('/hup', kept(200, 'x'));
+    $client = $proxy->connect;
+    $client->ask(request(GET => $origin->url('/hup'))) for 1 .. 2;
+    my ($before, $same) = $origin->connections('/hup');
+    is $same, $before, 'before SIGHUP the connection is used again';
+    $proxy->signal('HUP');
+    ok scalar until_true(sub { $client->ask(request(GET => $origin->url('/hup'))); ($origin->connections('/hup'))[-1] ne $before }),
+        'SIGHUP: connections of before are not used again';
+    $client->close;
     $origin->play('/stop', [response(200, 'x')->[0], \'-', \'!stop']);
     $client = $proxy->connect;
     $client->ask(request(GET => $origin->url('/stop')));

@@ -14,6 +14,7 @@
 
 static struct origin_pool *pool;
 static int ends[MANY]; /* of the origin */
+static unsigned reloads;
 
 static union address address_of(uint16_t port)
 {
@@ -57,7 +58,7 @@ static int take(uint16_t port, int64_t now)
     size_t count;
     char byte;
 
-    if (!origin_pool_take(pool, &address, now, &transport))
+    if (!origin_pool_take(pool, &address, now, reloads, &transport))
         return -1;
     assert_true(transport.kind->write(&transport, TEXT("x"), false, &count) == TRANSFER_DONE);
     for (int i = 0; i < MANY; i++)
@@ -134,6 +135,24 @@ static void check_time(void **state)
     origin_pool_close(pool);
 }
 
+static void check_reload(void **state)
+{
+    (void)state;
+    begin(4, 4, true);
+    put(0, 1, NOW);
+    put(1, 2, NOW);
+    assert_int_equal(take(1, NOW), 0);
+    put(2, 1, NOW);
+    reloads++;
+    assert_int_equal(take(1, NOW), -1);
+    assert_true(is_closed(1));
+    assert_true(is_closed(2));
+    put(3, 1, NOW);
+    assert_int_equal(take(1, NOW), 3);
+    origin_pool_close(pool);
+    reloads = 0;
+}
+
 static void check_use(void **state)
 {
     (void)state;
@@ -153,6 +172,7 @@ int main(void)
     unit_add("limits: the oldest connection makes room", check_limits, NULL);
     unit_add("connections that have ended or spoken are not used", check_unusable, NULL);
     unit_add("idle connections end in time", check_time, NULL);
+    unit_add("SIGHUP ends connections", check_reload, NULL);
     unit_add("where connections are worth keeping", check_use, NULL);
     return unit_run("origin_pool");
 }

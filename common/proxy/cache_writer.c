@@ -16,8 +16,27 @@
 
 /* How often to make another temporary file if some process removes it before it is locked. */
 #define TEMPORARY_TRIES 10
+/* Texts that are not longer than this together are copied for one write. */
+#define JOINED_BYTES 2048
 
 /* ---- the beginning ---- */
+
+/* Writes the texts behind each other; short ones, as most are, in one call. */
+static bool write_texts(const struct cache_writer *writer, const struct text texts[5])
+{
+    char space[JOINED_BYTES];
+    struct buffer joined = {.data = space, .capacity = sizeof space};
+    uint64_t end = writer->start;
+
+    for (int i = 0; i < 5; i++)
+        buffer_add(&joined, texts[i]);
+    if (!joined.overflow)
+        return cache_file_write(writer->file, joined.data, joined.length, end);
+    for (int i = 0; i < 5; end += texts[i++].length)
+        if (!cache_file_write(writer->file, texts[i].data, texts[i].length, end))
+            return false;
+    return true;
+}
 
 static bool write_head(struct cache_writer *writer, const struct cache_record *record)
 {
@@ -30,11 +49,11 @@ static bool write_head(struct cache_writer *writer, const struct cache_record *r
     writer->header.requested = record->requested;
     writer->header.received = record->received;
     writer->start = sizeof writer->header;
+    if (!write_texts(writer, texts))
+        return false;
     checksum_start(&sum, 0);
     for (int i = 0; i < 5; i++) {
         writer->header.lengths[i] = (uint32_t)texts[i].length;
-        if (!cache_file_write(writer->file, texts[i].data, texts[i].length, writer->start))
-            return false;
         checksum_add(&sum, texts[i]);
         writer->start += texts[i].length;
     }

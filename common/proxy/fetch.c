@@ -227,10 +227,11 @@ static bool reuse(struct fetch *fetch, const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
     const struct address_list *addresses = &fetch->origin->addresses;
+    unsigned reloads = atomic_load(&call->context->board->reloads);
     struct transport transport;
 
     for (int i = 0; fetch->may_reuse && i < addresses->count; i++)
-        if (origin_pool_take(proxy->pool, &addresses->addresses[i], call->now.milliseconds,
+        if (origin_pool_take(proxy->pool, &addresses->addresses[i], call->now.milliseconds, reloads,
                              &transport)) {
             fetch->address = &addresses->addresses[i];
             origin_connection_reuse(&fetch->upstream, &transport);

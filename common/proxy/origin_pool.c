@@ -3,6 +3,7 @@
 
 #include "common/base/lock.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -19,6 +20,7 @@ struct origin_pool {
     struct origin_pool_limits limits;
     struct lock lock;
     _Atomic int count;
+    _Atomic unsigned reloads; /* when a connection was taken out last */
     struct kept kept[ORIGIN_POOL_LIMIT];
 };
 
@@ -99,10 +101,12 @@ static bool is_silent(struct transport *transport)
 }
 
 bool origin_pool_take(struct origin_pool *pool, const union address *address, int64_t now,
-                      struct transport *transport)
+                      unsigned reloads, struct transport *transport)
 {
     struct kept kept;
 
+    if (pool->reloads != reloads && atomic_exchange(&pool->reloads, reloads) != reloads)
+        origin_pool_empty(pool);
     while (pool->count > 0 && find_last(pool, address, &kept)) {
         if (now < kept.until && is_silent(&kept.transport)) {
             *transport = kept.transport;

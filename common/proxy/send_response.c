@@ -6,6 +6,7 @@
 
 /* How long a response is received for the cache after the client has left. */
 #define FINISH_MILLISECONDS 60000
+#define SHORT_BYTES         8192
 
 /* ---- the head ---- */
 
@@ -91,6 +92,20 @@ static bool lose_origin(struct cache_store *store, struct fetch *fetch,
     return fetch->writer.begun || call->client_gone || response_writer_holds(&fetch->writer);
 }
 
+/* Returns true if a short end of a body that is stored is sent from memory, which takes fewer
+ * system calls than from its file. The rest of the entry does not wait for the client: there is
+ * none. */
+static bool goes_at_once(struct fetch *fetch, struct text data)
+{
+    struct response_writer *writer = &fetch->writer;
+
+    if (!fetch->upstream.whole || data.length > SHORT_BYTES ||
+        writer->offset + data.length != writer->file_end)
+        return false;
+    writer->offset += data.length;
+    return true;
+}
+
 /* Receives the body where there is room for it. A step does not end before all received bytes are
  * taken: polling the socket does not report them. */
 static enum transfer receive(struct cache_store *store, struct fetch *fetch,
@@ -106,7 +121,8 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
         transfer = origin_connection_body(&fetch->upstream, &data);
         if (transfer == TRANSFER_DONE)
             fetch_renew_deadline(fetch, call);
-        if (data.length > 0 && !cache_store_add(store, fetch, call, data))
+        if (data.length > 0 && (!cache_store_add(store, fetch, call, data) ||
+                                (!call->client_gone && goes_at_once(fetch, data))))
             writer->data = data;
         *moved += data.length;
         writer->complete = fetch->upstream.whole;
