@@ -261,6 +261,23 @@ each_server(sub ($model) {
             is $origin->count($path), 2, "an entry that is $name: one validation serves all who wait";
             $_->close for @clients;
         }
+        # Requests that could not fetch the entry themselves wait for one that does.
+        $origin->play('/waits', gated('waits', response(200, 'body', %fresh, ETag => '"1"')));
+        my $getter = send_request('/waits');
+        origin_has('/waits', 1, 'a GET that fetches: it reaches the origin');
+        my $header = $proxy->connect;
+        $header->send(request(HEAD => $origin->url('/waits'), Connection => 'close'));
+        my $part = send_request('/waits', Range => 'bytes=1-2');
+        my $knows = send_request('/waits', 'If-None-Match' => '"1"');
+        all_wait($cache, 3, 'HEAD, a range and a condition beside a GET that fetches');
+        $origin->open_gate('waits');
+        my $answer = $header->response('HEAD');
+        is "$answer->{status} " . $answer->field('Content-Length'), '200 4', 'HEAD beside a GET that fetches gets the head of the entry';
+        is $part->response->{body}, 'od', 'a range beside a GET that fetches comes from the entry';
+        is $knows->response->{status}, 304, 'a condition beside a GET that fetches is judged by the entry';
+        is $getter->response->{body}, 'body', 'the GET gets its response';
+        is $origin->count('/waits'), 1, 'HEAD, a range and a condition beside a GET that fetches do not reach the origin';
+        $_->close for $getter, $header, $part, $knows;
         $origin->play('/replaced', response(200, 'body', %stale, ETag => '"1"'), gated('firstreplaced', response(200, 'body', %stale, ETag => '"1"')), gated('restreplaced', response(200, 'body', %stale, ETag => '"1"')));
         get('/replaced');
         my @clients = map { send_request('/replaced') } 1 .. $many;
