@@ -179,6 +179,11 @@ static unsigned queued(const struct ring *ring)
     return ring->tail - __atomic_load_n(ring->entry_head, __ATOMIC_ACQUIRE);
 }
 
+bool ring_has_entries(const struct ring *ring)
+{
+    return queued(ring) > 0;
+}
+
 /* What it returns says little: the queues tell what has happened. */
 static void enter(struct ring *ring, unsigned least, const struct __kernel_timespec *time)
 {
@@ -195,11 +200,19 @@ void ring_submit(struct ring *ring)
         enter(ring, 0, NULL);
 }
 
+void ring_is_idle(struct ring *ring)
+{
+    ring->idle++;
+}
+
 void ring_wait(struct ring *ring, int milliseconds)
 {
-    const struct __kernel_timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000LL};
+    bool short_wait = ring->idle > 0 && (milliseconds < 0 || milliseconds > RING_IDLE_MILLISECONDS);
+    int most = short_wait ? RING_IDLE_MILLISECONDS : milliseconds;
+    const struct __kernel_timespec time = {most / 1000, most % 1000 * 1000000LL};
 
-    enter(ring, milliseconds != 0, milliseconds > 0 ? &time : NULL);
+    enter(ring, most != 0 ? ring->idle + 1 : 0, most > 0 ? &time : NULL);
+    ring->idle = 0;
 }
 
 struct io_uring_sqe *ring_entry(struct ring *ring)

@@ -21,6 +21,7 @@ struct ring {
     unsigned *entry_head, *entry_tail;
     unsigned entry_count;
     unsigned tail; /* entries below this one are filled in */
+    unsigned idle; /* of these, so many end at once, and nobody is in a hurry to know */
     /* The queue of completions, which this process empties. */
     unsigned *completion_head, *completion_tail;
     unsigned completion_mask;
@@ -48,10 +49,16 @@ struct io_uring_sqe *ring_entry(struct ring *ring);
  * the entry at this position yet. */
 unsigned ring_position(const struct ring *ring);
 bool ring_is_queued(const struct ring *ring, unsigned position);
+/* Returns true if there are entries to submit. */
+bool ring_has_entries(const struct ring *ring);
 /* Submits all entries. */
 void ring_submit(struct ring *ring);
+/* Says that the last entry ends at once, and that there is nothing to do then. A wait does not end
+ * for it, but for RING_IDLE_MILLISECONDS at most. */
+#define RING_IDLE_MILLISECONDS 10
+void ring_is_idle(struct ring *ring);
 /* Submits all entries, and waits for a completion so many milliseconds; -1: for ever. Only in this
- * call and ring_submit() completions come. */
+ * call and ring_submit() completions come. All of them must be taken before the next wait. */
 void ring_wait(struct ring *ring, int milliseconds);
 /* Takes the next completion; false if there is none. */
 bool ring_take(struct ring *ring, struct io_uring_cqe *completion);

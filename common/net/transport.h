@@ -28,6 +28,7 @@ struct transport {
     bool session_over; /* the encrypted session has ended: further bytes are no data */
     bool overflowed;   /* more was written than `response_limit` */
     bool was_full;     /* a write found no room in the socket */
+    bool rests;        /* after the next write there is nothing to do until the peer sends more */
     bool in_crowd;     /* the client has not read yet, and there are many */
     uint64_t response_limit; /* the most bytes that a response may have */
     void *shared;            /* state that all transports of this kind share; or NULL */

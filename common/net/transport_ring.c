@@ -180,6 +180,21 @@ static enum transfer judge_sent(struct transport *transport, size_t *count)
     return transport_may_retry(-stream->sent) ? TRANSFER_WRITE : TRANSFER_FAILED;
 }
 
+/* So few bytes leave at once, unless the client does not read. */
+#define IDLE_BYTES 16384
+
+/* The next request is what there is to wait for, and not the end of the send. */
+static void receive_next(const struct transport *transport)
+{
+    struct ring_stream *stream = transport->own;
+
+    if (stream->unfit)
+        return;
+    ring_is_idle(stream->ring);
+    if (!stream->receiving && !stream->has_received)
+        transport_ring_receive(stream, transport->socket);
+}
+
 /* The last bytes of a connection leave at once: the ring would only delay its end. */
 static enum transfer write_ring(struct transport *transport, struct text data, bool more,
                                 size_t *count)
@@ -193,6 +208,8 @@ static enum transfer write_ring(struct transport *transport, struct text data, b
         return TRANSFER_QUEUED;
     if (more || !begin_to_send(stream, transport->socket, data, more))
         return transport_plain.write(transport, data, more, count);
+    if (transport->rests && data.length <= IDLE_BYTES)
+        receive_next(transport);
     return TRANSFER_QUEUED;
 }
 

@@ -301,8 +301,10 @@ static int wait_for_events(struct poller *poller, struct epoll_event events[POLL
     int count;
 
     arm_sources(own);
-    ring_wait(own->ring, own->ready != NULL ? 0 : milliseconds);
-    note_completions(own);
+    if (own->ready == NULL || ring_has_entries(own->ring)) {
+        ring_wait(own->ring, own->ready != NULL ? 0 : milliseconds);
+        note_completions(own);
+    }
     count = take_sources(own, events);
     while (count < POLLER_EVENTS && own->ready != NULL) {
         struct ring_client *client = take_ready(own);
