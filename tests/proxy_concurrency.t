@@ -229,7 +229,7 @@ each_server(sub ($model) {
     get('/tag');
     $response = get('/tag', 'If-None-Match' => $tag);
     is "$response->{status} " . cache_status($response), '304 hit', 'an ETag of 3,000 characters can be validated';
-    $origin->play('/wordy', response(200, 'old', %stale, ETag => '"1"', X => 'x' x 8000), response(304, undef, %fresh, ETag => '"1"', Y => 'y' x 8000), response(200, 'new', %fresh));
+    $origin->play('/wordy', response(200, 'old', %stale, ETag => '"1"', X => 'x' x 20_000), response(304, undef, %fresh, ETag => '"1"', Y => 'y' x 20_000), response(200, 'new', %fresh));
     get('/wordy');
     is get('/wordy')->{body}, 'new', 'a 304 that would make the fields of an entry too long: the proxy requests the whole response';
 

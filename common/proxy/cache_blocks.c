@@ -61,10 +61,12 @@ bool cache_blocks_add(struct cache_blocks *blocks, struct text data)
     return true;
 }
 
-bool cache_blocks_write(struct cache_blocks *blocks, int file, uint64_t offset)
+bool cache_blocks_finish(struct cache_blocks *blocks, struct text *sums)
 {
-    return (blocks->sum.length == 0 || end_block(blocks)) &&
-           cache_file_write(file, blocks->sums, blocks->count * sizeof *blocks->sums, offset);
+    if (blocks->sum.length > 0 && !end_block(blocks))
+        return false;
+    *sums = (struct text){(const char *)blocks->sums, blocks->count * sizeof *blocks->sums};
+    return true;
 }
 
 void cache_blocks_end(struct cache_blocks *blocks)

@@ -26,8 +26,8 @@ struct cache_blocks {
 void cache_blocks_start(struct cache_blocks *blocks, uint64_t seed);
 /* Adds bytes of the body. Returns false if there is no memory. */
 bool cache_blocks_add(struct cache_blocks *blocks, struct text data);
-/* Writes the checksums to that place of the file, behind the whole body. */
-bool cache_blocks_write(struct cache_blocks *blocks, int file, uint64_t offset);
+/* Returns the checksums that are to be written behind the body, which is whole now. */
+bool cache_blocks_finish(struct cache_blocks *blocks, struct text *sums);
 void cache_blocks_end(struct cache_blocks *blocks);
 
 /* ---- checking ---- */

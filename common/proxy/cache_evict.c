@@ -144,20 +144,22 @@ static int by_use(const void *a, const void *b)
     return first->used < second->used ? -1 : first->used > second->used;
 }
 
-static void remove_least_used(const struct cache *cache, struct inventory *inventory)
+static void remove_least_used(const struct cache *cache, struct inventory *inventory, int64_t limit,
+                              int64_t wanted)
 {
-    int64_t wanted = (int64_t)(cache->limit / 100 * TRIM_PERCENT);
-
-    if (inventory->size <= (int64_t)cache->limit || inventory->count == 0)
+    if (inventory->size <= limit || inventory->count == 0)
         return;
     qsort(inventory->items, inventory->count, sizeof *inventory->items, by_use);
     for (size_t i = 0; i < inventory->count && inventory->size > wanted; i++)
         inventory->size -= remove_entry(cache, inventory->items[i].name);
 }
 
-/* One process at a time trims. Bytes that others add while it counts are added to its result. */
-void cache_evict_trim(const struct cache *cache)
+/* One process at a time trims. Bytes that others add while it counts are added to its result.
+ * Returns the bytes that it has removed. `room` are to be removed in any case. */
+static int64_t trim(const struct cache *cache, int64_t room)
 {
+    int64_t limit = (int64_t)cache->limit, wanted = (int64_t)(cache->limit / 100 * TRIM_PERCENT);
+    int64_t removed = 0;
     int lock = cache_file_open(cache, CACHE_NAME_SHARED, O_RDWR | O_CREAT);
     struct inventory inventory;
     int64_t before;
@@ -165,7 +167,12 @@ void cache_evict_trim(const struct cache *cache)
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
         before = atomic_load(&cache->shared->size);
         if (take_inventory(cache, &inventory)) {
-            remove_least_used(cache, &inventory);
+            removed = inventory.size;
+            if (room == 0)
+                remove_least_used(cache, &inventory, limit, wanted);
+            else
+                remove_least_used(cache, &inventory, 0, inventory.size - room);
+            removed -= inventory.size;
             cache_shared_add_size(cache, (int64_t)((uint64_t)inventory.size - (uint64_t)before));
             atomic_store(&cache->shared->counted, true);
             free(inventory.items);
@@ -173,6 +180,17 @@ void cache_evict_trim(const struct cache *cache)
     }
     if (lock >= 0)
         close(lock);
+    return removed;
+}
+
+void cache_evict_trim(const struct cache *cache)
+{
+    trim(cache, 0);
+}
+
+bool cache_evict_make_room(const struct cache *cache, uint64_t bytes)
+{
+    return trim(cache, (int64_t)bytes) > 0;
 }
 
 /* Many processes may write at once; the first that is done trims. */

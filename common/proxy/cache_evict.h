@@ -14,6 +14,9 @@ int64_t cache_evict_record(const struct cache *cache, const char *entry);
 void cache_evict_trim(const struct cache *cache);
 /* Does so if the size that is shared cannot be right. */
 void cache_evict_check(const struct cache *cache);
+/* Makes room on a full disk: removes the least recently used entries, so many bytes of them.
+ * Returns false if there were none. */
+bool cache_evict_make_room(const struct cache *cache, uint64_t bytes);
 /* The size beyond which nothing may be added. */
 uint64_t cache_evict_limit(const struct cache *cache);
 

@@ -188,6 +188,7 @@ void cache_store_finish(struct cache_store *store, struct moment now, bool whole
         told && store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
 
     store->storing = false;
+    store->stored = stored;
     if (!whole)
         collapse_note_failure(&lookup->collapse, 502, now.milliseconds);
     else if (stored && store->fresh)

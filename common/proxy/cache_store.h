@@ -9,6 +9,7 @@ struct cache_store {
     struct cache_lookup *lookup;
     struct cache_writer writer;
     bool storing;
+    bool stored;       /* the whole response has become an entry */
     bool for_later;    /* the response is one to POST that may answer a GET */
     bool shown;        /* others may send the entry as it grows */
     uint64_t told;     /* its length when they were told last */

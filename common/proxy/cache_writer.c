@@ -19,10 +19,28 @@
 /* Texts that are not longer than this together are copied for one write. */
 #define JOINED_BYTES 2048
 
+/* How often to make room for one write, and how many bytes at least: others write, too. */
+#define ROOM_TRIES 3
+#define ROOM_BYTES (256 * 1024)
+
+/* Writes, and makes room if the disk is full. */
+static bool write_with_room(const struct cache *cache, int file, struct text data, uint64_t offset)
+{
+    for (int i = 0; i < ROOM_TRIES; i++) {
+        if (cache_file_write(file, data.data, data.length, offset))
+            return true;
+        if ((errno != ENOSPC && errno != EDQUOT) ||
+            !cache_evict_make_room(cache, data.length + ROOM_BYTES))
+            return false;
+    }
+    return false;
+}
+
 /* ---- the beginning ---- */
 
 /* Writes the texts behind each other; short ones, as most are, in one call. */
-static bool write_texts(const struct cache_writer *writer, const struct text texts[5])
+static bool write_texts(const struct cache *cache, const struct cache_writer *writer,
+                        const struct text texts[5])
 {
     char space[JOINED_BYTES];
     struct buffer joined = {.data = space, .capacity = sizeof space};
@@ -31,14 +49,15 @@ static bool write_texts(const struct cache_writer *writer, const struct text tex
     for (int i = 0; i < 5; i++)
         buffer_add(&joined, texts[i]);
     if (!joined.overflow)
-        return cache_file_write(writer->file, joined.data, joined.length, end);
+        return write_with_room(cache, writer->file, (struct text){joined.data, joined.length}, end);
     for (int i = 0; i < 5; end += texts[i++].length)
-        if (!cache_file_write(writer->file, texts[i].data, texts[i].length, end))
+        if (!write_with_room(cache, writer->file, texts[i], end))
             return false;
     return true;
 }
 
-static bool write_head(struct cache_writer *writer, const struct cache_record *record)
+static bool write_head(const struct cache *cache, struct cache_writer *writer,
+                       const struct cache_record *record)
 {
     struct text texts[5];
     struct checksum sum;
@@ -49,7 +68,7 @@ static bool write_head(struct cache_writer *writer, const struct cache_record *r
     writer->header.requested = record->requested;
     writer->header.received = record->received;
     writer->start = sizeof writer->header;
-    if (!write_texts(writer, texts))
+    if (!write_texts(cache, writer, texts))
         return false;
     checksum_start(&sum, 0);
     for (int i = 0; i < 5; i++) {
@@ -96,7 +115,7 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
         return false;
     writer->header.seed = cache_name_half(writer->temporary, 0);
     cache_blocks_start(&writer->blocks, writer->header.seed);
-    if (write_head(writer, record))
+    if (write_head(cache, writer, record))
         return true;
     cache_writer_end(cache, writer);
     return false;
@@ -168,7 +187,7 @@ bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, st
 
     if (end + data.length > cache->limit / 2 ||
         cache_shared_size(cache) > cache_evict_limit(cache) ||
-        !cache_file_write(writer->file, data.data, data.length, end) ||
+        !write_with_room(cache, writer->file, data, end) ||
         !cache_blocks_add(&writer->blocks, data))
         return false;
     cache_shared_add_size(cache, (int64_t)data.length);
@@ -199,6 +218,14 @@ static bool put_in_place(const struct cache *cache, const struct cache_writer *w
     return renameat(directory, writer->temporary, directory, writer->name) == 0;
 }
 
+static bool write_sums(const struct cache *cache, struct cache_writer *writer)
+{
+    struct text sums;
+
+    return cache_blocks_finish(&writer->blocks, &sums) &&
+           write_with_room(cache, writer->file, sums, writer->start + writer->header.length);
+}
+
 static bool finish_file(const struct cache *cache, struct cache_writer *writer)
 {
     struct stat old, new;
@@ -206,8 +233,9 @@ static bool finish_file(const struct cache *cache, struct cache_writer *writer)
                     S_ISREG(old.st_mode);
 
     cache_entry_seal(&writer->header);
-    if (!cache_blocks_write(&writer->blocks, writer->file, writer->start + writer->header.length) ||
-        !cache_file_write(writer->file, &writer->header, sizeof writer->header, 0) ||
+    if (!write_sums(cache, writer) ||
+        !write_with_room(cache, writer->file,
+                         (struct text){(const char *)&writer->header, sizeof writer->header}, 0) ||
         fstat(writer->file, &new) < 0)
         return false;
     atomic_store(&cache->shared->stored, cache_file_touch(writer->file));

@@ -24,6 +24,7 @@ struct response_writer {
     uint64_t portion;                 /* bytes that are left of the current piece */
     bool in_chunk;
     bool closed;         /* the last chunk is written */
+    size_t claim;        /* where the head says that the response is stored; 0: nowhere */
     size_t sent;         /* bytes of the lines */
     struct buffer lines; /* the head, or what frames a chunk */
     char space[RESPONSE_WRITER_HEAD_LIMIT];

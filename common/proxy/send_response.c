@@ -4,9 +4,13 @@
 #include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 
+#include <string.h>
+
 /* How long a response is received for the cache after the client has left. */
 #define FINISH_MILLISECONDS 60000
 #define SHORT_BYTES         8192
+/* The end of Cache-Status for a response that is stored. */
+#define CLAIM TEXT("; stored\r\n")
 
 /* ---- the head ---- */
 
@@ -37,6 +41,20 @@ static void write_framing(const struct parsed_response *response,
     }
 }
 
+/* Takes back that the response is stored, if the head leaves before it is. */
+static void correct_claim(const struct cache_store *store, struct response_writer *writer)
+{
+    struct buffer *lines = &writer->lines;
+    const size_t word = CLAIM.length - 2; /* without the end of the line */
+
+    if (writer->claim > 0 && !store->stored) {
+        memmove(lines->data + writer->claim, lines->data + writer->claim + word,
+                lines->length - writer->claim - word);
+        lines->length -= word;
+    }
+    writer->claim = 0;
+}
+
 static void write_head(const struct cache_store *store, struct fetch *fetch,
                        struct service_call *call)
 {
@@ -49,6 +67,8 @@ static void write_head(const struct cache_store *store, struct fetch *fetch,
     rewrite_fields(response->fields, &writer->lines);
     rewrite_via(response->minor, text_of(proxy->name), &writer->lines);
     cache_store_write_status(store, fetch, &writer->lines);
+    if (store->storing)
+        writer->claim = writer->lines.length - CLAIM.length;
     write_framing(response, writer, &writer->lines);
     response_writer_end_head(writer, call);
 }
@@ -193,6 +213,7 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
 
         if (theirs == TRANSFER_FAILED && !lose_origin(store, fetch, call))
             return stage_fail(call, 502, "The origin has broken off its reply.");
+        correct_claim(store, writer);
         if (!call->client_gone)
             ours = send_response_pass_on(fetch, call);
         if (writer->ended)
