@@ -24,7 +24,7 @@ bool text_same(struct text a, struct text b)
     if (a.length != b.length)
         return false;
     for (size_t i = 0; i < a.length; i++)
-        if (lower(a.data[i]) != lower(b.data[i]))
+        if (a.data[i] != b.data[i] && lower(a.data[i]) != lower(b.data[i]))
             return false;
     return true;
 }
@@ -113,11 +113,9 @@ bool text_number(struct text digits, uint64_t *number)
 
 size_t text_find(struct text text, char character)
 {
-    size_t i = 0;
+    const char *found = text.length > 0 ? memchr(text.data, character, text.length) : NULL;
 
-    while (i < text.length && text.data[i] != character)
-        i++;
-    return i;
+    return found != NULL ? (size_t)(found - text.data) : text.length;
 }
 
 int text_hex(char digit)

@@ -18,13 +18,25 @@ bool fields_next(struct text fields, size_t *from, struct text *name, struct tex
     return true;
 }
 
+static bool has_name(struct text line, struct text name)
+{
+    return line.length > name.length && line.data[name.length] == ':' &&
+           text_same((struct text){line.data, name.length}, name);
+}
+
+/* Each line has a colon: the parsers of heads take no other one. The empty line is the end. */
 bool fields_find(struct text fields, struct text name, size_t *from, struct text *value)
 {
-    struct text found;
+    struct text rest = {fields.data + *from, fields.length - *from}, line;
 
-    while (fields_next(fields, from, &found, value))
-        if (text_same(found, name))
+    while (rest.length > 0 && text_line(&rest, &line) && line.length > 0) {
+        *from = fields.length - rest.length;
+        if (has_name(line, name)) {
+            *value = text_trim(
+                (struct text){line.data + name.length + 1, line.length - name.length - 1});
             return true;
+        }
+    }
     return false;
 }
 

@@ -18,49 +18,72 @@ static bool is_tag(struct text tag)
            text_find((struct text){tag.data + 1, tag.length - 1}, '"') == tag.length - 2;
 }
 
-/* Reads the date in the only field of that name. */
-static bool read_date(struct text fields, struct text name, int64_t now, int64_t *date)
-{
-    struct text value;
+/* The fields that it reads, beside Cache-Control. */
+enum { AGE, DATE, EXPIRES, MODIFIED, ETAG, COOKIE, FIELD_COUNT };
 
-    return fields_single(fields, name, &value) && date_read(value, now, date);
+struct found {
+    struct text value; /* of the first field of that name */
+    int count;
+};
+
+/* Finds all of them at once: each hit reads them. */
+static void find_fields(struct text fields, struct found found[FIELD_COUNT])
+{
+    static const struct text names[FIELD_COUNT] = {
+        [AGE] = TEXT_IS("Age"),         [DATE] = TEXT_IS("Date"),
+        [EXPIRES] = TEXT_IS("Expires"), [MODIFIED] = TEXT_IS("Last-Modified"),
+        [ETAG] = TEXT_IS("ETag"),       [COOKIE] = TEXT_IS("Set-Cookie"),
+    };
+    struct text name, value;
+    size_t from = 0;
+
+    for (int i = 0; i < FIELD_COUNT; i++)
+        found[i] = (struct found){0};
+    while (fields_next(fields, &from, &name, &value))
+        for (int i = 0; i < FIELD_COUNT; i++)
+            if (text_same(name, names[i]) && found[i].count++ == 0)
+                found[i].value = value;
+}
+
+/* Reads the date if there is exactly one field of its name. */
+static bool read_date(const struct found *found, int64_t now, int64_t *date)
+{
+    return found->count == 1 && date_read(found->value, now, date);
 }
 
 /* The first of several ages counts; a malformed one does not (RFC 9111, section 5.1). */
-static int64_t read_age(struct text fields)
+static int64_t read_age(const struct found *found)
 {
-    struct text value, element;
+    struct text value = found->value, element;
 
-    if (!fields_first(fields, TEXT("Age"), &value) || !text_next(&value, &element))
-        return 0;
-    return cache_control_seconds(element, 0);
+    return text_next(&value, &element) ? cache_control_seconds(element, 0) : 0;
 }
 
 void freshness_read(struct cached_response *response, int status, struct text fields,
                     int64_t requested, int64_t received)
 {
+    struct found found[FIELD_COUNT];
+
+    find_fields(fields, found);
     *response = (struct cached_response){
         .status = status,
         .requested = requested < received ? requested : received,
         .received = received,
-        .date = received,
-        .age = read_age(fields),
-        .has_expires = fields_has(fields, TEXT("Expires")),
-        .has_cookie = fields_has(fields, TEXT("Set-Cookie")),
+        .age = read_age(&found[AGE]),
+        .has_expires = found[EXPIRES].count > 0,
+        .has_cookie = found[COOKIE].count > 0,
     };
     cache_control_read(fields, false, &response->control);
-    if (!read_date(fields, TEXT("Date"), received, &response->date))
+    if (!read_date(&found[DATE], received, &response->date))
         response->date = received;
     /* An invalid date, such as 0, is in the past (RFC 9111, section 5.3). */
-    if (!read_date(fields, TEXT("Expires"), received, &response->expires))
+    if (!read_date(&found[EXPIRES], received, &response->expires))
         response->expires = INT64_MIN / 4;
-    response->has_modified =
-        read_date(fields, TEXT("Last-Modified"), received, &response->modified);
-    if (!response->has_modified ||
-        !fields_single(fields, TEXT("Last-Modified"), &response->modified_text))
-        response->modified_text = (struct text){0};
-    if (!fields_single(fields, TEXT("ETag"), &response->etag) || !is_tag(response->etag))
-        response->etag = (struct text){0};
+    response->has_modified = read_date(&found[MODIFIED], received, &response->modified);
+    if (response->has_modified)
+        response->modified_text = found[MODIFIED].value;
+    if (found[ETAG].count == 1 && is_tag(found[ETAG].value))
+        response->etag = found[ETAG].value;
 }
 
 /* Cache-Control and Expires are for other caches then (RFC 9213, section 2.2). */

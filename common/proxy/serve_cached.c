@@ -13,17 +13,28 @@
 
 /* ---- the fields ---- */
 
+/* Returns true if no-cache may name some of the fields: few responses have that, and to look for
+ * each field takes long. */
+static bool names_fields(struct text fields)
+{
+    struct cache_control control;
+
+    cache_control_read(fields, false, &control);
+    return control.no_cache_fields;
+}
+
 /* Writes the fields of an entry for the client. Content-Type is left out: in a multipart response
  * it belongs to the parts. Fields that no-cache names are left out unless the origin has validated
  * them. */
 static void write_fields(struct text fields, bool validated, struct buffer *lines)
 {
+    bool all = validated || !names_fields(fields);
     struct text name, value;
     size_t from = 0;
 
     while (fields_next(fields, &from, &name, &value))
         if (!text_same(name, TEXT("Content-Type")) && !text_same(name, TEXT("Age")) &&
-            (validated || !cache_control_names(fields, TEXT("no-cache"), name)))
+            (all || !cache_control_names(fields, TEXT("no-cache"), name)))
             fields_add(lines, name, value);
 }
 
