@@ -399,6 +399,69 @@ static void check_damage(void **state)
     assert_true(holds(URI, "", TEXT("body")));
 }
 
+/* Sets the time of the last write to the only entry, which makes it older than a tick of the clock.
+ */
+static void set_written(time_t written)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = written}};
+
+    assert_int_equal(utimensat(AT_FDCWD, file_of('e'), times, 0), 0);
+}
+
+/* Returns true if the entry is taken from memory, and not from its file. */
+static bool is_recalled(struct text body)
+{
+    struct cache_entry entry;
+    bool recalled;
+
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    assert_true(cache_entry_verify_first(&cache, &entry));
+    assert_true(text_equal(entry.record.uri, URI));
+    assert_true(text_equal(entry.record.fields, TEXT("A: b\r\n")));
+    assert_true(text_equal(entry.body, body));
+    recalled = entry.file < 0;
+    cache_entry_close(&entry);
+    return recalled;
+}
+
+/* A process reads a small entry once; again if its file is another one, or was written to. */
+static void check_recent(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_entry entry;
+    struct stat status;
+    int file;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("body")));
+    assert_false(is_recalled(TEXT("body"))); /* it was written just now: the time tells nothing */
+    set_written(1000);
+    assert_false(is_recalled(TEXT("body")));
+    assert_true(is_recalled(TEXT("body")));
+    assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
+    record.removals = cache_removals(&cache, URI);
+    assert_true(cache_writer_update(&cache, &entry, &record, TEXT(""))); /* without its file */
+    assert_true(text_equal(entry.body, TEXT("body")));
+    cache_entry_close(&entry);
+    assert_true(store_plain(URI, TEXT("ydob"))); /* another one */
+    assert_false(is_recalled(TEXT("ydob")));
+    set_written(2000);
+    assert_false(is_recalled(TEXT("ydob")));
+    assert_true(is_recalled(TEXT("ydob")));
+    assert_int_equal(stat(file_of('e'), &status), 0);
+    file = open(file_of('e'), O_WRONLY);
+    assert_int_equal(pwrite(file, "x", 1, status.st_size - 1), 1);
+    close(file);
+    assert_false(holds(URI, "", TEXT("ydob"))); /* damaged */
+    assert_int_equal(count_files('e'), 0);
+    assert_true(store_plain(URI, TEXT("body")));
+    set_written(3000);
+    assert_false(is_recalled(TEXT("body")));
+    assert_true(is_recalled(TEXT("body")));
+    assert_int_equal(unlink(file_of('e')), 0);
+    assert_false(holds(URI, "", TEXT("body"))); /* removed by somebody */
+}
+
 /* A symbolic link in place of an entry is not followed. */
 static void check_link(void **state)
 {
@@ -1168,6 +1231,7 @@ int main(void)
         {"an update of a large entry", check_large_update, set_up, tear_down, NULL},
         {"the record of another body", check_stray_record, set_up, tear_down, NULL},
         {"damage", check_damage, set_up, tear_down, NULL},
+        {"entries that were used lately", check_recent, set_up, tear_down, NULL},
         {"a symbolic link", check_link, set_up, tear_down, NULL},
         {"planted files", check_planted, set_up, tear_down, NULL},
         {"a large body", check_large, set_up, tear_down, NULL},

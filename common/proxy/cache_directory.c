@@ -4,6 +4,7 @@
 #include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_evict.h"
 #include "common/proxy/cache_name.h"
+#include "common/proxy/cache_recent.h"
 #include "common/proxy/cache_removals.h"
 
 #include <err.h>
@@ -25,6 +26,7 @@ bool cache_open_directory(struct cache *cache, int directory, const char *path, 
     }
     close(locks);
     cache->sound_blocks = cache_blocks_make_memory();
+    cache_recent_open(cache);
     cache_evict_trim(cache);
     return true;
 }
@@ -41,6 +43,7 @@ void cache_close(struct cache *cache)
 {
     cache_shared_close(cache);
     cache_blocks_free_memory(cache->sound_blocks);
+    cache_recent_close(cache);
     if (cache->directory >= 0)
         close(cache->directory);
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/checksum.h"
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_recent.h"
 #include "common/proxy/cache_shared.h"
 #include "common/proxy/vary.h"
 
@@ -129,9 +130,35 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
 
 /* ---- opening ---- */
 
+/* Takes the entry from memory, if it is there and its file has not changed since. It has no file
+ * then. */
+static bool recall(const struct cache *cache, struct cache_entry *entry, const char *name)
+{
+    struct stat status;
+    size_t before;
+
+    *entry = (struct cache_entry){.file = -1};
+    entry->space = cache_recent_take(cache, name, &status);
+    if (entry->space == NULL)
+        return false;
+    memcpy(entry->name, name, CACHE_NAME_LENGTH + 1);
+    memcpy(&entry->header, entry->space, sizeof entry->header);
+    entry->used = (int64_t)status.st_atim.tv_sec * 1000000000 + status.st_atim.tv_nsec;
+    before = sizeof entry->header + texts_length(&entry->header);
+    entry->body = (struct text){entry->space + before, (size_t)entry->header.length};
+    slice_texts(entry);
+    return true;
+}
+
 static bool open_named(const struct cache *cache, struct cache_entry *entry, const char *name,
                        struct text uri)
 {
+    if (recall(cache, entry, name)) {
+        if (text_equal(entry->record.uri, uri))
+            return true;
+        cache_entry_close(entry);
+        return false;
+    }
     *entry = (struct cache_entry){.file = cache_file_open(cache, name, O_RDONLY)};
     if (entry->file < 0)
         return false;
@@ -213,12 +240,25 @@ struct cache_body cache_entry_body(const struct cache *cache, const struct cache
     return body;
 }
 
-/* A body in memory is one block at most. */
+static void keep(const struct cache *cache, const struct cache_entry *entry)
+{
+    size_t length = (size_t)(entry->body.data - entry->space) + entry->body.length +
+                    (size_t)cache_blocks_size(entry->body.length);
+
+    cache_recent_keep(cache, entry->name, entry->identity, entry->header.seed,
+                      (struct text){entry->space, length});
+}
+
+/* A body in memory is one block at most. One without a file was checked before it was kept. */
 static bool verify_memory(const struct cache *cache, const struct cache_entry *entry)
 {
-    if (entry->body.length == 0 || cache_blocks_match(entry->header.seed, 0, entry->body,
-                                                      entry->body.data + entry->body.length))
+    if (entry->file < 0)
         return true;
+    if (entry->body.length == 0 || cache_blocks_match(entry->header.seed, 0, entry->body,
+                                                      entry->body.data + entry->body.length)) {
+        keep(cache, entry);
+        return true;
+    }
     cache_evict_entry(cache, entry->name);
     return false;
 }
@@ -257,9 +297,17 @@ bool cache_entry_verify(const struct cache *cache, const struct cache_entry *ent
 void cache_entry_touch(const struct cache *cache, const struct cache_entry *entry)
 {
     struct timespec now;
+    int file = entry->file;
 
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    if (entry->used <= atomic_load(&cache->shared->stored) ||
-        (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - entry->used > USE_NANOSECONDS)
-        cache_file_touch(entry->file);
+    if (entry->used > atomic_load(&cache->shared->stored) &&
+        (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - entry->used <= USE_NANOSECONDS)
+        return;
+    if (file < 0)
+        file = cache_file_open(cache, entry->name, O_RDONLY);
+    if (file < 0)
+        return;
+    cache_file_touch(file);
+    if (entry->file < 0)
+        close(file);
 }

@@ -51,7 +51,7 @@ struct cache_header {
 struct cache_entry {
     struct cache_record record;
     struct cache_header header;
-    int file;
+    int file;          /* -1: the entry was taken from memory, with its body */
     int64_t used;      /* the last time, in nanoseconds since 1970 */
     uint64_t identity; /* of the file: see cache_blocks.h */
     uint64_t start;    /* of the body in the file */

@@ -11,6 +11,7 @@
 /* A larger body is not copied when the record of its entry is updated: see cache_entry.h. */
 #define CACHE_COPY_LIMIT (64 * 1024)
 
+struct cache_recent;
 struct cache_shared;
 
 struct cache {
@@ -20,6 +21,7 @@ struct cache {
     bool gateway;                   /* it is the origin's own: CDN-Cache-Control is for it */
     struct cache_shared *shared;    /* by all processes that use the directory */
     _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
+    struct cache_recent *recent;    /* see cache_recent.h; of this process alone */
 };
 
 /* Opens the directory, and makes it if there is none. One that is new or empty, and belongs to this

@@ -230,6 +230,8 @@ enum service_progress serve_cached_run(struct cache_lookup *lookup, struct servi
     response_end(call->response);
     response_start(call->response);
     cache_lookup_drop_entry(lookup);
+    lookup->may_use = false; /* it may not have been possible to remove it */
+    lookup->reason = "uri-miss";
     return stage_go_to(call, STAGE_LOOKUP);
 }
 
@@ -281,7 +283,10 @@ static void write_stale(const struct cache_lookup *lookup, struct fetch *fetch,
     struct response_writer *writer = &fetch->writer;
 
     serve_cached_write_head(lookup, writer, call);
-    writer->file_end = lookup->entry.record.length;
+    if (writer->file >= 0)
+        writer->file_end = lookup->entry.record.length;
+    else
+        writer->data = lookup->entry.body;
     writer->complete = true;
     fetch->stale = cache_entry_body(lookup->cache, &lookup->entry);
     writer->checked = &fetch->stale;

@@ -1,0 +1,112 @@
+/* A table of small entries in the memory of a process. A thread that finds a slot in use goes on
+ * without it. */
+#include "common/proxy/cache_recent.h"
+
+#include "common/proxy/cache_blocks.h"
+#include "common/proxy/cache_name.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So many entries, of 8 KiB at most. */
+#define SLOTS 256
+
+struct slot {
+    atomic_bool taken;       /* by a thread */
+    _Atomic uint64_t number; /* of the name */
+    uint64_t identity, seed;
+    size_t length;
+    char *bytes; /* from malloc */
+    char name[CACHE_NAME_SIZE];
+};
+
+struct cache_recent {
+    struct slot slots[SLOTS];
+};
+
+void cache_recent_open(struct cache *cache)
+{
+    cache->recent = calloc(1, sizeof *cache->recent);
+}
+
+void cache_recent_close(struct cache *cache)
+{
+    for (int i = 0; cache->recent != NULL && i < SLOTS; i++)
+        free(cache->recent->slots[i].bytes);
+    free(cache->recent);
+    cache->recent = NULL;
+}
+
+static struct slot *slot_of(const struct cache *cache, uint64_t number)
+{
+    return &cache->recent->slots[number % SLOTS];
+}
+
+static bool take_slot(struct slot *slot)
+{
+    return !atomic_exchange_explicit(&slot->taken, true, memory_order_acquire);
+}
+
+static void release_slot(struct slot *slot)
+{
+    atomic_store_explicit(&slot->taken, false, memory_order_release);
+}
+
+void cache_recent_keep(const struct cache *cache, const char *name, uint64_t identity,
+                       uint64_t seed, struct text bytes)
+{
+    uint64_t number = cache_name_number(name);
+    struct slot *slot;
+
+    if (cache->recent == NULL || identity == 0)
+        return;
+    slot = slot_of(cache, number);
+    if (!take_slot(slot))
+        return;
+    free(slot->bytes);
+    slot->bytes = malloc(bytes.length);
+    atomic_store_explicit(&slot->number, slot->bytes != NULL ? number : 0, memory_order_relaxed);
+    if (slot->bytes != NULL) {
+        memcpy(slot->bytes, bytes.data, bytes.length);
+        memcpy(slot->name, name, CACHE_NAME_LENGTH + 1);
+        slot->length = bytes.length;
+        slot->identity = identity;
+        slot->seed = seed;
+    }
+    release_slot(slot);
+}
+
+/* Returns a copy of what the slot holds, if that is what the file holds. */
+static char *copy_from(const struct slot *slot, const char *name, const struct stat *status)
+{
+    char *copy;
+
+    if (slot->bytes == NULL || strcmp(slot->name, name) != 0 ||
+        (uint64_t)status->st_size != slot->length ||
+        cache_blocks_identity(status, slot->seed) != slot->identity)
+        return NULL;
+    copy = malloc(slot->length);
+    if (copy != NULL)
+        memcpy(copy, slot->bytes, slot->length);
+    return copy;
+}
+
+char *cache_recent_take(const struct cache *cache, const char *name, struct stat *status)
+{
+    uint64_t number = cache_name_number(name);
+    struct slot *slot;
+    char *copy;
+
+    if (cache->recent == NULL)
+        return NULL;
+    slot = slot_of(cache, number);
+    if (atomic_load_explicit(&slot->number, memory_order_relaxed) != number ||
+        fstatat(cache->directory, name, status, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(status->st_mode) || status->st_uid != cache->owner || !take_slot(slot))
+        return NULL;
+    copy = copy_from(slot, name, status);
+    release_slot(slot);
+    return copy;
+}
