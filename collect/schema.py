@@ -103,7 +103,7 @@ RUNS = Schema("runs.tsv", "run", "a run", (*PLAN.columns, *MEASURED))
 
 CALIBRATION = Schema(
     "calibration.tsv", "run",
-    "a run of a floor, a server that does nothing: `ab -n 4000 -c 10`, at the begin and the end of "
+    "a run of a floor, a server that does nothing: `ab -n 4000 -c 10`, at the start and the end of "
     "a round",
     (
         Column("round", "", "the round"),

@@ -1,4 +1,4 @@
-"""The floors at the begin and the end of each round: servers that do nothing.
+"""The floors at the start and the end of each round: servers that do nothing.
 
 Figures relative to the floor of their round can be compared between machines. A round whose floors
 moved is marked: the machine was not the same at its end.

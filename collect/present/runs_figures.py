@@ -296,12 +296,12 @@ def _round_panel(view: View, part: Part, one: Slice, group: Group) -> Panel | No
 
 
 def calibration_figure(view: View) -> LineFigure | None:
-    """Draws the floors, servers that do nothing, at the begin and the end of each round."""
+    """Draws the floors, servers that do nothing, at the start and the end of each round."""
     path = view.folder / CALIBRATION_FILE
     rows = [row for row in read_table(path).rows if row["valid"] == "yes"] if path.exists() else []
     if len({row["round"] for row in rows}) < 2:
         return None
-    title = "The floors at the begin and the end of each round"
+    title = "The floors at the start and the end of each round"
     subtitle = (
         "Relative to their own mean, with the range of the runs. A level line is a machine that "
         "stays the same."
