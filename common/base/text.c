@@ -62,6 +62,19 @@ static size_t element_length(struct text list)
     return i;
 }
 
+bool text_ends_quotes(struct text value)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < value.length; i++) {
+        if (quoted && value.data[i] == '\\')
+            i++;
+        else if (value.data[i] == '"')
+            quoted = !quoted;
+    }
+    return !quoted;
+}
+
 bool text_next(struct text *list, struct text *element)
 {
     while (list->length > 0) {

@@ -24,6 +24,8 @@ bool text_equal(struct text a, struct text b);
 bool text_same(struct text a, struct text b);
 /* Removes blanks and tabs at both ends. */
 struct text text_trim(struct text text);
+/* Returns false for a quoted string without an end: what follows would be part of it. */
+bool text_ends_quotes(struct text value);
 /* Takes the next element off a comma-separated list, which may have quoted strings; false at its
  * end. */
 bool text_next(struct text *list, struct text *element);

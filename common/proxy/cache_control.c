@@ -30,20 +30,6 @@ static struct directive split(struct text element)
     return directive;
 }
 
-/* Returns false for a quoted string without an end: it hides the directives behind it. */
-static bool is_balanced(struct text value)
-{
-    bool quoted = false;
-
-    for (size_t i = 0; i < value.length; i++) {
-        if (quoted && value.data[i] == '\\')
-            i++;
-        else if (value.data[i] == '"')
-            quoted = !quoted;
-    }
-    return !quoted;
-}
-
 int64_t cache_control_seconds(struct text digits, int64_t malformed)
 {
     uint64_t number;
@@ -133,7 +119,7 @@ void cache_control_read(struct text fields, bool of_request, struct cache_contro
     *control = nothing();
     while (fields_find(fields, TEXT("Cache-Control"), &from, &value)) {
         said = true;
-        if (!is_balanced(value))
+        if (!text_ends_quotes(value))
             control->no_store = control->no_cache = true;
         while (text_next(&value, &element)) {
             struct directive directive = split(element);

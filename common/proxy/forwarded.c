@@ -66,20 +66,6 @@ bool forwarded_replaces(const struct forwarded *forwarded, struct text name)
 
 /* ---- the proxy's fields ---- */
 
-/* What follows an open quote would be part of it. */
-static bool is_quoted_well(struct text value)
-{
-    bool quoted = false;
-
-    for (size_t i = 0; i < value.length; i++) {
-        if (quoted && value.data[i] == '\\')
-            i++;
-        else if (value.data[i] == '"')
-            quoted = !quoted;
-    }
-    return !quoted;
-}
-
 /* Begins a field with what the client says there, if that counts. Returns true if it says anything.
  */
 static bool begin(const struct forwarded *forwarded, struct text fields, struct text name,
@@ -92,7 +78,7 @@ static bool begin(const struct forwarded *forwarded, struct text fields, struct 
     buffer_add(output, name);
     buffer_add(output, TEXT(": "));
     while (forwarded->append && fields_find(fields, name, &from, &value)) {
-        if (value.length == 0 || !is_quoted_well(value))
+        if (value.length == 0 || !text_ends_quotes(value))
             continue;
         if (any)
             buffer_add(output, TEXT(", "));
