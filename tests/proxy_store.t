@@ -163,6 +163,17 @@ each_server(sub ($model) {
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a damaged entry is not used';
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a damaged entry is replaced';
 
+    # A process keeps the entries that it has used, as long as their files are the same.
+    $origin->play('/lately', map { response(200, "$_ text", %fresh) } qw(first second));
+    $proxy->get($origin->url('/lately'));
+    utime time, 1_000_000, glob "$cache/e*";
+    is $proxy->get($origin->url('/lately'))->{body}, 'first text', "an entry that was used lately is used again ($_)" for 1 .. 3;
+    for my $file (glob "$cache/e*") {
+        my $content = slurp($file);
+        spit($file, $content) if $content =~ s/first text/f1rst text/;
+    }
+    is $proxy->get($origin->url('/lately'))->{body}, 'second text', 'an entry that was used lately and is damaged is not used';
+
     # A head of 30 kB.
     my %long = map { ("X-$_" => 'v' x 500) } 1 .. 60;
     $origin->play('/head', response(200, 'long head', %fresh, %long, ETag => '"h"'));
