@@ -18,8 +18,8 @@ my ($LEAST, $MARGIN) = (0.5, 0.25);
 my $WAIT_MARGIN = 1.5;
 my %WAITS = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write), '(context switches)';
 my %CHANCE = map { $_ => 1 } qw(futex sched_yield);
-# Most machines read the clock without a call.
-my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time);
+# Most machines read the clock without a call. An event loop asks for what it used a hundred times a second at most.
+my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time getrusage);
 # Pages that are there by chance make up to a tenth of the faults, and one. A kernel that is short of memory only adds faults:
 # so the least of some measurements counts.
 my $MEASUREMENTS = 3;
