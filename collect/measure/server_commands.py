@@ -124,9 +124,9 @@ def is_known(label: str) -> bool:
     return built.exists() or (PROJECT / f"{name}_server.c").exists()
 
 
-def describe(name: str) -> dict[str, object]:
+def describe(name: str, folder: Path | None = None) -> dict[str, object]:
     """Returns the description of one of our servers, by --describe."""
-    command = [str(server_folder() / f"{name}_server"), "--describe"]
+    command = [str((folder or server_folder()) / f"{name}_server"), "--describe"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         described = json.loads(done.stdout)
@@ -136,11 +136,12 @@ def describe(name: str) -> dict[str, object]:
 
 
 def lacks_of(label: str) -> str:
-    """Returns what a server of ours needs of the kernel and does not get here; else nothing."""
-    program = server_folder() / f"{recipe_name(label)}_server"
+    """Returns what a server of ours needs of the kernel and does not get here; else nothing. Where
+    the servers come from another folder, those of the project are asked: others need not answer."""
+    program = PROJECT / f"{recipe_name(label)}_server"
     if is_peer(label) or is_floor(label) or not program.exists():
         return ""
-    described = describe(recipe_name(label))
+    described = describe(recipe_name(label), PROJECT)
     return "" if described.get("available", True) else str(described["needs"])
 
 
