@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from measuring import Bench, until
-from presenting import opened
+from presenting import opened, told
+from test_page import AXE, axe_core
 
 from collect import live_page
 from collect.live_page import LivePage
@@ -99,6 +100,17 @@ def test_the_page_shows_the_report_of_the_runs_so_far(finished: Path, tmp_path: 
     (tmp_path / "index.html").write_text("<p>a report</p>")
     document, errors = opened(tmp_path / "live.html", tmp_path)
     assert errors == [] and 'src="index.html"' in document
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_axe(finished: Path, tmp_path: Path, width: int, dark: bool) -> None:
+    axe = axe_core()
+    page = tmp_path / "live.html"
+    page.write_text((finished / "live.html").read_text())
+    (tmp_path / "live.js").write_text('tell({"state":"runs","done":1,"total":2,"reports":0});\n')
+    found = told(page, f"{axe};\n{AXE}", tmp_path, width, dark)
+    assert found["violations"] == ""
 
 
 def test_a_campaign_has_no_such_page(bench: Bench) -> None:
