@@ -171,6 +171,11 @@ sub measure ($check) {
     my $table = $check ? read_table() : {};
     my @lines;
     each_way_to_accept(sub ($model) {
+        # A model of your own passes without a row; --record gives it some.
+        if ($check && !$table->{ $model->{label} }) {
+            pass('the table does not have this model');
+            return;
+        }
         for my $kept (0, 1) {
             my $connection = $kept ? 'kept' : 'closed';
             my ($seen, @flaws);

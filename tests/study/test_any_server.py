@@ -130,12 +130,12 @@ def test_a_server_that_does_not_answer_is_told_before_anything_runs(
 
 @pytest.mark.parametrize("scheme", ["https", "udp"])
 def test_a_server_with_a_command_is_asked_by_http_alone(bench: Bench, scheme: str) -> None:
-    own = "mine=cmd:/usr/bin/false {port}"
+    own = "other=cmd:/usr/bin/false {port}"  # docs/your-own-model.md makes a model called mine
     options = ("--servers", f"fork,{own}", "--scheme", scheme, "--load", "witness", *SMALL)
     done = bench.measure("--output", bench.folder / scheme, *options)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     words = (
-        f"`mine` has a command, and such a server is measured over http alone, not over {scheme}"
+        f"`other` has a command, and such a server is measured over http alone, not over {scheme}"
     )
     assert words in done.stderr
     assert not (bench.folder / scheme).exists()
