@@ -237,6 +237,11 @@ static int review_proxy(const struct services *services, int64_t now, bool other
     return origin_pool_review(services->proxy->pool, now, others);
 }
 
+static void end_child_of_proxy(struct services *services)
+{
+    proxy_end_child(services->proxy);
+}
+
 static void drain_proxy(const struct services *services)
 {
     origin_pool_empty(services->proxy->pool);
@@ -284,6 +289,7 @@ static const struct services_row rows[] = {
         .descriptors = proxy_descriptors,
         .review = review_proxy,
         .drain = drain_proxy,
+        .end_child = end_child_of_proxy,
     },
 };
 

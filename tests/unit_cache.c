@@ -2,6 +2,7 @@
  * happens to its files and whichever processes write at the same time. */
 #include "common/proxy/cache_directory.h"
 #include "common/proxy/cache_growing.h"
+#include "common/proxy/cache_recent.h"
 #include "common/proxy/cache_removals.h"
 #include "common/proxy/fetch_news.h"
 
@@ -40,6 +41,7 @@ static int set_up(void **state)
     strcpy(path, "/tmp/unit_cache.XXXXXX");
     assert_non_null(mkdtemp(path));
     assert_true(cache_open(&cache, path, MIB));
+    cache_recent_open(&cache);
     return 0;
 }
 

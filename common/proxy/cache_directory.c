@@ -26,7 +26,6 @@ bool cache_open_directory(struct cache *cache, int directory, const char *path, 
     }
     close(locks);
     cache->sound_blocks = cache_blocks_make_memory();
-    cache_recent_open(cache);
     cache_evict_trim(cache);
     return true;
 }

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* So many entries, of 8 KiB at most. */
 #define SLOTS 256
@@ -26,16 +27,22 @@ struct cache_recent {
     struct slot slots[SLOTS];
 };
 
+/* Mapped, not allocated: a child process inherits it empty. */
 void cache_recent_open(struct cache *cache)
 {
-    cache->recent = calloc(1, sizeof *cache->recent);
+    void *memory = mmap(NULL, sizeof *cache->recent, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    cache->recent = memory != MAP_FAILED ? memory : NULL;
 }
 
 void cache_recent_close(struct cache *cache)
 {
-    for (int i = 0; cache->recent != NULL && i < SLOTS; i++)
+    if (cache->recent == NULL)
+        return;
+    for (int i = 0; i < SLOTS; i++)
         free(cache->recent->slots[i].bytes);
-    free(cache->recent);
+    munmap(cache->recent, sizeof *cache->recent);
     cache->recent = NULL;
 }
 

@@ -6,7 +6,8 @@
 #include "common/base/text.h"
 #include "common/proxy/cache_file.h"
 
-/* Gets the memory. Without it, each entry is read at each use. */
+/* Gets the memory, which pays where a process serves many connections. Without it, each entry is
+ * read at each use. */
 void cache_recent_open(struct cache *cache);
 void cache_recent_close(struct cache *cache);
 

@@ -2,6 +2,7 @@
 #include "common/proxy/proxy_setup.h"
 
 #include "common/net/tls_client.h"
+#include "common/proxy/cache_recent.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -229,6 +230,8 @@ static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
         !cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
                               settings->cache_size))
         return false;
+    if (settings->cache_directory >= 0 && settings->pool.lasts)
+        cache_recent_open(&proxy->cache);
     proxy->cache.gateway = proxy->origin.length > 0;
     return true;
 }
@@ -264,6 +267,11 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
         return proxy;
     proxy_close(proxy);
     return NULL;
+}
+
+void proxy_end_child(struct proxy *proxy)
+{
+    cache_recent_close(&proxy->cache);
 }
 
 void proxy_close(struct proxy *proxy)

@@ -61,6 +61,8 @@ struct proxy {
 /* Opens what it needs before the sandbox forbids that. Says why it cannot, and returns NULL. */
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
+/* In a process that ends before the server does: frees the memory that this process got. */
+void proxy_end_child(struct proxy *proxy);
 
 /* Returns the port of an origin that names none. */
 uint16_t proxy_default_port(const struct proxy *proxy);
