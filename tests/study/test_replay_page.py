@@ -233,8 +233,10 @@ def test_zoom_and_clicks_into_a_chart(page: Path, tmp_path: Path) -> None:
 
 
 CALM = """
-const mark = getComputedStyle(document.querySelector('.stage .mark'));
-send({ calm: matchMedia('(prefers-reduced-motion: reduce)').matches, seconds: mark.transitionDuration });
+const seconds = () => getComputedStyle(document.querySelector('.stage .mark')).transitionDuration;
+const first = seconds(), moves = document.getAnimations().length;
+find('time').dispatchEvent(new Event('input'));
+send({ calm: matchMedia('(prefers-reduced-motion: reduce)').matches, first, moves, seconds: seconds() });
 """
 
 
@@ -242,11 +244,16 @@ def test_reduced_motion(page: Path, tmp_path: Path) -> None:
     inner = page.with_name("calm.html")
     inner.write_text(
         page.read_text().replace("</body>", f"<script>const send = found => {{ document.title ="
-        f" JSON.stringify(found); }}; {CALM}</script></body>")
+        f" JSON.stringify(found); }}; {HELPERS}{CALM}</script></body>")
     )  # fmt: skip
     document, _ = opened(inner, tmp_path, "--force-prefers-reduced-motion")
-    assert '<title>{"calm":true,"seconds":"0s"}</title>' in document
-    assert looked(page, CALM, tmp_path)["seconds"] != "0s"
+    assert '<title>{"calm":true,"first":"0s","moves":0,"seconds":"0s"}</title>' in document
+
+
+def test_nothing_moves_before_the_first_use(page: Path, tmp_path: Path) -> None:
+    found = looked(page, CALM, tmp_path)
+    assert (found["calm"], found["first"], found["moves"]) == ("false", "0s", "0")
+    assert found["seconds"] != "0s"
 
 
 @pytest.mark.parametrize("dark", [False, True])

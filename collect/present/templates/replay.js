@@ -359,7 +359,13 @@
         find('play').setAttribute('aria-label', playing ? 'Pause' : 'Play');
     }
 
+    /* From the first use on, marks travel to their places: they do not when the page is laid out. */
+    function begin_to_move() {
+        find('scenes').classList.add('moving');
+    }
+
     function play() {
+        begin_to_move();
         if (fresh || now >= data.end) { go(0); }
         fresh = false;
         playing = true;
@@ -370,6 +376,7 @@
     }
 
     function pause() {
+        begin_to_move();
         playing = fresh = false;
         show_button();
     }
