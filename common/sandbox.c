@@ -19,7 +19,8 @@
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* 5 */
 #define NET_BIND     UINT64_C(1)         /* 4 */
 #define NET_CONNECT  UINT64_C(2)
-#define SCOPE_ALL    UINT64_C(3) /* 6: abstract Unix sockets, and signals */
+#define SCOPE_UNIX   UINT64_C(1) /* 6: abstract sockets */
+#define SCOPE_SIGNAL UINT64_C(2)
 
 struct ruleset {
     uint64_t files;
@@ -47,7 +48,7 @@ static struct ruleset rules_for(long version, const struct sandbox *sandbox)
     if (version >= 5)
         rules.files |= FS_IOCTL_DEV;
     if (version >= 6)
-        rules.scope = SCOPE_ALL;
+        rules.scope = SCOPE_UNIX | (sandbox->server == 0 ? SCOPE_SIGNAL : 0);
     return rules;
 }
 
@@ -154,19 +155,11 @@ void sandbox_enter_worker(const struct sandbox *sandbox)
     restrict_calls(sandbox, sandbox_calls_worker);
 }
 
-void sandbox_enter_signer(const struct sandbox *sandbox)
+void sandbox_enter_helper(struct sandbox *sandbox)
 {
-    restrict_calls(sandbox, sandbox_calls_signer);
-}
-
-void sandbox_enter_supervisor(const struct sandbox *sandbox)
-{
-    restrict_calls(sandbox, sandbox_calls_supervisor);
-}
-
-void sandbox_enter_names(const struct sandbox *sandbox)
-{
-    restrict_calls(sandbox, sandbox_calls_names);
+    if (sandbox->cache >= 0)
+        restrict_files(sandbox);
+    restrict_calls(sandbox, sandbox_calls_helper);
 }
 
 void sandbox_enter_child(const struct sandbox *sandbox)

@@ -17,11 +17,8 @@ void sandbox_enter_worker(const struct sandbox *sandbox);
  * child signal or trace another one. */
 void sandbox_enter_child(const struct sandbox *sandbox);
 
-/* For a process outside the sandbox that holds the TLS key, or reads it; and for the supervisor of
- * such processes. Takes all system calls but a few. They keep their rights to files. */
-void sandbox_enter_signer(const struct sandbox *sandbox);
-void sandbox_enter_supervisor(const struct sandbox *sandbox);
-/* For a process that asks name servers. */
-void sandbox_enter_names(const struct sandbox *sandbox);
+/* For a helper process outside the sandbox, and for the supervisor of such processes. Takes all
+ * system calls but a few, and the rights to all files but those of the cache, if it has one. */
+void sandbox_enter_helper(struct sandbox *sandbox);
 
 #endif

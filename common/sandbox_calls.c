@@ -293,8 +293,10 @@ static const struct syscall_rule supervisor[] = {
     ANY(set_robust_list),
 };
 
-/* The process that looks names up asks by UDP, and opens no file. */
+/* The process that looks names up asks by UDP, or by TCP for a long answer, and opens no file. */
 static const struct syscall_rule names[] = {
+    IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_STREAM),
+    IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_STREAM),
     IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_DGRAM),
     IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_DGRAM),
     IF(sendto, 4, LONG, 0),
@@ -305,6 +307,38 @@ static const struct syscall_rule names[] = {
     ANY(close),
     ANY(getrandom),
     ANY(clock_gettime),
+    ANY(exit_group),
+};
+
+/* The process that keeps the cache below its limit sees and removes its entries. */
+static const struct syscall_rule keeper[] = {
+    IF(mmap, 2, PROT_EXEC, 0),
+    IF(mprotect, 2, PROT_EXEC, 0),
+    IF(fcntl, 1, INT, F_GETFL), /* what the C library asks of the directory that it is to read, */
+    IF(fcntl, 1, INT, F_SETFD), /* and does to it */
+    ANY(recvfrom),
+    ANY(poll),
+    ANY(openat),
+    ANY(openat2),
+    ANY(getdents64),
+    ANY(newfstatat),
+    ANY(unlinkat),
+    ANY(flock),
+    ANY(fallocate), /* the shared file may have become shorter */
+    ANY(fstat),
+    ANY(close),
+    ANY(brk),
+    ANY(munmap),
+    ANY(mremap),
+    ANY(madvise),
+    ANY(getrandom),
+    ANY(sysinfo), /* sorting asks how much memory there is */
+    ANY(futex),
+    ANY(clock_gettime),
+    ANY(rt_sigaction),
+    ANY(rt_sigprocmask),
+    ANY(rt_sigreturn),
+    ANY(restart_syscall),
     ANY(exit_group),
 };
 
@@ -379,32 +413,33 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
     allow_needs(sandbox, filter);
 }
 
-void sandbox_calls_signer(const struct sandbox *sandbox, struct syscall_filter *filter)
+/* It signals the server alone, which then replaces itself. */
+static void allow_asking(pid_t server, struct syscall_filter *filter)
 {
-    (void)sandbox;
+    const struct syscall_rule rules[] = {
+        IF_BOTH(kill, 0, INT, (uint64_t)server, 1, INT, SIGUSR2),
+    };
+
+    if (server > 0)
+        ALLOW(filter, rules);
+}
+
+void sandbox_calls_helper(const struct sandbox *sandbox, struct syscall_filter *filter)
+{
     syscall_filter_begin(filter);
-    ALLOW(filter, signer);
+    if (sandbox->helper == SANDBOX_SIGNER)
+        ALLOW(filter, signer);
+    else if (sandbox->helper == SANDBOX_NAMES)
+        ALLOW(filter, names);
+    else
+        ALLOW(filter, keeper);
+    allow_asking(sandbox->server, filter);
+    if (sandbox->role == HELPER_PROCESS_SUPERVISOR)
+        ALLOW(filter, supervisor);
     if (SANITIZED) {
         ALLOW(filter, all);
         ALLOW(filter, sanitizers);
     }
-}
-
-void sandbox_calls_names(const struct sandbox *sandbox, struct syscall_filter *filter)
-{
-    (void)sandbox;
-    syscall_filter_begin(filter);
-    ALLOW(filter, names);
-    if (SANITIZED) {
-        ALLOW(filter, all);
-        ALLOW(filter, sanitizers);
-    }
-}
-
-void sandbox_calls_supervisor(const struct sandbox *sandbox, struct syscall_filter *filter)
-{
-    sandbox_calls_signer(sandbox, filter);
-    ALLOW(filter, supervisor);
 }
 
 void sandbox_calls_worker(const struct sandbox *sandbox, struct syscall_filter *filter)

@@ -11,10 +11,7 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
 /* Fills in the filter of a worker process, which makes no processes. */
 void sandbox_calls_worker(const struct sandbox *sandbox, struct syscall_filter *filter);
 
-/* Fills in the filter of a process that holds the TLS key, or reads it; and of the one that makes
- * such processes. They need the same for each server. */
-void sandbox_calls_signer(const struct sandbox *sandbox, struct syscall_filter *filter);
-void sandbox_calls_names(const struct sandbox *sandbox, struct syscall_filter *filter);
-void sandbox_calls_supervisor(const struct sandbox *sandbox, struct syscall_filter *filter);
+/* Fills in the filter of a helper process. */
+void sandbox_calls_helper(const struct sandbox *sandbox, struct syscall_filter *filter);
 
 #endif

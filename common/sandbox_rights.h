@@ -2,8 +2,11 @@
 #ifndef COMMON_SANDBOX_RIGHTS_H
 #define COMMON_SANDBOX_RIGHTS_H
 
+#include "common/base/helper_process.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The processes or threads that the process makes after it has entered the sandbox. */
 enum sandbox_makes {
@@ -11,6 +14,13 @@ enum sandbox_makes {
     SANDBOX_THREADS,
     SANDBOX_CHILDREN, /* short processes, which call sandbox_enter_child() */
     SANDBOX_WORKERS,  /* long ones, which call sandbox_enter_worker() */
+};
+
+/* The helper processes that need little. */
+enum sandbox_helper {
+    SANDBOX_SIGNER, /* holds the TLS key, or reads it */
+    SANDBOX_NAMES,  /* asks name servers */
+    SANDBOX_KEEPER, /* keeps the cache below its limit */
 };
 
 struct sandbox {
@@ -28,6 +38,10 @@ struct sandbox {
     bool clones;   /* it makes them by clone() itself */
     bool template; /* a process beside the server makes them, and has a name of its own */
     bool kills;    /* a forbidden system call ends the process, instead of failing */
+    /* Of a helper process: */
+    enum sandbox_helper helper;
+    enum helper_process_role role;
+    pid_t server; /* that it may ask to replace itself; 0: none */
     /* Set by sandbox_enter(): */
     bool entered;
     int domain; /* the rules of Landlock, for workers; -1: none */

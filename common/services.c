@@ -1,6 +1,7 @@
 /* The registry of services: a row for each, with the functions that open and close it. */
 #include "common/services.h"
 
+#include "common/proxy/cache_keeper.h"
 #include "common/proxy/proxy_service.h"
 
 #include <err.h>
@@ -25,6 +26,7 @@ struct services_row {
     int (*descriptors)(const struct options *options, bool lasting);
     int (*review)(const struct services *services, int64_t now, bool others);
     void (*drain)(const struct services *services);
+    void (*explain)(const struct services *services, const struct options *options);
 };
 
 /* ---- files ---- */
@@ -164,25 +166,51 @@ static bool open_proxy(struct services *services, const struct options *options,
     return options->no_cache || services->cache_directory >= 0;
 }
 
-static void confine_names(const void *argument)
+static void confine_names(enum helper_process_role role, const void *argument)
 {
     const struct options *options = argument;
-    const struct sandbox sandbox = {.kills = options->sandbox_kills};
+    struct sandbox sandbox = {
+        .helper = SANDBOX_NAMES, .role = role, .cache = -1, .kills = options->sandbox_kills};
 
-    sandbox_enter_names(&sandbox);
+    if (!options->no_sandbox)
+        sandbox_enter_helper(&sandbox);
+}
+
+struct keeper_rights {
+    const struct options *options;
+    int directory;
+    pid_t server;
+};
+
+/* What its supervisor may reach, it may. */
+static void confine_keeper(enum helper_process_role role, const void *argument)
+{
+    const struct keeper_rights *rights = argument;
+    struct sandbox sandbox = {
+        .helper = SANDBOX_KEEPER,
+        .role = role,
+        .root = -1,
+        .cache = role == HELPER_PROCESS_SUPERVISOR ? rights->directory : -1,
+        .server = rights->server,
+        .kills = rights->options->sandbox_kills,
+    };
+
+    if (!rights->options->no_sandbox)
+        sandbox_enter_helper(&sandbox);
 }
 
 static bool start_proxy(struct services *services, const struct options *options,
                         const struct listener *listener)
 {
+    const struct keeper_rights keeper = {options, services->cache_directory, getpid()};
     const struct proxy_settings settings = {
         .origin = options->origin,
         .origin_tls = options->origin_tls,
         .origin_ca = options->origin_ca,
         .name_server =
             options->name_server != NULL ? text_of(options->name_server) : (struct text){0},
-        .confine_names = options->no_sandbox ? NULL : confine_names,
-        .confine_argument = options,
+        .names = {confine_names, options},
+        .keeper = {confine_keeper, &keeper},
         .allow = options->allow,
         .allow_count = options->allow_count,
         .cache = options->cache,
@@ -247,6 +275,12 @@ static void drain_proxy(const struct services *services)
     origin_pool_empty(services->proxy->pool);
 }
 
+static void explain_proxy(const struct services *services, const struct options *options)
+{
+    if (!options->no_cache && cache_keeper_misses_directory(&services->proxy->cache))
+        warnx("the cache directory '%s' was deleted: a new server makes it again", options->cache);
+}
+
 static void close_proxy(struct services *services)
 {
     proxy_close(services->proxy);
@@ -289,6 +323,7 @@ static const struct services_row rows[] = {
         .descriptors = proxy_descriptors,
         .review = review_proxy,
         .drain = drain_proxy,
+        .explain = explain_proxy,
         .end_child = end_child_of_proxy,
     },
 };
@@ -347,6 +382,12 @@ void services_drain(const struct services *services)
 {
     if (services->row->drain != NULL)
         services->row->drain(services);
+}
+
+void services_explain_upgrade(const struct services *services, const struct options *options)
+{
+    if (services->row->explain != NULL)
+        services->row->explain(services, options);
 }
 
 const void *services_state(const struct services *services)

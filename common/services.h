@@ -42,6 +42,8 @@ int services_descriptors(const struct options *options, bool lasting);
 int services_review(const struct services *services, int64_t now, bool others);
 /* At a stop: closes all that is idle. */
 void services_drain(const struct services *services);
+/* Says why the service needs a new server in place of this one, if it does. */
+void services_explain_upgrade(const struct services *services, const struct options *options);
 /* Returns the state that the service's functions get. */
 const void *services_state(const struct services *services);
 /* Returns the rights that the service needs in the sandbox. */

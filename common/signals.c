@@ -127,6 +127,13 @@ void signals_ready(struct server *server)
     hear(server);
 }
 
+/* Somebody wants a new server, or a part of this one does. */
+static void replace(struct server *server)
+{
+    services_explain_upgrade(&server->services, &server->options);
+    upgrade_begin(server);
+}
+
 void signals_handle(struct server *server)
 {
     struct signalfd_siginfo signal;
@@ -137,7 +144,7 @@ void signals_handle(struct server *server)
         else if (signal.ssi_signo == SIGUSR1)
             summary_write(server, server->stats);
         else if (signal.ssi_signo == SIGUSR2)
-            upgrade_begin(server);
+            replace(server);
         else if (signal.ssi_signo == SIGIO)
             hear(server);
         else if (signal.ssi_signo == SIGCHLD)

@@ -37,17 +37,14 @@
 #define SANITIZER_THREADS 0
 #endif
 
-static void confine_key_process(enum key_role role, const void *argument)
+static void confine_key_process(enum helper_process_role role, const void *argument)
 {
     const struct options *options = argument;
-    const struct sandbox sandbox = {.kills = options->sandbox_kills};
+    struct sandbox sandbox = {
+        .helper = SANDBOX_SIGNER, .role = role, .cache = -1, .kills = options->sandbox_kills};
 
-    if (options->no_sandbox)
-        return;
-    if (role == KEY_SUPERVISOR)
-        sandbox_enter_supervisor(&sandbox);
-    else
-        sandbox_enter_signer(&sandbox);
+    if (!options->no_sandbox)
+        sandbox_enter_helper(&sandbox);
 }
 
 static bool open_tls(struct server *server)
@@ -55,8 +52,7 @@ static bool open_tls(struct server *server)
     const struct options *options = &server->options;
     const struct key_files files = {
         .paths = {options->certificate, options->key},
-        .confine = confine_key_process,
-        .argument = options,
+        .confinement = {confine_key_process, options},
     };
 
     server->context.transport = options->tls   ? &transport_tls

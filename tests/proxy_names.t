@@ -37,7 +37,8 @@ my $server = '127.0.0.1:' . $socket->sockport;
 my $parent = $$;
 
 # The answer to each question is one of: addresses, "alias", "none" (there is no such name), "failure", and "silence"; after
-# "forged" comes a wrong answer first.
+# "forged" comes a wrong answer first. "long" is answered over TCP, and by nothing but its length over UDP; "cut" by the beginning
+# of its answer over UDP, and never over TCP.
 sub set_zone (@answer) { spit("$zone.new", "@answer"); rename "$zone.new", $zone or die "$zone: $!\n" }
 sub questions () { return -e $asked ? -s $asked : 0 }
 
@@ -47,7 +48,7 @@ sub answer_to ($number, $question, $result, @records) {
     return pack('nnnnnn', $number, 0x8180 | $result, 1, scalar @records, 0, 0) . $question . join '', @records;
 }
 
-sub answer ($message) {
+sub answer ($message, $stream = 0) {
     my ($number) = unpack 'n', $message;
     my $question = substr $message, 12;
     my $type     = unpack 'n', substr $question, -4, 2;
@@ -63,8 +64,22 @@ sub answer ($message) {
         $name = "\x04real\xc0" . chr(12 + 7);
     }
     push @records, map { record($name, 1, inet_aton($_)) } grep { /^\d/ } @answer if $type == 1;
-    push @replies, answer_to($number, $question, $result, @records) if $answer[0] ne 'silence';
+    my $truncated = !$stream && $answer[0] =~ /long|cut/ ? 0x0200 : 0;
+    @records = () if $truncated && $answer[0] eq 'long';
+    push @replies, answer_to($number, $question, $result | $truncated, @records) if $answer[0] ne 'silence';
     return @replies;
+}
+
+my $listener = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $socket->sockport, Listen => 5, ReuseAddr => 1) or die "$@\n";
+my $stream_server = fork // die "fork: $!\n";
+if ($stream_server == 0) {
+    while (kill 0 => $parent) {
+        my $client = $listener->accept or next;
+        next if slurp($zone) =~ /^cut/;
+        sysread $client, my $message, 2 + 512;
+        syswrite $client, pack 'n/a*', (answer(substr($message, 2), 1))[0];
+    }
+    POSIX::_exit(0);
 }
 
 my $pid = fork // die "fork: $!\n";
@@ -79,7 +94,7 @@ if ($pid == 0) {
     }
     POSIX::_exit(0);
 }
-END { kill KILL => $pid if $pid && $$ == $parent }
+END { kill KILL => $pid, $stream_server if $pid && $stream_server && $$ == $parent }
 
 # --- The origins: the same port of several addresses ---
 
@@ -117,6 +132,12 @@ each_server(sub ($model) {
     set_zone('127.0.0.1', '192.0.2.1');
     is comes_to_say($proxy, '192.0.2.1'), '192.0.2.1', 'of several addresses those are used that the name may lead to';
     is $origins{$_}->count('/'), 0, "the origin at $_ has got no request" for qw(127.0.0.1 10.9.8.7);
+    my ($worker) = helper_workers($proxy->pid, 'names');
+    ok $worker && kill(KILL => $worker), 'there is a process that looks the name up, which is killed';
+    set_zone('192.0.2.2');
+    is comes_to_say($proxy, '192.0.2.2'), '192.0.2.2', 'another process looks the name up in its place';
+    set_zone('192.0.2.1');
+    is comes_to_say($proxy, '192.0.2.1'), '192.0.2.1', 'it does so as often as the first one';
     set_zone('failure');
     $before = questions();
     until_true(sub { questions() > $before + 3 });
@@ -128,6 +149,7 @@ each_server(sub ($model) {
     $proxy->stop(%few);
 
     for (['alias', '192.0.2.2', 'an alias is followed'], ['forged', '192.0.2.2', 'an answer to another question is not believed'],
+        ['long', '192.0.2.2', 'an answer that does not fit is asked for over TCP'], ['cut', '192.0.2.1', 'where that fails, its beginning counts'],
         ['10.9.8.7', '10.9.8.7', 'a name that is private at the start may lead into a private network']) {
         my ($how, $expected, $what) = @$_;
         set_zone($how eq $expected ? $how : ($how, $expected));

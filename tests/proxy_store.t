@@ -205,7 +205,7 @@ each_server(sub ($model) {
     ok damage($cache, '/range', $big, $where), 'a damaged range: there is one';
     is $proxy->get($origin->url('/range'), Range => "bytes=$where-$where")->{body}, 'anew', 'a damaged range: the request reaches the origin';
     $origin->play('/cut', response(200, 'cut', %fresh));
-    truncate("$cache/account", $_) or die "truncate: $!\n" for 5000, 0;
+    truncate("$cache/account-2", $_) or die "truncate: $!\n" for 5000, 0;
     is $proxy->get($origin->url('/damage'))->{body}, 'second body', 'a truncated account file: the entries are still found';
     $proxy->get($origin->url('/cut'));
     is cache_status($proxy->get($origin->url('/cut'))), 'hit', 'a truncated account file: new entries are stored';
@@ -219,9 +219,6 @@ each_server(sub ($model) {
     unlink glob "$gone/*";
     like cache_status($proxy->get($origin->url('/gone'))), qr/^fwd=uri-miss; fwd-status=200; stored/, 'an emptied directory: a request is a miss, and stored';
     is cache_status($proxy->get($origin->url('/gone'))), 'hit', 'an emptied directory: the next request is a hit';
-    unlink glob "$gone/*";
-    rmdir $gone;
-    is $proxy->get($origin->url('/gone'))->{body}, 'x', "a removed directory: the proxy still serves ($_)" for 1, 2;
     $proxy->stop(%few);
 
     # --- limits ---
@@ -232,9 +229,9 @@ each_server(sub ($model) {
         $proxy->get($origin->url("/fill$number"));
         $proxy->get($origin->url('/fill1'));
     }
-    my $size = 0;
-    $size += -s for glob "$small/e*";
-    cmp_ok $size, '<=', 1024 * 1024, '--cache-size: the cache does not exceed it';
+    my $size;
+    until_true(sub { $size = 0; $size += -s for glob "$small/e*"; $size <= 1024 * 1024 });
+    cmp_ok $size, '<=', 1024 * 1024, '--cache-size: the cache does not stay above it';
     cmp_ok $size, '>=', 512 * 1024, '--cache-size: the cache uses more than half of it';
     is cache_status($proxy->get($origin->url('/fill1'))), 'hit', '--cache-size: an entry that is used often stays';
     like cache_status($proxy->get($origin->url('/fill2'))), qr/^fwd=uri-miss/, '--cache-size: the least recently used entry was evicted';

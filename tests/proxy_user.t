@@ -31,9 +31,9 @@ each_server(sub ($model) {
     # Other files than those of a cache keep their owner, and the server does not start.
     my %foreign = (
         'a file with another name' => sub { spit("$cache/letter", 'x') },
-        'a symbolic link' => sub { symlink "$place/other", "$cache/account" },
-        'a hard link' => sub { link "$place/other", "$cache/account" },
-        'a directory' => sub { mkdir "$cache/account" },
+        'a symbolic link' => sub { symlink "$place/other", "$cache/account-2" },
+        'a hard link' => sub { link "$place/other", "$cache/account-2" },
+        'a directory' => sub { mkdir "$cache/account-2" },
     );
     spit("$place/other", 'x');
     for my $what (sort keys %foreign) {

@@ -1062,7 +1062,7 @@ static void damage_shared_file(const void *bytes, size_t count)
     char name[96];
     int file;
 
-    snprintf(name, sizeof name, "%s/account", path);
+    snprintf(name, sizeof name, "%s/" CACHE_NAME_SHARED, path);
     file = open(name, O_WRONLY);
     assert_int_equal(pwrite(file, bytes, count, 0), count);
     close(file);
@@ -1076,7 +1076,7 @@ static void check_shared_file(void **state)
     int file;
 
     (void)state;
-    snprintf(name, sizeof name, "%s/account", path);
+    snprintf(name, sizeof name, "%s/" CACHE_NAME_SHARED, path);
     cache_close(&cache); /* open it again: cmocka has replaced its signal handler */
     assert_true(cache_open(&cache, path, MIB));
     assert_true(store_plain(URI, TEXT("first")));
@@ -1100,6 +1100,25 @@ static void check_shared_file(void **state)
     assert_true(holds(URI, "", TEXT("first")));
     assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     assert_int_equal(counted_size(), 2 * 4096);
+}
+
+/* A server of an earlier version has left its shared file, which has another layout. */
+static void check_earlier_version(void **state)
+{
+    char name[96];
+    int file;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("first")));
+    cache_close(&cache);
+    snprintf(name, sizeof name, "%s/" CACHE_NAME_SHARED_BEFORE, path);
+    file = open(name, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(ftruncate(file, 1 << 20), 0);
+    close(file);
+    assert_true(cache_open(&cache, path, MIB));
+    assert_int_equal(access(name, F_OK), -1);
+    assert_int_equal(cache_shared_size(&cache), 4096);
+    assert_true(holds(URI, "", TEXT("first")));
 }
 
 /* The next writer removes the files of killed ones, and corrects the size. */
@@ -1257,6 +1276,7 @@ int main(void)
         {"an entry that grows and is removed", check_growing_removed, set_up, tear_down, NULL},
         {"a lock that is taken", check_taken, set_up, tear_down, NULL},
         {"a damaged shared file", check_shared_file, set_up, tear_down, NULL},
+        {"the shared file of an earlier version", check_earlier_version, set_up, tear_down, NULL},
         {"killed writers", check_killed_writers, set_up, tear_down, NULL},
         {"bypasses", check_bypass, set_up, tear_down, NULL},
         {"room on a full disk", check_full_disk, set_up, tear_down, NULL},

@@ -57,6 +57,8 @@ static struct answer answers[] = {
            HEAD(GOOD, "\1") QUESTION OWNER "\0\1\0\1\0\0\0\7\0\3\xc0\0\2", DNS_NO_NAME, "", 7),
     ANSWER("an address that is cut off",
            HEAD(GOOD, "\1") QUESTION OWNER "\0\1\0\1\0\0\0\7\0\4\xc0\0\2", DNS_NO_NAME, "", 99),
+    ANSWER("the beginning of an answer", HEAD("\x83\x80", "\2") QUESTION A(OWNER, "\7", ONE),
+           DNS_TRUNCATED, "192.0.2.1 ", 7),
     ANSWER("no such name", HEAD("\x81\x83", "\0") QUESTION, DNS_NO_NAME, "", 99),
     ANSWER("a failure", HEAD("\x81\x82", "\0") QUESTION, DNS_FAILED, "", 99),
     ANSWER("another number", "\x12\x35" GOOD "\0\1\0\1\0\0\0\0" QUESTION A(OWNER, "\7", ONE),

@@ -5,7 +5,11 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+/* A process that dies is replaced after this long: the next might die at once. */
+#define REPLACE_NANOSECONDS 10000000
 
 /* Signals of the terminal are blocked: the process ends when its maker does. */
 static int prepare(int socket)
@@ -42,4 +46,45 @@ bool helper_process_start(const char *name, int socket,
     if (child == 0)
         work(prepare(socket), argument);
     _exit(child < 0);
+}
+
+void helper_process_confine(const struct helper_process_confinement *confinement,
+                            enum helper_process_role role)
+{
+    if (confinement->enter != NULL)
+        confinement->enter(role, confinement->argument);
+}
+
+static void pause_briefly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = REPLACE_NANOSECONDS}, NULL);
+}
+
+/* If there is no memory for a process now, there may be some later. */
+static void make_worker(void (*work)(const void *argument), const void *argument)
+{
+    pid_t child;
+
+    while ((child = fork()) < 0)
+        pause_briefly();
+    if (child > 0)
+        return;
+    work(argument);
+    _exit(0);
+}
+
+void helper_process_supervise(int count, void (*work)(const void *argument), const void *argument)
+{
+    int living = count, status;
+
+    for (int i = 0; i < count; i++)
+        make_worker(work, argument);
+    while (living > 0 && wait(&status) > 0) {
+        if (WIFEXITED(status)) {
+            living--;
+            continue;
+        }
+        pause_briefly();
+        make_worker(work, argument);
+    }
 }

@@ -7,11 +7,27 @@
 /* HELPER_PROCESS_EXECUTES: programs that it starts get the rights that their files give them. */
 enum helper_process_programs { HELPER_PROCESS_ONLY, HELPER_PROCESS_EXECUTES };
 
+/* A helper process that makes others, or one of these. */
+enum helper_process_role { HELPER_PROCESS_SUPERVISOR, HELPER_PROCESS_WORKER };
+
+/* Takes all rights from the calling process that its role does not need. */
+struct helper_process_confinement {
+    void (*enter)(enum helper_process_role role, const void *argument); /* may be NULL */
+    const void *argument;
+};
+
+void helper_process_confine(const struct helper_process_confinement *confinement,
+                            enum helper_process_role role);
+
 /* Starts a process that does the work at the socket, its only descriptor beside the standard ones,
  * and then ends. The work shall end when all other ends of the socket are closed. Returns false,
  * with errno set, if the process cannot be made. */
 bool helper_process_start(const char *name, int socket,
                           void (*work)(int socket, const void *argument), const void *argument,
                           enum helper_process_programs programs);
+
+/* Called by the work of a helper process: makes so many processes that share the work, and another
+ * one in place of each that dies. Returns when all of them have ended by themselves. */
+void helper_process_supervise(int count, void (*work)(const void *argument), const void *argument);
 
 #endif

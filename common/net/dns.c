@@ -13,6 +13,7 @@
 
 /* Of the second and third byte of a message, in one number. */
 #define FLAG_RESPONSE  0x8000U
+#define FLAG_TRUNCATED 0x0200U
 #define FLAG_RECURSE   0x0100U
 #define MASK_OPERATION 0x7800U
 #define MASK_RESULT    0x000fU
@@ -240,5 +241,7 @@ enum dns_outcome dns_read(const struct dns_question *question, const unsigned ch
     for (int i = 0; i < ALIAS_LIMIT; i++)
         if (!follow(question, message, records, &name, port, list, seconds))
             break;
+    if (flags & FLAG_TRUNCATED)
+        return DNS_TRUNCATED;
     return list->count > before ? DNS_ANSWERED : DNS_NO_NAME;
 }

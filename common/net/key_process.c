@@ -21,14 +21,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The last keys that were read: sessions that began before a reload need the one before. */
 #define VAULT_KEYS 4
-/* A signer that dies is replaced after this long: it might die again at once. */
-#define REPLACE_NANOSECONDS 10000000
 
 struct vault_key {
     uint64_t loaded; /* the number of the load; 0: empty */
@@ -338,37 +334,22 @@ static struct vault *open_vault(void)
     return lock_open(&vault->lock) ? vault : NULL;
 }
 
-static bool start(const struct signer *signer)
+static void sign_for_workers(const void *argument)
 {
-    struct signer own = *signer;
-    pid_t child = fork();
+    struct signer own = *(const struct signer *)argument;
 
-    if (child == 0) {
-        key_reader_confine(own.files, KEY_SIGNER);
-        serve(&own);
-        _exit(0);
-    }
-    return child > 0;
+    helper_process_confine(&own.files->confinement, HELPER_PROCESS_WORKER);
+    serve(&own);
 }
 
 /* No other process of the same user may read the memory of these. */
 void key_process_supervise(int socket, const void *files)
 {
     struct signer signer = {.socket = socket, .files = files, .vault = open_vault()};
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int living = 0, status;
 
     prctl(PR_SET_DUMPABLE, 0);
     if (signer.vault == NULL)
         return;
-    key_reader_confine(files, KEY_SUPERVISOR);
-    for (long i = 0; i < processors; i++)
-        living += start(&signer);
-    while (living > 0 && wait(&status) > 0) {
-        living--;
-        if (WIFEXITED(status))
-            continue; /* the server has ended */
-        nanosleep(&(struct timespec){.tv_nsec = REPLACE_NANOSECONDS}, NULL);
-        living += start(&signer);
-    }
+    helper_process_confine(&signer.files->confinement, HELPER_PROCESS_SUPERVISOR);
+    helper_process_supervise((int)sysconf(_SC_NPROCESSORS_ONLN), sign_for_workers, &signer);
 }

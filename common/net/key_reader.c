@@ -1,8 +1,6 @@
 /* A process that reads the certificate and the key again. */
 #include "common/net/key_reader.h"
 
-#include "common/base/helper_process.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -64,12 +62,6 @@ static bool send_key_file(int socket, const char *path, struct key_file *file)
     return sent;
 }
 
-void key_reader_confine(const struct key_files *files, enum key_role role)
-{
-    if (files->confine != NULL)
-        files->confine(role, files->argument);
-}
-
 static void serve_files(int socket, const void *argument)
 {
     const struct key_files *files = argument;
@@ -77,7 +69,7 @@ static void serve_files(int socket, const void *argument)
     bool good = file != NULL;
     char question;
 
-    key_reader_confine(files, KEY_SIGNER);
+    helper_process_confine(&files->confinement, HELPER_PROCESS_WORKER);
     while (good && recv(socket, &question, 1, 0) == 1)
         for (int i = 0; i < KEY_READER_FILES && good; i++)
             good = send_key_file(socket, files->paths[i], file);

@@ -3,6 +3,8 @@
 #ifndef COMMON_NET_KEY_READER_H
 #define COMMON_NET_KEY_READER_H
 
+#include "common/base/helper_process.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,17 +25,10 @@ struct key_reader {
 /* Reads the file in this process. */
 void key_reader_load(const char *path, struct key_file *file);
 
-/* A process that reads the files or signs, or one that makes such processes. */
-enum key_role { KEY_SIGNER, KEY_SUPERVISOR };
-
 struct key_files {
     const char *paths[KEY_READER_FILES];
-    /* Takes all rights from the calling process that it does not need; may be NULL. */
-    void (*confine)(enum key_role role, const void *argument);
-    const void *argument;
+    struct helper_process_confinement confinement; /* of a process that reads them, or signs */
 };
-
-void key_reader_confine(const struct key_files *files, enum key_role role);
 
 /* Starts the process; false, with errno set, if that fails. It ends when the last process that has
  * inherited the socket ends. */

@@ -2,7 +2,6 @@
 #include "common/net/name_lookup.h"
 
 #include "common/base/clock.h"
-#include "common/base/helper_process.h"
 #include "common/net/dns.h"
 
 #include <err.h>
@@ -54,19 +53,36 @@ static int milliseconds_until(int64_t end)
     return end > now ? (int)(end - now) : 0;
 }
 
-static enum dns_outcome await_answer(int socket, const struct dns_question *question, uint16_t port,
-                                     struct address_list *list, uint32_t *seconds)
+/* One question to one name server. */
+struct inquiry {
+    const union address *server;
+    struct dns_question question;
+    unsigned char message[2 + DNS_MESSAGE_LIMIT]; /* over TCP its length comes first */
+    size_t length;
+    uint16_t port; /* of the addresses */
+    uint32_t *seconds;
+};
+
+static bool await(int socket, short events, int64_t end)
+{
+    struct pollfd wait = {.fd = socket, .events = events};
+
+    return poll(&wait, 1, milliseconds_until(end)) > 0;
+}
+
+static enum dns_outcome await_answer(const struct inquiry *inquiry, int socket,
+                                     struct address_list *list)
 {
     int64_t end = clock_now().milliseconds + PATIENCE_MILLISECONDS;
-    struct pollfd wait = {.fd = socket, .events = POLLIN};
     unsigned char message[DNS_MESSAGE_LIMIT];
 
-    for (int i = 0; i < FOREIGN_LIMIT && poll(&wait, 1, milliseconds_until(end)) > 0; i++) {
+    for (int i = 0; i < FOREIGN_LIMIT && await(socket, POLLIN, end); i++) {
         ssize_t length = recv(socket, message, sizeof message, 0);
         enum dns_outcome outcome;
         if (length < 0)
             break;
-        outcome = dns_read(question, message, (size_t)length, port, list, seconds);
+        outcome = dns_read(&inquiry->question, message, (size_t)length, inquiry->port, list,
+                           inquiry->seconds);
         if (outcome != DNS_FOREIGN)
             return outcome;
     }
@@ -74,25 +90,102 @@ static enum dns_outcome await_answer(int socket, const struct dns_question *ques
 }
 
 /* A socket for each question has a port that nobody can guess, and hears the server only. */
+static enum dns_outcome ask_by_datagram(const struct inquiry *inquiry, struct address_list *list)
+{
+    const union address *server = inquiry->server;
+    int socket_ = socket(server->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    enum dns_outcome outcome = DNS_FAILED;
+
+    if (socket_ < 0)
+        return DNS_FAILED;
+    if (connect(socket_, &server->any, address_size(server)) == 0 &&
+        send(socket_, inquiry->message + 2, inquiry->length, 0) == (ssize_t)inquiry->length)
+        outcome = await_answer(inquiry, socket_, list);
+    close(socket_);
+    return outcome;
+}
+
+static bool receive_whole(int socket, unsigned char *bytes, size_t size, int64_t end)
+{
+    while (size > 0) {
+        ssize_t count = await(socket, POLLIN, end) ? recv(socket, bytes, size, 0) : -1;
+        if (count <= 0)
+            return false;
+        bytes += count;
+        size -= (size_t)count;
+    }
+    return true;
+}
+
+/* Sends the question once the connection is made, and reads one answer. */
+static enum dns_outcome converse(const struct inquiry *inquiry, int socket,
+                                 struct address_list *list)
+{
+    int64_t end = clock_now().milliseconds + PATIENCE_MILLISECONDS;
+    unsigned char length[2], message[DNS_STREAM_LIMIT];
+    size_t whole = 2 + inquiry->length, size;
+
+    if (!await(socket, POLLOUT, end) ||
+        send(socket, inquiry->message, whole, MSG_NOSIGNAL) != (ssize_t)whole ||
+        !receive_whole(socket, length, sizeof length, end))
+        return DNS_FAILED;
+    size = (size_t)length[0] << 8 | length[1];
+    if (!receive_whole(socket, message, size, end))
+        return DNS_FAILED;
+    return dns_read(&inquiry->question, message, size, inquiry->port, list, inquiry->seconds);
+}
+
+static enum dns_outcome ask_by_stream(const struct inquiry *inquiry, struct address_list *list)
+{
+    const union address *server = inquiry->server;
+    int socket_ = socket(server->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    enum dns_outcome outcome = DNS_FAILED;
+
+    if (socket_ < 0)
+        return DNS_FAILED;
+    if (connect(socket_, &server->any, address_size(server)) == 0 || errno == EINPROGRESS)
+        outcome = converse(inquiry, socket_, list);
+    close(socket_);
+    return outcome;
+}
+
+static bool write_question(struct inquiry *inquiry)
+{
+    uint16_t *number = &inquiry->question.number;
+
+    if (getrandom(number, sizeof *number, 0) != sizeof *number)
+        return false;
+    inquiry->length = dns_ask(&inquiry->question, inquiry->message + 2);
+    inquiry->message[0] = (unsigned char)(inquiry->length >> 8);
+    inquiry->message[1] = (unsigned char)inquiry->length;
+    return inquiry->length > 0;
+}
+
+/* Where the server cannot be asked over TCP, the beginning of its answer has to do. */
 static enum dns_outcome ask_server(const struct name_lookup_settings *settings,
                                    const union address *server, enum dns_type type,
                                    struct address_list *list, uint32_t *seconds)
 {
-    struct dns_question question = {.name = settings->name, .type = type};
-    int socket_ = socket(server->any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    unsigned char message[DNS_MESSAGE_LIMIT];
-    enum dns_outcome outcome = DNS_FAILED;
-    size_t length;
+    const struct address_list before = *list;
+    struct address_list beginning;
+    struct inquiry inquiry = {.server = server,
+                              .question = {.name = settings->name, .type = type},
+                              .port = settings->port,
+                              .seconds = seconds};
+    enum dns_outcome outcome;
 
-    if (socket_ < 0)
+    if (!write_question(&inquiry))
         return DNS_FAILED;
-    if (getrandom(&question.number, sizeof question.number, 0) == sizeof question.number &&
-        (length = dns_ask(&question, message)) > 0 &&
-        connect(socket_, &server->any, address_size(server)) == 0 &&
-        send(socket_, message, length, 0) == (ssize_t)length)
-        outcome = await_answer(socket_, &question, settings->port, list, seconds);
-    close(socket_);
-    return outcome;
+    outcome = ask_by_datagram(&inquiry, list);
+    if (outcome != DNS_TRUNCATED)
+        return outcome;
+    beginning = *list;
+    *list = before;
+    outcome = ask_by_stream(&inquiry, list);
+    if (outcome == DNS_ANSWERED || outcome == DNS_NO_NAME)
+        return outcome;
+    *list = beginning;
+    return list->count > before.count ? DNS_ANSWERED : DNS_FAILED;
 }
 
 static enum dns_outcome ask(const struct name_lookup_settings *settings, enum dns_type type,
@@ -136,22 +229,33 @@ static uint32_t look_up(struct name_lookup *lookup)
     return seconds < LEAST_SECONDS ? LEAST_SECONDS : seconds;
 }
 
-/* The first answer, or the lack of it, is announced at the socket. Nothing comes there but its end.
- */
-static void work(int socket, const void *argument)
+struct worker {
+    struct name_lookup *lookup;
+    int socket;
+};
+
+/* The first answer, or the lack of it, is announced at the socket; those of processes that came
+ * later are not read. Nothing comes there but its end. */
+static void look_up_often(const void *argument)
 {
-    struct name_lookup *lookup = *(struct name_lookup *const *)argument;
-    struct pollfd wait = {.fd = socket, .events = POLLIN};
+    const struct worker *worker = argument;
+    struct pollfd wait = {.fd = worker->socket, .events = POLLIN};
     uint32_t seconds;
     char done = 0;
 
-    if (lookup->settings.confine != NULL)
-        lookup->settings.confine(lookup->settings.argument);
-    seconds = look_up(lookup);
-    if (send(socket, &done, 1, MSG_NOSIGNAL) != 1)
-        return;
+    helper_process_confine(&worker->lookup->settings.confinement, HELPER_PROCESS_WORKER);
+    seconds = look_up(worker->lookup);
+    send(worker->socket, &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (poll(&wait, 1, (int)seconds * 1000) == 0)
-        seconds = look_up(lookup);
+        seconds = look_up(worker->lookup);
+}
+
+static void work(int socket, const void *argument)
+{
+    const struct worker worker = {*(struct name_lookup *const *)argument, socket};
+
+    helper_process_confine(&worker.lookup->settings.confinement, HELPER_PROCESS_SUPERVISOR);
+    helper_process_supervise(1, look_up_often, &worker);
 }
 
 /* ---- opening ---- */

@@ -2,6 +2,7 @@
 #ifndef COMMON_NET_NAME_LOOKUP_H
 #define COMMON_NET_NAME_LOOKUP_H
 
+#include "common/base/helper_process.h"
 #include "common/net/address.h"
 
 /* Name servers beyond these are not asked. */
@@ -14,8 +15,7 @@ struct name_lookup_settings {
     uint16_t port;                              /* of the addresses */
     union address servers[NAME_LOOKUP_SERVERS]; /* that are asked, in this order */
     int server_count;
-    void (*confine)(const void *argument); /* takes rights from the process */
-    const void *argument;
+    struct helper_process_confinement confinement;
 };
 
 /* Reads the name servers of a file such as /etc/resolv.conf. */

@@ -3,6 +3,7 @@
 
 #include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_keeper.h"
 #include "common/proxy/cache_name.h"
 #include "common/proxy/cache_recent.h"
 #include "common/proxy/cache_removals.h"
@@ -40,6 +41,7 @@ bool cache_open(struct cache *cache, const char *path, uint64_t limit)
 
 void cache_close(struct cache *cache)
 {
+    cache_keeper_close(cache);
     cache_shared_close(cache);
     cache_blocks_free_memory(cache->sound_blocks);
     cache_recent_close(cache);

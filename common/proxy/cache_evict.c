@@ -95,9 +95,10 @@ static bool remove_abandoned(const struct cache *cache, const char *name)
 static bool has_entry(const struct cache *cache, const char *record)
 {
     char name[CACHE_NAME_SIZE];
+    struct stat status;
 
     cache_name_other(name, CACHE_NAME_ENTRY, record);
-    return faccessat(cache->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void inspect(const struct cache *cache, struct inventory *inventory, const char *name)
@@ -201,9 +202,8 @@ uint64_t cache_evict_limit(const struct cache *cache)
 
 /* A process that was killed while it wrote leaves the bytes that it had counted, and the file may
  * have been damaged. */
-void cache_evict_check(const struct cache *cache)
+bool cache_evict_is_due(const struct cache *cache)
 {
-    if (!atomic_load(&cache->shared->counted) || atomic_load(&cache->shared->size) < 0 ||
-        cache_shared_size(cache) > cache_evict_limit(cache))
-        cache_evict_trim(cache);
+    return !atomic_load(&cache->shared->counted) || atomic_load(&cache->shared->size) < 0 ||
+           cache_shared_size(cache) > cache_evict_limit(cache);
 }

@@ -9,14 +9,13 @@ void cache_evict_entry(const struct cache *cache, const char *name);
 int64_t cache_evict_record(const struct cache *cache, const char *entry);
 
 /* Counts the size of all entries, and removes the least recently used ones if it is above the
- * limit.
- */
+ * limit. This takes long if there are many: cache_keeper.h has it done by another process. */
 void cache_evict_trim(const struct cache *cache);
-/* Does so if the size that is shared cannot be right. */
-void cache_evict_check(const struct cache *cache);
 /* Makes room on a full disk: removes the least recently used entries, so many bytes of them.
  * Returns false if there were none. */
 bool cache_evict_make_room(const struct cache *cache, uint64_t bytes);
+/* Returns true if the size that is shared cannot be right. */
+bool cache_evict_is_due(const struct cache *cache);
 /* The size beyond which nothing may be added. */
 uint64_t cache_evict_limit(const struct cache *cache);
 

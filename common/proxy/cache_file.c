@@ -34,7 +34,7 @@ static bool belongs_to(int directory, uid_t owner, const char *path)
 static bool is_name(const char *name)
 {
     return cache_name_is_valid(name) || strcmp(name, CACHE_NAME_SHARED) == 0 ||
-           strcmp(name, CACHE_NAME_LOCKS) == 0;
+           strcmp(name, CACHE_NAME_LOCKS) == 0 || strcmp(name, CACHE_NAME_SHARED_BEFORE) == 0;
 }
 
 /* Returns true if a file of the cache with this name is of this kind. */

@@ -11,6 +11,7 @@
 /* A larger body is not copied when the record of its entry is updated: see cache_entry.h. */
 #define CACHE_COPY_LIMIT (64 * 1024)
 
+struct cache_keeper;
 struct cache_recent;
 struct cache_shared;
 
@@ -22,6 +23,7 @@ struct cache {
     struct cache_shared *shared;    /* by all processes that use the directory */
     _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
     struct cache_recent *recent;    /* see cache_recent.h; of this process alone */
+    struct cache_keeper *keeper;    /* see cache_keeper.h; NULL: each process trims it itself */
 };
 
 /* Opens the directory, and makes it if there is none. One that is new or empty, and belongs to this

@@ -56,6 +56,7 @@ bool cache_shared_open(struct cache *cache)
 
     if (file >= 0)
         close(file);
+    unlinkat(cache->directory, CACHE_NAME_SHARED_BEFORE, 0);
     if (memory == MAP_FAILED)
         return false;
     cache->shared = memory;

@@ -31,7 +31,12 @@ struct cache_shared {
     _Atomic uint32_t listeners[CACHE_SHARED_SLOTS]; /* requests may wait: see fetch_news.h */
 };
 
-/* Maps the file. Returns false with errno set if it cannot. */
+/* Servers of different versions may use a directory at the same time: another layout needs another
+ * CACHE_NAME_SHARED. */
+_Static_assert(sizeof(struct cache_shared) == 24 + CACHE_SHARED_SLOTS * 356,
+               "the layout has the number 2");
+
+/* Maps the file, and removes that of an earlier version. Returns false with errno set if it cannot. */
 bool cache_shared_open(struct cache *cache);
 void cache_shared_close(struct cache *cache);
 

@@ -2,6 +2,7 @@
 #include "common/proxy/cache_writer.h"
 
 #include "common/proxy/cache_evict.h"
+#include "common/proxy/cache_keeper.h"
 #include "common/proxy/cache_removals.h"
 #include "common/proxy/cache_shared.h"
 
@@ -30,7 +31,7 @@ static bool write_with_room(const struct cache *cache, int file, struct text dat
         if (cache_file_write(file, data.data, data.length, offset))
             return true;
         if ((errno != ENOSPC && errno != EDQUOT) ||
-            !cache_evict_make_room(cache, data.length + ROOM_BYTES))
+            !cache_keeper_make_room(cache, data.length + ROOM_BYTES))
             return false;
     }
     return false;
@@ -159,7 +160,8 @@ bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
     bool begun;
 
     *writer = (struct cache_writer){.file = -1};
-    cache_evict_check(cache);
+    if (cache_evict_is_due(cache))
+        cache_keeper_trim(cache);
     whole.selected = TEXT("");
     if (record->fields.length > CACHE_HEAD_LIMIT || record->uri.length > CACHE_HEAD_LIMIT)
         return false;
@@ -259,7 +261,7 @@ static bool commit(const struct cache *cache, struct cache_writer *writer)
         return false;
     }
     if (cache_shared_size(cache) > cache->limit)
-        cache_evict_trim(cache);
+        cache_keeper_trim(cache);
     return true;
 }
 

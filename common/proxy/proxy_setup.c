@@ -2,6 +2,7 @@
 #include "common/proxy/proxy_setup.h"
 
 #include "common/net/tls_client.h"
+#include "common/proxy/cache_keeper.h"
 #include "common/proxy/cache_recent.h"
 
 #include <err.h>
@@ -190,8 +191,7 @@ static bool limit_scope(struct proxy *proxy, struct text host)
 static bool open_names(struct proxy *proxy, const struct proxy_settings *settings)
 {
     struct name_lookup_settings lookup = {
-        .confine = settings->confine_names,
-        .argument = settings->confine_argument,
+        .confinement = settings->names,
     };
 
     address_split(proxy->origin, proxy_default_port(proxy), &lookup.name, &lookup.port);
@@ -217,6 +217,17 @@ static bool allow_origin(struct proxy *proxy, const struct proxy_settings *setti
     return allow(proxy, "--origin", proxy->origin, port);
 }
 
+static bool open_cache(struct proxy *proxy, const struct proxy_settings *settings)
+{
+    if (!cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
+                              settings->cache_size) ||
+        !cache_keeper_open(&proxy->cache, &settings->keeper))
+        return false;
+    if (settings->pool.lasts)
+        cache_recent_open(&proxy->cache);
+    return true;
+}
+
 static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
 {
     if (!open_tls(proxy, settings))
@@ -226,12 +237,8 @@ static bool open_all(struct proxy *proxy, const struct proxy_settings *settings)
             return false;
     if (!allow_origin(proxy, settings))
         return false;
-    if (settings->cache_directory >= 0 &&
-        !cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
-                              settings->cache_size))
+    if (settings->cache_directory >= 0 && !open_cache(proxy, settings))
         return false;
-    if (settings->cache_directory >= 0 && settings->pool.lasts)
-        cache_recent_open(&proxy->cache);
     proxy->cache.gateway = proxy->origin.length > 0;
     return true;
 }

@@ -17,8 +17,8 @@ struct proxy_settings {
     bool origin_tls;         /* it is asked by HTTPS */
     const char *origin_ca;   /* the certificates of authorities for that */
     struct text name_server; /* "address:port"; empty: those of the machine */
-    void (*confine_names)(const void *argument); /* see name_lookup.h */
-    const void *confine_argument;
+    struct helper_process_confinement names;  /* of the process that looks the origin up */
+    struct helper_process_confinement keeper; /* of that which keeps the cache below its limit */
     const char *const *allow; /* "host:port" of allowed destinations beside loopback; "loopback" */
     int allow_count;
     const char *cache;   /* the path of its directory */

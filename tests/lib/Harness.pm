@@ -46,7 +46,7 @@ our $LINGER   = 2;
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within make run_command run_server describe build sanitized no_leak_search
     has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
-    group_processes serving_processes cpu_seconds parse_parts command_exists skip_case done_testing
+    group_processes serving_processes helper_workers cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
 
@@ -188,7 +188,13 @@ sub group_processes ($group) {
 
 # Returns the processes of a process group that serve: all but the helper processes, which have rights that the server gave up.
 sub serving_processes ($group) {
-    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:handover|key_process|key_reader|log_opener|oom_guard|template)\z/ } group_processes($group);
+    return grep { $_->[1] ne 'Z' && $_->[2] !~ /\A(?:cache_keeper|handover|key_process|key_reader|log_opener|names|oom_guard|template)\z/ } group_processes($group);
+}
+
+# Returns the helper processes of a name that do its work: those whose parent, which replaces them, has the same name.
+sub helper_workers ($group, $name) {
+    my %is_one = map { $_->[0] => 1 } grep { $_->[1] ne 'Z' && $_->[2] eq $name } group_processes($group);
+    return grep { my ($parent) = (eval { slurp("/proc/$_/stat") } // '') =~ /\) \S (\d+)/; $parent && $is_one{$parent} } sort keys %is_one;
 }
 
 # Returns the CPU seconds of all living processes and threads of a process group.
