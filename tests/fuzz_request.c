@@ -122,7 +122,7 @@ static void try_cache(const struct parsed_response *response)
     freshness_judge(&read, &asked, 1700000005);
     freshness_bridges_error(&read, &asked, 60, 1700000005);
     freshness_read_targeted(&read, response->fields);
-    stored_fields_write(response->fields, &kept);
+    stored_fields_write(response->fields, (struct text){0}, &kept);
     stored_fields_update((struct text){kept.data, kept.length}, response->fields, &merged);
     require(!kept.overflow && !merged.overflow, "fields that are kept do not grow");
     kept.length = merged.length = 0;

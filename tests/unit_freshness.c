@@ -544,7 +544,7 @@ static void check_stored_fields(void **state)
     char space[1024];
     struct buffer buffer = {.data = space, .capacity = sizeof space};
 
-    stored_fields_write(text_of(row->name), &buffer);
+    stored_fields_write(text_of(row->name), (struct text){0}, &buffer);
     buffer_character(&buffer, '\0');
     assert_string_equal(space, row->result);
 }

@@ -125,7 +125,7 @@ static void check_fields(void **state)
     char space[256];
     struct buffer output = {.data = space, .capacity = sizeof space};
 
-    rewrite_fields(text_of(row->name), &output);
+    rewrite_fields(text_of(row->name), (struct text){0}, &output);
     buffer_character(&output, '\0');
     assert_string_equal(space, row->forwarded);
 }

@@ -116,9 +116,11 @@ bool cache_is_removed_since(const struct cache *cache, struct text uri, uint64_t
 
 void cache_remove(const struct cache *cache, struct text uri)
 {
-    char name[CACHE_NAME_SIZE];
+    char name[CACHE_NAME_SIZE], part[CACHE_NAME_SIZE];
 
     cache_name_entry(name, uri, 0, TEXT(""));
     cache_removals_note(cache, cache_name_number(name));
     cache_evict_entry(cache, name);
+    cache_name_other(part, CACHE_NAME_PART, name);
+    cache_evict_entry(cache, part);
 }

@@ -16,6 +16,7 @@ enum cache_entry_kind {
     CACHE_ENTRY_RESPONSE = 1,
     CACHE_ENTRY_INDEX,  /* the list of fields that the responses vary on; these are other files */
     CACHE_ENTRY_RECORD, /* a newer record of a large entry */
+    CACHE_ENTRY_PART,   /* a response whose body is a part of another one: see cache_part.h */
 };
 
 /* An entry without its body. */

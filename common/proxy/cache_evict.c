@@ -38,7 +38,9 @@ static int64_t remove_entry(const struct cache *cache, const char *name)
 {
     int64_t size = remove_file(cache, name);
 
-    return size > CACHE_COPY_LIMIT ? size + cache_evict_record(cache, name) : size;
+    if (name[0] == CACHE_NAME_ENTRY && size > CACHE_COPY_LIMIT)
+        size += cache_evict_record(cache, name);
+    return size;
 }
 
 void cache_evict_entry(const struct cache *cache, const char *name)
@@ -109,7 +111,7 @@ static void inspect(const struct cache *cache, struct inventory *inventory, cons
         fstatat(cache->directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
         !S_ISREG(status.st_mode))
         return;
-    if (name[0] == CACHE_NAME_ENTRY)
+    if (name[0] == CACHE_NAME_ENTRY || name[0] == CACHE_NAME_PART)
         add_item(inventory, name, &status);
     else if (name[0] == CACHE_NAME_TEMPORARY ? !remove_abandoned(cache, name)
                                              : has_entry(cache, name))

@@ -35,6 +35,7 @@ void cache_lookup_start(struct cache_lookup *lookup, const struct cache *cache)
 {
     lookup->cache = cache;
     lookup->entry.file = -1;
+    cache_part_start(&lookup->part);
     collapse_start(&lookup->collapse, cache);
 }
 
@@ -62,6 +63,7 @@ bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin
 void cache_lookup_end(struct cache_lookup *lookup)
 {
     cache_lookup_drop_entry(lookup);
+    cache_lookup_drop_part(lookup);
     collapse_end(&lookup->collapse);
     free((char *)(uintptr_t)lookup->uri.data);
 }
@@ -85,6 +87,17 @@ void cache_lookup_drop_entry(struct cache_lookup *lookup)
 {
     cache_entry_close(&lookup->entry);
     lookup->validates = false;
+}
+
+bool cache_lookup_wants_rest(const struct cache_lookup *lookup)
+{
+    return lookup->wanted.end > 0;
+}
+
+void cache_lookup_drop_part(struct cache_lookup *lookup)
+{
+    cache_part_close(&lookup->part);
+    lookup->wanted = (struct range){0};
 }
 
 void cache_lookup_read(const struct cache_lookup *lookup, struct cached_response *response,
@@ -276,6 +289,30 @@ static enum service_progress use_entry(struct cache_lookup *lookup, struct servi
     return ask_alone(lookup, call);
 }
 
+/* ---- parts ---- */
+
+/* Returns true if the request is for a range, and no entry but a part could have it. The part must
+ * be fresh: a stale one can only be joined. */
+static bool find_part(struct cache_lookup *lookup, const struct service_call *call)
+{
+    const uint32_t conditions = 1U << FIELD_IF_NONE_MATCH | 1U << FIELD_IF_MODIFIED_SINCE;
+    const struct request *request = call->request;
+    enum freshness_use use;
+
+    if (lookup->part_tried || request->method != METHOD_GET ||
+        !(request->present & 1U << FIELD_RANGE) || request->present & conditions)
+        return false;
+    lookup->part_tried = true;
+    if (!cache_part_open(lookup->cache, &lookup->part, lookup->uri))
+        return false;
+    cache_lookup_read(lookup, &lookup->cached, &lookup->part.entry.record);
+    use = freshness_judge(&lookup->cached, &lookup->control, call->now.seconds);
+    if (use == FRESHNESS_FRESH || use == FRESHNESS_STALE)
+        return true;
+    cache_lookup_drop_part(lookup);
+    return false;
+}
+
 /* ---- the stage ---- */
 
 static enum cache_found find(struct cache_lookup *lookup, const struct request *request)
@@ -307,5 +344,7 @@ enum service_progress cache_lookup_run(struct cache_lookup *lookup, struct servi
     if (found == CACHE_FOUND)
         return use_entry(lookup, call);
     lookup->reason = found == CACHE_OTHER ? "vary-miss" : "uri-miss";
+    if (found == CACHE_NOTHING && find_part(lookup, call))
+        return stage_go_to(call, STAGE_SERVE_PART);
     return ask_alone(lookup, call);
 }

@@ -3,6 +3,7 @@
 #define COMMON_PROXY_CACHE_LOOKUP_H
 
 #include "common/proxy/cache_directory.h"
+#include "common/proxy/cache_part.h"
 #include "common/proxy/collapse.h"
 #include "common/proxy/find_origin.h"
 #include "common/proxy/freshness.h"
@@ -17,6 +18,10 @@ struct cache_lookup {
     bool may_store;                /* the origin's response may become an entry */
     struct cache_entry entry;      /* the one found */
     struct cached_response cached; /* the head of its response */
+    struct cache_part part;        /* or a part of one, for a request with Range */
+    bool part_tried;               /* it has been looked for */
+    struct range wanted;           /* the range that the request asks for, of which the part has the
+                                      beginning, and the origin is asked for the rest; or empty */
     const char *reason;            /* for asking the origin, in the words of Cache-Status */
     bool validates;                /* the request to the origin is conditional on the entry */
     bool bridges;                  /* the entry may be served if the origin fails */
@@ -41,6 +46,10 @@ void cache_lookup_read(const struct cache_lookup *lookup, struct cached_response
 
 bool cache_lookup_has_entry(const struct cache_lookup *lookup);
 void cache_lookup_drop_entry(struct cache_lookup *lookup);
+/* Returns true if the origin is asked for the rest of a range. */
+bool cache_lookup_wants_rest(const struct cache_lookup *lookup);
+/* From now on the request concerns no part. */
+void cache_lookup_drop_part(struct cache_lookup *lookup);
 /* Notes that the origin is asked now. */
 void cache_lookup_note_request(struct cache_lookup *lookup, struct moment now);
 

@@ -62,7 +62,8 @@ void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other
 
 bool cache_name_is_valid(const char *name)
 {
-    static const char letters[] = {CACHE_NAME_ENTRY, CACHE_NAME_TEMPORARY, CACHE_NAME_RECORD, 0};
+    static const char letters[] = {CACHE_NAME_ENTRY, CACHE_NAME_TEMPORARY, CACHE_NAME_RECORD,
+                                   CACHE_NAME_PART, 0};
 
     return strchr(letters, name[0]) != NULL && strlen(name) == CACHE_NAME_LENGTH;
 }

@@ -24,6 +24,7 @@
 /* The letters. */
 #define CACHE_NAME_ENTRY     'e' /* a response, or the list of fields that it varies on */
 #define CACHE_NAME_RECORD    'r' /* a newer head of a large entry */
+#define CACHE_NAME_PART      'p' /* a part of a response */
 #define CACHE_NAME_TEMPORARY 't' /* a file that is being written */
 
 /* The name of the entry for a URI, a generation of its variants, and the request's fields. */

@@ -1,6 +1,7 @@
 /* Decides whether the origin's response is stored, and stores it. */
 #include "common/proxy/cache_store.h"
 
+#include "common/http/fields.h"
 #include "common/proxy/cache_growing.h"
 #include "common/proxy/cache_invalidate.h"
 #include "common/proxy/cache_status.h"
@@ -9,6 +10,9 @@
 #include "common/proxy/vary.h"
 
 #include <stdlib.h>
+
+/* Room for the field that says which part a response is. */
+#define SPAN_ROOM 128
 
 /* ---- an entry that grows ---- */
 
@@ -59,22 +63,36 @@ static void note_bypass(const struct cache_lookup *lookup, struct moment now)
 
 /* ---- the head ---- */
 
+/* Returns true if the response is a part that can be stored; then that is judged as for the whole.
+ * Where there is an entry, nobody needs its parts. */
+static bool is_part(const struct cache_lookup *lookup, const struct parsed_response *head,
+                    struct cache_span *span)
+{
+    return head->status == 206 && head->framing == FRAMING_LENGTH &&
+           !cache_lookup_has_entry(lookup) && cache_part_read_span(head->fields, span) &&
+           span->range.end - span->range.first == head->content_length &&
+           head->content_length <= CACHE_PART_LIMIT && cache_part_tag(head->fields).length > 0 &&
+           !fields_has(head->fields, TEXT("Vary"));
+}
+
 static bool may_store(struct cache_store *store, const struct parsed_response *head,
                       const struct service_call *call)
 {
     const struct cache_lookup *lookup = store->lookup;
     struct cached_response response;
+    struct cache_span span;
 
     if (!(lookup->may_store || store->for_later) ||
         (head->has_length && head->content_length > lookup->cache->limit / 2))
         return false;
     if (head->status >= 400 && freshness_has_credentials(call->request->fields))
         return false;
-    cache_lookup_read(lookup, &response,
-                      &(struct cache_record){.status = head->status,
-                                             .fields = head->fields,
-                                             .requested = lookup->requested,
-                                             .received = call->now.seconds});
+    cache_lookup_read(
+        lookup, &response,
+        &(struct cache_record){.status = is_part(lookup, head, &span) ? 200 : head->status,
+                               .fields = head->fields,
+                               .requested = lookup->requested,
+                               .received = call->now.seconds});
     store->fresh = freshness_is_fresh(&response, call->now.seconds);
     return freshness_may_store(&response, call->request->fields, head->fields);
 }
@@ -96,11 +114,52 @@ static bool is_for_later(const struct cache_lookup *lookup, const struct fetch *
     return freshness_is_explicit(&response);
 }
 
+/* Finds the part that a part can be joined with, and enlarges the span to that of both. */
+static void join(struct cache_store *store, const struct parsed_response *head,
+                 struct cache_span *span)
+{
+    struct cache_lookup *lookup = store->lookup;
+    const struct range own = span->range, *old = &lookup->part.span.range;
+    uint64_t begin = cache_lookup_wants_rest(lookup) ? lookup->wanted.first : own.first;
+
+    if (!cache_lookup_wants_rest(lookup))
+        cache_part_open(lookup->cache, &lookup->part, lookup->uri);
+    if (!cache_part_joins(&lookup->part, span, head->fields)) {
+        cache_part_close(&lookup->part);
+        return;
+    }
+    if (old->first < own.first)
+        span->range.first = old->first;
+    if (old->end > own.end) {
+        span->range.end = old->end;
+        store->tail = (struct range){own.end, old->end};
+    }
+    store->before = begin - span->range.first;
+    store->ready = own.first - begin;
+}
+
+/* Begins an entry, with the bytes of the old part that stand before those of the origin. */
+static bool begin_entry(struct cache_store *store, const struct cache_record *record,
+                        const struct service_call *call)
+{
+    const struct cache_lookup *lookup = store->lookup;
+    const uint64_t first = lookup->part.span.range.first;
+    const struct range head = {first, first + store->before + store->ready};
+
+    if (!cache_writer_begin(lookup->cache, &store->writer, record, call->request->fields))
+        return false;
+    if (head.first == head.end ||
+        cache_part_copy(lookup->cache, &lookup->part, &store->writer, head))
+        return true;
+    cache_writer_end(lookup->cache, &store->writer);
+    return false;
+}
+
 static bool begin(struct cache_store *store, const struct parsed_response *head,
                   const struct service_call *call)
 {
     const struct cache_lookup *lookup = store->lookup;
-    size_t room = head->fields.length;
+    size_t room = head->fields.length + SPAN_ROOM;
     struct cache_record record = {.uri = lookup->uri,
                                   .reason = head->reason,
                                   .status = head->status,
@@ -109,16 +168,23 @@ static bool begin(struct cache_store *store, const struct parsed_response *head,
                                   .received = call->now.seconds,
                                   .removals = lookup->removals};
     struct buffer fields = {.data = malloc(2 * room), .capacity = room}, list;
-    bool begun;
+    struct cache_span span;
+    bool part = is_part(lookup, head, &span), begun;
 
+    store->before = store->ready = 0;
+    store->tail = (struct range){0};
     if (fields.data == NULL)
         return false;
     list = (struct buffer){.data = fields.data + room, .capacity = room};
-    stored_fields_write(head->fields, &fields);
+    stored_fields_write(head->fields, part ? CACHE_PART_FIELD : (struct text){0}, &fields);
+    if (part) {
+        join(store, head, &span);
+        cache_part_write_span(&span, &fields);
+    }
     vary_write_list(head->fields, &list);
     record.fields = (struct text){fields.data, fields.length};
     record.list = (struct text){list.data, list.length};
-    begun = cache_writer_begin(lookup->cache, &store->writer, &record, call->request->fields);
+    begun = begin_entry(store, &record, call);
     free(fields.data);
     return begun;
 }
@@ -153,7 +219,8 @@ void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct se
         return;
     }
     fetch->writer.file = store->writer.file;
-    fetch->writer.file_start = store->writer.start;
+    fetch->writer.file_start = store->writer.start + store->before;
+    fetch->writer.file_end = store->ready;
 }
 
 /* ---- the body ---- */
@@ -180,12 +247,21 @@ bool cache_store_add(struct cache_store *store, struct fetch *fetch,
     return false;
 }
 
+/* Adds the bytes of the old part that stand behind those of the origin. */
+static bool add_tail(struct cache_store *store)
+{
+    const struct cache_lookup *lookup = store->lookup;
+
+    return store->tail.end == 0 ||
+           cache_part_copy(lookup->cache, &lookup->part, &store->writer, store->tail);
+}
+
 void cache_store_finish(struct cache_store *store, struct moment now, bool whole)
 {
     struct cache_lookup *lookup = store->lookup;
     bool told = end_growing(store, whole);
-    bool stored =
-        told && store->storing && whole && cache_writer_commit(lookup->cache, &store->writer);
+    bool stored = told && store->storing && whole && add_tail(store) &&
+                  cache_writer_commit(lookup->cache, &store->writer);
 
     store->storing = false;
     store->stored = stored;

@@ -173,9 +173,11 @@ bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
             return false;
         }
     }
-    writer->header.kind = CACHE_ENTRY_RESPONSE;
+    writer->header.kind = record->status == 206 ? CACHE_ENTRY_PART : CACHE_ENTRY_RESPONSE;
     writer->header.generation = generation;
     cache_name_entry(writer->name, record->uri, generation, whole.selected);
+    if (writer->header.kind == CACHE_ENTRY_PART)
+        writer->name[0] = CACHE_NAME_PART;
     begun = begin_file(cache, writer, &whole);
     free(space);
     return begun;

@@ -17,8 +17,8 @@ struct cache_writer {
     char temporary[CACHE_NAME_SIZE]; /* of the file until it is committed */
 };
 
-/* Begins an entry. The record's `selected` is taken from the request's fields. Returns false if the
- * entry cannot be stored. */
+/* Begins an entry; that of a 206 is a part. The record's `selected` is taken from the request's
+ * fields. Returns false if the entry cannot be stored. */
 bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
                         const struct cache_record *record, struct text request_fields);
 /* Adds to the body. Returns false if there is no room for it. */

@@ -5,6 +5,8 @@
 #include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Interim responses (1xx) to one request. */
@@ -131,7 +133,7 @@ static bool write_head(struct fetch *fetch, const struct cache_lookup *lookup,
                        const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
-    char space[INET6_ADDRSTRLEN];
+    char space[INET6_ADDRSTRLEN], rest[64];
     const struct forwarded forwarded = describe_client(call, space, sizeof space);
     struct rewrite rewrite = {
         .request = call->request,
@@ -145,6 +147,12 @@ static bool write_head(struct fetch *fetch, const struct cache_lookup *lookup,
     if (lookup->validates) {
         rewrite.etag = lookup->cached.etag;
         rewrite.modified = lookup->cached.modified_text;
+    }
+    if (cache_lookup_wants_rest(lookup)) {
+        snprintf(rest, sizeof rest, "bytes=%" PRIu64 "-%" PRIu64, lookup->part.span.range.end,
+                 lookup->wanted.end - 1);
+        rewrite.rest = text_of(rest);
+        rewrite.if_range = cache_part_tag(lookup->part.entry.record.fields);
     }
     fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};
     fetch->sent = 0;
@@ -263,6 +271,14 @@ enum service_progress fetch_again(struct fetch *fetch, struct service_call *call
     return stage_go_to(call, STAGE_OPEN);
 }
 
+enum service_progress fetch_whole(struct fetch *fetch, struct cache_lookup *lookup,
+                                  struct service_call *call)
+{
+    cache_part_remove(lookup->cache, &lookup->part);
+    cache_lookup_drop_part(lookup);
+    return fetch_again(fetch, call);
+}
+
 enum service_progress fetch_connect(struct fetch *fetch, const struct cache_lookup *lookup,
                                     struct service_call *call)
 {
@@ -310,7 +326,7 @@ static void write_interim(struct fetch *fetch, const struct service_call *call)
 
     response_writer_start(&fetch->writer);
     response_writer_add_status(&fetch->writer, call, response->status, response->reason);
-    rewrite_fields(response->fields, lines);
+    rewrite_fields(response->fields, (struct text){0}, lines);
     rewrite_via(response->minor, text_of(proxy->name), lines);
     buffer_add(lines, TEXT("\r\n"));
 }

@@ -50,6 +50,9 @@ enum service_progress fetch_connect_late(struct fetch *fetch, const struct cache
                                          struct service_call *call);
 /* Sends the request again; if the entry was dropped, without the proxy's own conditions. */
 enum service_progress fetch_again(struct fetch *fetch, struct service_call *call);
+/* Sends the request for the whole range: the part that has its beginning is of no use. */
+enum service_progress fetch_whole(struct fetch *fetch, struct cache_lookup *lookup,
+                                  struct service_call *call);
 /* Takes the result of origin_connection_head() and goes to the next stage. */
 enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *call,
                                       enum transfer transfer);

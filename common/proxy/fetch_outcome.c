@@ -73,12 +73,45 @@ static bool may_be_confirmed(const struct request *request)
            request->present & conditions;
 }
 
+/* ---- the rest of a range ---- */
+
+/* Returns true if the response is just what the part lacks. */
+static bool is_rest(const struct cache_lookup *lookup, const struct parsed_response *head)
+{
+    struct cache_span span;
+
+    return head->status == 206 && cache_part_read_span(head->fields, &span) &&
+           span.range.first == lookup->part.span.range.end &&
+           span.range.end == lookup->wanted.end &&
+           cache_part_joins(&lookup->part, &span, head->fields);
+}
+
+/* A whole response says that the part is outdated, and is one to the client's own request, too: a
+ * server may ignore Range. So may an error be. */
+static enum service_progress take_rest(struct cache_store *store, struct fetch *fetch,
+                                       struct service_call *call)
+{
+    struct cache_lookup *lookup = store->lookup;
+    const struct parsed_response *head = &fetch->upstream.response;
+
+    if (is_rest(lookup, head))
+        return send_response_begin(store, fetch, call);
+    if (head->status < 300 ? head->status != 200 : freshness_is_for_one(head->status))
+        return fetch_whole(fetch, lookup, call);
+    if (head->status == 200)
+        cache_part_remove(lookup->cache, &lookup->part);
+    cache_lookup_drop_part(lookup);
+    return send_response_begin(store, fetch, call);
+}
+
 enum service_progress fetch_outcome_run(struct cache_store *store, struct fetch *fetch,
                                         struct service_call *call)
 {
     struct cache_lookup *lookup = store->lookup;
     int status = fetch->upstream.response.status;
 
+    if (cache_lookup_wants_rest(lookup))
+        return take_rest(store, fetch, call);
     if (lookup->validates && status == 304)
         return validate(lookup, fetch, call);
     if (status == 304 && !may_be_confirmed(call->request))

@@ -177,6 +177,13 @@ static enum service_progress serve_cached(struct service_call *call)
     return serve_cached_run(&proxied->lookup, call);
 }
 
+static enum service_progress serve_part(struct service_call *call)
+{
+    struct proxy_request *proxied = call->work;
+
+    return serve_cached_part(&proxied->lookup, call);
+}
+
 /* Makes the fetch if there is none. Returns false if it cannot yet, or for want of memory. */
 static bool make_fetch(struct service_call *call, enum service_progress *progress)
 {
@@ -335,6 +342,7 @@ static const struct {
     [STAGE_BEGIN] = {begin, NULL},
     [STAGE_LOOKUP] = {look_up, NULL},
     [STAGE_SERVE_CACHED] = {serve_cached, NULL},
+    [STAGE_SERVE_PART] = {serve_part, NULL},
     [STAGE_FOLLOW] = {follow, NULL},
     [STAGE_SERVE_STALE] = {serve_stale, break_off},
     [STAGE_OPEN] = {open_fetch, NULL},

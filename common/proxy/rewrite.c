@@ -131,7 +131,7 @@ void rewrite_request(const struct rewrite *rewrite, struct buffer *output)
     fields_add(output, TEXT("Host"), rewrite->authority);
     while (fields_next(fields, &from, &name, &value))
         if (!is_own(name) && !fields_is_hop(hops, name) &&
-            !(rewrite->validates && is_condition(name)) &&
+            !((rewrite->validates || rewrite->rest.length > 0) && is_condition(name)) &&
             !(rewrite->forwarded != NULL && forwarded_replaces(rewrite->forwarded, name)))
             fields_add(output, name, value);
     if (rewrite->forwarded != NULL)
@@ -140,6 +140,10 @@ void rewrite_request(const struct rewrite *rewrite, struct buffer *output)
         fields_add(output, TEXT("If-None-Match"), rewrite->etag);
     if (rewrite->modified.length > 0)
         fields_add(output, TEXT("If-Modified-Since"), rewrite->modified);
+    if (rewrite->rest.length > 0) {
+        fields_add(output, TEXT("Range"), rewrite->rest);
+        fields_add(output, TEXT("If-Range"), rewrite->if_range);
+    }
     write_max_forwards(rewrite->request, output);
     write_framing(rewrite->request, output);
     rewrite_via(rewrite->request->minor, rewrite->via, output);
@@ -171,13 +175,14 @@ bool rewrite_has_looped(const struct request *request, struct text via)
     return false;
 }
 
-void rewrite_fields(struct text fields, struct buffer *output)
+void rewrite_fields(struct text fields, struct text except, struct buffer *output)
 {
     struct text hops = fields_for_hops(fields), name, value;
     size_t from = 0;
 
     while (fields_next(fields, &from, &name, &value))
-        if (!text_same(name, TEXT("Content-Length")) && !fields_is_hop(hops, name))
+        if (!text_same(name, TEXT("Content-Length")) && !text_same(name, except) &&
+            !fields_is_hop(hops, name))
             fields_add(output, name, value);
 }
 

@@ -16,6 +16,7 @@ struct rewrite {
     const struct forwarded *forwarded; /* NULL: the origin is told nothing of the client */
     bool validates;                    /* with the proxy's conditions instead of the client's: */
     struct text etag, modified; /* values for If-None-Match and If-Modified-Since; or empty */
+    struct text rest, if_range; /* values for Range and If-Range in place of the client's; or empty */
 };
 
 /* The method and the target, as the client wrote them. */
@@ -35,8 +36,9 @@ void rewrite_request(const struct rewrite *rewrite, struct buffer *output);
 /* Returns true if Via says that the proxy of that name has forwarded the request before. */
 bool rewrite_has_looped(const struct request *request, struct text via);
 
-/* Writes the fields of a response that are forwarded, except those for the length of its body. */
-void rewrite_fields(struct text fields, struct buffer *output);
+/* Writes the fields of a response that are forwarded, except those for the length of its body, and
+ * those of one more name, which may be empty. */
+void rewrite_fields(struct text fields, struct text except, struct buffer *output);
 /* Adds the proxy to Via. `minor` is the version of the message that it received. */
 void rewrite_via(unsigned minor, struct text via, struct buffer *output);
 

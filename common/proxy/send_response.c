@@ -29,12 +29,12 @@ static void choose_framing(struct response_writer *writer, const struct parsed_r
     call->keeps_connection = false;
 }
 
-static void write_framing(const struct parsed_response *response,
+static void write_framing(const struct parsed_response *response, uint64_t length,
                           const struct response_writer *writer, struct buffer *lines)
 {
     if (response->has_length && response->status != 204) {
         buffer_add(lines, TEXT("Content-Length: "));
-        buffer_number(lines, response->content_length);
+        buffer_number(lines, length);
         buffer_add(lines, TEXT("\r\n"));
     } else if (writer->framing == FRAMING_CHUNKED) {
         buffer_add(lines, TEXT("Transfer-Encoding: chunked\r\n"));
@@ -55,21 +55,38 @@ static void correct_claim(const struct cache_store *store, struct response_write
     writer->claim = 0;
 }
 
+/* Writes the fields, and returns the length of the body. What the origin says of the rest of a range
+ * is changed to what holds for the whole range. */
+static uint64_t write_fields(const struct cache_lookup *lookup,
+                             const struct parsed_response *response, struct buffer *lines)
+{
+    const struct cache_span span = {lookup->wanted, lookup->part.span.whole};
+
+    if (!cache_lookup_wants_rest(lookup)) {
+        rewrite_fields(response->fields, (struct text){0}, lines);
+        return response->content_length;
+    }
+    rewrite_fields(response->fields, CACHE_PART_FIELD, lines);
+    cache_part_write_span(&span, lines);
+    return span.range.end - span.range.first;
+}
+
 static void write_head(const struct cache_store *store, struct fetch *fetch,
                        struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;
     const struct parsed_response *response = &fetch->upstream.response;
     struct response_writer *writer = &fetch->writer;
+    uint64_t length;
 
     choose_framing(writer, response, call);
     response_writer_add_status(writer, call, response->status, response->reason);
-    rewrite_fields(response->fields, &writer->lines);
+    length = write_fields(store->lookup, response, &writer->lines);
     rewrite_via(response->minor, text_of(proxy->name), &writer->lines);
     cache_store_write_status(store, fetch, &writer->lines);
     if (store->storing)
         writer->claim = writer->lines.length - CLAIM.length;
-    write_framing(response, writer, &writer->lines);
+    write_framing(response, length, writer, &writer->lines);
     response_writer_end_head(writer, call);
 }
 
@@ -78,6 +95,8 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
 {
     response_writer_start(&fetch->writer);
     cache_store_begin(store, fetch, call);
+    if (cache_lookup_wants_rest(store->lookup) && !store->storing)
+        return fetch_whole(fetch, store->lookup, call); /* the range is joined in the file */
     if (store->lookup->cache != NULL &&
         (call->request->method == METHOD_GET || call->request->method == METHOD_HEAD))
         scoreboard_note_cache(call->context->board, CACHE_EVENT_MISS, 0);

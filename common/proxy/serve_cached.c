@@ -24,8 +24,8 @@ static bool names_fields(struct text fields)
 }
 
 /* Writes the fields of an entry for the client. Content-Type is left out: in a multipart response
- * it belongs to the parts. Fields that no-cache names are left out unless the origin has validated
- * them. */
+ * it belongs to the parts. So is Content-Range, which is that of a part in the cache. Fields that
+ * no-cache names are left out unless the origin has validated them. */
 static void write_fields(struct text fields, bool validated, struct buffer *lines)
 {
     bool all = validated || !names_fields(fields);
@@ -34,6 +34,7 @@ static void write_fields(struct text fields, bool validated, struct buffer *line
 
     while (fields_next(fields, &from, &name, &value))
         if (!text_same(name, TEXT("Content-Type")) && !text_same(name, TEXT("Age")) &&
+            !text_same(name, TEXT("Content-Range")) &&
             (all || !cache_control_names(fields, TEXT("no-cache"), name)))
             fields_add(lines, name, value);
 }
@@ -53,8 +54,8 @@ static void write_length(struct buffer *lines, struct text name, uint64_t length
 
 /* Writes Age, Via and Cache-Status. Age says that the origin has not validated the entry just now
  * (RFC 9111, section 5.1). */
-static void write_state(const struct cache_lookup *lookup, const struct service_call *call,
-                        int origin_status, struct buffer *lines)
+static void write_state(const struct cache_lookup *lookup, const struct cache_record *record,
+                        const struct service_call *call, int origin_status, struct buffer *lines)
 {
     const struct proxy *proxy = call->context->state;
     int64_t age = freshness_age(&lookup->cached, call->now.seconds);
@@ -69,7 +70,7 @@ static void write_state(const struct cache_lookup *lookup, const struct service_
 
     if (origin_status != 304 || lookup->cached.age > 0)
         write_length(lines, TEXT("Age: "), (uint64_t)age);
-    rewrite_via(lookup->entry.record.minor, text_of(proxy->name), lines);
+    rewrite_via(record->minor, text_of(proxy->name), lines);
     cache_status_write(&status, lines);
 }
 
@@ -185,22 +186,21 @@ static void set_validators(struct response *response, const struct cached_respon
     response->modified = cached->has_modified ? cached->modified : cached->date;
 }
 
-enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct service_call *call,
-                                           struct text fields, int origin_status)
+/* Describes the response with the fields of an entry. Returns false if there is no memory. */
+static bool describe(const struct cache_lookup *lookup, const struct cache_record *record,
+                     const struct service_call *call, struct text fields, int origin_status)
 {
     const bool validated = origin_status == 304;
     struct response *response = call->response;
-    const struct cache_record *record = &lookup->entry.record;
-    struct moment dated = {.seconds = lookup->cached.date};
     size_t room = fields.length + lookup->cached.etag.length + record->reason.length + 1024;
     struct buffer lines = {.data = malloc(room), .capacity = room};
     struct text type;
 
     if (lines.data == NULL)
-        return stage_refuse(call, 503, "The proxy has no memory for this request.");
+        return false;
     response_start(response);
     write_fields(fields, validated, &lines);
-    write_state(lookup, call, origin_status, &lines);
+    write_state(lookup, record, call, origin_status, &lines);
     response->fields = lines.data;
     response->fields_length = lines.length;
     response->status = record->status;
@@ -208,6 +208,17 @@ enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct s
     if (find_type(fields, validated, &type))
         response->type = copy(&lines, type);
     set_validators(response, &lookup->cached, &lines);
+    return true;
+}
+
+enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct service_call *call,
+                                           struct text fields, int origin_status)
+{
+    struct response *response = call->response;
+    struct moment dated = {.seconds = lookup->cached.date};
+
+    if (!describe(lookup, &lookup->entry.record, call, fields, origin_status))
+        return stage_refuse(call, 503, "The proxy has no memory for this request.");
     cache_entry_touch(lookup->cache, &lookup->entry);
     if (!take_body(lookup->cache, &lookup->entry, &response->body)) {
         response_end(response);
@@ -232,6 +243,96 @@ enum service_progress serve_cached_run(struct cache_lookup *lookup, struct servi
     cache_lookup_drop_entry(lookup);
     lookup->may_use = false; /* it may not have been possible to remove it */
     lookup->reason = "uri-miss";
+    return stage_go_to(call, STAGE_LOOKUP);
+}
+
+/* ---- a part ---- */
+
+/* The bytes of the part are counted in the whole body. */
+struct part_body {
+    struct cache_body body;
+    uint64_t first;
+};
+
+static uint64_t check_part(const void *owner, uint64_t offset, uint64_t wanted)
+{
+    const struct part_body *part = owner;
+
+    return cache_blocks_check(&part->body, offset - part->first, wanted);
+}
+
+/* Moves the body out of the part. It begins in the file where the whole body would: that may be
+ * before the file begins, and nobody reads there. Returns false if there is no memory. */
+static bool take_part(const struct cache *cache, struct cache_part *part, struct body *taken)
+{
+    struct part_body *checked = malloc(sizeof *checked);
+
+    if (checked == NULL)
+        return false;
+    *checked = (struct part_body){cache_entry_body(cache, &part->entry), part->span.range.first};
+    *taken = (struct body){
+        .kind = BODY_FILE,
+        .length = part->span.whole,
+        .file = part->entry.file,
+        .start = part->entry.start - part->span.range.first,
+        .check = check_part,
+        .release = free,
+        .owner = checked,
+    };
+    part->entry.file = -1;
+    return true;
+}
+
+/* Responds as if the whole body were there. Returns true if it is one range, which begins in the
+ * part: *range. */
+static bool try_part(const struct cache_lookup *lookup, struct service_call *call,
+                     struct range *range)
+{
+    const struct cache_part *part = &lookup->part;
+    const struct cache_record *record = &part->entry.record;
+    struct response *response = call->response;
+
+    if (!describe(lookup, record, call, record->fields, SERVE_CACHED_NOT_ASKED))
+        return false;
+    response->status = 200;
+    response->reason = (struct text){0};
+    response->body.length = part->span.whole;
+    response_apply_conditions(response, call->request,
+                              (struct moment){.seconds = lookup->cached.date});
+    if (response->status != 206 || response->range_count != 1)
+        return false;
+    *range = response->ranges[0];
+    return range->first >= part->span.range.first && range->first < part->span.range.end;
+}
+
+/* Gives the response its body. Returns false if there is no memory, or if the first bytes that would
+ * be sent are damaged. */
+static bool add_part(struct cache_lookup *lookup, struct service_call *call)
+{
+    cache_entry_touch(lookup->cache, &lookup->part.entry);
+    return take_part(lookup->cache, &lookup->part, &call->response->body) &&
+           is_sound(call->response, call->request);
+}
+
+/* Where the part ends before the range does, the origin is asked for the rest. */
+enum service_progress serve_cached_part(struct cache_lookup *lookup, struct service_call *call)
+{
+    const struct range *held = &lookup->part.span.range;
+    struct range range;
+    bool begins = try_part(lookup, call, &range);
+
+    if (begins && range.end <= held->end && add_part(lookup, call)) {
+        count(lookup, call, SERVE_CACHED_NOT_ASKED);
+        return SERVICE_RESPONDS;
+    }
+    response_end(call->response);
+    response_start(call->response);
+    if (begins && range.end > held->end && lookup->may_store && !lookup->control.only_if_cached) {
+        lookup->wanted = range;
+        lookup->reason = "partial";
+        return stage_go_to(call, STAGE_OPEN);
+    }
+    cache_lookup_drop_part(lookup);
     return stage_go_to(call, STAGE_LOOKUP);
 }
 
@@ -267,7 +368,7 @@ void serve_cached_write_head(const struct cache_lookup *lookup, struct response_
     write_fields(record->fields, false, lines);
     if (find_type(record->fields, false, &type))
         fields_add(lines, TEXT("Content-Type"), type);
-    write_state(lookup, call, SERVE_CACHED_NOT_ASKED, lines);
+    write_state(lookup, record, call, SERVE_CACHED_NOT_ASKED, lines);
     if (record->status == 204)
         writer->framing = FRAMING_LENGTH;
     else

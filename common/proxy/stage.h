@@ -9,6 +9,7 @@ enum stage {
     STAGE_BEGIN,        /* checks the request, and finds its origin */
     STAGE_LOOKUP,       /* looks for an entry in the cache, or waits for another fetch of it */
     STAGE_SERVE_CACHED, /* responds with the entry */
+    STAGE_SERVE_PART,   /* responds with a part of an entry, or finds out what it lacks */
     STAGE_FOLLOW,       /* sends an entry that another request is storing */
     STAGE_SERVE_STALE,  /* sends a stale entry, before the origin is asked about it */
     STAGE_OPEN,         /* writes the head for the origin, and begins to connect */

@@ -18,13 +18,13 @@ static bool is_stored(struct text fields, struct text name)
     return !fields_is_hop(fields, name) && !cache_control_names(fields, TEXT("private"), name);
 }
 
-void stored_fields_write(struct text fields, struct buffer *stored)
+void stored_fields_write(struct text fields, struct text except, struct buffer *stored)
 {
     struct text name, value;
     size_t from = 0;
 
     while (fields_next(fields, &from, &name, &value))
-        if (is_stored(fields, name))
+        if (!text_same(name, except) && is_stored(fields, name))
             fields_add(stored, name, value);
 }
 

@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-/* Writes the fields of a response that a shared cache stores. */
-void stored_fields_write(struct text fields, struct buffer *stored);
+/* Writes the fields of a response that a shared cache stores, except those of one name, which may
+ * be empty. */
+void stored_fields_write(struct text fields, struct text except, struct buffer *stored);
 /* Writes the stored fields as updated by those of a 304 or of a response to HEAD. */
 void stored_fields_update(struct text stored, struct text update, struct buffer *updated);
 
