@@ -62,11 +62,23 @@ class Factor:
 FOR_A_TIME = frozenset({"wrk", "open"})
 # The documents of the service `work`: the kinds of work that common/files/work.c does.
 WORK_KINDS = ("cpu", "sleep", "block", "touch")
+# What they are in the title of a figure: "Requests per second, where each request computes (cpu)".
+WORK_WORDS = {
+    "cpu": "computes",
+    "sleep": "waits for a timer",
+    "block": "blocks its thread",
+    "touch": "writes to memory",
+}
 
 
 def file_text(value: str) -> str:
     """A document that has a number for its name is one of that size: /150."""
     return f"/{value}" if value.isdigit() else value
+
+
+def work_title(kind: str) -> str:
+    """A kind of work in the title of a figure."""
+    return f"where each request {WORK_WORDS[kind]} ({kind})"
 
 
 def _requests(value: str, context: Context) -> str:

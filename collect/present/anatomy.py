@@ -60,7 +60,7 @@ def anatomy_figures(view: View, part: Part, file: str, prefix: str) -> list[Figu
             groups.append((one.text, lines))
     if not groups:
         return []
-    of = "" if file in ("-", "") else f", {view.say('file', file)}"
+    of = view.of_file(file)
     figure = RowFigure(
         prefix + "anatomy", "anatomy", file, "What the CPU time of a request is spent on" + of,
         "Less is better. The shares are those of the stacks that perf has sampled; the lengths are "

@@ -97,7 +97,7 @@ class _Maker:
         self.slices = view.slices(part, file)
         self.groups = group_servers(part.subjects)
         self.bound = " Hollow: the client is the limit." if view.any_bound(part) else ""
-        self.of = "" if file in ("-", "") else f", {view.say('file', file)}"
+        self.of = view.of_file(file)
 
     def figures(self) -> list[Figure]:
         made = [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collect.design.factors import Context, axis_title, factor_value
+from collect.design.factors import WORK_KINDS, Context, axis_title, factor_value, work_title
 from collect.design.study import Study
 from collect.infer.cells import Cells, Part
 from collect.infer.comparisons import slice_of
@@ -114,6 +114,13 @@ class View:
         if cell is not None:
             context = self._context_of([self.data.value(cell, "load")])
         return factor_value(name, value, context)
+
+    def of_file(self, file: str) -> str:
+        """The end of the title of a figure about a document: ", small.txt"."""
+        if file in ("-", ""):
+            return ""
+        is_work = file in WORK_KINDS and "work" in self.data.levels.get("service", ())
+        return ", " + (work_title(file) if is_work else self.say("file", file))
 
     def axis_title(self, part: Part) -> str:
         return axis_title(part.x_name, self._context_of(part.levels["load"]))

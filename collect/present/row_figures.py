@@ -66,7 +66,7 @@ def _average_figure(
     if len(slices) == 1 and slices[0].text:
         part_text = ", ".join(text for text in (part_text, slices[0].text) if text)
     figure = RowFigure(
-        name, kind, file, view.cpu_title + _of(view, file), subtitle, part.number,
+        name, kind, file, view.cpu_title + view.of_file(file), subtitle, part.number,
         part_text, x_title="microseconds of CPU", groups=groups, bars=True,
     )  # fmt: skip
     top = min(max(mark.high for mark in marks), 1.5 * max(mark.value for mark in marks))
@@ -78,10 +78,6 @@ def _average_line(server: str, row: dict[str, str]) -> Line:
     mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
     text = f"{server}: {estimate_text(mean, low, high)} µs/request"
     return Line(server, (Mark(0, mean, low, high, False, text, look_of(server), human(mean)),))
-
-
-def _of(view: View, file: str) -> str:
-    return "" if file in ("-", "") else f", {view.say('file', file)}"
 
 
 # --- no x axis ---
@@ -151,7 +147,7 @@ def _category_figure(
     subtitle = f"{what} of {view.runs_said(part)} with its 95% interval.{bound_words}"
     title = view.cpu_title if measure.column == "server_cpu_us" else measure.title
     figure = RowFigure(
-        prefix + measure.name, measure.kind, file, title + _of(view, file), subtitle,
+        prefix + measure.name, measure.kind, file, title + view.of_file(file), subtitle,
         part.number, view.part_text(part), x_title=measure.axis, groups=groups,
     )  # fmt: skip
     _scale(figure)
@@ -266,7 +262,7 @@ def outcome_figures(view: View, part: Part, file: str, prefix: str) -> list[Figu
             name: str, kind: str, title: str, axis: str, one: Slice = one, base: str = base
         ) -> _Outcome:
             figure = RowFigure(
-                base + name, kind, file, title + _of(view, file), spread, part.number, one.text,
+                base + name, kind, file, title + view.of_file(file), spread, part.number, one.text,
                 x_title=axis,
             )  # fmt: skip
             return _Outcome(view, part, figure)

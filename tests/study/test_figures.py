@@ -272,3 +272,13 @@ def test_svg_is_tidied() -> None:
     assert "rgb(0,114,178)" in tidy
     assert "prefers-color-scheme: dark" in tidy
     assert 'fill="none"' not in tidy
+
+
+@pytest.mark.parametrize(
+    ("study", "titled"), [("weight", "where each request computes (cpu)"), ("table1", "small.txt")]
+)
+def test_a_title_says_what_requests_for_work_do(study: str, titled: str) -> None:
+    figures = figures_of(load_view(next(s for s in STUDIES if s.parent.name == study)))
+    titles = {figure.title for figure in figures if figure.kind in ("requests", "cpu")}
+    assert f"Requests per second, {titled}" in titles
+    assert f"Server CPU per connection of one request, {titled}" in titles
