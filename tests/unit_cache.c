@@ -169,6 +169,71 @@ static void check_unfinished(void **state)
     assert_int_equal(count_files('t'), 0);
 }
 
+static const char *file_of(char kind)
+{
+    static char file[400];
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+
+    while ((entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] == kind)
+            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+    closedir(directory);
+    return file;
+}
+
+/* The size of the one file whose name begins with that letter. */
+static off_t size_of(char kind)
+{
+    struct stat status;
+
+    assert_int_equal(count_files(kind), 1);
+    assert_int_equal(stat(file_of(kind), &status), 0);
+    return status.st_size;
+}
+
+/* A short body is held until it is committed; the entry is the same as one that was written in
+ * pieces. */
+static void check_short(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+    off_t size;
+
+    (void)state;
+    assert_true(store_plain(URI, TEXT("body")));
+    size = size_of('e');
+    for (int replaces = 0; replaces < 2; replaces++) {
+        const struct text body = replaces ? TEXT("news") : TEXT("olds");
+        if (replaces == 0)
+            cache_remove(&cache, URI);
+        record.removals = cache_removals(&cache, URI);
+        assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), body.length));
+        assert_true(cache_writer_add(&cache, &writer, body));
+        assert_int_equal(size_of('t'), 0);
+        assert_true(cache_writer_commit(&cache, &writer));
+        cache_writer_end(&cache, &writer);
+        assert_int_equal(size_of('e'), size);
+        assert_int_equal(count_files('t'), 0);
+        assert_true(holds(URI, "", body));
+        assert_int_equal(cache_shared_size(&cache), 4096);
+    }
+}
+
+/* A body is not longer than was said, and a held one that is given up leaves nothing. */
+static void check_short_unfinished(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+
+    (void)state;
+    assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), 3));
+    assert_false(cache_writer_add(&cache, &writer, TEXT("longer than its sum is, too")));
+    cache_writer_end(&cache, &writer);
+    assert_int_equal(count_files('t') + count_files('e'), 0);
+    assert_int_equal(cache_shared_size(&cache), 0);
+}
+
 static void check_vary(void **state)
 {
     struct cache_record record = record_of(URI);
@@ -267,19 +332,6 @@ static void check_other_removals(void **state)
         cache_removals_note(&cache, (uint64_t)i * 7919);
     }
     assert_true(cache_is_removed_since(&cache, URI, record.removals));
-}
-
-static const char *file_of(char kind)
-{
-    static char file[400];
-    DIR *directory = opendir(path);
-    const struct dirent *entry;
-
-    while ((entry = readdir(directory)) != NULL)
-        if (entry->d_name[0] == kind)
-            snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-    closedir(directory);
-    return file;
 }
 
 static char large_body[400 * 1024];
@@ -1045,6 +1097,42 @@ static void check_growing_removed(void **state)
     cache_writer_end(&cache, &writer);
 }
 
+static _Atomic int lock_uses, unnoticed;
+
+/* Whoever gets the lock knows whether somebody else has had it since a look. */
+static void *use_lock(void *name)
+{
+    int kept = 0;
+
+    while (kept < 20000) {
+        uint64_t releases = fetch_lock_releases(&cache, name);
+        int uses = atomic_load(&lock_uses);
+        int lock = fetch_lock_take(&cache, name);
+        if (lock < 0)
+            continue;
+        if (fetch_lock_releases(&cache, name) == releases)
+            unnoticed += atomic_load(&lock_uses) != uses;
+        atomic_fetch_add(&lock_uses, 1);
+        fetch_lock_release(&cache, name, lock);
+        kept++;
+    }
+    return NULL;
+}
+
+static void check_lock_between(void **state)
+{
+    char name[CACHE_NAME_SIZE];
+    pthread_t other;
+
+    (void)state;
+    cache_name_entry(name, URI, 0, TEXT(""));
+    assert_int_equal(pthread_create(&other, NULL, use_lock, name), 0);
+    use_lock(name);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(atomic_load(&lock_uses), 40000);
+    assert_int_equal(atomic_load(&unnoticed), 0);
+}
+
 /* The size after all files are counted. */
 static uint64_t counted_size(void)
 {
@@ -1245,6 +1333,9 @@ int main(void)
         {"a stored response", check_again, set_up, tear_down, NULL},
         {"a restart", check_restart, set_up, tear_down, NULL},
         {"an unfinished entry", check_unfinished, set_up, tear_down, NULL},
+        {"a short entry", check_short, set_up, tear_down, NULL},
+        {"a short entry that is given up", check_short_unfinished, set_up, tear_down, NULL},
+        {"locks that were had in between", check_lock_between, set_up, tear_down, NULL},
         {"responses that vary", check_vary, set_up, tear_down, NULL},
         {"an update", check_update, set_up, tear_down, NULL},
         {"removals", check_removal, set_up, tear_down, NULL},

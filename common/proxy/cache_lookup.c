@@ -177,6 +177,12 @@ static enum service_progress look_again(struct cache_lookup *lookup)
     return SERVICE_CONTINUES;
 }
 
+/* Returns true if no request for that URI has stored anything since this one has looked. */
+static bool is_still_missing(const struct cache_lookup *lookup)
+{
+    return lookup->missing && fetch_lock_releases(lookup->cache, lookup->name) == lookup->releases;
+}
+
 /* Returns true if the client asks for the whole response, without conditions. */
 static bool is_plain(const struct request *request)
 {
@@ -233,7 +239,7 @@ static enum service_progress ask_alone(struct cache_lookup *lookup, struct servi
         bool leads = may_lead(lookup, call->request);
         if (call->output_pending)
             return flush_first(lookup);
-        if (leads && collapse_lock(collapse, lookup->name))
+        if (leads && collapse_lock(collapse, lookup->name) && !is_still_missing(lookup))
             return look_again(lookup);
         if (leads ? collapse->lock == FETCH_LOCK_BUSY : collapse_is_busy(collapse, lookup->name))
             return wait_for_fetch(lookup, call);
@@ -317,8 +323,12 @@ static bool find_part(struct cache_lookup *lookup, const struct service_call *ca
 
 static enum cache_found find(struct cache_lookup *lookup, const struct request *request)
 {
-    enum cache_found found =
-        cache_find(lookup->cache, lookup->uri, request->fields, &lookup->entry, lookup->name);
+    enum cache_found found;
+
+    cache_name_entry(lookup->name, lookup->uri, 0, TEXT(""));
+    lookup->releases = fetch_lock_releases(lookup->cache, lookup->name);
+    found = cache_find(lookup->cache, lookup->uri, request->fields, &lookup->entry, lookup->name);
+    lookup->missing = found == CACHE_NOTHING;
 
     /* The URI has got several responses since the lock was taken. */
     if (collapse_is_held(&lookup->collapse) && strcmp(lookup->name, lookup->collapse.name) != 0)

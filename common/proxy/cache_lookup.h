@@ -13,6 +13,8 @@ struct cache_lookup {
     const struct cache *cache;     /* NULL: none */
     struct text uri;               /* from malloc; empty: the request does not concern the cache */
     char name[CACHE_NAME_SIZE];    /* of the entry that the request has, or would have */
+    bool missing;                  /* the last look has found nothing, */
+    uint64_t releases;             /* with fetch_lock_releases() before it */
     struct cache_control control;  /* of the request */
     bool may_use;                  /* the request permits an entry as the response */
     bool may_store;                /* the origin's response may become an entry */

@@ -138,15 +138,29 @@ static void join(struct cache_store *store, const struct parsed_response *head,
     store->ready = own.first - begin;
 }
 
+/* Returns true if the whole body is received and sent in this step, from memory. A part may be
+ * joined with others. */
+static bool is_short(const struct fetch *fetch)
+{
+    const struct parsed_response *head = &fetch->upstream.response;
+
+    return head->status != 206 && origin_connection_holds_body(&fetch->upstream) &&
+           head->content_length <= CACHE_STORE_SHORT_BYTES;
+}
+
 /* Begins an entry, with the bytes of the old part that stand before those of the origin. */
-static bool begin_entry(struct cache_store *store, const struct cache_record *record,
-                        const struct service_call *call)
+static bool begin_entry(struct cache_store *store, const struct fetch *fetch,
+                        const struct cache_record *record, const struct service_call *call)
 {
     const struct cache_lookup *lookup = store->lookup;
+    const struct text fields = call->request->fields;
     const uint64_t first = lookup->part.span.range.first;
     const struct range head = {first, first + store->before + store->ready};
 
-    if (!cache_writer_begin(lookup->cache, &store->writer, record, call->request->fields))
+    if (is_short(fetch))
+        return cache_writer_begin_short(lookup->cache, &store->writer, record, fields,
+                                        (size_t)fetch->upstream.response.content_length);
+    if (!cache_writer_begin(lookup->cache, &store->writer, record, fields))
         return false;
     if (head.first == head.end ||
         cache_part_copy(lookup->cache, &lookup->part, &store->writer, head))
@@ -155,9 +169,10 @@ static bool begin_entry(struct cache_store *store, const struct cache_record *re
     return false;
 }
 
-static bool begin(struct cache_store *store, const struct parsed_response *head,
+static bool begin(struct cache_store *store, const struct fetch *fetch,
                   const struct service_call *call)
 {
+    const struct parsed_response *head = &fetch->upstream.response;
     const struct cache_lookup *lookup = store->lookup;
     size_t room = head->fields.length + SPAN_ROOM;
     struct cache_record record = {.uri = lookup->uri,
@@ -184,7 +199,7 @@ static bool begin(struct cache_store *store, const struct parsed_response *head,
     vary_write_list(head->fields, &list);
     record.fields = (struct text){fields.data, fields.length};
     record.list = (struct text){list.data, list.length};
-    begun = begin_entry(store, &record, call);
+    begun = begin_entry(store, fetch, &record, call);
     free(fields.data);
     return begun;
 }
@@ -213,7 +228,7 @@ void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct se
         lookup->removals = cache_removals(lookup->cache, lookup->uri);
     if (call->request->method == METHOD_HEAD && cache_lookup_has_entry(lookup))
         cache_update_by_head(lookup, fetch, call);
-    store->storing = may_store(store, head, call) && begin(store, head, call);
+    store->storing = may_store(store, head, call) && begin(store, fetch, call);
     if (!store->storing) {
         pass(lookup, head->status, call);
         return;

@@ -5,6 +5,9 @@
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/fetch.h"
 
+/* A whole body that is not longer, and all here, is stored by one write and sent from memory. */
+#define CACHE_STORE_SHORT_BYTES 8192
+
 struct cache_store {
     struct cache_lookup *lookup;
     struct cache_writer writer;

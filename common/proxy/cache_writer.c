@@ -17,8 +17,8 @@
 
 /* How often to make another temporary file if some process removes it before it is locked. */
 #define TEMPORARY_TRIES 10
-/* Texts that are not longer than this together are copied for one write. */
-#define JOINED_BYTES 2048
+/* Instead of the length of a body that is not at hand: it comes in pieces, and takes time. */
+#define GROWS SIZE_MAX
 
 /* How often to make room for one write, and how many bytes at least: others write, too. */
 #define ROOM_TRIES 3
@@ -39,26 +39,46 @@ static bool write_with_room(const struct cache *cache, int file, struct text dat
 
 /* ---- the beginning ---- */
 
-/* Writes the texts behind each other; short ones, as most are, in one call. */
-static bool write_texts(const struct cache *cache, const struct cache_writer *writer,
-                        const struct text texts[5])
+/* Puts bytes at the end of what is held, or of the file if nothing is held. */
+static bool append(const struct cache *cache, struct cache_writer *writer, struct text data)
 {
-    char space[JOINED_BYTES];
-    struct buffer joined = {.data = space, .capacity = sizeof space};
-    uint64_t end = writer->start;
+    uint64_t end = writer->start + writer->header.length;
 
-    for (int i = 0; i < 5; i++)
-        buffer_add(&joined, texts[i]);
-    if (!joined.overflow)
-        return write_with_room(cache, writer->file, (struct text){joined.data, joined.length}, end);
-    for (int i = 0; i < 5; end += texts[i++].length)
-        if (!write_with_room(cache, writer->file, texts[i], end))
-            return false;
+    if (writer->held.data == NULL)
+        return write_with_room(cache, writer->file, data, end);
+    buffer_add(&writer->held, data);
+    return !writer->held.overflow;
+}
+
+/* Writes what is held, in one call. */
+static bool write_held(const struct cache *cache, struct cache_writer *writer)
+{
+    const struct text held = {writer->held.data, writer->held.length};
+    bool written = write_with_room(cache, writer->file, held, 0);
+
+    free(writer->held.data);
+    writer->held = (struct buffer){0};
+    return written;
+}
+
+/* Gets memory for the head, and for the body and its sums if that has a length. The header is
+ * filled in at the end. */
+static bool hold(struct cache_writer *writer, size_t length)
+{
+    size_t room = (size_t)writer->start;
+
+    if (length != GROWS)
+        room += length + (size_t)cache_blocks_size(length);
+    writer->held = (struct buffer){.data = malloc(room), .capacity = room};
+    if (writer->held.data == NULL)
+        return false;
+    memset(writer->held.data, 0, sizeof writer->header);
+    writer->held.length = sizeof writer->header;
     return true;
 }
 
 static bool write_head(const struct cache *cache, struct cache_writer *writer,
-                       const struct cache_record *record)
+                       const struct cache_record *record, size_t length)
 {
     struct text texts[5];
     struct checksum sum;
@@ -69,8 +89,6 @@ static bool write_head(const struct cache *cache, struct cache_writer *writer,
     writer->header.requested = record->requested;
     writer->header.received = record->received;
     writer->start = sizeof writer->header;
-    if (!write_texts(cache, writer, texts))
-        return false;
     checksum_start(&sum, 0);
     for (int i = 0; i < 5; i++) {
         writer->header.lengths[i] = (uint32_t)texts[i].length;
@@ -78,7 +96,11 @@ static bool write_head(const struct cache *cache, struct cache_writer *writer,
         writer->start += texts[i].length;
     }
     writer->header.texts = checksum_end(&sum);
-    return true;
+    if (!hold(writer, length))
+        return false;
+    for (int i = 0; i < 5; i++)
+        buffer_add(&writer->held, texts[i]);
+    return length != GROWS || write_held(cache, writer);
 }
 
 /* Makes a file and locks it, which says that a process writes it. Another process may take it for
@@ -104,7 +126,7 @@ static int make_temporary(const struct cache *cache, char name[CACHE_NAME_SIZE])
 }
 
 static bool begin_file(const struct cache *cache, struct cache_writer *writer,
-                       const struct cache_record *record)
+                       const struct cache_record *record, size_t length)
 {
     char whole[CACHE_NAME_SIZE];
 
@@ -116,7 +138,7 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
         return false;
     writer->header.seed = cache_name_half(writer->temporary, 0);
     cache_blocks_start(&writer->blocks, writer->header.seed);
-    if (write_head(cache, writer, record))
+    if (write_head(cache, writer, record, length))
         return true;
     cache_writer_end(cache, writer);
     return false;
@@ -146,13 +168,13 @@ static bool find_generation(const struct cache *cache, const struct cache_record
         return false;
     *generation |= 1; /* 0 is that of responses that do not vary */
     writer.header.generation = *generation;
-    made = begin_file(cache, &writer, &index) && cache_writer_commit(cache, &writer);
+    made = begin_file(cache, &writer, &index, 0) && cache_writer_commit(cache, &writer);
     cache_writer_end(cache, &writer);
     return made;
 }
 
-bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
-                        const struct cache_record *record, struct text request_fields)
+static bool begin(const struct cache *cache, struct cache_writer *writer,
+                  const struct cache_record *record, struct text request_fields, size_t length)
 {
     struct cache_record whole = *record;
     uint64_t generation = 0;
@@ -178,9 +200,22 @@ bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
     cache_name_entry(writer->name, record->uri, generation, whole.selected);
     if (writer->header.kind == CACHE_ENTRY_PART)
         writer->name[0] = CACHE_NAME_PART;
-    begun = begin_file(cache, writer, &whole);
+    begun = begin_file(cache, writer, &whole, length);
     free(space);
     return begun;
+}
+
+bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
+                        const struct cache_record *record, struct text request_fields)
+{
+    return begin(cache, writer, record, request_fields, GROWS);
+}
+
+bool cache_writer_begin_short(const struct cache *cache, struct cache_writer *writer,
+                              const struct cache_record *record, struct text request_fields,
+                              size_t length)
+{
+    return begin(cache, writer, record, request_fields, length);
 }
 
 /* ---- the body ---- */
@@ -190,8 +225,7 @@ bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, st
     uint64_t end = writer->start + writer->header.length;
 
     if (end + data.length > cache->limit / 2 ||
-        cache_shared_size(cache) > cache_evict_limit(cache) ||
-        !write_with_room(cache, writer->file, data, end) ||
+        cache_shared_size(cache) > cache_evict_limit(cache) || !append(cache, writer, data) ||
         !cache_blocks_add(&writer->blocks, data))
         return false;
     cache_shared_add_size(cache, (int64_t)data.length);
@@ -209,45 +243,64 @@ static bool is_outdated(const struct cache *cache, const struct cache_writer *wr
 
 /* Exchanges the names if an older file is there: some file systems write a file to the disk at once
  * when a rename replaces another one, but not when the two change places. */
-static bool put_in_place(const struct cache *cache, const struct cache_writer *writer,
-                         bool replaces)
+static bool replace(const struct cache *cache, const struct cache_writer *writer, struct stat *old)
 {
     const int directory = cache->directory;
 
-    if (replaces &&
-        renameat2(directory, writer->temporary, directory, writer->name, RENAME_EXCHANGE) == 0) {
+    if (fstatat(directory, writer->name, old, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(old->st_mode)) {
+        *old = (struct stat){0};
+    } else if (renameat2(directory, writer->temporary, directory, writer->name, RENAME_EXCHANGE) ==
+               0) {
         unlinkat(directory, writer->temporary, 0);
         return true;
     }
     return renameat(directory, writer->temporary, directory, writer->name) == 0;
 }
 
-static bool write_sums(const struct cache *cache, struct cache_writer *writer)
+/* Most entries are new: looks for an older file only if the name is taken, or if the file system
+ * cannot tell. `old` is its state, and without a size if there is none. */
+static bool put_in_place(const struct cache *cache, const struct cache_writer *writer,
+                         struct stat *old)
 {
+    const int directory = cache->directory;
+
+    *old = (struct stat){0};
+    return renameat2(directory, writer->temporary, directory, writer->name, RENAME_NOREPLACE) ==
+               0 ||
+           replace(cache, writer, old);
+}
+
+/* Writes the sums behind the body, and then the header, which makes the file an entry. */
+static bool write_rest(const struct cache *cache, struct cache_writer *writer)
+{
+    const struct text header = {(const char *)&writer->header, sizeof writer->header};
     struct text sums;
 
-    return cache_blocks_finish(&writer->blocks, &sums) &&
-           write_with_room(cache, writer->file, sums, writer->start + writer->header.length);
+    cache_entry_seal(&writer->header);
+    if (!cache_blocks_finish(&writer->blocks, &sums) || !append(cache, writer, sums))
+        return false;
+    if (writer->held.data == NULL)
+        return write_with_room(cache, writer->file, header, 0);
+    memcpy(writer->held.data, header.data, header.length);
+    return write_held(cache, writer);
 }
 
 static bool finish_file(const struct cache *cache, struct cache_writer *writer)
 {
-    struct stat old, new;
-    bool replaces = fstatat(cache->directory, writer->name, &old, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    S_ISREG(old.st_mode);
+    const uint64_t length = writer->header.length;
+    const struct stat new = {
+        .st_size = (off_t)(writer->start + length + cache_blocks_size(length)),
+    };
+    struct stat old;
 
-    cache_entry_seal(&writer->header);
-    if (!write_sums(cache, writer) ||
-        !write_with_room(cache, writer->file,
-                         (struct text){(const char *)&writer->header, sizeof writer->header}, 0) ||
-        fstat(writer->file, &new) < 0)
+    if (!write_rest(cache, writer))
         return false;
     atomic_store(&cache->shared->stored, cache_file_touch(writer->file));
-    if (!put_in_place(cache, writer, replaces))
+    if (!put_in_place(cache, writer, &old))
         return false;
     cache_shared_add_size(cache, cache_file_disk_size(&new) - (int64_t)writer->counted -
-                                     (replaces ? cache_file_disk_size(&old) : 0));
-    if (replaces && writer->header.kind == CACHE_ENTRY_RESPONSE && old.st_size > CACHE_COPY_LIMIT)
+                                     cache_file_disk_size(&old));
+    if (old.st_size > CACHE_COPY_LIMIT && writer->header.kind == CACHE_ENTRY_RESPONSE)
         cache_shared_add_size(cache, -cache_evict_record(cache, writer->name));
     return true;
 }
@@ -277,6 +330,8 @@ void cache_writer_end(const struct cache *cache, struct cache_writer *writer)
     if (writer->file < 0)
         return;
     cache_blocks_end(&writer->blocks);
+    free(writer->held.data);
+    writer->held = (struct buffer){0};
     close(writer->file);
     writer->file = -1;
     if (writer->committed)
@@ -323,9 +378,11 @@ bool cache_writer_update(const struct cache *cache, const struct cache_entry *en
                          const struct cache_record *record, struct text request_fields)
 {
     struct cache_writer writer;
-    bool updated = cache_writer_begin(cache, &writer, record, request_fields);
+    bool large = entry->record.length > CACHE_COPY_LIMIT;
+    size_t length = large ? 0 : (size_t)entry->record.length;
+    bool updated = cache_writer_begin_short(cache, &writer, record, request_fields, length);
 
-    if (updated && entry->record.length > CACHE_COPY_LIMIT)
+    if (updated && large)
         updated = commit_record(cache, entry, &writer);
     else if (updated)
         updated = copy_body(cache, entry, &writer) && cache_writer_commit(cache, &writer);

@@ -13,6 +13,7 @@ struct cache_writer {
     uint64_t number;   /* that removals of its URI are noted under, */
     uint64_t removals; /* and their count when the origin was asked */
     struct cache_blocks blocks;
+    struct buffer held; /* the beginning of the file, not written yet; without data: nothing */
     char name[CACHE_NAME_SIZE];      /* of the entry */
     char temporary[CACHE_NAME_SIZE]; /* of the file until it is committed */
 };
@@ -21,6 +22,11 @@ struct cache_writer {
  * fields. Returns false if the entry cannot be stored. */
 bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
                         const struct cache_record *record, struct text request_fields);
+/* The same for a body of this length that is at hand, and committed before anybody reads the file:
+ * it is written in one call. */
+bool cache_writer_begin_short(const struct cache *cache, struct cache_writer *writer,
+                              const struct cache_record *record, struct text request_fields,
+                              size_t length);
 /* Adds to the body. Returns false if there is no room for it. */
 bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data);
 /* Makes the entry appear in place of an older one. Its file stays open. */

@@ -55,6 +55,8 @@ void fetch_lock_release(const struct cache *cache, const char *name, int lock)
 {
     if (lock < 0)
         return;
+    /* Before it is free: whoever takes it next sees that somebody else had it. */
+    atomic_fetch_add(&cache->shared->releases[cache_shared_slot(name)], 1);
     close(lock);
     fetch_lock_note_news(cache, name);
 }

@@ -17,7 +17,7 @@ void fetch_lock_release(const struct cache *cache, const char *name, int lock);
 /* Wakes those who wait, as a release does. */
 void fetch_lock_note_news(const struct cache *cache, const char *name);
 /* Counts releases and other news. While the number is the same, the lock is free only if its holder
- * has died. */
+ * has died; and if it is the same once the lock is taken, nobody has released it in between. */
 uint64_t fetch_lock_releases(const struct cache *cache, const char *name);
 
 /* Notes that the fetch of that name has received something, at a time in monotonic milliseconds. */

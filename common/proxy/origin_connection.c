@@ -199,6 +199,14 @@ bool origin_connection_holds(const struct origin_connection *upstream)
     return upstream->start < upstream->end;
 }
 
+bool origin_connection_holds_body(const struct origin_connection *upstream)
+{
+    const struct parsed_response *response = &upstream->response;
+
+    return response->framing == FRAMING_LENGTH &&
+           response->content_length <= upstream->end - upstream->start;
+}
+
 void origin_connection_close(struct origin_connection *upstream)
 {
     if (upstream->transport.socket >= 0)

@@ -54,6 +54,9 @@ enum transfer origin_connection_body(struct origin_connection *upstream, struct 
 
 /* Returns true if it has bytes that are received and not taken. */
 bool origin_connection_holds(const struct origin_connection *upstream);
+/* Returns true if the whole body has a length, and is among these bytes: the next piece is all of
+ * it. Asked when the head is whole. */
+bool origin_connection_holds_body(const struct origin_connection *upstream);
 
 void origin_connection_close(struct origin_connection *upstream);
 

@@ -8,7 +8,6 @@
 
 /* How long a response is received for the cache after the client has left. */
 #define FINISH_MILLISECONDS 60000
-#define SHORT_BYTES         8192
 /* The end of Cache-Status for a response that is stored. */
 #define CLAIM TEXT("; stored\r\n")
 
@@ -138,7 +137,7 @@ static bool goes_at_once(struct fetch *fetch, struct text data)
 {
     struct response_writer *writer = &fetch->writer;
 
-    if (!fetch->upstream.whole || data.length > SHORT_BYTES ||
+    if (!fetch->upstream.whole || data.length > CACHE_STORE_SHORT_BYTES ||
         writer->offset + data.length != writer->file_end)
         return false;
     writer->offset += data.length;
