@@ -73,13 +73,19 @@ sub strange_lines ($file, $quoted) {
     is join(' ', grep { index($tour, $of{$_}) < 0 } sort keys %of), '', 'docs/tour.md has the figures of the table in README.md';
 }
 
+{
+    my $folder = scratch();
+    spit("$folder/$_", '') for qw(our_server our_server.c my_server my_server.go);
+    is join(' ', model_programs($folder)), "$folder/our_server", 'a program without a source in C is no model';
+}
+
 # The tables of options: the row of each option must agree with --describe.
 my %row;
 for (map { split /\n/, prose("docs/$_.md") } qw(servers proxy)) {
     $row{$1} //= $_ if /^\| `--([a-z-]+)/;
 }
 my (%known, @wrong);
-for my $server (glob "$top/*_server") {
+for my $server (model_programs($top)) {
     for my $option (JSON::PP::decode_json(run_command($server, '--describe')->{out})->{options}->@*) {
         my $name = "--$option->{name}" . (defined $option->{argument} ? " $option->{argument}" : '');
         my $row  = ($row{ $option->{name} } // '') =~ tr/`//dr;

@@ -46,7 +46,7 @@ our $LINGER   = 2;
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within make run_command run_server describe build sanitized no_leak_search
     has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
-    group_processes serving_processes helper_workers cpu_seconds parse_parts command_exists skip_case done_testing
+    group_processes serving_processes helper_workers model_programs cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
 
@@ -339,9 +339,13 @@ sub each_way_to_accept ($cases) { each_variant($cases, ways() ne 'first') }
 
 sub ways () { return $ENV{TEST_WAYS} // 'marked' }
 
+# The programs of the models in a folder: those beside their source. Others may have such a name, too, such as a server
+# of the reader's own that docs/your-own-server.md builds.
+sub model_programs ($folder) { return grep { -e "$_.c" } glob "$folder/*_server" }
+
 # Runs the cases for each variant. If they die, that is a failed case, and the next variant is tested.
 sub each_variant ($cases, $all_ways) {
-    my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', glob "$top/*_server";
+    my @paths = split ' ', $ENV{TEST_SERVERS} // join ' ', model_programs($top);
     Test::More::BAIL_OUT('there is no server: run make first') if !@paths;
     for my $variant (map { variants(m{^/} ? $_ : "$top/$_", $all_ways) } @paths) {
         if (!$variant->{available}) {
