@@ -33,14 +33,13 @@ from collect.measure.study_turn import study_turn
 from collect.options import Line
 from collect.present.replay import Told, page_of_replay
 from collect.present.replay_scene import Scene, quickest, scene_of, scene_of_clients, typical
-from collect.project import CRASH_FOLDER, command_name, fail, results_folder, say
+from collect.project import CRASH_FOLDER, REPLAY_PAGE, command_name, fail, results_folder, say
 from collect.tables import write_text
 
 SERVERS = "iterative,fork,thread,prefork,pool,epoll"
 CLIENTS, SLOW, REQUESTS = 8, 1, 24
 CLIENTS_MOST, REQUESTS_MOST = 64, 1000
 TAKEN = frozenset({"servers", "slow", "requests"})
-PAGE = "replay.html"
 # A server that answers may still be making its workers.
 SETTLE_SECONDS = 0.1
 # Other programs disturb some plays.
@@ -113,7 +112,7 @@ def _page(line: Line) -> Path:
     """The file of the page, in a folder that exists, or in a new one of the results. The traces
     are put beside it."""
     moment = f"{datetime.now():%Y%m%d-%H%M%S}"
-    page = Path(line.values.get("output") or results_folder() / "replay" / moment / PAGE)
+    page = Path(line.values.get("output") or results_folder() / "replay" / moment / REPLAY_PAGE)
     if page.is_dir() or page.suffix != ".html":
         fail(f"--output of a replay takes a file NAME.html, not '{page}'", 2)
     if "output" in line.values and not page.parent.is_dir():

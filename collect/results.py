@@ -1,4 +1,4 @@
-"""The command results: lists results folders, opens a report, removes what is not wanted."""
+"""The command results: lists results folders and replays, opens a report, removes results."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from collect.options import Line
 from collect.project import (
     MACHINE_FILE,
     PLAN_FILE,
+    REPLAY_PAGE,
     RUNS_FILE,
     STUDY_FILE,
     command_from_here,
@@ -119,11 +120,27 @@ def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
+def _replays() -> list[Path]:
+    """Returns the pages of replays, the latest last."""
+    return sorted((results_folder() / "replay").glob(f"*/{REPLAY_PAGE}"))
+
+
 def _list() -> None:
-    results = all_results()
-    if not results:
+    results, replays = all_results(), _replays()
+    if not results and not replays:
         print(f"There are no results yet: {command_from_here()} --quick makes some, in a minute")
         return
+    if results:
+        _list_results(results)
+    if results and replays:
+        print()
+    if replays:
+        print("Replays")
+    for page in replays:
+        print(page)
+
+
+def _list_results(results: list[Results]) -> None:
     width = max(len(str(one.folder)) for one in results)
     print(f"{'Folder':<{width}}  {'Runs':>13}  {'Size':>8}  State")
     for one in results:

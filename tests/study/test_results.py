@@ -81,6 +81,23 @@ def test_the_list_has_every_folder_in_the_order_of_time(
     assert [row[-1] for row in rows] == ["finished", "finished", "interrupted"]
 
 
+def test_the_list_has_the_replays(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = [place / "replay" / f"2026010{day}-000000" / "replay.html" for day in (2, 1)]
+    for page in pages:
+        page.parent.mkdir(parents=True)
+        page.write_text("a page")
+    lines = told(capsys).splitlines()
+    assert len(lines) == 8
+    assert lines[-4:] == ["", "Replays", str(pages[1]), str(pages[0])]
+    alone = place / "alone"
+    alone.mkdir()
+    (place / "replay").rename(alone / "replay")
+    monkeypatch.setattr(results, "results_folder", lambda: alone)
+    assert told(capsys).splitlines()[0] == "Replays"
+
+
 def test_without_results_it_tells_how_to_make_some(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
