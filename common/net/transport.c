@@ -38,6 +38,14 @@ bool transport_peer_of_stream(const struct transport *transport, union address *
     return getpeername(transport->socket, &peer->any, &length) == 0;
 }
 
+void transport_mark_open_end(const struct transport *transport, bool open)
+{
+    const struct linger linger = {.l_onoff = open, .l_linger = 0};
+
+    if (!transport->kind->one_request)
+        setsockopt(transport->socket, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+}
+
 bool transport_may_retry(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;

@@ -72,6 +72,9 @@ bool transport_open_stream(struct transport *transport, struct text *request);
 bool transport_recall_stream(struct transport *transport, uint64_t *count);
 bool transport_stream_has_input(const struct transport *transport);
 bool transport_peer_of_stream(const struct transport *transport, union address *peer);
+/* While `open` is the last that was said, the connection is reset if it is closed, which the kernel
+ * does if this process dies: the end would tell the client that the response is whole. */
+void transport_mark_open_end(const struct transport *transport, bool open);
 /* The kernel takes no more of a response than this beyond what the client can receive now. */
 #define TRANSPORT_UNSENT_BYTES (256 * 1024)
 /* There are many clients. Until this one has made room once, the kernel takes less for it: many

@@ -325,6 +325,7 @@ static void write_interim(struct fetch *fetch, const struct service_call *call)
     struct buffer *lines = &fetch->writer.lines;
 
     response_writer_start(&fetch->writer);
+    fetch->writer.bodiless = true;
     response_writer_add_status(&fetch->writer, call, response->status, response->reason);
     rewrite_fields(response->fields, (struct text){0}, lines);
     rewrite_via(response->minor, text_of(proxy->name), lines);

@@ -104,6 +104,21 @@ static enum transfer send_portion(struct response_writer *writer, struct service
     return transfer;
 }
 
+/* A body may end with the connection. Until it is whole, an end of this process must not look like
+ * that. */
+static void mark_open_end(struct response_writer *writer, const struct service_call *call,
+                          bool open)
+{
+    if (writer->open_end != open)
+        transport_mark_open_end(call->client, open);
+    writer->open_end = open;
+}
+
+void response_writer_give_up(struct response_writer *writer, const struct service_call *call)
+{
+    mark_open_end(writer, call, false);
+}
+
 /* Begins to send the bytes that have arrived. Returns false if there are none. */
 static bool begin_portion(struct response_writer *writer)
 {
@@ -147,6 +162,8 @@ static void join_portion(struct response_writer *writer, struct service_call *ca
 
 enum transfer response_writer_send(struct response_writer *writer, struct service_call *call)
 {
+    if (writer->framing == FRAMING_NONE && !writer->bodiless && !writer->ended)
+        mark_open_end(writer, call, true);
     for (;;) {
         enum transfer transfer;
 
@@ -162,6 +179,8 @@ enum transfer response_writer_send(struct response_writer *writer, struct servic
             continue;
         } else {
             writer->ended = writer->complete;
+            if (writer->ended)
+                mark_open_end(writer, call, false);
             return TRANSFER_DONE;
         }
         if (transfer != TRANSFER_DONE)

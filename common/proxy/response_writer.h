@@ -15,6 +15,7 @@ struct response_writer {
     bool broken;          /* no more of it will arrive */
     bool begun;           /* the client has got some bytes */
     bool ended;           /* the client has got all of them */
+    bool open_end;        /* the end of the connection must not look like that of the body */
     struct text data;     /* of the body, in memory; the caller keeps it until it is sent */
     int file;             /* or in a file; -1: none */
     const struct cache_body *checked; /* that the file is checked by as it is sent; or NULL */
@@ -39,6 +40,8 @@ void response_writer_end_head(struct response_writer *writer, const struct servi
 /* Returns true if the connection with the client goes on after this response. */
 bool response_writer_keeps_connection(const struct service_call *call);
 
+/* The client gets another response instead: it has got nothing of this one. */
+void response_writer_give_up(struct response_writer *writer, const struct service_call *call);
 /* Returns true if bytes of the body have arrived that are not sent. */
 bool response_writer_holds(const struct response_writer *writer);
 /* Sends the bytes that have arrived. Returns TRANSFER_DONE when all of them are sent. */

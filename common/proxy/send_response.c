@@ -229,8 +229,10 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
     for (;;) {
         enum transfer theirs = receive(store, fetch, call, &moved), ours = TRANSFER_DONE;
 
-        if (theirs == TRANSFER_FAILED && !lose_origin(store, fetch, call))
+        if (theirs == TRANSFER_FAILED && !lose_origin(store, fetch, call)) {
+            response_writer_give_up(writer, call);
             return stage_fail(call, 502, "The origin has broken off its reply.");
+        }
         correct_claim(store, writer);
         if (!call->client_gone)
             ours = send_response_pass_on(fetch, call);

@@ -1,0 +1,116 @@
+#!/usr/bin/perl
+# Responses that break off while they are stored: no client takes a part of one for the whole, and none is served later. The origin
+# breaks off, or the process that fetches is killed.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+use Origin;
+use Proxy;
+
+my $origin = Origin->new;
+my $proxy;
+
+sub start_proxy ($cache, @options) { return start_server(options => ['--service', 'proxy', '--cache', $cache, @options]) }
+
+# Returns a connection on which a request of that version was sent.
+sub ask ($path, $minor = 1, %options) {
+    my $client = $proxy->connect(%options);
+    $client->send('GET ' . $origin->url($path) . " HTTP/1.$minor\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+    return $client;
+}
+
+# Waits until a client has so many bytes of a body.
+sub has ($client, $count) { return scalar until_true(sub { $client->fill(1); length($client->pending) >= $count }) }
+
+# Returns what a client has got at the end of its connection: whole, broken, or what is wrong, and the body.
+sub verdict ($client, $body) {
+    my ($head, $rest) = split /\r\n\r\n/, $client->drain, 2;
+    return 'no response' if !defined $rest || $head !~ m{\AHTTP/1.1 200 };
+    my ($whole, $got);
+    if ($head =~ /^Content-Length: (\d+)/mi) {
+        $got   = $rest;
+        $whole = length $rest == $1;
+    } elsif ($head =~ /^Transfer-Encoding: chunked/mi) {
+        ($got, $whole) = ('', 0);
+        while ($rest =~ /\G([0-9a-f]+)\r\n/gc) {
+            $whole = hex $1 == 0 and last;
+            $got .= substr $rest, pos $rest, hex $1;
+            last if (pos($rest) += hex($1) + 2) > length $rest;
+        }
+    } else {
+        $got   = $rest;
+        $whole = !$client->{failure};
+    }
+    return ('wrong bytes', $got) if $got ne substr $body, 0, length $got;
+    return ('a part as the whole', $got) if $whole && length $got < length $body;
+    return ($whole ? 'whole' : 'broken', $got);
+}
+
+# Returns the processes that write an entry.
+sub writers ($cache) {
+    my %writers;
+    for my $link (grep { (readlink // '') =~ m{^\Q$cache\E/t} } glob '/proc/[0-9]*/fd/*') {
+        my ($process, $number) = $link =~ m{^/proc/(\d+)/fd/(\d+)};
+        my $info = eval { slurp("/proc/$process/fdinfo/$number") } // next;
+        $writers{$process} = 1 if $info =~ /^flags:\s*\d*2$/m;    # O_RDWR: who follows only reads
+    }
+    return sort keys %writers;
+}
+
+sub end_all () {
+    my $group = $proxy->pid;
+    kill KILL => map { $_->[0] } group_processes($group);
+    $proxy->discard;
+    until_true(sub { !grep { $_->[1] ne 'Z' } group_processes($group) });
+}
+
+my $body    = substr +(join '', map { chr($_ * 7 % 251) } 1 .. 251) x 300, 0, 70_000;
+my %framing = (
+    'Content-Length' => [sub ($part) { $part }, 'Content-Length' => length $body],
+    'chunks' => [sub ($part) { sprintf "%x\r\n%s\r\n", length $part, $part }, 'Transfer-Encoding' => 'chunked'],
+);
+
+each_server(sub ($model) {
+    my $scratch = scratch();
+    my $number  = 0;
+
+    # --- the process that fetches is killed ---
+    for my $framing (sort keys %framing) {
+        my ($frame, @fields) = @{ $framing{$framing} };
+        my $cache = "$scratch/cache" . ++$number;
+        my $name  = "a killed fetch ($framing)";
+        for my $leads (1, 0) {
+            my $path = "/killed$number$leads";
+            $proxy = start_proxy($cache);
+            $origin->play($path, [@{ response(200, undef, %fresh, @fields) }, $frame->(substr $body, 0, 32_754), \"never$number$leads"], response(200, $body, %fresh));
+            my $leader = ask($path, $leads);
+            ok has($leader, 32_754), "$name: the client of HTTP/1.$leads that fetches has the first part";
+            my @others = $model->{single} ? () : map { ask($path, $_) } 0, 1;
+            ok has($_, 32_754), "$name: another client has it, too" for @others;
+            my @writers = writers($cache);
+            isnt scalar(@writers), 0, "$name: a process writes the entry";
+            kill KILL => @writers;
+            for my $client ($leader, @others) {
+                my ($verdict, $got) = verdict($client, $body);
+                is $verdict, 'broken', "$name: a client does not take what it has for the whole" or diag(length($got) . ' bytes: ' . substr $client->pending, 0, 300);
+                $client->close;
+            }
+            end_all();
+            $proxy = start_proxy($cache);
+            ok $proxy->get($origin->url($path))->{body} eq $body, "$name: the next client gets the whole response";
+            is $origin->count($path), 2, "$name: the origin sends it again";
+            $proxy->stop(%few);
+        }
+    }
+
+    # --- a client of HTTP/1.0: where the end of the connection is that of the body, it comes as an end ---
+    $proxy = start_proxy("$scratch/ends");
+    $origin->play('/ends', [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked(substr($body, 0, 30_000), substr $body, 30_000)]);
+    my $client = ask('/ends', 0);
+    is +(verdict($client, $body))[0], 'whole', 'a client of HTTP/1.0 gets a whole response in chunks, without a reset';
+    $client->close;
+    $proxy->stop(%few);
+});
+
+done_testing;
