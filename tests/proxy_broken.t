@@ -110,6 +110,47 @@ each_server(sub ($model) {
     my $client = ask('/ends', 0);
     is +(verdict($client, $body))[0], 'whole', 'a client of HTTP/1.0 gets a whole response in chunks, without a reset';
     $client->close;
+
+    # --- the origin breaks off while another client reads slowly ---
+    if ($model->{single}) {
+        skip_case('the model serves one client at a time');
+    } else {
+        my $long = $body x 120;    # more than the kernel takes for a client that does not read
+        for my $framing (sort keys %framing) {
+            my ($frame, $field, $value) = @{ $framing{$framing} };
+            my $path = "/slow$number" . ($framing eq 'chunks');
+            $value = 2 * length $long if $field eq 'Content-Length';
+            $origin->play($path, [@{ response(200, undef, %fresh, $field => $value) }, $frame->($body), \"slow$path", $frame->($long), \"!$path", \"gone$path", \'']);
+            my $leader = ask($path);
+            ok has($leader, length $body), "an origin that breaks off ($framing): the client that fetches has the first part";
+            my @slow = map { ask($path) } 1 .. 2;
+            ok has($_, 1), "an origin that breaks off ($framing): a slow client has the beginning" for @slow;
+            $origin->open_gate("slow$path");
+            ok has($leader, length($body) + length $long), "an origin that breaks off ($framing): the client that fetches has all that has come";
+            $origin->open_gate("gone$path");
+            my ($verdict, $got) = verdict($leader, $body . $long);
+            is $verdict, 'broken', "an origin that breaks off ($framing): the client that fetches sees that";
+            for my $client (@slow) {
+                ($verdict, $got) = verdict($client, "$body$long!");
+                is $verdict, 'broken', "an origin that breaks off ($framing): a slow client sees that";
+                is length $got, length $body . $long, "an origin that breaks off ($framing): a slow client gets all that has come";
+            }
+            $_->close for $leader, @slow;
+        }
+        $proxy->stop(%few);
+
+        # A client that does not read at all is given up, as without another one.
+        $proxy = start_proxy("$scratch/deaf", '--write-timeout', 1);
+        $origin->play('/deaf', [@{ response(200, undef, %fresh, 'Content-Length' => length $long) }, $body, \'deaf', substr $long, length $body]);
+        my $leader = ask('/deaf');
+        ok has($leader, length $body), 'a client that does not read: the client that fetches has the first part';
+        my $deaf = ask('/deaf');
+        ok has($deaf, 1), 'a client that does not read: it has the beginning';
+        $origin->open_gate('deaf');
+        is +(verdict($leader, $long))[0], 'whole', 'a client that does not read: the client that fetches gets all of it';
+        ok scalar until_true(sub { !$proxy->end_of($deaf) }), 'a client that does not read: its connection is given up';
+        $_->close for $leader, $deaf;
+    }
     $proxy->stop(%few);
 });
 

@@ -5,6 +5,7 @@
 #include "common/proxy/fetch_news.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -28,6 +29,8 @@ struct head {
 };
 
 _Static_assert(sizeof(struct head) <= sizeof(struct cache_header), "it must not reach the texts");
+_Static_assert(offsetof(struct head, length) == offsetof(struct cache_header, length),
+               "a reader may meet the one or the other");
 
 /* ---- the writer ---- */
 
@@ -175,17 +178,27 @@ static bool is_abandoned(int file)
     return true;
 }
 
-/* Reads the whole length from what stands at the beginning of the file. Returns false if that is
- * not known yet. */
-static bool is_whole(const struct cache_header *header, uint64_t *length)
+/* Returns the bytes of the file behind the texts. */
+static uint64_t body_in_file(const struct cache_entry *entry)
 {
-    const struct head *head = (const struct head *)header;
+    struct stat status;
 
-    if (memcmp(head->magic, MAGIC_GROWS, sizeof head->magic) == 0)
-        return false;
-    *length =
-        memcmp(head->magic, MAGIC_WHOLE, sizeof head->magic) == 0 ? head->length : header->length;
-    return true;
+    if (fstat(entry->file, &status) < 0 || (uint64_t)status.st_size < entry->start)
+        return 0;
+    return (uint64_t)status.st_size - entry->start;
+}
+
+static bool has_magic(const struct cache_header *header, const char *magic)
+{
+    return memcmp(header->magic, magic, sizeof header->magic) == 0;
+}
+
+/* Returns true if the header says how long the whole body is. It may have been read while it was
+ * written: a length that the file does not have is an old one. */
+static bool is_whole(const struct cache_entry *entry, const struct cache_header *header)
+{
+    return !has_magic(header, MAGIC_GROWS) && !has_magic(header, MAGIC_LOST) &&
+           header->length <= body_in_file(entry);
 }
 
 /* A writer that dies after it was seen to live is found out at the next look. */
@@ -194,17 +207,18 @@ enum cache_growing_state cache_growing_look(const struct cache_entry *entry, boo
 {
     bool abandoned = thorough && is_abandoned(entry->file);
     struct cache_header header;
-    struct stat status;
 
-    *length = 0;
-    if (fstat(entry->file, &status) < 0 || /* first: the file grows beyond its body at the end */
-        !cache_file_read(entry->file, &header, sizeof header, 0) ||
-        memcmp(header.magic, MAGIC_LOST, sizeof header.magic) == 0)
+    *length = body_in_file(entry); /* first: the file grows beyond its body at the end */
+    if (!cache_file_read(entry->file, &header, sizeof header, 0))
         return CACHE_GROWING_LOST;
-    if (is_whole(&header, length))
+    if (is_whole(entry, &header)) {
+        *length = header.length;
         return CACHE_GROWING_WHOLE;
-    if ((uint64_t)status.st_size > entry->start)
-        *length = (uint64_t)status.st_size - entry->start;
+    }
+    if (has_magic(&header, MAGIC_LOST)) {
+        *length = body_in_file(entry); /* nothing comes behind it */
+        abandoned = true;
+    }
     if (*length < entry->record.length)
         return abandoned ? CACHE_GROWING_LOST : CACHE_GROWING_GROWS;
     *length = entry->record.length;

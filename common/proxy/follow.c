@@ -22,8 +22,8 @@ static void begin(struct cache_lookup *lookup, struct fetch *fetch, struct servi
     fetch_renew_deadline(fetch, call);
 }
 
-/* Takes note of what has come. Returns false if no more will, and it is not all. */
-static bool look(const struct cache_lookup *lookup, struct fetch *fetch,
+/* Takes note of what has come, and whether more will. */
+static void look(const struct cache_lookup *lookup, struct fetch *fetch,
                  const struct service_call *call)
 {
     struct response_writer *writer = &fetch->writer;
@@ -36,8 +36,9 @@ static bool look(const struct cache_lookup *lookup, struct fetch *fetch,
         fetch_renew_deadline(fetch, call);
     }
     writer->complete = state == CACHE_GROWING_WHOLE;
-    return state != CACHE_GROWING_LOST &&
-           call->now.milliseconds < fetch->deadline + WAIT_MILLISECONDS;
+    writer->broken = state == CACHE_GROWING_LOST ||
+                     (state == CACHE_GROWING_GROWS &&
+                      call->now.milliseconds >= fetch->deadline + WAIT_MILLISECONDS);
 }
 
 /* Waits for news of the entry. */
@@ -57,7 +58,8 @@ static void listen_again(struct cache_lookup *lookup)
     lookup->collapse.news = fetch_news_listen(lookup->cache, lookup->entry.name);
 }
 
-/* It listens before it looks, so that no news is missed. */
+/* It listens before it looks, so that no news is missed. If the rest is lost, the client first gets
+ * what has come. */
 enum service_progress follow_run(struct cache_lookup *lookup, struct fetch *fetch,
                                  struct service_call *call)
 {
@@ -66,10 +68,11 @@ enum service_progress follow_run(struct cache_lookup *lookup, struct fetch *fetc
 
     if (writer->file < 0)
         begin(lookup, fetch, call);
-    if (!writer->complete) {
+    if (call->client_gone)
+        return SERVICE_FAILED;
+    if (!writer->complete && !writer->broken) {
         listen_again(lookup);
-        if (!look(lookup, fetch, call))
-            return send_response_break_off(fetch, call);
+        look(lookup, fetch, call);
     }
     transfer = send_response_pass_on(fetch, call);
     if (writer->ended) {
@@ -78,5 +81,7 @@ enum service_progress follow_run(struct cache_lookup *lookup, struct fetch *fetc
     }
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)
         return fetch_wait(fetch, call, fetch_events(transfer), 0);
-    return transfer == TRANSFER_DONE ? await(lookup, call) : SERVICE_FAILED;
+    if (transfer != TRANSFER_DONE)
+        return SERVICE_FAILED;
+    return writer->broken ? send_response_break_off(fetch, call) : await(lookup, call);
 }
