@@ -68,6 +68,8 @@ sub strange_lines ($file, $quoted) {
         is join("\n", strange_lines($file, $code)), '', "docs/tour.md: $file has each line that is quoted of it";
     }
     my $tour = prose('docs/tour.md');
+    is join(', ', grep { /^[1-6]\. / && !/!\[[^\]]+\]\([^)]+\.svg\)/ } split /^## /m, $tour), '', 'each stop of docs/tour.md has a figure';
+    is scalar(() = $tour =~ /^## [1-6]\. /mg), 6, 'docs/tour.md has six stops';
     my $table = slurp("$top/README.md");
     my %of = map { /`(\w+)_server` \| [^|]* \| ([\d.]+) \(/ ? ($1 => $2) : () } split /\n/, $table;
     is join(' ', grep { index($tour, $of{$_}) < 0 } sort keys %of), '', 'docs/tour.md has the figures of the table in README.md';
