@@ -20,16 +20,16 @@ struct dns_question {
 enum dns_outcome {
     DNS_ANSWERED,
     DNS_TRUNCATED, /* the whole answer is longer than a datagram: ask over TCP */
-    DNS_NO_NAME, /* it has no address of this type, or does not exist */
-    DNS_FAILED,  /* the name server cannot say */
-    DNS_FOREIGN, /* the message does not answer the question */
+    DNS_NO_NAME,   /* it has no address of this type, or does not exist */
+    DNS_FAILED,    /* the name server cannot say */
+    DNS_FOREIGN,   /* the message does not answer the question */
 };
 
 /* Writes the message that asks. Returns its length; 0 if there can be no such name. */
 size_t dns_ask(const struct dns_question *question, unsigned char message[DNS_MESSAGE_LIMIT]);
 
-/* Reads the answer, or as much of it as has come. If it is one, adds the addresses with this port to the list, and lowers
- * *seconds to how long they may be used. */
+/* Reads the answer, or as much of it as has come. If it is one, adds the addresses with this port
+ * to the list, and lowers *seconds to how long they may be used. */
 enum dns_outcome dns_read(const struct dns_question *question, const unsigned char *message,
                           size_t length, uint16_t port, struct address_list *list,
                           uint32_t *seconds);

@@ -25,10 +25,10 @@
 
 /* In memory that all processes of the server share. */
 struct cache_keeper {
-    int socket;             /* to the process, which does a round for each message */
-    pid_t server;           /* that it may ask for another one */
-    _Atomic bool asked;     /* a message is under way */
-    _Atomic uint64_t room;  /* bytes that the next round removes in any case */
+    int socket;              /* to the process, which does a round for each message */
+    pid_t server;            /* that it may ask for another one */
+    _Atomic bool asked;      /* a message is under way */
+    _Atomic uint64_t room;   /* bytes that the next round removes in any case */
     _Atomic uint32_t rounds; /* that have ended: a futex */
     struct helper_process_confinement confinement;
 };
@@ -182,9 +182,9 @@ static bool ask(const struct cache *cache)
 {
     struct cache_keeper *keeper = cache->keeper;
 
-    return keeper != NULL && (atomic_exchange(&keeper->asked, true) ||
-                              send(keeper->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ||
-                              errno == EAGAIN);
+    return keeper != NULL &&
+           (atomic_exchange(&keeper->asked, true) ||
+            send(keeper->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 || errno == EAGAIN);
 }
 
 void cache_keeper_trim(const struct cache *cache)

@@ -1,5 +1,5 @@
-/* A process that keeps the cache below its limit: to trim it, one has to look at all entries, and no
- * client shall wait for that. It also notices that the directory has been deleted. */
+/* A process that keeps the cache below its limit: to trim it, one has to look at all entries, and
+ * no client shall wait for that. It also notices that the directory has been deleted. */
 #ifndef COMMON_PROXY_CACHE_KEEPER_H
 #define COMMON_PROXY_CACHE_KEEPER_H
 

@@ -46,8 +46,8 @@ struct text cache_part_tag(struct text fields)
     struct text tag;
 
     if (!fields_single(fields, TEXT("ETag"), &tag) || conditional_is_weak(tag) || tag.length < 2 ||
-        tag.data[0] != '"' || text_find((struct text){tag.data + 1, tag.length - 1}, '"') !=
-                                  tag.length - 2)
+        tag.data[0] != '"' ||
+        text_find((struct text){tag.data + 1, tag.length - 1}, '"') != tag.length - 2)
         return (struct text){0};
     return tag;
 }
@@ -112,9 +112,10 @@ bool cache_part_joins(const struct cache_part *part, const struct cache_span *sp
     uint64_t first = old->first < new->first ? old->first : new->first;
     uint64_t end = old->end > new->end ? old->end : new->end;
 
-    return part->entry.file >= 0 && part->span.whole == span->whole && old->first <= new->end &&
-           new->first <= old->end && end - first <= CACHE_PART_LIMIT &&
-           text_equal(cache_part_tag(part->entry.record.fields), cache_part_tag(fields));
+    return part->entry.file >= 0 && part->span.whole == span->whole &&
+           old->first <= new->end &&new->first <= old->end &&end - first <=
+               CACHE_PART_LIMIT &&text_equal(cache_part_tag(part->entry.record.fields),
+                                             cache_part_tag(fields));
 }
 
 bool cache_part_copy(const struct cache *cache, const struct cache_part *part,

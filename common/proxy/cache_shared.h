@@ -36,7 +36,8 @@ struct cache_shared {
 _Static_assert(sizeof(struct cache_shared) == 24 + CACHE_SHARED_SLOTS * 356,
                "the layout has the number 2");
 
-/* Maps the file, and removes that of an earlier version. Returns false with errno set if it cannot. */
+/* Maps the file, and removes that of an earlier version. Returns false with errno set if it cannot.
+ */
 bool cache_shared_open(struct cache *cache);
 void cache_shared_close(struct cache *cache);
 

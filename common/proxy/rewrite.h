@@ -16,7 +16,8 @@ struct rewrite {
     const struct forwarded *forwarded; /* NULL: the origin is told nothing of the client */
     bool validates;                    /* with the proxy's conditions instead of the client's: */
     struct text etag, modified; /* values for If-None-Match and If-Modified-Since; or empty */
-    struct text rest, if_range; /* values for Range and If-Range in place of the client's; or empty */
+    struct text rest,
+        if_range; /* values for Range and If-Range in place of the client's; or empty */
 };
 
 /* The method and the target, as the client wrote them. */

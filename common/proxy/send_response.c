@@ -54,8 +54,8 @@ static void correct_claim(const struct cache_store *store, struct response_write
     writer->claim = 0;
 }
 
-/* Writes the fields, and returns the length of the body. What the origin says of the rest of a range
- * is changed to what holds for the whole range. */
+/* Writes the fields, and returns the length of the body. What the origin says of the rest of a
+ * range is changed to what holds for the whole range. */
 static uint64_t write_fields(const struct cache_lookup *lookup,
                              const struct parsed_response *response, struct buffer *lines)
 {

@@ -305,8 +305,8 @@ static bool try_part(const struct cache_lookup *lookup, struct service_call *cal
     return range->first >= part->span.range.first && range->first < part->span.range.end;
 }
 
-/* Gives the response its body. Returns false if there is no memory, or if the first bytes that would
- * be sent are damaged. */
+/* Gives the response its body. Returns false if there is no memory, or if the first bytes that
+ * would be sent are damaged. */
 static bool add_part(struct cache_lookup *lookup, struct service_call *call)
 {
     cache_entry_touch(lookup->cache, &lookup->part.entry);

@@ -10,11 +10,11 @@
 
 /* Responds with the entry, without asking the origin. */
 enum service_progress serve_cached_run(struct cache_lookup *lookup, struct service_call *call);
-/* Responds with the part of an entry, if it has the range that is asked for; or has the origin asked
- * for the rest of that; or looks again, for nothing but an entry. */
+/* Responds with the part of an entry, if it has the range that is asked for; or has the origin
+ * asked for the rest of that; or looks again, for nothing but an entry. */
 enum service_progress serve_cached_part(struct cache_lookup *lookup, struct service_call *call);
-/* As serve_cached_run(), after the origin was asked: `origin_status` is that of its response, and `fields` are
- * those of the entry, perhaps updated. */
+/* As serve_cached_run(), after the origin was asked: `origin_status` is that of its response, and
+ * `fields` are those of the entry, perhaps updated. */
 enum service_progress serve_cached_respond(struct cache_lookup *lookup, struct service_call *call,
                                            struct text fields, int origin_status);
 
