@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -88,8 +89,9 @@ def put(data: Cells, **rates: NDArray[np.float64]) -> Cells:
     return Cells(data.study, data.factors, runs.drop(columns=["cell", "block_number"]), 0)
 
 
+@functools.cache
 def estimates(world: World, one_sitting: bool = False, seed: int = 1) -> list[Result]:
-    """Returns thread / fork over all levels in many campaigns."""
+    """Returns thread / fork over all levels in many campaigns, which several tests look at."""
     random = np.random.default_rng(seed)
     data = cells_of(world)
     if one_sitting:
