@@ -2,6 +2,7 @@
 #include "common/workers/poller_epoll.h"
 
 #include <err.h>
+#include <errno.h>
 #include <unistd.h>
 
 static bool open_epoll(struct poller *poller, struct worker *worker)
@@ -48,6 +49,20 @@ static bool register_for(struct poller *poller, int descriptor, enum need *known
     return epoll_ctl(poller->epoll, how, descriptor, &event) == 0;
 }
 
+/* Waits for one event of a descriptor of the service. A connection to an origin is kept and awaited
+ * again, for another client: what has had its event stays in epoll without effect until then, or
+ * until it is closed. */
+static bool register_once(struct poller *poller, const struct watch *watch)
+{
+    struct epoll_event event = {
+        .events = (watch->need == NEED_READ ? EPOLLIN : EPOLLOUT) | EPOLLONESHOT,
+        .data.u64 = (uintptr_t)watch | OTHER,
+    };
+
+    return epoll_ctl(poller->epoll, EPOLL_CTL_MOD, watch->other, &event) == 0 ||
+           (errno == ENOENT && epoll_ctl(poller->epoll, EPOLL_CTL_ADD, watch->other, &event) == 0);
+}
+
 /* While a client waits for another descriptor, its socket stays in epoll until it has an event:
  * mostly it has none, and removing and adding it would cost two system calls. */
 static bool watch_client(struct poller *poller, struct watch *watch)
@@ -56,12 +71,14 @@ static bool watch_client(struct poller *poller, struct watch *watch)
 
     if (watch->awaits_socket)
         return register_for(poller, watch->socket, &watch->socket_need, watch->need, data);
-    return register_for(poller, watch->other, &watch->other_need, watch->need, data | OTHER);
+    watch->other_need = watch->need;
+    return register_once(poller, watch);
 }
 
 static void unwatch_other(struct poller *poller, struct watch *watch)
 {
-    epoll_ctl(poller->epoll, EPOLL_CTL_DEL, watch->other, NULL);
+    if (watch->other_need != NEED_NOTHING)
+        epoll_ctl(poller->epoll, EPOLL_CTL_DEL, watch->other, NULL);
     watch->other = -1;
     watch->other_need = NEED_NOTHING;
 }
@@ -74,6 +91,8 @@ static void find_client(struct poller *poller, struct epoll_event *event)
 
     if ((event->data.u64 & OTHER) != 0) {
         event->data.u64 &= ~OTHER;
+        watch = event->data.ptr;
+        watch->other_need = NEED_NOTHING;
     } else if (!watch->awaits_socket) {
         epoll_ctl(poller->epoll, EPOLL_CTL_DEL, watch->socket, NULL);
         watch->socket_need = NEED_NOTHING;
