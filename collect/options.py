@@ -40,7 +40,8 @@ GENERAL = (
 )
 SERVERS_HELP = (
     "ours, and floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker "
-    "apache-event; all: every one of these that is not named, ours with all their ways to accept; "
+    "apache-event, and the proxies squid trafficserver; all: every one that is not named, without "
+    "the proxies, ours with all their ways to accept; "
     "'NAME=cmd:./my_server {port} {root}': any other program that speaks HTTP"
 )
 EVERY_RUN = (

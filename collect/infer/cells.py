@@ -40,7 +40,7 @@ PART_WORDS = [
     "round_trip",
 ]
 NUMBER = re.compile(r"[0-9.]+")
-PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event))(~[0-9]+)?")
+PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event)|squid|trafficserver)(~[0-9]+)?")
 CLIENT_BUSY = 0.90  # of a processor: limits a cell for which no floor was measured
 PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 CEILING = "floor-one"  # a server that does nothing

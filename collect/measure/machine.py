@@ -69,6 +69,8 @@ VERSIONS: dict[str, tuple[list[str], str]] = {
     "nginx": (["-v"], r"nginx version: (.*)"),
     "apache2": (["-v"], r"Server version: (.*)"),
     "lighttpd": (["-v"], r"(.*)"),
+    "squid": (["-v"], r"Version (\S+)"),
+    "traffic_server": (["--version"], r"Traffic Server (\S+)"),
 }
 USUAL_PROGRAMS = ("cc", "ldd", "gnuplot", "python3")
 

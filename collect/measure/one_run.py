@@ -19,7 +19,14 @@ from collect.measure.control_groups import Accounting
 from collect.measure.link import Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
-from collect.measure.server_commands import FLOORS, Setting, is_floor, is_peer, recipe_name
+from collect.measure.server_commands import (
+    FLOORS,
+    Setting,
+    configuration_files,
+    is_floor,
+    is_peer,
+    recipe_name,
+)
 from collect.measure.servers import (
     Server,
     ServerProblem,
@@ -309,8 +316,9 @@ class Runner:
 
     def _publish(self, server: Server) -> None:
         """Keeps the configuration that a peer was started with, once."""
-        target = self.folder / "configurations" / f"{recipe_name(server.label)}.conf"
-        for path in server.folder.glob("*.conf"):
+        folder, name = self.folder / "configurations", recipe_name(server.label)
+        for path in configuration_files(server.folder):
+            target = folder / (f"{name}.conf" if path.suffix == ".conf" else f"{name}-{path.name}")
             if not target.exists():
                 target.parent.mkdir(exist_ok=True)
                 target.write_text(path.read_text().replace(str(self.work), "WORK"))

@@ -42,7 +42,7 @@ from collect.measure.machine import processors_allowed
 from collect.measure.scratch import scratch
 from collect.measure.server_commands import (
     Setting,
-    all_recipes,
+    document_recipes,
     is_floor,
     is_installed,
     is_known,
@@ -352,9 +352,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _chosen(words: str) -> list[str]:
     chosen = []
-    for subject in words.replace(",", " ").split() or all_recipes():
+    for subject in words.replace(",", " ").split() or document_recipes():
         if not is_known(subject):
-            fail(f"there is no server '{subject}'; there are: {' '.join(all_recipes())}", 2)
+            fail(f"there is no server '{subject}'; there are: {' '.join(document_recipes())}", 2)
         need = need_of(subject)
         if need and not is_installed(need.program):
             say(f"bench: {subject} is not installed, and left out: apt-get install {need.package}")

@@ -8,7 +8,8 @@ Peers take none.
 Any other program has a label and a command of its own, NAME=cmd:COMMAND. It is started by that
 command, without a shell, in the folder where the study was; {port} and {root} are replaced.
 
-Peers get a configuration each that is fair to them: the same documents, no access log, the same
+Peers get a configuration each that is fair to them (Squid and Traffic Server, which are proxies
+alone, in caching_proxies.py): the same documents, no access log, the same
 backlog, as many workers as processors, keep-alive for 5 seconds with any number of requests, a
 user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
 workers then block in accept, as those of the book do. Where the load is not on this machine's
@@ -29,9 +30,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from collect.measure.caching_proxies import PROXIES, ProxySetting, squid, trafficserver
 from collect.project import CLIENTS, PROJECT, fail, server_folder
 
-PEERS = ("nginx", "lighttpd", "apache-prefork", "apache-worker", "apache-event")
+# Those that serve documents; the others are proxies alone.
+WEB_PEERS = ("nginx", "lighttpd", "apache-prefork", "apache-worker", "apache-event")
+PEERS = (*WEB_PEERS, *PROXIES)
 FLOORS = ("floor-fork", "floor-thread", "floor-one")
 BACKLOG = 4096
 IDLE_SECONDS = 5
@@ -109,8 +113,13 @@ def our_servers() -> list[str]:
     return sorted(name.removesuffix("_server") for name in names)
 
 
+def document_recipes() -> list[str]:
+    """The servers that serve documents: all but those of others that are proxies alone."""
+    return [*our_servers(), *FLOORS, *WEB_PEERS]
+
+
 def all_recipes() -> list[str]:
-    return [*our_servers(), *FLOORS, *PEERS]
+    return [*document_recipes(), *PROXIES]
 
 
 def is_known(label: str) -> bool:
@@ -149,6 +158,8 @@ def has_workers(label: str) -> bool:
     """Returns true if a server has workers, whose number can be chosen."""
     if is_floor(label):
         return False
+    if recipe_name(label) == "squid":
+        return False
     return is_peer(label) or describe(recipe_name(label)).get("workers_per_processor") != 0
 
 
@@ -168,14 +179,14 @@ def other_ways(name: str) -> list[str]:
 
 def expand(labels: Iterable[str]) -> list[str]:
     """Puts every server that is not named in place of the word `all`: each of ours with all its
-    ways, the floors, and the peers. Our servers must have been built."""
+    ways, the floors, and the peers that serve documents. Our servers must have been built."""
     labels = list(labels)
     kept: list[str] = []
     for label in labels:
         if label != "all":
             kept.append(label)
             continue
-        for name in all_recipes():
+        for name in document_recipes():
             ways = other_ways(name) if name not in FLOORS + PEERS else []
             variants = [name, *(f"{name}+{way}" for way in ways)]
             kept += [variant for variant in variants if variant not in labels + kept]
@@ -187,7 +198,12 @@ def need_of(label: str) -> Need | None:
     name = recipe_name(label)
     if name.startswith("apache-"):
         return Need("apache2", "apache2-bin")
-    known = {"nginx": Need("nginx", "nginx-light"), "lighttpd": Need("lighttpd", "lighttpd")}
+    known = {
+        "nginx": Need("nginx", "nginx-light"),
+        "lighttpd": Need("lighttpd", "lighttpd"),
+        "squid": Need("squid", "squid"),
+        "trafficserver": Need("traffic_server", "trafficserver"),
+    }
     return known.get(name)
 
 
@@ -213,6 +229,8 @@ def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
         return own_command(setting.command, port, setting.documents)
     if name in PEERS:
         folder.mkdir(exist_ok=True)
+        if name in PROXIES:
+            return _caching_proxy(setting, folder, port)
         kind, _, model = name.partition("-")
         return {"nginx": _nginx, "lighttpd": _lighttpd, "apache": _apache}[kind](
             setting, folder, port, model
@@ -223,6 +241,13 @@ def command_of(setting: Setting, folder: Path, port: int) -> list[str]:
         kind = name.removeprefix("floor-")
         return [str(CLIENTS / "floor"), *options, *keep, kind, "0", str(setting.bytes)]
     return [str(_copy(_binary(setting), folder)), *_our_options(setting, folder), *options, "0"]
+
+
+def configuration_files(folder: Path) -> list[Path]:
+    """The files that say something of those that a peer was started with."""
+    kinds = (".conf", ".config", ".yaml")
+    found = (path for path in folder.iterdir() if path.suffix in kinds and path.is_file())
+    return sorted(path for path in found if path.stat().st_size)
 
 
 def check_command_of(label: str) -> list[str]:
@@ -322,7 +347,23 @@ def is_proxy(setting: Setting) -> bool:
 def is_set_up_as_proxy(setting: Setting) -> bool:
     """Returns true if a server of others can be a proxy for this service. nginx stores nothing with
     a lifetime of 0, and so has nothing to validate each time."""
+    if setting.name in PROXIES:
+        return True
     return setting.name == "nginx" and setting.service != "proxy-revalidation"
+
+
+def _caching_proxy(setting: Setting, folder: Path, port: int) -> list[str]:
+    user = _user()
+    wanted = ProxySetting(
+        folder=folder,
+        port=port,
+        addresses=("127.0.0.1", *filter(None, (setting.near,))),
+        workers=setting.workers,
+        idle_seconds=setting.idle_timeout or IDLE_SECONDS,
+        user=user[0] if user else "",
+        collapses=setting.service == "proxy-revalidation",
+    )
+    return {"squid": squid, "trafficserver": trafficserver}[setting.name](wanted)
 
 
 def _nginx_proxy(folder: Path) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from resource import struct_rusage
 from typing import Any, NamedTuple
 
+from collect.measure.caching_proxies import PROXIES
 from collect.measure.control_groups import Accounting, Group
 from collect.measure.server_commands import (
     Setting,
@@ -79,6 +80,11 @@ class Server:
 
     def runs(self) -> bool:
         return self.process.poll() is None
+
+    def lost_its_port(self) -> bool:
+        """Returns true if it says that its port was taken, maybe in many more lines."""
+        said = (self.folder / "stderr").read_text(errors="replace")
+        return "ddress already in use" in said
 
     def last_words(self) -> str:
         """The last lines of its standard error, in one line."""
@@ -158,7 +164,7 @@ class Servers:
             self.stop(key)
             # Another process may have taken the port since it was found free; no other
             # failure is worth a second try.
-            if not setting.is_given_port or "ddress already in use" not in problem:
+            if not setting.is_given_port or not server.lost_its_port():
                 break
         raise ServerProblem(problem)
 
@@ -318,6 +324,8 @@ def _check(setting: Setting) -> None:
     if theirs and is_proxy(setting) and not is_set_up_as_proxy(setting):
         what = "one that validates each time" if name == "nginx" else "a proxy"
         raise ServerProblem(f"{name} is not set up as {what}")
+    if name in PROXIES and not is_proxy(setting):
+        raise ServerProblem(f"{name} is a proxy, and serves no documents")
     if (setting.command or is_floor(name)) and setting.near:
         raise ServerProblem(f"{name} listens on the loopback alone, and the load is elsewhere")
 

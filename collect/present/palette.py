@@ -44,6 +44,8 @@ SERVERS = {
     "apache-prefork": Look("#86862b", TRIANGLE, "#6d6d22", "#bcbc55"),
     "apache-worker": Look("#aa4499", WEDGE, "", "#d585c8"),
     "apache-event": Look("#661100", DIAMOND, "", "#d98a78"),
+    "squid": Look("#b8860b", TRIANGLE, "#8a6508", "#e0b84a"),
+    "trafficserver": Look("#2f6f8f", WEDGE, "", "#74b6d6"),
     "floor-fork": Look("#8a8a8a", CIRCLE, "#6e6e6e", "#9a9a9a"),
     "floor-thread": Look("#6e6e6e", SQUARE, "", "#b4b4b4"),
     "floor-one": Look("#444444", DIAMOND, "", "#d0d0d0"),

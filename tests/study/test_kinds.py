@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from measuring import TOP, Bench, column, rows_of, runs
 
+from collect.measure.caching_proxies import PROXIES
 from collect.measure.server_commands import all_recipes, describe, expand, our_servers
 
 pytestmark = pytest.mark.skipif(
@@ -53,6 +54,7 @@ def test_all_is_every_model_with_each_way_to_accept_each_floor_and_each_peer() -
                 expected += [f"{name}+{option}={way}" for way in ways if way != match[2]]
         if " --template " in text:
             expected.append(f"{name}+template")
+    # Proxies alone are not among them: they serve no documents.
     assert sorted(expand(["iterative", "fork", "thread", "all"])) == sorted(expected)
 
 
@@ -65,7 +67,7 @@ def test_what_is_named_before_all_comes_first_and_nobody_comes_twice() -> None:
 
 def test_servers_describe_themselves() -> None:
     assert describe("fork")["name"] == "fork_server"
-    assert set(FLOORS_AND_PEERS) < set(all_recipes())
+    assert {*FLOORS_AND_PEERS, *PROXIES} < set(all_recipes())
 
 
 # --- protocols ---

@@ -456,6 +456,18 @@ def test_nginx_is_a_proxy(bench: Bench) -> None:
     assert peer_proxies(bench, "nginx") == {"hit": {"yes"}, "miss": {"yes"}, "revalidation": {never}}
 
 
+@pytest.mark.parametrize(
+    ("server", "program"), [("squid", "squid"), ("trafficserver", "traffic_server")]
+)
+def test_a_caching_proxy_of_others_is_measured(bench: Bench, server: str, program: str) -> None:
+    if not is_installed(program):
+        pytest.skip(f"{program} is not installed")
+    kinds = ("hit", "miss", "revalidation")
+    assert peer_proxies(bench, server) == {kind: {"yes"} for kind in kinds}
+    described = (bench.folder / f"proxied-{server}" / "machine.tsv").read_text()
+    assert re.search(rf"^version\.{program}\t[0-9]+\.[0-9.]+$", described, re.MULTILINE)
+
+
 def test_a_floor_is_no_proxy(bench: Bench) -> None:
     never = {"floor-one is not set up as a proxy"}
     assert peer_proxies(bench, "floor-one") == {"hit": never, "miss": never, "revalidation": never}
