@@ -256,8 +256,9 @@ static void print_proxy(const struct options *options)
 static int proxy_descriptors(const struct options *options, bool lasting)
 {
     const struct origin_pool_limits limits = pool_limits(options, lasting);
+    int kept = limits.all < ORIGIN_POOL_LIMIT ? limits.all : ORIGIN_POOL_LIMIT;
 
-    return limits.all < ORIGIN_POOL_LIMIT ? limits.all : ORIGIN_POOL_LIMIT;
+    return proxy_keeps_locks(&limits) && !options->no_cache ? kept + FETCH_LOCK_FILES : kept;
 }
 
 static int review_proxy(const struct services *services, int64_t now, bool others)

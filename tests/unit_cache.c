@@ -1156,11 +1156,49 @@ static void check_lock_between(void **state)
 
     (void)state;
     cache_name_entry(name, URI, 0, TEXT(""));
-    assert_int_equal(pthread_create(&other, NULL, use_lock, name), 0);
-    use_lock(name);
-    assert_int_equal(pthread_join(other, NULL), 0);
-    assert_int_equal(atomic_load(&lock_uses), 40000);
-    assert_int_equal(atomic_load(&unnoticed), 0);
+    for (int round = 1; round <= 2; round++) {
+        assert_int_equal(pthread_create(&other, NULL, use_lock, name), 0);
+        use_lock(name);
+        assert_int_equal(pthread_join(other, NULL), 0);
+        assert_int_equal(atomic_load(&lock_uses), round * 40000);
+        assert_int_equal(atomic_load(&unnoticed), 0);
+        fetch_lock_open_files(&cache);
+    }
+    fetch_lock_close_files(&cache);
+}
+
+/* A file that is kept holds no lock, and the next lock uses it. */
+static void check_kept_locks(void **state)
+{
+    enum { LOCKS = FETCH_LOCK_FILES + 10 };
+    char name[LOCKS][CACHE_NAME_SIZE];
+    struct cache other;
+    int locks[LOCKS], kept = 0;
+
+    (void)state;
+    assert_true(cache_open(&other, path, MIB));
+    fetch_lock_open_files(&cache);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        cache_name_entry(name[i], URI, i + 1, TEXT(""));
+        locks[i] = fetch_lock_take(&cache, name[i]);
+        assert_true(locks[i] >= 0);
+        assert_int_equal(fetch_lock_take(&cache, name[i]), FETCH_LOCK_BUSY);
+        assert_int_equal(fetch_lock_take(&other, name[i]), FETCH_LOCK_BUSY);
+    }
+    for (int i = 0; i < LOCKS; i++) {
+        fetch_lock_release(&cache, name[i], locks[i]);
+        assert_false(fetch_lock_is_taken(&other, name[i]));
+    }
+    for (int i = 0; i < LOCKS; i++)
+        kept += fcntl(locks[i], F_GETFD) >= 0;
+    assert_int_equal(kept + 1, FETCH_LOCK_FILES); /* with that of the last lock that was busy */
+    locks[0] = fetch_lock_take(&other, name[0]);
+    assert_true(locks[0] >= 0);
+    assert_int_equal(fetch_lock_take(&cache, name[0]), FETCH_LOCK_BUSY);
+    assert_true(fetch_lock_is_taken(&cache, name[0]));
+    fetch_lock_release(&other, name[0], locks[0]);
+    assert_false(fetch_lock_is_taken(&cache, name[0]));
+    cache_close(&other);
 }
 
 /* The size after all files are counted. */
@@ -1366,6 +1404,7 @@ int main(void)
         {"a short entry", check_short, set_up, tear_down, NULL},
         {"a short entry that is given up", check_short_unfinished, set_up, tear_down, NULL},
         {"locks that were had in between", check_lock_between, set_up, tear_down, NULL},
+        {"files of locks that are kept", check_kept_locks, set_up, tear_down, NULL},
         {"responses that vary", check_vary, set_up, tear_down, NULL},
         {"an update", check_update, set_up, tear_down, NULL},
         {"removals", check_removal, set_up, tear_down, NULL},

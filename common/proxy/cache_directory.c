@@ -7,6 +7,7 @@
 #include "common/proxy/cache_name.h"
 #include "common/proxy/cache_recent.h"
 #include "common/proxy/cache_removals.h"
+#include "common/proxy/fetch_lock.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -45,6 +46,7 @@ void cache_close(struct cache *cache)
     cache_shared_close(cache);
     cache_blocks_free_memory(cache->sound_blocks);
     cache_recent_close(cache);
+    fetch_lock_close_files(cache);
     if (cache->directory >= 0)
         close(cache->directory);
 }

@@ -14,6 +14,7 @@
 struct cache_keeper;
 struct cache_recent;
 struct cache_shared;
+struct fetch_lock_files;
 
 struct cache {
     int directory;
@@ -24,6 +25,7 @@ struct cache {
     _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
     struct cache_recent *recent;    /* see cache_recent.h; of this process alone */
     struct cache_keeper *keeper;    /* see cache_keeper.h; NULL: each process trims it itself */
+    struct fetch_lock_files *lock_files; /* see fetch_lock.h; of this process alone */
 };
 
 /* Opens the directory, and makes it if there is none. One that is new or empty, and belongs to this

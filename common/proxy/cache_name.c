@@ -4,7 +4,6 @@
 #include "common/base/checksum.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -70,10 +69,12 @@ bool cache_name_is_valid(const char *name)
 
 uint64_t cache_name_half(const char *name, int half)
 {
-    char digits[17] = "";
+    const char *digits = name + 1 + 16 * half;
+    uint64_t number = 0;
 
-    memcpy(digits, name + 1 + 16 * half, 16);
-    return strtoull(digits, NULL, 16);
+    for (int i = 0; i < 16; i++)
+        number = number << 4 | (unsigned)text_hex(digits[i]);
+    return number;
 }
 
 uint64_t cache_name_number(const char *name)

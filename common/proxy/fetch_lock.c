@@ -7,10 +7,67 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* The clock of one worker may be behind that of another by this many milliseconds. */
 #define CLOCK_DIFFERENCE 1000
+
+/* ---- files without a lock ---- */
+
+struct fetch_lock_files {
+    _Atomic int numbers[FETCH_LOCK_FILES]; /* 0: none; or one more than the descriptor */
+};
+
+/* Mapped, not allocated: a child process inherits it empty. With the files of another process it
+ * would have its locks, too. */
+void fetch_lock_open_files(struct cache *cache)
+{
+    void *memory = mmap(NULL, sizeof *cache->lock_files, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    cache->lock_files = memory != MAP_FAILED ? memory : NULL;
+}
+
+void fetch_lock_close_files(struct cache *cache)
+{
+    struct fetch_lock_files *files = cache->lock_files;
+
+    if (files == NULL)
+        return;
+    for (int i = 0; i < FETCH_LOCK_FILES; i++)
+        if (files->numbers[i] > 0)
+            close(files->numbers[i] - 1);
+    munmap(files, sizeof *files);
+    cache->lock_files = NULL;
+}
+
+/* Takes a kept file, or opens one. */
+static int take_file(const struct cache *cache)
+{
+    struct fetch_lock_files *files = cache->lock_files;
+    int number;
+
+    for (int i = 0; files != NULL && i < FETCH_LOCK_FILES; i++)
+        if (atomic_load(&files->numbers[i]) > 0 &&
+            (number = atomic_exchange(&files->numbers[i], 0)) > 0)
+            return number - 1;
+    return cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT);
+}
+
+/* Keeps a file that holds no lock, or closes it. */
+static void put_file(const struct cache *cache, int file)
+{
+    struct fetch_lock_files *files = cache->lock_files;
+
+    for (int i = 0; files != NULL && i < FETCH_LOCK_FILES; i++) {
+        int none = 0;
+        if (atomic_load(&files->numbers[i]) == 0 &&
+            atomic_compare_exchange_strong(&files->numbers[i], &none, file + 1))
+            return;
+    }
+    close(file);
+}
 
 /* ---- the lock ---- */
 
@@ -29,26 +86,37 @@ static struct flock lock_of(const char *name)
 int fetch_lock_take(const struct cache *cache, const char *name)
 {
     struct flock lock = lock_of(name);
-    int file = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT), error;
+    int file = take_file(cache), error;
 
     if (file < 0)
         return FETCH_LOCK_NONE;
     if (fcntl(file, F_OFD_SETLK, &lock) == 0)
         return file;
     error = errno;
-    close(file);
+    put_file(cache, file);
     return error == EAGAIN || error == EACCES ? FETCH_LOCK_BUSY : FETCH_LOCK_NONE;
 }
 
 bool fetch_lock_is_taken(const struct cache *cache, const char *name)
 {
     struct flock lock = lock_of(name);
-    int file = cache_file_open(cache, CACHE_NAME_LOCKS, O_RDWR | O_CREAT);
+    int file = take_file(cache);
     bool taken = file >= 0 && fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != (short)F_UNLCK;
 
     if (file >= 0)
-        close(file);
+        put_file(cache, file);
     return taken;
+}
+
+static void unlock(const struct cache *cache, const char *name, int file)
+{
+    struct flock lock = lock_of(name);
+
+    lock.l_type = F_UNLCK;
+    if (cache->lock_files != NULL && fcntl(file, F_OFD_SETLK, &lock) == 0)
+        put_file(cache, file);
+    else
+        close(file);
 }
 
 void fetch_lock_release(const struct cache *cache, const char *name, int lock)
@@ -57,7 +125,7 @@ void fetch_lock_release(const struct cache *cache, const char *name, int lock)
         return;
     /* Before it is free: whoever takes it next sees that somebody else had it. */
     atomic_fetch_add(&cache->shared->releases[cache_shared_slot(name)], 1);
-    close(lock);
+    unlock(cache, name, lock);
     fetch_lock_note_news(cache, name);
 }
 

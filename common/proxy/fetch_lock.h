@@ -5,6 +5,12 @@
 
 #include "common/proxy/cache_file.h"
 
+/* Keeps so many open files for the next locks, which pays where a process serves many connections.
+ * Without them, a file is opened for each lock. */
+#define FETCH_LOCK_FILES 64
+void fetch_lock_open_files(struct cache *cache);
+void fetch_lock_close_files(struct cache *cache);
+
 /* Locks the name. Returns a descriptor, or one of these. The kernel releases the lock if its holder
  * dies. */
 #define FETCH_LOCK_BUSY (-1) /* somebody else holds it */

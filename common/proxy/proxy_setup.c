@@ -217,6 +217,11 @@ static bool allow_origin(struct proxy *proxy, const struct proxy_settings *setti
     return allow(proxy, "--origin", proxy->origin, port);
 }
 
+bool proxy_keeps_locks(const struct origin_pool_limits *limits)
+{
+    return limits->lasts && limits->all > 0;
+}
+
 static bool open_cache(struct proxy *proxy, const struct proxy_settings *settings)
 {
     if (!cache_open_directory(&proxy->cache, settings->cache_directory, settings->cache,
@@ -225,6 +230,8 @@ static bool open_cache(struct proxy *proxy, const struct proxy_settings *setting
         return false;
     if (settings->pool.lasts)
         cache_recent_open(&proxy->cache);
+    if (proxy_keeps_locks(&settings->pool))
+        fetch_lock_open_files(&proxy->cache);
     return true;
 }
 
