@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from collect.infer.stage import analyse
+from collect.present import stage
 from collect.present.report import write_report
 from collect.present.results_view import load_view
 from collect.present.stage import LIST_COLUMNS, present
@@ -26,10 +27,14 @@ def need_programs() -> None:
             pytest.skip(f"{program} is not installed", allow_module_level=True)
 
 
-def reported(folder: Path) -> Path:
-    """Makes tables, figures and report of a results folder."""
+def reported(folder: Path, pictures: bool = False) -> Path:
+    """Makes tables, figures and report of a results folder; with `pictures` PNG of figures, too,
+    which take most of the time of gnuplot."""
     analyse(folder)
-    present(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        if not pictures:
+            patch.setattr(stage, "PICTURES", ())
+        present(folder)
     return folder
 
 

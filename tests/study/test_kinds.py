@@ -77,15 +77,15 @@ def test_https(bench: Bench) -> None:
     own = TOP / "certificate" / "key.pem"
     before = own.read_text() if own.exists() else ""
     text = (TOP / "studies/https.toml").read_text()
-    few = bench.spit("https.toml", text.replace("requests = [10000, 500]", "requests = 100"))
-    folder = study(bench, str(few), "--servers", "thread", "--requests", "40,100")
+    few = bench.spit("https.toml", text.replace("requests = [10000, 500]", "requests = 40"))
+    folder = study(bench, str(few), "--servers", "thread", "--requests", "20,40")
     rows = runs(folder)
     assert set(column(rows, "valid")) == {"yes"}
     names = ("load", "requests", "scheme", "certificate", "sessions")
-    expected = {"httperf 40 http - -", "httperf 100 http - -", "witness 100 http - -"}
+    expected = {"httperf 20 http - -", "httperf 40 http - -", "witness 40 http - -"}
     for key in ("p256", "rsa2048"):
-        expected |= {f"httperf {n} https {key} new" for n in (40, 100)}
-        expected |= {f"witness 100 https {key} {kind}" for kind in ("new", "resumed")}
+        expected |= {f"httperf {n} https {key} new" for n in (20, 40)}
+        expected |= {f"witness 40 https {key} {kind}" for kind in ("new", "resumed")}
     assert cells(rows, *names) == expected
     assert (own.read_text() if own.exists() else "") == before, "the user's own is not touched"
     assert "TLS.3" in column(rows_of(folder / "claims.tsv"), "claim")

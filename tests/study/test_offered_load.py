@@ -294,7 +294,7 @@ def test_runs_have_the_share_of_the_capacity_that_they_were_offered(bench: Bench
     folder = bench.folder / "offered"
     done = bench.measure(
         "--output", folder, "--servers", "fork,epoll", "--files", "small.txt", "--load", "open",
-        "--offered", "5,20", "--surge", "0,30", "--concurrency", 50, "--duration", 1, "--repetitions", 1,
+        "--offered", "2,8", "--surge", "0,12", "--concurrency", 50, "--duration", 1, "--repetitions", 1,
         "--deadline", 30000, "--timeout", 200,
     )  # fmt: skip
     assert done.returncode in (0, 3), done.stderr
