@@ -99,10 +99,14 @@ each_server(sub ($model) {
 # Many requests
 each_way_to_accept(sub ($model) {
     my $server = start_server();
-    for my $file ('small.txt', 'big.txt') {
+    # How a connection is accepted does not matter to what is sent on it: one way of a model sends the large document.
+    my @files = ('small.txt', $model->{label} eq $model->{name} ? 'big.txt' : ());
+    for my $file (@files) {
         for my $concurrency (1, 10, 30) {
             my @load = ('-n', 300 / $share, '-c', $concurrency);
-            ab($server, "ab $file, $concurrency at once: no request fails", $file, @load);
+            # The rounds below ask in this way more often.
+            ab($server, "ab $file, $concurrency at once: no request fails", $file, @load)
+                if sanitized() || $file ne 'small.txt' || $concurrency != 10;
             my @keep = $model->{single} && $concurrency > 1 ? () : ('-k');
             ab($server, "ab $file, $concurrency at once, keep-alive: no request fails", $file, @load, @keep) if @keep;
         }
@@ -131,18 +135,32 @@ each_server(sub ($model) {
         . request(HEAD => '/big.bin') . request(OPTIONS => '*') . request(GET => '/small.txt', 'X-Long' => 'x' x 9000)
         . request(GET => '/small.txt', 'If-None-Match' => '*');
     my @methods = (('GET') x 7, 'HEAD', 'OPTIONS', 'GET', 'GET');
+    my $right = '200 404 200 301 206 416 405 200 204 200 304';
     my $connection = $server->connect;
-    my $wrong = 0;
+    $connection->send($mix);
+    my @first = map { $connection->response($_) } @methods;
+    is join(' ', map { $_->{status} } @first), $right, 'requests of all kinds on one connection get the right statuses';
+    # Later answers to the mix differ in dates and boundary alone: each other text that comes is parsed once.
+    my $last = qr{HTTP/1\.1 304 [^\r]*\r\n(?:[^\r]+\r\n)*\r\n\z};
+    my %answers;
     my $round = sub {
         for (1 .. 500 / $share) {
             $connection->send($mix);
-            my $got = join ' ', map { $connection->response($_)->{status} } @methods;
-            $wrong++ if $got ne '200 404 200 301 206 416 405 200 204 200 304';
+            my $answer = $connection->read_until($last);
+            my $same = $answer =~ s/^Date: [^\r]*\r\n//gmr;
+            $same =~ s/\Q$1\E//g if $same =~ /boundary=(\w+)/;
+            $answers{$same} //= $answer;
         }
     };
     if (sanitized()) { $round->() }
     else             { stops_growing($server, 'rounds of 5,500 responses of all kinds on one connection', $round) }
-    is $wrong, 0, 'requests of all kinds on one connection get the right statuses';
+    my @wrong;
+    for my $answer (values %answers) {
+        my @parsed = Harness::parse_responses($answer, @methods);
+        my $told   = join ' ', (map { $_->{status} } @parsed), map { @{ $_->{flaws} } } @parsed;
+        push @wrong, $told if $told ne $right;
+    }
+    ok %answers && !@wrong, 'later answers have the right statuses, too, and are well-formed' or diag(join "\n", @wrong);
     $connection->close;
     $server->stop;
 

@@ -775,6 +775,12 @@ sub response ($self, $method = 'GET') {
     return $Harness::nothing;
 }
 
+# Reads until what has come matches the pattern, or the connection ends. Returns all of it.
+sub read_until ($self, $pattern) {
+    1 while $self->{buffer} !~ $pattern && !$self->{ended} && $self->fill($Harness::PATIENCE);
+    return substr $self->{buffer}, 0, length $self->{buffer}, '';
+}
+
 # Sends a request and returns its response.
 sub ask ($self, $bytes, $method = 'GET') {
     $self->send($bytes);
