@@ -220,16 +220,28 @@ bool cache_writer_begin_short(const struct cache *cache, struct cache_writer *wr
 
 /* ---- the body ---- */
 
+/* Adds the bytes to the size of the cache before they are written, so that many writers together
+ * do not go beyond its bound. Where they would, room is made for those that come later. */
+static bool reserve(const struct cache *cache, struct cache_writer *writer, uint64_t bytes)
+{
+    cache_shared_add_size(cache, (int64_t)bytes);
+    if (cache_shared_size(cache) <= cache_evict_limit(cache)) {
+        writer->counted += bytes;
+        return true;
+    }
+    cache_shared_add_size(cache, -(int64_t)bytes);
+    if (cache_shared_size(cache) > cache->limit)
+        cache_keeper_trim(cache);
+    return false;
+}
+
 bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data)
 {
     uint64_t end = writer->start + writer->header.length;
 
-    if (end + data.length > cache->limit / 2 ||
-        cache_shared_size(cache) > cache_evict_limit(cache) || !append(cache, writer, data) ||
-        !cache_blocks_add(&writer->blocks, data))
+    if (end + data.length > cache->limit / 2 || !reserve(cache, writer, data.length) ||
+        !append(cache, writer, data) || !cache_blocks_add(&writer->blocks, data))
         return false;
-    cache_shared_add_size(cache, (int64_t)data.length);
-    writer->counted += data.length;
     writer->header.length += data.length;
     return true;
 }
