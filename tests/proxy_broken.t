@@ -4,6 +4,7 @@
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
+use POSIX qw(WNOHANG);
 use Harness;
 use Origin;
 use Proxy;
@@ -58,6 +59,21 @@ sub writers ($cache) {
     return sort keys %writers;
 }
 
+# Has the process that makes this system call for the nth time be killed in it. Returns strace, or nothing if it cannot be used.
+sub kill_in ($call, $nth) {
+    my @processes = map { $_->[0] } serving_processes($proxy->pid);
+    my $tracer = fork // die "fork: $!\n";
+    if ($tracer == 0) {
+        open STDERR, '>', '/dev/null';
+        { no warnings 'exec'; exec 'strace', '-f', '-o', '/dev/null', '-e', "trace=$call", '-e', "inject=$call:signal=KILL:when=$nth", map { ('-p', $_) } @processes }
+        POSIX::_exit(127);
+    }
+    my $attached = sub { !grep { (eval { slurp($_) } // '') =~ /^TracerPid:\t0$/m } map { glob "/proc/$_/task/*/status" } @processes };
+    my $ended;
+    until_true(sub { $attached->() || ($ended = waitpid($tracer, WNOHANG) != 0) });
+    return $ended ? undef : $tracer;
+}
+
 sub end_all () {
     my $group = $proxy->pid;
     kill KILL => map { $_->[0] } group_processes($group);
@@ -102,6 +118,37 @@ each_server(sub ($model) {
             is $origin->count($path), 2, "$name: the origin sends it again";
             $proxy->stop(%few);
         }
+    }
+
+    # --- it is killed in each step of storing ---
+    if (!command_exists('strace') || sanitized()) {
+        skip_case('a kill in a system call: without strace, or with a sanitizer');
+    } else {
+        my $name = 'a kill in a system call of a fetch';
+        my %seen;
+        my @part = map { substr $body, $_ * 20_000, 20_000 } 0 .. 3;
+        for my $step (map { my $call = $_; map { [$call, $_] } 1 .. ($call eq 'pwrite64' ? 9 : 1) } qw(pwrite64 utimensat renameat unlinkat)) {
+            my $path  = '/step' . ++$number;
+            my $cache = "$scratch/steps$number";
+            $proxy = start_proxy($cache);
+            my $tracer = kill_in(@$step);
+            if (!$tracer) {
+                skip_case("$name: strace cannot be used here");
+                end_all();
+                last;
+            }
+            $origin->play($path, [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked(@part)]);
+            my @clients = map { ask($path, $_) } $model->{single} ? 0 : (0, 1, 0);
+            $seen{ (verdict($_, $body))[0] }++ for @clients;
+            $_->close for @clients;
+            end_all();
+            waitpid $tracer, 0;
+            $proxy = start_proxy($cache);
+            ok $proxy->get($origin->url($path))->{body} eq $body, "$name (@$step): the next client gets the whole response";
+            $proxy->stop(%few);
+        }
+        is join(', ', grep { !/^(?:whole|broken|no response)\z/ } keys %seen), '', "$name: no client takes a part for the whole" or diag(join ', ', %seen);
+        cmp_ok $seen{broken} // 0, '>', 0, "$name: clients see that their responses are broken" if %seen;
     }
 
     # --- a client of HTTP/1.0: where the end of the connection is that of the body, it comes as an end ---
