@@ -101,14 +101,15 @@ static void put_string(struct output *output, const char *text)
 
 /* ---- the events ---- */
 
-static double microseconds(uint64_t nanoseconds)
-{
-    return (double)nanoseconds / 1000;
-}
+/* Microseconds with three decimals. Whole numbers are printed sooner than a double, and a trace
+ * holds a million of them. */
+#define MICROSECONDS "%llu.%03u"
+#define MICROSECONDS_OF(duration)                                                                  \
+    (unsigned long long)((duration) / 1000), (unsigned)((duration) % 1000)
 
-static double time_of(const struct output *output, const struct trace_record *record)
+static uint64_t time_of(const struct output *output, const struct trace_record *record)
 {
-    return microseconds(record->time - output->trace->started);
+    return record->time - output->trace->started;
 }
 
 /* A process has the name of its first thread. */
@@ -140,9 +141,9 @@ static void put_task(struct output *output, const struct trace_record *record)
     }
     PUT(output,
         ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"task\",\"pid\":%d,\"tid\":%d,"
-        "\"ts\":%.3f,\"args\":{\"cpu\":%d%s}}",
-        names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
-        record->processor, more);
+        "\"ts\":" MICROSECONDS ",\"args\":{\"cpu\":%d%s}}",
+        names[record->what], (int)record->process, (int)record->thread,
+        MICROSECONDS_OF(time_of(output, record)), record->processor, more);
 }
 
 /* An arrow to the thread that a connection is handed over to. */
@@ -150,9 +151,9 @@ static void put_flow(struct output *output, const struct trace_record *record, b
 {
     PUT(output,
         ",\n{\"ph\":\"%s\",\"name\":\"connection\",\"cat\":\"connection\",\"id\":%u,\"pid\":%d,"
-        "\"tid\":%d,\"ts\":%.3f%s}",
+        "\"tid\":%d,\"ts\":" MICROSECONDS "%s}",
         starts ? "s" : "f", record->connection, (int)record->process, (int)record->thread,
-        time_of(output, record), starts ? "" : ",\"bp\":\"e\"");
+        MICROSECONDS_OF(time_of(output, record)), starts ? "" : ",\"bp\":\"e\"");
 }
 
 static void put_activity(struct output *output, const struct trace_record *record, uint64_t end)
@@ -162,9 +163,9 @@ static void put_activity(struct output *output, const struct trace_record *recor
 
     PUT(output,
         ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"connection\",\"pid\":%d,\"tid\":%d,"
-        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"cpu\":%d",
-        names[record->what], (int)record->process, (int)record->thread, time_of(output, record),
-        microseconds(duration), record->processor);
+        "\"ts\":" MICROSECONDS ",\"dur\":" MICROSECONDS ",\"args\":{\"cpu\":%d",
+        names[record->what], (int)record->process, (int)record->thread,
+        MICROSECONDS_OF(time_of(output, record)), MICROSECONDS_OF(duration), record->processor);
     if (record->connection > 0)
         PUT(output, ",\"connection\":%u", record->connection);
     if (record->what < sizeof values / sizeof values[0] && values[record->what] != NULL &&
