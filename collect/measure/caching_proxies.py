@@ -26,6 +26,7 @@ class ProxySetting:
     port: int
     addresses: Sequence[str]
     workers: int
+    backlog: int
     idle_seconds: int
     user: str = ""  # that Squid becomes where root starts it: it refuses to stay root
     collapses: bool = False
@@ -33,7 +34,8 @@ class ProxySetting:
 
 def squid(setting: ProxySetting) -> list[str]:
     """One process, as Squid is by default, with its cache in memory. It collapses where one answer
-    may serve all who wait, and only there: else it would collapse misses, too."""
+    may serve all who wait, and only there: else it would collapse misses, too. Its backlog is a
+    quarter of the descriptors that it may open."""
     ports = "\n".join(f"http_port {address}:{setting.port}" for address in setting.addresses)
     configuration = setting.folder / "squid.conf"
     configuration.write_text(f"""{ports}
@@ -49,6 +51,7 @@ netdb_filename none
 pid_filename none
 coredump_dir none
 pinger_enable off
+max_filedescriptors {4 * setting.backlog}
 cache_mem {CACHE_MIB} MB
 maximum_object_size_in_memory 16 MB
 client_idle_pconn_timeout {setting.idle_seconds} seconds
@@ -94,7 +97,7 @@ def _traffic_files(setting: ProxySetting) -> dict[str, str]:
         "bindir: /usr/bin\nlibdir: /usr/lib/trafficserver\n"
         "libexecdir: /usr/lib/trafficserver/modules\n",
         "records.config": f"""CONFIG proxy.config.http.server_ports STRING {ports}
-CONFIG proxy.config.net.listen_backlog INT 4096
+CONFIG proxy.config.net.listen_backlog INT {setting.backlog}
 CONFIG proxy.config.admin.user_id STRING #-1
 CONFIG proxy.config.crash_log_helper STRING NULL
 CONFIG proxy.config.reverse_proxy.enabled INT 0

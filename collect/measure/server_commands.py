@@ -359,6 +359,7 @@ def _caching_proxy(setting: Setting, folder: Path, port: int) -> list[str]:
         port=port,
         addresses=("127.0.0.1", *filter(None, (setting.near,))),
         workers=setting.workers,
+        backlog=BACKLOG,
         idle_seconds=setting.idle_timeout or IDLE_SECONDS,
         user=user[0] if user else "",
         collapses=setting.service == "proxy-revalidation",

@@ -149,6 +149,14 @@ def test_workers_and_the_idle_time_are_those_of_the_study(tmp_path: Path) -> Non
     assert "\nclient_idle_pconn_timeout 7 seconds\n" in text
 
 
+def test_both_have_the_backlog_of_the_other_peers(tmp_path: Path) -> None:
+    text = configured(tmp_path, setting("trafficserver"))
+    assert f"net.listen_backlog INT {server_commands.BACKLOG}\n" in text
+    # Squid takes a quarter of the descriptors that it may open.
+    text = configured(tmp_path / "other", setting("squid"))
+    assert f"\nmax_filedescriptors {4 * server_commands.BACKLOG}\n" in text
+
+
 def test_squid_gives_up_the_rights_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_commands, "_user", lambda: ("nobody", "nogroup"))
     assert "\ncache_effective_user nobody\n" in configured(tmp_path, setting("squid"))
