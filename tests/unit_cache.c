@@ -194,30 +194,63 @@ static off_t size_of(char kind)
 
 /* A short body is held until it is committed; the entry is the same as one that was written in
  * pieces. */
-static void check_short(void **state)
+static void store_short(bool replaces, off_t size)
 {
+    const struct text body = replaces ? TEXT("news") : TEXT("olds");
     struct cache_record record = record_of(URI);
     struct cache_writer writer;
+
+    if (!replaces)
+        cache_remove(&cache, URI);
+    record.removals = cache_removals(&cache, URI);
+    assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), body.length));
+    assert_true(cache_writer_add(&cache, &writer, body));
+    if (cache.links)
+        assert_int_equal(count_files('t'), 0);
+    else
+        assert_int_equal(size_of('t'), 0);
+    assert_true(cache_writer_commit(&cache, &writer));
+    cache_writer_end(&cache, &writer);
+    assert_int_equal(size_of('e'), size);
+    assert_int_equal(count_files('t'), 0);
+    assert_true(holds(URI, "", body));
+    assert_int_equal(cache_shared_size(&cache), 4096);
+}
+
+/* Its file has no name before, where the file system has such files; and a temporary one where not.
+ */
+static void check_short(void **state)
+{
+    const bool can_link = cache.links;
     off_t size;
 
     (void)state;
     assert_true(store_plain(URI, TEXT("body")));
     size = size_of('e');
-    for (int replaces = 0; replaces < 2; replaces++) {
-        const struct text body = replaces ? TEXT("news") : TEXT("olds");
-        if (replaces == 0)
-            cache_remove(&cache, URI);
-        record.removals = cache_removals(&cache, URI);
-        assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), body.length));
-        assert_true(cache_writer_add(&cache, &writer, body));
-        assert_int_equal(size_of('t'), 0);
-        assert_true(cache_writer_commit(&cache, &writer));
-        cache_writer_end(&cache, &writer);
-        assert_int_equal(size_of('e'), size);
-        assert_int_equal(count_files('t'), 0);
-        assert_true(holds(URI, "", body));
-        assert_int_equal(cache_shared_size(&cache), 4096);
+    for (int links = 0; links <= can_link; links++) {
+        cache.links = links;
+        for (int replaces = 0; replaces < 2; replaces++)
+            store_short(replaces, size);
     }
+}
+
+/* What cannot get its name is not stored, and nothing of it is left. */
+static void check_short_without_name(void **state)
+{
+    struct cache_record record = record_of(URI);
+    char name[CACHE_NAME_SIZE], file[400];
+    struct cache_writer writer;
+
+    (void)state;
+    cache_name_entry(name, URI, 0, TEXT(""));
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    assert_int_equal(mkdir(file, 0700), 0);
+    assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), 4));
+    assert_true(cache_writer_add(&cache, &writer, TEXT("body")));
+    assert_false(cache_writer_commit(&cache, &writer));
+    cache_writer_end(&cache, &writer);
+    assert_int_equal(count_files('t'), 0);
+    assert_int_equal(cache_shared_size(&cache), 0);
 }
 
 /* A body is not longer than was said, and a held one that is given up leaves nothing. */
@@ -1402,6 +1435,7 @@ int main(void)
         {"a restart", check_restart, set_up, tear_down, NULL},
         {"an unfinished entry", check_unfinished, set_up, tear_down, NULL},
         {"a short entry", check_short, set_up, tear_down, NULL},
+        {"a short entry whose name is taken", check_short_without_name, set_up, tear_down, NULL},
         {"a short entry that is given up", check_short_unfinished, set_up, tear_down, NULL},
         {"locks that were had in between", check_lock_between, set_up, tear_down, NULL},
         {"files of locks that are kept", check_kept_locks, set_up, tear_down, NULL},

@@ -27,6 +27,7 @@ bool cache_open_directory(struct cache *cache, int directory, const char *path, 
         return false;
     }
     close(locks);
+    cache->links = cache_file_can_link(cache);
     cache->sound_blocks = cache_blocks_make_memory();
     cache_evict_trim(cache);
     return true;

@@ -1,5 +1,5 @@
 /* An entry of the cache, opened for reading. An entry is one file: a header, the texts of the
- * record, and the body of the response. It appears by a rename and does not change afterwards. The
+ * record, and the body of the response. It appears whole and does not change afterwards. The
  * record of a large entry is updated by a second file, since the body is not copied. */
 #ifndef COMMON_PROXY_CACHE_ENTRY_H
 #define COMMON_PROXY_CACHE_ENTRY_H

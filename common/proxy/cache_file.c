@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -120,6 +121,33 @@ int cache_file_open(const struct cache *cache, const char *name, int flags)
     };
 
     return (int)syscall(SYS_openat2, cache->directory, name, &how, sizeof how);
+}
+
+int cache_file_make_unnamed(const struct cache *cache)
+{
+    return openat(cache->directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+}
+
+/* An older kernel lets only root link a descriptor by itself, but anyone by its name. */
+bool cache_file_link(const struct cache *cache, int file, const char *name)
+{
+    char path[sizeof "/proc/thread-self/fd/" + 3 * sizeof file];
+
+    snprintf(path, sizeof path, "/proc/thread-self/fd/%d", file);
+    return linkat(AT_FDCWD, path, cache->directory, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+bool cache_file_can_link(const struct cache *cache)
+{
+    int file = cache_file_make_unnamed(cache);
+    char name[CACHE_NAME_SIZE];
+    bool can = file >= 0 && cache_name_temporary(name) && cache_file_link(cache, file, name);
+
+    if (can)
+        unlinkat(cache->directory, name, 0);
+    if (file >= 0)
+        close(file);
+    return can;
 }
 
 bool cache_file_read(int file, void *to, size_t size, uint64_t offset)

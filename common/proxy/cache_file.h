@@ -20,6 +20,7 @@ struct cache {
     int directory;
     uid_t owner;                    /* of all files in it */
     uint64_t limit;                 /* bytes of all entries */
+    bool links;                     /* a file of it can be made without a name, and get one */
     bool gateway;                   /* it is the origin's own: CDN-Cache-Control is for it */
     struct cache_shared *shared;    /* by all processes that use the directory */
     _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
@@ -35,6 +36,11 @@ int cache_file_open_directory(const char *path, uid_t owner, gid_t group);
 
 /* Opens a file of the directory. Returns -1 with errno set if it cannot. */
 int cache_file_open(const struct cache *cache, const char *name, int flags);
+/* Makes a file without a name; gives it one, unless another file has it. */
+int cache_file_make_unnamed(const struct cache *cache);
+bool cache_file_link(const struct cache *cache, int file, const char *name);
+/* Returns true if both work here: not each file system has such files, and /proc may be missing. */
+bool cache_file_can_link(const struct cache *cache);
 bool cache_file_read(int file, void *to, size_t size, uint64_t offset);
 bool cache_file_write(int file, const void *from, size_t size, uint64_t offset);
 

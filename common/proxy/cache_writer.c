@@ -1,4 +1,4 @@
-/* Writes entries of the cache, and puts them in place by a rename. */
+/* Writes entries of the cache, and puts them in place when they are whole. */
 #include "common/proxy/cache_writer.h"
 
 #include "common/proxy/cache_evict.h"
@@ -125,6 +125,23 @@ static int make_temporary(const struct cache *cache, char name[CACHE_NAME_SIZE])
     return -1;
 }
 
+/* Makes a file without a name, if it can get one later. Nobody sees it before it is whole, and the
+ * kernel removes it if this process dies. */
+static int make_unnamed(const struct cache *cache, char name[CACHE_NAME_SIZE])
+{
+    return cache->links && cache_name_temporary(name) ? cache_file_make_unnamed(cache) : -1;
+}
+
+/* An entry that grows needs a name by which others open it. */
+static bool make_file(const struct cache *cache, struct cache_writer *writer, bool grows)
+{
+    writer->file = grows ? -1 : make_unnamed(cache, writer->temporary);
+    writer->unnamed = writer->file >= 0;
+    if (!writer->unnamed)
+        writer->file = make_temporary(cache, writer->temporary);
+    return writer->file >= 0;
+}
+
 static bool begin_file(const struct cache *cache, struct cache_writer *writer,
                        const struct cache_record *record, size_t length)
 {
@@ -133,8 +150,7 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
     cache_name_entry(whole, record->uri, 0, TEXT(""));
     writer->number = cache_name_number(whole);
     writer->removals = record->removals;
-    writer->file = make_temporary(cache, writer->temporary);
-    if (writer->file < 0)
+    if (!make_file(cache, writer, length == GROWS))
         return false;
     writer->header.seed = cache_name_half(writer->temporary, 0);
     cache_blocks_start(&writer->blocks, writer->header.seed);
@@ -269,17 +285,33 @@ static bool replace(const struct cache *cache, const struct cache_writer *writer
     return renameat(directory, writer->temporary, directory, writer->name) == 0;
 }
 
-/* Most entries are new: looks for an older file only if the name is taken, or if the file system
- * cannot tell. `old` is its state, and without a size if there is none. */
-static bool put_in_place(const struct cache *cache, const struct cache_writer *writer,
-                         struct stat *old)
+/* Gives the file its name if no other one has it. */
+static bool take_name(const struct cache *cache, const struct cache_writer *writer)
 {
     const int directory = cache->directory;
 
+    return writer->unnamed ? cache_file_link(cache, writer->file, writer->name)
+                           : renameat2(directory, writer->temporary, directory, writer->name,
+                                       RENAME_NOREPLACE) == 0;
+}
+
+/* Only a file with a name can replace another one. It is locked first: see make_temporary(). */
+static bool take_temporary_name(const struct cache *cache, struct cache_writer *writer)
+{
+    if (!writer->unnamed)
+        return true;
+    flock(writer->file, LOCK_EX | LOCK_NB);
+    writer->unnamed = !cache_file_link(cache, writer->file, writer->temporary);
+    return !writer->unnamed;
+}
+
+/* Most entries are new: looks for an older file only if the name is taken, or if the file system
+ * cannot tell. `old` is its state, and without a size if there is none. */
+static bool put_in_place(const struct cache *cache, struct cache_writer *writer, struct stat *old)
+{
     *old = (struct stat){0};
-    return renameat2(directory, writer->temporary, directory, writer->name, RENAME_NOREPLACE) ==
-               0 ||
-           replace(cache, writer, old);
+    return take_name(cache, writer) ||
+           (take_temporary_name(cache, writer) && replace(cache, writer, old));
 }
 
 /* Writes the sums behind the body, and then the header, which makes the file an entry. */
@@ -348,7 +380,8 @@ void cache_writer_end(const struct cache *cache, struct cache_writer *writer)
     writer->file = -1;
     if (writer->committed)
         return;
-    unlinkat(cache->directory, writer->temporary, 0);
+    if (!writer->unnamed)
+        unlinkat(cache->directory, writer->temporary, 0);
     cache_shared_add_size(cache, -(int64_t)writer->counted);
 }
 

@@ -8,6 +8,7 @@ struct cache_writer {
     struct cache_header header;
     int file;          /* -1: none */
     bool committed;    /* the entry has appeared */
+    bool unnamed;      /* the file has no name yet */
     uint64_t start;    /* of the body in the file */
     uint64_t counted;  /* bytes of it that are added to the size of the cache */
     uint64_t number;   /* that removals of its URI are noted under, */
