@@ -137,8 +137,14 @@ each_server(sub ($model) {
                 end_all();
                 last;
             }
-            $origin->play($path, [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked(@part)]);
-            my @clients = map { ask($path, $_) } $model->{single} ? 0 : (0, 1, 0);
+            $origin->play($path, [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked($part[0]) =~ s/0\r\n\r\n\z//r, \"step$number", chunked(@part[1 .. 3])]);
+            my @clients;
+            for my $minor ($model->{single} ? 0 : (0, 1, 0)) {
+                my $client = eval { ask($path, $minor) } // last;    # all of the server may have been killed
+                push @clients, $client;
+                until_true(sub { $client->fill(1); $client->{ended} || length $client->pending > 20_000 });
+            }
+            $origin->open_gate("step$number");
             $seen{ (verdict($_, $body))[0] }++ for @clients;
             $_->close for @clients;
             end_all();
