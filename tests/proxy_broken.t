@@ -127,7 +127,7 @@ each_server(sub ($model) {
         my $name = 'a kill in a system call of a fetch';
         my %seen;
         my @part = map { substr $body, $_ * 20_000, 20_000 } 0 .. 3;
-        for my $step (map { my $call = $_; map { [$call, $_] } 1 .. ($call eq 'pwrite64' ? 9 : 1) } qw(pwrite64 utimensat renameat unlinkat)) {
+        for my $step (map { my $call = $_; map { [$call, $_] } 1 .. ($call eq 'pwrite64' ? 9 : 1) } qw(pwrite64 utimensat renameat2 unlinkat)) {
             my $path  = '/step' . ++$number;
             my $cache = "$scratch/steps$number";
             $proxy = start_proxy($cache);
