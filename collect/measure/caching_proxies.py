@@ -63,7 +63,8 @@ reply_header_add Cache-Status "squid; hit" !asked
 reply_header_add Cache-Status "squid; fwd=stale; fwd-status=304" asked stored
 reply_header_add Cache-Status "squid; fwd=uri-miss; fwd-status=200" asked !stored
 """)
-    return ["squid", "-N", "-d", "1", "-f", str(configuration)]
+    # Its shared memory has that name, too: the service of the system and others have their own.
+    return ["squid", "-n", f"study{setting.port}", "-N", "-d", "1", "-f", str(configuration)]
 
 
 def trafficserver(setting: ProxySetting) -> list[str]:

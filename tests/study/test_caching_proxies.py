@@ -141,6 +141,11 @@ def test_squid_collapses_revalidations_alone(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_squid_shares_no_memory_with_the_service_of_the_system(tmp_path: Path) -> None:
+    command = command_of(setting("squid"), tmp_path, PORT)
+    assert command[:3] == ["squid", "-n", f"study{PORT}"]
+
+
 def test_workers_and_the_idle_time_are_those_of_the_study(tmp_path: Path) -> None:
     text = configured(tmp_path, setting("trafficserver"))
     assert "exec_thread.limit INT 3\n" in text
