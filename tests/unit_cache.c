@@ -253,6 +253,26 @@ static void check_short_without_name(void **state)
     assert_int_equal(cache_shared_size(&cache), 0);
 }
 
+/* The kernel removes a file without a name if its process is killed. */
+static void check_short_crash(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+    int status;
+
+    (void)state;
+    if (fork() == 0) {
+        if (!cache_writer_begin_short(&cache, &writer, &record, TEXT(""), 4) ||
+            !cache_writer_add(&cache, &writer, TEXT("body")))
+            _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    assert_true(wait(&status) > 0);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(count_files('t'), cache.links ? 0 : 1);
+    assert_int_equal(count_files('e'), 0);
+}
+
 /* A body is not longer than was said, and a held one that is given up leaves nothing. */
 static void check_short_unfinished(void **state)
 {
@@ -1435,6 +1455,7 @@ int main(void)
         {"a restart", check_restart, set_up, tear_down, NULL},
         {"an unfinished entry", check_unfinished, set_up, tear_down, NULL},
         {"a short entry", check_short, set_up, tear_down, NULL},
+        {"a short entry whose process is killed", check_short_crash, set_up, tear_down, NULL},
         {"a short entry whose name is taken", check_short_without_name, set_up, tear_down, NULL},
         {"a short entry that is given up", check_short_unfinished, set_up, tear_down, NULL},
         {"locks that were had in between", check_lock_between, set_up, tear_down, NULL},
