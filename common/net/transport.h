@@ -75,8 +75,9 @@ bool transport_peer_of_stream(const struct transport *transport, union address *
 /* While `open` is the last that was said, the connection is reset if it is closed, which the kernel
  * does if this process dies: the end would tell the client that the response is whole. */
 void transport_mark_open_end(const struct transport *transport, bool open);
-/* The kernel takes no more of a response than this beyond what the client can receive now. */
-#define TRANSPORT_UNSENT_BYTES (256 * 1024)
+/* The kernel takes no more of a response than this beyond what the client can receive now. With a
+ * quarter of it, a document of 1 MiB takes six calls instead of one. */
+#define TRANSPORT_UNSENT_BYTES (1024 * 1024)
 /* There are many clients. Until this one has made room once, the kernel takes less for it: many
  * clients that do not read would exhaust its memory. */
 void transport_expect_crowd(struct transport *transport);
