@@ -31,9 +31,8 @@ enum cache_growing_state {
     CACHE_GROWING_LOST, /* its writer has given it up, or died */
 };
 
-/* Returns how far the body has come: `length` are the bytes that are there, also of one that is lost.
- * Looks whether the
- * writer lives if `thorough`. */
+/* Returns how far the body has come: `length` are the bytes that are there, also of one that is
+ * lost. Looks whether the writer lives if `thorough`. */
 enum cache_growing_state cache_growing_look(const struct cache_entry *entry, bool thorough,
                                             uint64_t *length);
 
