@@ -18,7 +18,9 @@ KILLS_A_SECOND = 10
 
 
 # The names of processes that serve nobody; none for one that has ended.
-HELPERS = ("", "handover", "key_process", "key_reader", "log_opener", "oom_guard")
+HELPERS = (
+    "", "cache_keeper", "handover", "key_process", "key_reader", "log_opener", "names", "oom_guard"
+)  # fmt: skip
 
 
 def _kill_one(server: servers.Server) -> bool:
