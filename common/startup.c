@@ -353,14 +353,14 @@ static void raise_locked_memory(void)
     setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
+/* Asked as the user of the server, whose workers make the rings: root may have more rights. */
 static bool has_ring(const struct model *model)
 {
-    if (!model->rings)
+    if (!model->rings || ring_is_possible())
         return true;
-    raise_locked_memory();
-    if (ring_is_possible())
-        return true;
-    if (errno == EINVAL || errno == ENOSYS)
+    if (errno == ENOMEM)
+        warn("cannot make a ring within the limit of locked memory (ulimit -l)");
+    else if (errno == EINVAL || errno == ENOSYS)
         warnx("this kernel has no io_uring, or one that is too old: Linux 6.1 has what %s needs",
               model->name);
     else
@@ -373,15 +373,16 @@ bool startup_prepare(struct server *server, char **argv)
 {
     const struct options *options = &server->options;
 
-    if (!has_ring(server->model))
-        return false;
+    if (server->model->rings)
+        raise_locked_memory();
     if (!ballast_is_possible(options->ballast)) {
         warnx("cannot have a ballast of %" PRIu64 " bytes: there is less memory", options->ballast);
         return false;
     }
     raise_descriptors(server);
     if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
-        !open_privileged(server, argv) || !identity_take(&server->identity))
+        !open_privileged(server, argv) || !identity_take(&server->identity) ||
+        !has_ring(server->model))
         return false;
     if (!services_start(&server->services, options, &server->listener) || !take_ballast(server))
         return false;

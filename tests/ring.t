@@ -29,6 +29,15 @@ each_server(sub ($model) {
     is $refused->{status}, 1, 'a kernel without io_uring: exit status 1';
     like $refused->{err}, qr/\A$program: this kernel has no io_uring, or one that is too old: Linux 6\.1 .*\n\z/,
         'a kernel without io_uring: one line says why';
+    # A user who may not raise the limit of locked memory: that is asked as the user who makes the rings.
+    my @as_user = ($> == 0 ? qw(setpriv --reuid=65534 --regid=65534 --clear-groups) : (), qw(prlimit --memlock=0));
+    if (run_command(@as_user, $model->{path}, '--version')->{status} == 0) {
+        $refused = run_command(@as_user, $model->{path}, 0);
+        is $refused->{status}, 1, 'no locked memory: exit status 1';
+        like $refused->{err}, qr/\A$program: cannot make a ring within the limit of locked memory .*\n\z/, 'no locked memory: one line says why';
+    } else {
+        skip_case('no locked memory: another user cannot run the server here');
+    }
     for my $option (qw(--help --version --describe)) {
         is run_command(@forbid, 1, $model->{path}, $option)->{status}, 0, "io_uring is forbidden: $option works";
     }

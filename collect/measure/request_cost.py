@@ -58,6 +58,7 @@ from collect.project import CLIENTS, DATA, fail, say
 FLOOR_OF = {"fork": "floor-fork", "thread": "floor-thread", "iterative": "floor-one"}
 # More idle connections than that are for event loops alone.
 MANY = 5000
+LOOPS = ("epoll", "uring")
 IDLE_SECONDS = 600
 
 
@@ -319,7 +320,7 @@ def growth_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]
     # The floors keep no connection, and nobody is sent away while the others come.
     bench.setting = replace(bench.setting, idle_timeout=IDLE_SECONDS)
     holders = [subject for subject in chosen if not is_floor(subject)]
-    loops = [subject for subject in holders if recipe_name(subject) == "epoll"]
+    loops = [subject for subject in holders if recipe_name(subject) in LOOPS]
     for number in options.idle if holders else []:
         subjects = holders if number < MANY else loops
         bench.rounds(f"idle{number}", count, subjects, bench.measure_idle)
