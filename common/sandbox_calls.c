@@ -437,7 +437,9 @@ void sandbox_calls_helper(const struct sandbox *sandbox, struct syscall_filter *
     allow_asking(sandbox->server, filter);
     if (sandbox->role == HELPER_PROCESS_SUPERVISOR)
         ALLOW(filter, supervisor);
-    if (SANITIZED) {
+    if (SANITIZED) { /* ThreadSanitizer makes a thread in each process */
+        ALLOW(filter, threads);
+        syscall_filter_fail(filter, SYS_clone3, ENOSYS);
         ALLOW(filter, all);
         ALLOW(filter, sanitizers);
     }

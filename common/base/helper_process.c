@@ -2,6 +2,7 @@
 #include "common/base/helper_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -73,14 +74,22 @@ static void make_worker(void (*work)(const void *argument), const void *argument
     _exit(0);
 }
 
-void helper_process_supervise(int count, void (*work)(const void *argument), const void *argument)
+static bool is_over(int socket)
+{
+    struct pollfd peer = {.fd = socket};
+
+    return poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP);
+}
+
+void helper_process_supervise(int socket, int count, void (*work)(const void *argument),
+                              const void *argument)
 {
     int living = count, status;
 
     for (int i = 0; i < count; i++)
         make_worker(work, argument);
     while (living > 0 && wait(&status) > 0) {
-        if (WIFEXITED(status)) {
+        if (WIFEXITED(status) || is_over(socket)) {
             living--;
             continue;
         }

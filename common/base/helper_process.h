@@ -27,7 +27,9 @@ bool helper_process_start(const char *name, int socket,
                           enum helper_process_programs programs);
 
 /* Called by the work of a helper process: makes so many processes that share the work, and another
- * one in place of each that dies. Returns when all of them have ended by themselves. */
-void helper_process_supervise(int count, void (*work)(const void *argument), const void *argument);
+ * one in place of each that dies, while there is somebody at the other end of the socket. Returns
+ * when all of them have ended. */
+void helper_process_supervise(int socket, int count, void (*work)(const void *argument),
+                              const void *argument);
 
 #endif

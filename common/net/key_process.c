@@ -351,5 +351,5 @@ void key_process_supervise(int socket, const void *files)
     if (signer.vault == NULL)
         return;
     helper_process_confine(&signer.files->confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise((int)sysconf(_SC_NPROCESSORS_ONLN), sign_for_workers, &signer);
+    helper_process_supervise(socket, (int)sysconf(_SC_NPROCESSORS_ONLN), sign_for_workers, &signer);
 }

@@ -255,7 +255,7 @@ static void work(int socket, const void *argument)
     const struct worker worker = {*(struct name_lookup *const *)argument, socket};
 
     helper_process_confine(&worker.lookup->settings.confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise(1, look_up_often, &worker);
+    helper_process_supervise(socket, 1, look_up_often, &worker);
 }
 
 /* ---- opening ---- */

@@ -131,7 +131,7 @@ static void supervise(int socket, const void *argument)
     if (!take_directory(&work))
         return;
     helper_process_confine(&work.cache.keeper->confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise(1, keep, &work);
+    helper_process_supervise(work.socket, 1, keep, &work);
 }
 
 /* ---- the server ---- */
