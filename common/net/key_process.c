@@ -340,6 +340,8 @@ static void sign_for_workers(const void *argument)
 
     helper_process_confine(&own.files->confinement, HELPER_PROCESS_WORKER);
     serve(&own);
+    for (int i = 0; i < VAULT_KEYS; i++)
+        EVP_PKEY_free(own.keys[i]);
 }
 
 /* No other process of the same user may read the memory of these. */
