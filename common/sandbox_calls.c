@@ -261,11 +261,20 @@ static const struct syscall_rule workers_ring[] = {
     ANY(io_uring_setup),
 };
 
+/* What helper processes with memory of their own need. */
+static const struct syscall_rule memory[] = {
+    IF(mmap, 2, PROT_EXEC, 0),
+    IF(mprotect, 2, PROT_EXEC, 0),
+    ANY(brk),
+    ANY(munmap),
+    ANY(mremap),
+    ANY(madvise),
+    ANY(futex),
+};
+
 /* The processes that hold the key sign what comes through their socket, respond at the socket that
  * comes with it, and read files again. */
 static const struct syscall_rule signer[] = {
-    IF(mmap, 2, PROT_EXEC, 0),
-    IF(mprotect, 2, PROT_EXEC, 0),
     IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
     IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0),
     IF(sendto, 4, LONG, 0),
@@ -274,12 +283,7 @@ static const struct syscall_rule signer[] = {
     ANY(poll),
     ANY(read),
     ANY(close),
-    ANY(brk),
-    ANY(munmap),
-    ANY(mremap),
-    ANY(madvise),
     ANY(getrandom),
-    ANY(futex),
     ANY(restart_syscall),
     ANY(exit_group),
 };
@@ -313,8 +317,6 @@ static const struct syscall_rule names[] = {
 
 /* The process that keeps the cache below its limit sees and removes its entries. */
 static const struct syscall_rule keeper[] = {
-    IF(mmap, 2, PROT_EXEC, 0),
-    IF(mprotect, 2, PROT_EXEC, 0),
     IF(fcntl, 1, INT, F_GETFL), /* what the C library asks of the directory that it is to read, */
     IF(fcntl, 1, INT, F_SETFD), /* and does to it */
     ANY(recvfrom),
@@ -328,13 +330,8 @@ static const struct syscall_rule keeper[] = {
     ANY(fallocate), /* the shared file may have become shorter */
     ANY(fstat),
     ANY(close),
-    ANY(brk),
-    ANY(munmap),
-    ANY(mremap),
-    ANY(madvise),
     ANY(getrandom),
     ANY(sysinfo), /* sorting asks how much memory there is */
-    ANY(futex),
     ANY(clock_gettime),
     ANY(rt_sigaction),
     ANY(rt_sigprocmask),
@@ -428,6 +425,8 @@ static void allow_asking(pid_t server, struct syscall_filter *filter)
 void sandbox_calls_helper(const struct sandbox *sandbox, struct syscall_filter *filter)
 {
     syscall_filter_begin(filter);
+    if (sandbox->helper != SANDBOX_NAMES)
+        ALLOW(filter, memory);
     if (sandbox->helper == SANDBOX_SIGNER)
         ALLOW(filter, signer);
     else if (sandbox->helper == SANDBOX_NAMES)

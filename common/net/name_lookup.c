@@ -32,16 +32,22 @@
 #define NAME_BYTES    256
 
 /* The addresses, in memory that all processes share. The writer fills in the slot that is not
- * current, and then makes it so: a reader copies, and copies again if it was overtaken. */
-struct name_lookup {
-    struct name_lookup_settings settings;
-    char name[NAME_BYTES];
-    int socket; /* to the process, which ends when it is closed everywhere */
+ * current, and then makes it so: a reader copies, and copies again if it was overtaken. A worker
+ * that was taken over may have written anything there. */
+struct found {
     _Atomic unsigned version;
     struct slot {
         struct address_list list;
         int64_t until; /* in monotonic milliseconds */
     } slots[2];
+};
+
+/* Each process has a copy. */
+struct name_lookup {
+    struct name_lookup_settings settings;
+    char name[NAME_BYTES];
+    int socket; /* to the process, which ends when it is closed everywhere */
+    struct found *found;
 };
 
 /* ---- asking ---- */
@@ -202,16 +208,16 @@ static enum dns_outcome ask(const struct name_lookup_settings *settings, enum dn
 
 /* ---- the process ---- */
 
-static void publish(struct name_lookup *lookup, const struct address_list *list, int64_t until)
+static void publish(struct found *found, const struct address_list *list, int64_t until)
 {
-    unsigned version = atomic_load(&lookup->version) + 1;
+    unsigned version = atomic_load(&found->version) + 1;
 
-    lookup->slots[version & 1] = (struct slot){.list = *list, .until = until};
-    atomic_store(&lookup->version, version);
+    found->slots[version & 1] = (struct slot){.list = *list, .until = until};
+    atomic_store(&found->version, version);
 }
 
 /* Looks the name up once. Returns after how many seconds it must be looked up again. */
-static uint32_t look_up(struct name_lookup *lookup)
+static uint32_t look_up(const struct name_lookup *lookup)
 {
     struct address_list list = {.count = 0};
     uint32_t seconds = MOST_SECONDS;
@@ -223,14 +229,14 @@ static uint32_t look_up(struct name_lookup *lookup)
         return RETRY_SECONDS; /* the last addresses stay */
     if (list.count == 0 && (v4 == DNS_FAILED || v6 == DNS_FAILED))
         return RETRY_SECONDS;
-    publish(lookup, &list, now + STALE_SECONDS * INT64_C(1000));
+    publish(lookup->found, &list, now + STALE_SECONDS * INT64_C(1000));
     if (list.count == 0)
         return RETRY_SECONDS;
     return seconds < LEAST_SECONDS ? LEAST_SECONDS : seconds;
 }
 
 struct worker {
-    struct name_lookup *lookup;
+    const struct name_lookup *lookup;
     int socket;
 };
 
@@ -252,7 +258,7 @@ static void look_up_often(const void *argument)
 
 static void work(int socket, const void *argument)
 {
-    const struct worker worker = {*(struct name_lookup *const *)argument, socket};
+    const struct worker worker = {argument, socket};
 
     helper_process_confine(&worker.lookup->settings.confinement, HELPER_PROCESS_SUPERVISOR);
     helper_process_supervise(socket, 1, look_up_often, &worker);
@@ -276,13 +282,18 @@ void name_lookup_read_servers(const char *path, struct name_lookup_settings *set
 
 static struct name_lookup *make(const struct name_lookup_settings *settings)
 {
+    const int access = PROT_READ | PROT_WRITE;
     struct name_lookup *lookup = MAP_FAILED;
 
     if (settings->name.length < sizeof lookup->name)
-        lookup =
-            mmap(NULL, sizeof *lookup, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        lookup = mmap(NULL, sizeof *lookup, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (lookup == MAP_FAILED)
         return NULL;
+    lookup->found = mmap(NULL, sizeof *lookup->found, access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (lookup->found == MAP_FAILED) {
+        munmap(lookup, sizeof *lookup);
+        return NULL;
+    }
     lookup->settings = *settings;
     memcpy(lookup->name, settings->name.data, settings->name.length);
     lookup->settings.name.data = lookup->name;
@@ -299,7 +310,7 @@ static bool start(struct name_lookup *lookup)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return false;
     lookup->socket = ends[0];
-    started = helper_process_start("names", ends[1], work, &lookup, HELPER_PROCESS_ONLY);
+    started = helper_process_start("names", ends[1], work, lookup, HELPER_PROCESS_ONLY);
     close(ends[1]);
     return started && recv(ends[0], &done, 1, 0) == 1;
 }
@@ -327,20 +338,22 @@ void name_lookup_close(struct name_lookup *lookup)
 {
     if (lookup->socket >= 0)
         close(lookup->socket);
+    munmap(lookup->found, sizeof *lookup->found);
     munmap(lookup, sizeof *lookup);
 }
 
 bool name_lookup_find(const struct name_lookup *lookup, int64_t now, struct address_list *list)
 {
-    unsigned version = atomic_load(&lookup->version), before;
+    const struct found *found = lookup->found;
+    unsigned version = atomic_load(&found->version), before;
     int64_t until;
 
     do {
         before = version;
-        *list = lookup->slots[version & 1].list;
-        until = lookup->slots[version & 1].until;
+        *list = found->slots[version & 1].list;
+        until = found->slots[version & 1].until;
         atomic_thread_fence(memory_order_acquire);
-        version = atomic_load(&lookup->version);
+        version = atomic_load(&found->version);
     } while (version != before); /* the writer comes this way once a second at most */
     return list->count > 0 && now < until;
 }

@@ -23,14 +23,20 @@
 #define LOOK_MILLISECONDS  1000
 #define AGAIN_MILLISECONDS 60000
 
-/* In memory that all processes of the server share. */
-struct cache_keeper {
-    int socket;              /* to the process, which does a round for each message */
-    pid_t server;            /* that it may ask for another one */
-    _Atomic bool asked;      /* a message is under way */
+/* What all processes of the server may change. A worker that was taken over may have written
+ * anything there. */
+struct requests {
+    _Atomic bool asked;      /* there is something to do */
     _Atomic uint64_t room;   /* bytes that the next round removes in any case */
     _Atomic uint32_t rounds; /* that have ended: a futex */
+};
+
+/* Each process has a copy. */
+struct cache_keeper {
+    int socket;   /* to the process, which looks for requests at each message */
+    pid_t server; /* that it may ask for another one */
     struct helper_process_confinement confinement;
+    struct requests *requests;
 };
 
 /* What the process itself works with. */
@@ -46,21 +52,21 @@ static void wake_all(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* One that died in its round has left `room` at nothing: who needs it asks again. */
+/* What a process leaves undone that dies in its round is asked for again by who needs it. */
 static void do_round(const struct cache *cache)
 {
-    struct cache_keeper *keeper = cache->keeper;
+    struct requests *requests = cache->keeper->requests;
     uint64_t room;
 
-    if (!atomic_exchange(&keeper->asked, false))
+    if (!atomic_exchange(&requests->asked, false))
         return;
-    room = atomic_exchange(&keeper->room, 0);
+    room = atomic_exchange(&requests->room, 0);
     if (room > 0)
         cache_evict_make_room(cache, room);
     else
         cache_evict_trim(cache);
-    atomic_fetch_add(&keeper->rounds, 1);
-    wake_all(&keeper->rounds);
+    atomic_fetch_add(&requests->rounds, 1);
+    wake_all(&requests->rounds);
 }
 
 bool cache_keeper_misses_directory(const struct cache *cache)
@@ -80,7 +86,7 @@ static int64_t look_at_directory(const struct cache *cache)
     return clock_now().milliseconds + (missing ? AGAIN_MILLISECONDS : LOOK_MILLISECONDS);
 }
 
-/* The first round may be what another process died in. */
+/* Looks for requests first: another process may have died before it did. */
 static void keep(const void *argument)
 {
     const struct work *work = argument;
@@ -138,12 +144,17 @@ static void supervise(int socket, const void *argument)
 
 static bool start(const struct cache *cache)
 {
+    struct cache_keeper *keeper = cache->keeper;
     int ends[2];
     bool started;
 
+    keeper->requests = mmap(NULL, sizeof *keeper->requests, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (keeper->requests == MAP_FAILED)
+        return false;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return false;
-    cache->keeper->socket = ends[0];
+    keeper->socket = ends[0];
     started = helper_process_start("cache_keeper", ends[1], supervise, cache, HELPER_PROCESS_ONLY);
     close(ends[1]);
     return started && fd_message_send(ends[0], "", 1, &cache->directory, 1);
@@ -152,13 +163,12 @@ static bool start(const struct cache *cache)
 bool cache_keeper_open(struct cache *cache, const struct helper_process_confinement *confinement)
 {
     struct cache_keeper *keeper =
-        mmap(NULL, sizeof *keeper, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof *keeper, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (keeper != MAP_FAILED) {
         cache->keeper = keeper;
-        keeper->socket = -1;
-        keeper->server = getpid();
-        keeper->confinement = *confinement;
+        *keeper = (struct cache_keeper){
+            .socket = -1, .server = getpid(), .confinement = *confinement, .requests = MAP_FAILED};
         if (start(cache))
             return true;
     }
@@ -172,19 +182,22 @@ void cache_keeper_close(struct cache *cache)
         return;
     if (cache->keeper->socket >= 0)
         close(cache->keeper->socket);
+    if (cache->keeper->requests != MAP_FAILED)
+        munmap(cache->keeper->requests, sizeof *cache->keeper->requests);
     munmap(cache->keeper, sizeof *cache->keeper);
     cache->keeper = NULL;
 }
 
 /* Returns false if there is no process that could be asked. If there are many messages that it has
- * not read, it has been asked. */
+ * not read, it will look for requests. */
 static bool ask(const struct cache *cache)
 {
-    struct cache_keeper *keeper = cache->keeper;
+    const struct cache_keeper *keeper = cache->keeper;
 
-    return keeper != NULL &&
-           (atomic_exchange(&keeper->asked, true) ||
-            send(keeper->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 || errno == EAGAIN);
+    if (keeper == NULL)
+        return false;
+    atomic_store(&keeper->requests->asked, true);
+    return send(keeper->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 || errno == EAGAIN;
 }
 
 void cache_keeper_trim(const struct cache *cache)
@@ -196,15 +209,15 @@ void cache_keeper_trim(const struct cache *cache)
 bool cache_keeper_make_room(const struct cache *cache, uint64_t bytes)
 {
     const struct timespec patience = {.tv_nsec = ROOM_NANOSECONDS};
-    struct cache_keeper *keeper = cache->keeper;
+    struct requests *requests = cache->keeper != NULL ? cache->keeper->requests : NULL;
     uint32_t rounds;
 
-    if (keeper == NULL)
+    if (requests == NULL)
         return cache_evict_make_room(cache, bytes);
-    rounds = atomic_load(&keeper->rounds);
-    atomic_fetch_add(&keeper->room, bytes);
+    rounds = atomic_load(&requests->rounds);
+    atomic_fetch_add(&requests->room, bytes);
     if (!ask(cache))
         return cache_evict_make_room(cache, bytes);
-    syscall(SYS_futex, &keeper->rounds, FUTEX_WAIT, rounds, &patience, NULL, 0);
-    return atomic_load(&keeper->rounds) != rounds;
+    syscall(SYS_futex, &requests->rounds, FUTEX_WAIT, rounds, &patience, NULL, 0);
+    return atomic_load(&requests->rounds) != rounds;
 }
