@@ -8,12 +8,12 @@ Peers take none.
 Any other program has a label and a command of its own, NAME=cmd:COMMAND. It is started by that
 command, without a shell, in the folder where the study was; {port} and {root} are replaced.
 
-Peers get a configuration each that is fair to them (Squid and Traffic Server, which are proxies
-alone, in caching_proxies.py): the same documents, no access log, the same
+Peers get a configuration each that is fair to them: the same documents, no access log, the same
 backlog, as many workers as processors, keep-alive for 5 seconds with any number of requests, a
 user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
 workers then block in accept, as those of the book do. Where the load is not on this machine's
-loopback they listen at one more address.
+loopback they listen at one more address. Squid and Traffic Server are proxies alone: their
+configurations are in caching_proxies.py.
 """
 
 from __future__ import annotations
