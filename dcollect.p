@@ -63,6 +63,16 @@ set label 1 title_text at screen 14.0 / width, screen down(22) left font bold_of
 if (part_text ne '') { set label 2 part_text at screen 14.0 / width, screen down(part_top + 8) left font font_of(13) textcolor rgb ink }
 set label 3 subtitle_text at screen 14.0 / width, screen down(subtitle_top + 8) left font font_of(13) textcolor rgb soft
 
+# The legend: a mark with its words, on a piece of a line where it stands for one.
+do for [i = 1:keys] {
+    if (key_mark[i] > 0) {
+        set label 10 + i key_text[i] at screen key_x[i] / width, screen down(key_y[i]) left offset 1 + 0.7 * key_line[i],0 \
+            textcolor rgb key_ink[i] point pt key_mark[i] ps 0.8 lc rgb key_colour[i]
+    } else {
+        set label 10 + i key_text[i] at screen key_x[i] / width, screen down(key_y[i]) left offset 1.7,0 textcolor rgb key_ink[i]
+    }
+}
+
 if (form eq 'rows') {
     set lmargin at screen rows_left
     set rmargin at screen rows_right
@@ -72,14 +82,12 @@ if (form eq 'rows') {
     set grid xtics lt 1 lw 1 lc rgb grid_colour
     unset ytics
     do for [i = 1:rows] {
-        set label 100 + i row_name[i] at screen rows_left - 8.0 / width, first row_at[i] right textcolor rgb ink
+        if (names_above) {
+            set label 100 + i row_name[i] at screen 14.0 / width, first row_at[i] left textcolor rgb ink
+        } else { set label 100 + i row_name[i] at screen rows_left - 8.0 / width, first row_at[i] right textcolor rgb ink }
     }
     do for [i = 1:headings] {
         set label 1000 + i heading[i] at screen 14.0 / width, first heading_at[i] left font bold_of(14) textcolor rgb ink
-    }
-    do for [i = 1:keys] {
-        set label 10 + i key_text[i] at screen key_x[i] / width, screen down(key_top + 22 * key_y[i] + 4) left offset 1,0 \
-            textcolor rgb key_ink[i] point pt key_mark[i] ps 0.8 lc rgb key_colour[i]
     }
     if (known(line_at)) { set arrow from first line_at, graph 0 to first line_at, graph 1 nohead lw 1.5 lc rgb ink }
     # Bars first, then intervals (on bars with a rim, so that they are seen), then marks and numbers.
@@ -108,16 +116,27 @@ do for [p = 1:panels] {
         unset label 1
         unset label 2
         unset label 3
+        do for [i = 1:keys] { unset label 10 + i }
     }
-    set label 4 panel_title[p] at graph 0, screen panel_top[p] + 14.0 / height + 18.0 * (strstrt(panel_title[p], "\n") > 0) / height \
-        left font bold_of(14) textcolor rgb ink
-    if ((p - 1) % columns == 0) {
+    set label 4 panel_title[p] at graph 0, screen panel_top[p] + 1.0 * panel_title_up[p] / height left \
+         font bold_of(14) textcolor rgb ink
+    if (y_title_above) {
+        set label 5 y_title at screen 14.0 / width, screen panel_top[p] + 14.0 / height left font font_of(13) textcolor rgb soft
+    } else { if ((p - 1) % columns == 0) {
         set label 5 y_title at screen panel_left[p] - y_title_left / width, graph 0.5 center rotate by 90 textcolor rgb ink
-    } else { unset label 5 }
+    } else { unset label 5 } }
     if (y_log[p]) { set logscale y } else { unset logscale y }
     set yrange [y_low[p]:y_high[p]]
     eval 'set ytics ('.y_tics[p].')'
     unset arrow
+    if (p == 1) {
+        do for [i = 1:keys] {
+            if (key_line[i]) {
+                set arrow from screen (key_x[i] - 10) / width, screen down(key_y[i]) to screen (key_x[i] + 10) / width, \
+                    screen down(key_y[i]) nohead lw 1.6 dt key_dashed[i] + 1 lc rgb key_colour[i]
+            }
+        }
+    }
     if (known(ratio_line)) { set arrow from graph 0, first ratio_line to graph 1, first ratio_line nohead lw 1.5 lc rgb ink }
     if (known(line_at[p])) { set arrow from graph 0, first line_at[p] to graph 1, first line_at[p] nohead lw 1.5 dt 2 lc rgb soft }
     a = series_from[p]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from collect.infer.anatomy import PURPOSES
 from collect.infer.cells import Part
 from collect.present import palette
-from collect.present.chart import DrawnFigure, Figure, Line, Mark, RowFigure
+from collect.present.chart import NARROW, DrawnFigure, Figure, Line, Mark, RowFigure
 from collect.present.facts import CPU, answered_cells
 from collect.present.flame_graph import flame_graph
 from collect.present.results_view import Row, Slice, View, parsed
@@ -102,10 +102,11 @@ def _flame_figures(view: View, part: Part, file: str, prefix: str) -> Iterator[F
                 "has called it; those of the kernel are orange."
             )
             name = f"{prefix}flame-{server}" + (f"-{number}" if number > 1 else "")
-            svg = flame_graph(title, said, seen)
             yield DrawnFigure(
-                name, "flame", file, f"Flame graph of {title}", said, part.number, "", svg=svg
-            )
+                name, "flame", file, f"Flame graph of {title}", said, part.number, "",
+                svg=flame_graph(title, said, seen),
+                narrow_svg=flame_graph(title, said, seen, NARROW),
+            )  # fmt: skip
 
 
 def _stacks(view: View) -> dict[tuple[str, ...], Counter[str]]:

@@ -6,15 +6,17 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from collect.present.palette import Look, number_of
-from collect.present.scales import Scale, spread_out
+from collect.present.scales import Scale, spread_out, thinned
 
 CHARACTER = 8.6  # pixels of a character of 14-pixel text
 SMALL_CHARACTER = 7.3  # of 13-pixel text
 BOLD_CHARACTER = 11.2  # of 18-pixel bold text
 PANEL_CHARACTER = 9.2  # of 14-pixel bold text
+# The width of a figure for narrow screens: on one of 400 pixels its text has its full size.
+NARROW = 360
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class DrawnFigure(Figure):
     """An image that needs no gnuplot."""
 
     svg: str = ""
+    narrow_svg: str = ""
 
 
 @dataclass
@@ -127,6 +130,9 @@ class RowFigure(Figure):
     bars: bool = False
     stacked: bool = False  # a mark reaches from its low to its value, and all are in one row
     line_at: float | None = None
+
+    def lines(self) -> list[Line]:
+        return [line for _, lines in self.groups for line in lines]
 
 
 def quoted(text: str) -> str:
@@ -218,48 +224,161 @@ class Script:
     files: dict[str, str]
 
 
+# --- legends ---
+
+KEY_ROW = 22
+KEY_GAP = 12  # above the legend of a narrow figure
+
+
+@dataclass(frozen=True)
+class _Key:
+    """An entry of a legend, with its place in pixels from the left and the top."""
+
+    text: str
+    look: Look
+    x: float
+    y: float
+    line: bool = False  # a piece of a line, under the mark if there is one
+    marked: bool = True
+    dashed: bool = False
+
+
+def _key_places(texts: Sequence[str], width: float) -> list[tuple[float, int]]:
+    """Returns where the entries of a legend are: the pixels from the left, and the row."""
+    places: list[tuple[float, int]] = []
+    x, row = 20.0, 0
+    for text in texts:
+        need = CHARACTER * len(text) + 40
+        if x > 20 and x + need > width:
+            x, row = 20.0, row + 1
+        places.append((x, row))
+        x += need
+    return places
+
+
+def _key_height(texts: Sequence[str], width: float) -> int:
+    return KEY_ROW * (_key_places(texts, width)[-1][1] + 1) if texts else 0
+
+
+def _level_keys(levels: Sequence[tuple[str, Look]], width: float, top: float) -> list[_Key]:
+    places = _key_places([text for text, _ in levels], width)
+    return [
+        _Key(text, look, x, top + KEY_ROW * row + 4)
+        for (text, look), (x, row) in zip(levels, places, strict=True)
+    ]
+
+
+def _series_keys(series: Sequence[Series], top: float) -> list[_Key]:
+    """The legend below a panel for a narrow screen, where lines have no names at their ends."""
+    return [
+        _Key(s.name, s.look, x, top + KEY_ROW * row, s.joined, s.marked, s.dashed)
+        for s, (x, row) in zip(series, _key_places([s.name for s in series], NARROW), strict=True)
+    ]
+
+
+def _key_arrays(keys: Sequence[_Key]) -> str:
+    return "\n".join(
+        [
+            f"keys = {len(keys)}",
+            _array("key_text", [quoted(key.text) for key in keys]),
+            _array("key_x", [f"{key.x:.1f}" for key in keys]),
+            _array("key_y", [f"{key.y:.1f}" for key in keys]),
+            _array("key_colour", [number_of(key.look.colour) for key in keys]),
+            _array("key_ink", [number_of(key.look.text_colour) for key in keys]),
+            _array("key_mark", [key.look.mark if key.marked else 0 for key in keys]),
+            _array("key_line", [int(key.line) for key in keys]),
+            _array("key_dashed", [int(key.dashed) for key in keys]),
+        ]
+    )
+
+
 # --- lines ---
 
 MARGIN_FIRST, MARGIN_LEFT, PANEL_GAP = 92, 62, 16
 Y_TITLE_LEFT = 72  # from the panel to the title of the y axis
 TIC_LENGTH = 6  # the longest number of the y axis that these have room for
 FOOT = 56
+TEXT_ROW = 21
 
 
-def _panel_size(figure: LineFigure, rows: int) -> tuple[int, int]:
-    width = {1: 660, 2: 330}.get(figure.columns, 210)
-    return width, 330 if rows == 1 else 230
+@dataclass(frozen=True)
+class _Grid:
+    """The places of panels in pixels. On a narrow screen the title of the y axis is above each
+    panel, and the legend is below it."""
+
+    columns: int
+    margin_left: float  # of a panel in its cell
+    shift: float  # of the first cell
+    panel_width: float
+    panel_height: float
+    cell_width: float
+    y_title_row: int = 0
+
+    @property
+    def width(self) -> float:
+        return self.columns * self.cell_width + self.shift
+
+    @staticmethod
+    def wide(figure: LineFigure, margin_left: float) -> _Grid:
+        columns = min(figure.columns, len(figure.panels))
+        rows = math.ceil(len(figure.panels) / columns)
+        panel_width = {1: 660, 2: 330}.get(figure.columns, 210)
+        label_width = max(len(s.name) for panel in figure.panels for s in panel.series)
+        cell_width = margin_left + panel_width + 26 + CHARACTER * label_width
+        shift = MARGIN_FIRST - MARGIN_LEFT
+        height = 330 if rows == 1 else 230
+        return _Grid(columns, margin_left, shift, panel_width, height, cell_width)
+
+    @staticmethod
+    def narrow(figure: LineFigure, margin_left: float) -> _Grid:
+        panel_width = NARROW - margin_left - 24
+        row = TEXT_ROW if figure.y_title else 0
+        return _Grid(1, margin_left, 0, panel_width, 220, NARROW, row)
 
 
-def line_script(figure: LineFigure) -> Script:
+def _unnamed(panel: Panel) -> Panel:
+    return replace(panel, series=tuple(replace(series, name="") for series in panel.series))
+
+
+def line_script(figure: LineFigure, narrow: bool = False) -> Script:
     """Lays out a figure of lines."""
-    panels, columns = figure.panels, min(figure.columns, len(figure.panels))
-    rows = math.ceil(len(panels) / columns)
-    panel_width, panel_height = _panel_size(figure, rows)
-    label_width = max(len(s.name) for panel in panels for s in panel.series)
-    margin_right = 26 + CHARACTER * label_width
+    panels = figure.panels
     longest = max(len(text) for scale in figure.scales for text, _ in scale.tics)
-    more = CHARACTER * max(longest - TIC_LENGTH, 0)
-    margin_left = MARGIN_LEFT + more
-    cell_width = margin_left + panel_width + margin_right
-    shift = MARGIN_FIRST - MARGIN_LEFT
-    width = columns * cell_width + shift
+    margin_left = MARGIN_LEFT + CHARACTER * max(longest - TIC_LENGTH, 0)
+    grid = _Grid.narrow(figure, margin_left) if narrow else _Grid.wide(figure, margin_left)
+    columns, width, cell_width = grid.columns, grid.width, grid.cell_width
+    panel_width, panel_height = grid.panel_width, grid.panel_height
     head = _Head.of(figure, width)
+    x = thinned(figure.x, panel_width) if narrow else figure.x
+    x_title = _fitting(figure.x_title, cell_width)
+    if narrow:
+        x_title = _wrapped(x_title, panel_width, CHARACTER)
     titles = [_wrapped(panel.title, cell_width - 20, PANEL_CHARACTER) for panel in panels]
-    panel_head = PANEL_GAP + 18 * max(_lines(title) for title in titles)
-    cell_height = panel_head + panel_height + FOOT
-    height = head.height + rows * cell_height
-    left = [(shift + p % columns * cell_width + margin_left) / width for p in range(len(panels))]
-    top = [1 - (head.height + p // columns * cell_height + panel_head) / height
-           for p in range(len(panels))]  # fmt: skip
+    title_row = TEXT_ROW if narrow else 18
+    panel_head = PANEL_GAP + title_row * max(map(_lines, titles)) + grid.y_title_row
+    foot = FOOT + TEXT_ROW * max(_lines(x_title) - 1, 0)
+    named = [[s for s in panel.series if s.name] if narrow else [] for panel in panels]
+    legend = max(_key_height([s.name for s in series], NARROW) for series in named)
+    legend += KEY_GAP if legend else 0
+    cell_height = panel_head + panel_height + foot + legend
+    height = head.height + math.ceil(len(panels) / columns) * cell_height
+    left = [(grid.shift + p % columns * cell_width + margin_left) / width
+            for p in range(len(panels))]  # fmt: skip
+    tops = [head.height + p // columns * cell_height + panel_head for p in range(len(panels))]
+    top = [1 - pixels / height for pixels in tops]
+    below = panel_height + foot + KEY_GAP
+    keys = [key for s, y in zip(named, tops, strict=True) for key in _series_keys(s, y + below)]
+    if narrow:
+        panels = [_unnamed(panel) for panel in panels]
     every = [series for panel in panels for series in panel.series]
     ends = [0]
     for panel in panels:
         ends.append(ends[-1] + len(panel.series))
     scalars = _scalars(
-        x_title=_fitting(figure.x_title, cell_width),
+        x_title=x_title,
         y_title=figure.y_title,
-        y_title_left=Y_TITLE_LEFT + more,
+        y_title_left=Y_TITLE_LEFT + margin_left - MARGIN_LEFT,
+        y_title_above=grid.y_title_row,
         data=f"{figure.name}.dat",
         labels=f"{figure.name}.labels",
         bands=f"{figure.name}.bands",
@@ -278,10 +397,12 @@ def line_script(figure: LineFigure) -> Script:
         head.script(),
         scalars,
         "ratio_line = " + ("NaN" if figure.line_at is None else f"{figure.line_at}"),
-        f'x_tics = "{_tics(figure.x.tics)}"',
+        f'x_tics = "{_tics(x.tics)}"',
         _array("panel_left", [f"{v:.6f}" for v in left]),
         _array("panel_top", [f"{v:.6f}" for v in top]),
         _array("panel_title", [quoted(title) for title in titles]),
+        _array("panel_title_up", [14 + grid.y_title_row + title_row * max(_lines(title) - 1, 0)
+                                  for title in titles]),
         _array("series_from", [n + 1 for n in ends[:-1]]),
         _array("series_to", ends[1:]),
         _array("y_low", [f"{scale.low:.10g}" for scale in figure.scales]),
@@ -290,7 +411,8 @@ def line_script(figure: LineFigure) -> Script:
         _array("y_tics", [f'"{_tics(scale.tics)}"' for scale in figure.scales]),
         _array("line_at", ["NaN" if p.line_at is None else f"{p.line_at:.10g}" for p in panels]),
         _series_arrays(every),
-    ]
+        _key_arrays(keys),
+    ]  # fmt: skip
     files = {
         f"{figure.name}.dat": _blocks([_points(series, figure) for series in every]),
         f"{figure.name}.labels": _blocks(
@@ -355,93 +477,122 @@ def _end_labels(panel: Panel, y: Scale, x: Scale, pixels: float) -> str:
 # --- rows ---
 
 ROW, LEVEL_ROW, GROUP_HEAD, ROWS_WIDE = 24, 17, 34, 560
+NAME_ROW = 22  # of a name that is above its row
 
 
-def row_script(figure: RowFigure) -> Script:
-    """Lays out a figure of rows."""
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of rows in pixels: names, axis, and the numbers right of it."""
+
+    left: float
+    axis: float
+    right: float
+
+    @property
+    def width(self) -> float:
+        return self.left + self.axis + self.right
+
+    @staticmethod
+    def wide(figure: RowFigure) -> _Columns:
+        lines = figure.lines()
+        notes = [words for line in lines for _, _, words in line.notes]
+        right = _said_width(lines)
+        if notes:
+            right = max(right, SMALL_CHARACTER * max(map(len, notes)) - ROWS_WIDE * 0.5)
+        return _Columns(28 + CHARACTER * max(len(line.name) for line in lines), ROWS_WIDE, right)
+
+    @staticmethod
+    def narrow(figure: RowFigure) -> _Columns:
+        left, right = 20, _said_width(figure.lines())
+        return _Columns(left, NARROW - left - right, right)
+
+
+def _said_width(lines: Sequence[Line]) -> float:
+    said = [mark.said for line in lines for mark in line.marks]
+    return 24 + max((CHARACTER * len(text) for text in said), default=0)
+
+
+def _above(line: Line, figure: RowFigure) -> str:
+    """The words above a row on a narrow screen: its name, and its notes, those at a mark with
+    the level of the mark."""
+    notes = []
+    for level, place, words in line.notes:
+        has_level = place is not None and level < len(figure.levels)
+        of = f"{figure.levels[level][0]}: " if has_level else ""
+        notes.append(_wrapped(f"{of}{words}", NARROW - 28, CHARACTER))
+    return "\n".join([line.name, *notes])
+
+
+def row_script(figure: RowFigure, narrow: bool = False) -> Script:
+    """Lays out a figure of rows. On a narrow screen names are above their rows."""
     levels = 1 if figure.stacked else max(1, len(figure.levels))
     row_pixels = max(ROW, LEVEL_ROW * levels)
-    longest = max(len(line.name) for _, lines in figure.groups for line in lines)
-    left = 28 + CHARACTER * longest
-    said = [m.said for _, lines in figure.groups for line in lines for m in line.marks]
-    notes = [words for _, lines in figure.groups for line in lines for _, _, words in line.notes]
-    right = 24 + max((CHARACTER * len(text) for text in said), default=0)
-    if notes:
-        right = max(right, SMALL_CHARACTER * max(map(len, notes)) - ROWS_WIDE * 0.5)
-    width = left + ROWS_WIDE + right
+    columns = _Columns.narrow(figure) if narrow else _Columns.wide(figure)
+    width = columns.width
     head = _Head.of(figure, width)
-    keys = [(text, look) for text, look in figure.levels if text]
-    key_x, key_y, key_rows = _key_places([text for text, _ in keys], width)
-    top = head.height + 22 * key_rows
+    x = thinned(figure.x, columns.axis) if narrow else figure.x
+    named_levels = [(text, look) for text, look in figure.levels if text]
+    key_height = _key_height([text for text, _ in named_levels], width)
+    top = head.height + (0 if narrow else key_height)
     y = 0.0
     places: list[tuple[float, Line]] = []
+    names: list[tuple[float, str]] = []
     headings: list[tuple[float, str]] = []
     for title, lines in figure.groups:
         if title:
-            y += GROUP_HEAD / row_pixels
-            headings.append((y - 8 / row_pixels, title))
+            words = _wrapped(title, width - 28, PANEL_CHARACTER)
+            y += (GROUP_HEAD + TEXT_ROW * (_lines(words) - 1)) / row_pixels
+            headings.append((y - (8 + TEXT_ROW * (_lines(words) - 1)) / row_pixels, words))
         for line in lines:
-            places.append((y + 0.5, line))
+            name = _above(line, figure) if narrow else line.name
+            name_height = (NAME_ROW + TEXT_ROW * (_lines(name) - 1)) / row_pixels if narrow else 0
+            names.append((y + (12 / row_pixels if narrow else 0.5), name))
+            y += name_height
+            places.append((y + 0.5, replace(line, notes=()) if narrow else line))
             y += 1
-    height = top + y * row_pixels + FOOT
+    x_title = _wrapped(figure.x_title, NARROW - 28, CHARACTER) if narrow else figure.x_title
+    foot = FOOT + TEXT_ROW * max(_lines(x_title) - 1, 0)
+    bottom = foot + (key_height + KEY_GAP if narrow and key_height else 0)
+    height = top + y * row_pixels + bottom
+    below = height - bottom + foot + KEY_GAP
+    keys = _level_keys(named_levels, width, below if narrow else head.height)
     parameters = [
         "form = 'rows'",
         head.script(),
         _scalars(
-            x_title=figure.x_title,
+            x_title=x_title,
             data=f"{figure.name}.dat",
             labels=f"{figure.name}.labels",
             width=round(width),
             height=round(height),
-            x_low=figure.x.low,
-            x_high=figure.x.high,
-            x_log=int(figure.x.log),
+            x_low=x.low,
+            x_high=x.high,
+            x_log=int(x.log),
             rows_high=y,
-            rows_left=left / width,
-            rows_right=(left + ROWS_WIDE) / width,
+            rows_left=columns.left / width,
+            rows_right=(columns.left + columns.axis) / width,
             rows_top=1 - top / height,
-            rows_bottom=FOOT / height,
+            rows_bottom=bottom / height,
             bars=int(figure.bars),
             stacked=int(figure.stacked),
-            keys=len(keys),
+            names_above=int(narrow),
             headings=len(headings),
-            key_top=head.height,
         ),
         "line_at = " + ("NaN" if figure.line_at is None else f"{figure.line_at}"),
-        f'x_tics = "{_tics(figure.x.tics)}"',
+        f'x_tics = "{_tics(x.tics)}"',
         "rows = " + str(len(places)),
-        _array("row_name", [quoted(line.name) for _, line in places]),
-        _array("row_at", [f"{at:.4f}" for at, _ in places]),
+        _array("row_name", [quoted(name) for _, name in names]),
+        _array("row_at", [f"{at:.4f}" for at, _ in names]),
         _array("heading", [quoted(title) for _, title in headings]),
         _array("heading_at", [f"{at:.4f}" for at, _ in headings]),
-        _array("key_text", [quoted(text) for text, _ in keys]),
-        _array("key_x", [f"{v:.1f}" for v in key_x]),
-        _array("key_y", [str(v) for v in key_y]),
-        _array("key_colour", [number_of(look.colour) for _, look in keys]),
-        _array("key_ink", [number_of(look.text_colour) for _, look in keys]),
-        _array("key_mark", [look.mark for _, look in keys]),
+        _key_arrays(keys),
     ]
     files = {
         f"{figure.name}.dat": "".join(_marks(at, line, levels, figure) for at, line in places),
-        f"{figure.name}.labels": "".join(_notes(at, line, levels, figure.x) for at, line in places)
-        or f'{figure.x.low:.10g} 0 ""\n',
+        f"{figure.name}.labels": "".join(_notes(at, line, levels, x) for at, line in places)
+        or f'{x.low:.10g} 0 ""\n',
     }
     return Script("\n".join(parameters) + "\n", files)
-
-
-def _key_places(texts: Sequence[str], width: float) -> tuple[list[float], list[int], int]:
-    """Returns the entries of a legend, in rows."""
-    xs: list[float] = []
-    ys: list[int] = []
-    x, row = 20.0, 0
-    for text in texts:
-        need = CHARACTER * len(text) + 40
-        if x > 20 and x + need > width:
-            x, row = 20.0, row + 1
-        xs.append(x)
-        ys.append(row)
-        x += need
-    return xs, ys, row + 1 if texts else 0
 
 
 def _level_place(at: float, level: int, levels: int) -> float:
@@ -468,8 +619,8 @@ def _notes(at: float, line: Line, levels: int, x: Scale) -> str:
     )
 
 
-def script_of(figure: Figure) -> Script:
+def script_of(figure: Figure, narrow: bool = False) -> Script:
     if isinstance(figure, LineFigure):
-        return line_script(figure)
+        return line_script(figure, narrow)
     assert isinstance(figure, RowFigure)
-    return row_script(figure)
+    return row_script(figure, narrow)

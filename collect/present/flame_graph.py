@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
+from collect.present.chart import BOLD_CHARACTER, SMALL_CHARACTER
 from collect.present.gnuplot import channels, dark_style
 from collect.present.palette import FRAME_OF_KERNEL, FRAME_OF_USER, GRID, INK, SOFT
 from collect.readable_numbers import percent_text
@@ -54,36 +56,38 @@ def _boxes(frame: _Frame, all_samples: int, left: float = 0.0, row: int = 0) -> 
         left += called.samples / all_samples
 
 
-def flame_graph(title: str, said: str, stacks: Mapping[str, int]) -> str:
+def flame_graph(title: str, said: str, stacks: Mapping[str, int], width: int = WIDTH) -> str:
     """Returns the image of stacks `program;outermost;...;innermost` and their samples."""
     root = _Frame("all")
     for stack, samples in stacks.items():
         root.add(stack.split(";"), samples)
     boxes = list(_boxes(root, max(root.samples, 1)))
-    height = HEAD + ROW * (1 + max(box.row for box in boxes)) + MARGIN
+    head = [(line, INK, 18) for line in textwrap.wrap(title, int(width / BOLD_CHARACTER))]
+    head += [(line, SOFT, 13) for line in textwrap.wrap(said, int(width / SMALL_CHARACTER))]
+    height = HEAD + 21 * (len(head) - 2) + ROW * (1 + max(box.row for box in boxes)) + MARGIN
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}">',
         dark_style(),
-        f'<rect x="0" y="0" width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(14, 26, title, INK, 18, ' font-weight="bold"'),
-        _text(14, 47, said, SOFT, 13),
+        f'<rect x="0" y="0" width="{width}" height="{height}" fill="#ffffff"/>',
+        *(_text(14, 26 + 21 * row, *words) for row, words in enumerate(head)),
         f'<g font-family="{FONT}" font-size="11">',
-        *(_drawn(box, height) for box in boxes),
+        *(_drawn(box, width, height) for box in boxes),
         "</g>\n</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _text(x: float, y: float, words: str, colour: str, size: int, more: str = "") -> str:
+def _text(x: float, y: float, words: str, colour: str, size: int) -> str:
+    more = ' font-weight="bold"' if colour == INK else ""
     return (
         f'<text x="{x:g}" y="{y:g}" font-family="{FONT}" font-size="{size}"{more} '
         f'fill="rgb({channels(colour)})">{escape(words)}</text>'
     )
 
 
-def _drawn(box: _Box, height: int) -> str:
-    room = WIDTH - 2 * MARGIN
+def _drawn(box: _Box, width: int, height: int) -> str:
+    room = width - 2 * MARGIN
     x, wide = MARGIN + box.left * room, box.share * room
     y = height - MARGIN - ROW * (box.row + 1)
     name = box.frame.name.removesuffix(KERNEL)

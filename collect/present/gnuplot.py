@@ -23,8 +23,8 @@ def require(program: str, package: str) -> None:
         fail(f"{program} is missing: apt-get install {package}")
 
 
-def write_script(figure: Figure, folder: Path) -> None:
-    script = script_of(figure)
+def write_script(figure: Figure, folder: Path, narrow: bool = False) -> None:
+    script = script_of(figure, narrow)
     (folder / f"{figure.name}.gp").write_text(script.parameters, encoding="utf-8")
     for name, text in script.files.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -5,34 +5,32 @@ from __future__ import annotations
 import html
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from markupsafe import Markup
 
 from collect.present.glossary import Marker, Term
-from collect.present.gnuplot import channels, dark_style
-from collect.present.palette import all_looks
+from collect.present.gnuplot import dark_style
 from collect.present.templating import render_html, slug
 from collect.present.verdicts import class_of, words
 from collect.project import command_from_here, fail
 
 FIGURE = re.compile(r'<p><img src="([^"]*\.svg)" alt="([^"]*)"[^>]*></p>')
 HEADING = re.compile(r'<h2 id="([^"]*)">(.*?)</h2>')
-# A name at the end of a line of a figure: its place, its colour, and the name.
-END_LABEL = re.compile(
-    r'<g transform="translate\(([\d.]+),[\d.]+\)" stroke="none" fill="(rgb\([\d,]+\))"[^>]*'
-    r'text-anchor="start">\n<text>([^<]+)</text>'
-)
-# Names right of this share of a figure are out of sight on a narrow screen.
-RIGHT = 0.7
 # A figure whose height is less than this share of its width may be shown smaller.
 LOW = 0.65
 # The pages that a page links to: address and text.
 Links = Sequence[tuple[str, str]]
 # A figure may shrink to this share of its width before its frame scrolls.
 NARROWEST = 0.72
+# A figure for narrow screens may grow to so many times its width.
+WIDEST = 1.35
+# Figures as SVG, by name.
+Figures = Mapping[str, str]
+NO_FIGURES: Figures = MappingProxyType({})
 
 
 def html_of_markdown(markdown: str) -> str:
@@ -44,13 +42,23 @@ def html_of_markdown(markdown: str) -> str:
     return done.stdout
 
 
-def page_of_markdown(title: str, markdown: str, folder: Path, links: Links = ()) -> str:
-    """A page of Markdown with the figures of its folder inside, its contents and its glossary."""
-    body, terms = body_of_markdown(markdown, folder)
+def page_of_markdown(
+    title: str, markdown: str, folder: Path, links: Links = (), narrow: Figures = NO_FIGURES
+) -> str:
+    """A page of Markdown with the figures of its folder inside, its contents and its glossary;
+    on narrow screens those of `narrow` instead."""
+    body, terms = body_of_markdown(markdown, folder, narrow)
     return page_of_body(title, body, links, terms)
 
 
-def body_of_markdown(markdown: str, folder: Path) -> tuple[str, list[Term]]:
+def figures_in(markdown: str) -> list[str]:
+    """The names of the figures of a report."""
+    return [Path(unquote(path)).stem for path in re.findall(r"]\((figures/[^)]*\.svg)\)", markdown)]
+
+
+def body_of_markdown(
+    markdown: str, folder: Path, narrow: Figures = NO_FIGURES
+) -> tuple[str, list[Term]]:
     """Returns Markdown as HTML, and the terms of the glossary that it uses."""
     number = 0
     lines = []
@@ -58,7 +66,8 @@ def body_of_markdown(markdown: str, folder: Path) -> tuple[str, list[Term]]:
     for line in html_of_markdown(markdown).split("\n"):
         if match := FIGURE.fullmatch(line):
             number += 1
-            lines.append(inline_figure(folder / unquote(match[1]), match[2], f"f{number}-"))
+            path = folder / unquote(match[1])
+            lines.append(figure_of(path, match[2], narrow.get(path.stem), f"f{number}-"))
         else:
             lines.append(_body_line(marker.line(line)))
     return "\n".join(lines), marker.glossary()
@@ -92,52 +101,37 @@ def _body_line(line: str) -> str:
     return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", line)
 
 
-def inline_figure(path: Path, text: str, prefix: str) -> str:
-    """A figure as an element of the page: with ids of its own, without its style and ground."""
+def figure_of(path: Path, text: str, narrow: str | None, prefix: str) -> str:
+    """A figure in a page, and its narrow form, of which a screen shows one."""
     if not path.is_file():
         fail(f"{path} is missing: {command_from_here()} report draws it")
-    svg = path.read_text(encoding="utf-8")
+    wide = path.read_text(encoding="utf-8")
+    forms = [("wide", wide, prefix), ("narrow", narrow, prefix + "n-")] if narrow else [
+        ("", wide, prefix)
+    ]  # fmt: skip
+    label = html.escape(f"Figure: {html.unescape(text)} Arrow keys go from value to value.")
+    frames = [
+        f'<div class="scroll {form}" tabindex="0" role="group" aria-label="{label}">\n'
+        f"{_inline(svg, text, its_prefix, form == 'narrow')}\n</div>"
+        for form, svg, its_prefix in forms
+    ]
+    return f"<figure>{''.join(frames)}</figure>"
+
+
+def _inline(svg: str, text: str, prefix: str, narrow: bool) -> str:
+    """A figure as an element of the page: with ids of its own, without its style and ground."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<style>.*?</style>\n?", "", svg, flags=re.S)
     svg = re.sub(r'<rect x="0" y="0" width=[^>]*fill="#ffffff"/>\n?', "", svg)
-    width = re.search(r'width="(\d+)"', svg)
-    pixels = int(width[1]) if width else 800
     box = re.search(r'viewBox="0 0 ([0-9]+) ([0-9]+)"', svg)
-    is_low = box and int(box[2]) < LOW * int(box[1])
-    low = ' class="low" preserveAspectRatio="xMinYMin"' if is_low else ""
+    wide, high = (int(box[1]), int(box[2])) if box else (800, 600)
+    low = ' class="low" preserveAspectRatio="xMinYMin"' if high < LOW * wide and not narrow else ""
+    least, most = (0, WIDEST * wide) if narrow else (NARROWEST * wide, wide)
     head = (
-        f'<svg role="img" aria-label="{text}"{low} {box[0] if box else ""}\n'
-        f' style="max-width:{pixels}px;min-width:{pixels * NARROWEST:.0f}px"'
+        f'<svg role="img" aria-label="{text}"{low} viewBox="0 0 {wide} {high}"\n'
+        f' style="max-width:{most:.0f}px;min-width:{least:.0f}px"'
         '\n xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
     svg = head + svg[svg.index(">") + 1 :]
     svg = re.sub(r"""( id=['"])""", rf"\g<1>{prefix}", svg)
-    svg = svg.replace("href='#", f"href='#{prefix}").replace("url(#", f"url(#{prefix}")
-    label = html.escape(f"Figure: {html.unescape(text)} Arrow keys go from value to value.")
-    return (
-        f"{_legend(svg, pixels, prefix)}<figure>"
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">\n'
-        f"{svg.strip()}\n</div></figure>"
-    )
-
-
-def _legend(svg: str, width: int, prefix: str) -> str:
-    """The names at the right ends of the lines of a figure, for screens that show its left."""
-    names: dict[str, str] = {}
-    for place, colour, name in END_LABEL.findall(svg):
-        if float(place) > RIGHT * width:
-            names.setdefault(name, colour)
-    items = [f"<li>{_mark(svg, colour, prefix)}{name}</li>" for name, colour in names.items()]
-    return f'<ul class="legend">{"".join(items)}</ul>' if items else ""
-
-
-def _mark(svg: str, text_colour: str, prefix: str) -> str:
-    """The mark of the line whose name has this colour; a piece of the line if it has no marks."""
-    drawn = f"<path d='M-7,0 H7' stroke-width='2' stroke='{text_colour}'/>"
-    for look in all_looks():
-        colour = f"rgb({channels(look.colour)})"
-        if f"rgb({channels(look.text_colour)})" == text_colour and f"color='{colour}'" in svg:
-            shape = f"{prefix}gpPt{look.mark - 1}"
-            drawn = f"<use href='#{shape}' transform='scale(5)' color='{colour}'/>"
-            break
-    return f'<svg aria-hidden="true" width="16" height="12" viewBox="-8 -6 16 12">{drawn}</svg>'
+    return svg.replace("href='#", f"href='#{prefix}").replace("url(#", f"url(#{prefix}").strip()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,17 +41,21 @@ def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.
     if not runs:
         fail(f"{reports} holds no report")
     check_published(reports, runs)
-    for run in runs:
-        write_page(run.folder, run.title)
+    narrow = {run.path: write_page(run.folder, run.title) for run in runs}
     studies = {name: load_study(study_path(name)) for name in study_names()}
-    _write_overview(reports, runs, studies)
+    _write_overview(reports, runs, studies, narrow)
     _write_claims(reports, runs, studies)
     if readme:
         _write_readme(readme, reports.name, runs)
     return str(reports / "index.html")
 
 
-def _write_overview(reports: Path, runs: list[Published], studies: dict[str, Study]) -> None:
+def _write_overview(
+    reports: Path,
+    runs: list[Published],
+    studies: dict[str, Study],
+    narrow: Mapping[str, Mapping[str, str]],
+) -> None:
     counts = Counter(run.study for run in runs)
     repeated = {study for study, count in counts.items() if count > 1}
     missing = [study for name, study in studies.items() if name not in {run.study for run in runs}]
@@ -63,12 +69,27 @@ def _write_overview(reports: Path, runs: list[Published], studies: dict[str, Stu
         )  # fmt: skip
         if file.endswith(".html"):
             body, terms = body_of_markdown(text, reports)
-            text = page_of_body("What was measured", images_that_fit(body), PAGES[1:], terms)
+            body = images_that_fit(body, narrow)
+            text = page_of_body("What was measured", body, PAGES[1:], terms)
         write_text(reports / file, text)
 
 
-def images_that_fit(html: str) -> str:
-    return html.replace("<img ", '<img style="max-width:100%;height:auto" ')
+IMAGE = re.compile(r'<img src="([^"]*)/figures/([^"]*)\.svg"[^>]*>')
+
+
+def images_that_fit(html: str, narrow: Mapping[str, Mapping[str, str]]) -> str:
+    """Gives images the width of the page; on narrow screens their figures for these."""
+
+    def fitting(match: re.Match[str]) -> str:
+        image = match[0].replace("<img ", '<img style="max-width:100%;height:auto" ')
+        svg = narrow.get(match[1], {}).get(match[2])
+        if svg is None:
+            return image
+        data = base64.b64encode(svg.encode()).decode()
+        source = f'media="(max-width: 44rem)" srcset="data:image/svg+xml;base64,{data}"'
+        return f"<picture><source {source}>{image}</picture>"
+
+    return IMAGE.sub(fitting, html)
 
 
 def first_sentences(text: str, count: int = 2) -> str:

@@ -152,6 +152,18 @@ def _level_tics(numbers: list[float], scale: Scale, pixels: float) -> Tics:
     return [(thousands(number), number) for number in sorted(chosen)]
 
 
+def thinned(scale: Scale, pixels: float) -> Scale:
+    """The scale with every second, third ... number only, as many as there is room for."""
+    for step in range(1, len(scale.tics)):
+        tics = scale.tics[::step]
+        if all(
+            (scale.share(b) - scale.share(a)) * pixels > (len(at) + len(bt)) * 4 + 8
+            for (at, a), (bt, b) in pairwise(tics)
+        ):
+            return replace(scale, tics=tics)
+    return replace(scale, tics=scale.tics[:1])
+
+
 def x_shift(scale: Scale, value: float, place: int, of: int) -> float:
     """Puts a series beside the others at the same value, so that intervals can be told apart."""
     shift = (place - (of - 1) / 2) * 0.006

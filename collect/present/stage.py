@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from collect.present.chart import DrawnFigure, Figure
 from collect.present.facts import figure_named
 from collect.present.figures import figures_of
 from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
-from collect.present.markdown_to_html import page_of_markdown
+from collect.present.markdown_to_html import figures_in, page_of_markdown
 from collect.present.report import write_report
 from collect.present.results_view import View, load_view
 from collect.tables import write_table, write_text
@@ -60,22 +61,46 @@ def _draw(figure: Figure, work: Path, folder: Path) -> None:
         shutil.move(draw(figure, work, "png"), folder / f"{figure.name}.png")
 
 
+def narrow_figures(figures: Iterable[Figure]) -> dict[str, str]:
+    """Returns figures as SVG for narrow screens, by name. They are in pages only, in no file."""
+    require("gnuplot", "gnuplot-nox")
+    with tempfile.TemporaryDirectory(prefix="figures-") as scratch, ThreadPoolExecutor(2) as pool:
+        drawn = pool.map(lambda figure: (figure.name, _narrow(figure, Path(scratch))), figures)
+        return dict(drawn)
+
+
+def _narrow(figure: Figure, work: Path) -> str:
+    if isinstance(figure, DrawnFigure):
+        return figure.narrow_svg
+    write_script(figure, work, narrow=True)
+    return tidy_svg(draw(figure, work, "svg").read_text(encoding="utf-8"))
+
+
 def present(folder: Path) -> None:
     """Writes figures, report.md and index.html of a results folder, from its tables."""
     require("cmark-gfm", "cmark-gfm")
     view = load_view(folder)
-    draw_figures(view)
+    figures = draw_figures(view)
     write_text(folder / "report.md", write_report(view))
-    write_page(folder, view.study.title or view.study.name)
+    _write_page(folder, view.study.title or view.study.name, narrow_figures(figures))
 
 
-def write_page(folder: Path, title: str) -> None:
-    """Writes index.html of a results folder, from its report.md. A published one links back."""
+def write_page(folder: Path, title: str) -> dict[str, str]:
+    """Writes index.html of a published run, from its report.md. Returns its narrow figures."""
+    shown = set(figures_in((folder / "report.md").read_text(encoding="utf-8")))
+    figures = figures_of(load_view(folder)) if shown else []
+    narrow = narrow_figures(figure for figure in figures if figure.name in shown)
+    _write_page(folder, title, narrow)
+    return narrow
+
+
+def _write_page(folder: Path, title: str, narrow: Mapping[str, str]) -> None:
+    """A published page links back."""
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     reports = folder.resolve().parent.parent
     pages = PAGES if (reports / "claims.md").is_file() else ()
     links = [(f"../../{file}", words) for file, words in pages]
-    write_text(folder / "index.html", page_of_markdown(title, markdown, folder, links))
+    write_text(folder / "index.html", page_of_markdown(title, markdown, folder, links, narrow))
 
 
 def terminal(folder: Path) -> str:

@@ -20,6 +20,7 @@ from collect.present.published_pages import (
     _by_cost,
     _with_block,
     first_sentences,
+    images_that_fit,
     kept_open_costs,
     models,
     overview,
@@ -405,6 +406,15 @@ def test_the_first_sentences() -> None:
     text = "One is 2.5 µs. **Two** is. Three."
     assert first_sentences(text) == "One is 2.5 µs. **Two** is."
     assert first_sentences("Only one.") == "Only one."
+
+
+def test_narrow_screens_get_the_figures_that_are_drawn_for_them() -> None:
+    image = '<img src="idle/here/figures/cpu.svg" alt="CPU" />'
+    fitting = images_that_fit(image, {"idle/here": {"cpu": "<svg/>"}})
+    narrow = '<source media="(max-width: 44rem)" srcset="data:image/svg+xml;base64,PHN2Zy8+">'
+    assert fitting.startswith(f"<picture>{narrow}<img style=")
+    assert fitting.endswith(' src="idle/here/figures/cpu.svg" alt="CPU" /></picture>')
+    assert "<picture>" not in images_that_fit(image, {})
 
 
 def test_the_abstract_of_a_report() -> None:

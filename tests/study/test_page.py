@@ -33,13 +33,16 @@ WIDTHS = (400, 1280)
 LAYOUT = """
 document.querySelectorAll('details').forEach(d => { d.open = true; });
 const root = document.documentElement, flaws = [];
-const figures = [...document.querySelectorAll('figure svg')];
-const seen = figures.map(s => s.getBoundingClientRect()).filter(r => r.width > 200 && r.height > 100);
-figures.forEach(svg => {
+const figures = [...document.querySelectorAll('figure')];
+const shown = [...document.querySelectorAll('figure svg')].filter(s => s.getBoundingClientRect().width > 0);
+const seen = shown.map(s => s.getBoundingClientRect()).filter(r => r.width > 200 && r.height > 100);
+let least = 99;
+shown.forEach(svg => {
     const edge = svg.getBoundingClientRect(), texts = [];
     svg.querySelectorAll('text').forEach(t => {
         const r = t.getBoundingClientRect(), words = t.textContent.trim();
         if (!words || r.width < 1) return;
+        least = Math.min(least, parseFloat(getComputedStyle(t).fontSize) * edge.width / svg.viewBox.baseVal.width);
         if (r.left < edge.left - 1 || r.right > edge.right + 1 || r.top < edge.top - 1
             || r.bottom > edge.bottom + 1) flaws.push('cut: ' + words);
         texts.forEach(([other, o]) => {
@@ -51,7 +54,8 @@ figures.forEach(svg => {
     });
 });
 send({ wide: root.scrollWidth - root.clientWidth, figures: figures.length, seen: seen.length,
-    width: innerWidth, flaws: flaws.length + ': ' + flaws.slice(0, 5).join('; '),
+    scrolled: shown.filter(s => s.getBoundingClientRect().width > s.parentNode.clientWidth + 1).length,
+    width: innerWidth, least, flaws: flaws.length + ': ' + flaws.slice(0, 5).join('; '),
     fetched: performance.getEntriesByType('resource').map(e => e.name).join(' ') });
 """
 
@@ -60,6 +64,7 @@ document.querySelectorAll('details').forEach(d => { d.open = true; });
 const tip = document.getElementById('tip');
 let shown = 0, first = '';
 document.querySelectorAll('figure svg').forEach(svg => {
+    if (!svg.getBoundingClientRect().width) return;
     svg.scrollIntoView({ inline: 'start' });
     const point = svg.querySelector('.value use, .value path, .value circle').getBoundingClientRect();
     svg.dispatchEvent(new PointerEvent('pointermove', { bubbles: true,
@@ -165,6 +170,8 @@ def test_a_report(main: Path, tmp_path: Path, width: int) -> None:
     assert found["seen"] == found["figures"] != "0"
     assert found["flaws"] == "0: "
     assert found["fetched"] == ""
+    assert found["scrolled"] == "0"
+    assert float(found["least"]) >= 11
 
 
 @pytest.mark.parametrize("kind", ["mistakes", "processors", "table1", "designs", "https"])
@@ -188,13 +195,17 @@ def test_published_figures(tmp_path: Path, run: Published) -> None:
     browser()
     folder = tmp_path / "run"
     shutil.copytree(run.folder, folder)
-    write_page(folder, run.title)
-    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
+    narrow = write_page(folder, run.title)
+    page = folder / "index.html"
+    assert len(narrow) == page.read_text().count("<figure>")
+    for width in WIDTHS:
+        found = told(page, LAYOUT, tmp_path, width)
+        assert (found["flaws"], found["seen"]) == ("0: ", str(len(narrow)))
 
 
 def test_values_under_the_mouse(main: Path, tmp_path: Path) -> None:
     found = told(main, HOVER, tmp_path, 1280)
-    assert int(found["shown"]) == main.read_text().count('<svg role="img"')
+    assert int(found["shown"]) == main.read_text().count("<figure>")
     assert re.match(r"(fork|thread), concurrency \d+: [\d.]+ µs/request \(", found["first"])
 
 
@@ -239,12 +250,14 @@ send({ top: Math.round(figure.top), bottom: Math.round(figure.bottom), links: li
     lost: links.filter((a, i) => !to[i] || to[i].textContent !== a.textContent).length });
 """
 
-LEGENDS = """
+FORMS = """
 document.querySelectorAll('details').forEach(d => { d.open = true; });
-const legends = [...document.querySelectorAll('ul.legend')];
-send({ legends: legends.length, shown: legends.filter(l => l.getBoundingClientRect().height > 10).length,
-    marks: legends.every(l => l.querySelectorAll('svg :is(use, path)').length === l.children.length),
-    names: [...legends[0].children].map(e => e.textContent.trim()).join(' ') });
+const shown = [...document.querySelectorAll('figure > div')].filter(f => f.getBoundingClientRect().height > 0);
+const svg = shown[0].querySelector('svg'), text = words => [...svg.querySelectorAll('text')]
+    .filter(t => t.textContent.trim() === words).map(t => t.getBoundingClientRect().top);
+send({ figures: document.querySelectorAll('figure').length, forms: [...new Set(shown.map(f => f.className))].join(),
+    shown: shown.length, names: text('fork').length + text('thread').length,
+    below: Math.min(...text('fork'), ...text('thread')) > Math.max(...text('0'), ...text('1')) });
 """
 
 TERMS = """
@@ -270,12 +283,16 @@ def test_the_figure_is_on_the_first_screen(main: Path, tmp_path: Path) -> None:
     assert found["lost"] == "0"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_narrow_screen_has_the_names_of_the_lines(main: Path, tmp_path: Path, width: int) -> None:
-    found = told(main, LEGENDS, tmp_path, width)
-    assert found["names"] == "fork thread"
-    assert found["marks"] == "true"
-    assert found["shown"] == (found["legends"] if width == 400 else "0") != ""
+@pytest.mark.parametrize(("width", "form"), zip(WIDTHS, ("narrow", "wide"), strict=True))
+def test_a_narrow_screen_has_figures_of_its_own(
+    main: Path, tmp_path: Path, width: int, form: str
+) -> None:
+    """With the names of the lines below them."""
+    found = told(main, FORMS, tmp_path, width)
+    assert found["forms"] == f"scroll {form}"
+    assert found["shown"] == found["figures"] != "0"
+    assert found["names"] == "2"
+    assert found["below"] == str(form == "narrow").lower()
 
 
 def test_each_term_has_its_meaning_under_it(main: Path, tmp_path: Path) -> None:
