@@ -362,6 +362,11 @@ NUMBERS = (
 LISTS = ("claims", "see", "instruments", "load-hosts")
 # The instruments that may watch a server in runs of their own.
 INSTRUMENTS = ("strace", "perf")
+# The kinds of figures, one of which a study may show first.
+FIGURES = (
+    "cpu", "requests", "time", "ratio", "memory", "idle", "busiest", "bars", "ways", "anatomy",
+    "flame", "alone", "order", "spread", "latency", "calibration", "rounds",
+)  # fmt: skip
 OTHERS = (
     "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "quick",
     "given",
@@ -469,6 +474,8 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         )
     if has_offered and study.rate:
         reader.fail("rate", "the study has `offered`, from which its rates follow")
+    if study.figure and study.figure not in FIGURES:
+        reader.fail("figure", f"`{study.figure}` is none of {', '.join(FIGURES)}")
     for name in study.instruments:
         if name not in INSTRUMENTS:
             reader.fail("instruments", f"`{name}` is none of {', '.join(INSTRUMENTS)}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import invent
 
+from collect.design.study import FIGURES
 from collect.histogram import to_text
 from collect.infer.stage import analyse
 from collect.present import palette
@@ -186,6 +187,11 @@ def test_means_have_their_intervals(figures: list) -> None:
         assert any(mark.low < mark.high for mark in marks), figure.name
         assert all(mark.low <= mark.high for mark in marks)
         assert all("(" in mark.text for mark in marks if mark.low < mark.high), figure.name
+
+
+def test_a_study_may_ask_for_each_kind_of_figure() -> None:
+    lists = [read_table(path / "figures" / "list.tsv").rows for path in STUDIES]
+    assert {row["kind"] for rows in lists for row in rows} <= set(FIGURES)
 
 
 def test_a_logarithmic_axis_says_so(figures: list) -> None:

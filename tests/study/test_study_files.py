@@ -352,6 +352,7 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
         ("service = 'proxy'", "service: `proxy` is none of"),
         ("certificate = 'dsa'", "certificate: `dsa` is none of p256, rsa2048"),
         ("link = 'fast'", "link: `fast` is no rate such as 20mbit"),
+        ("figure = 'cup'", "figure: `cup` is none of cpu, requests, time, ratio"),
         ("fresh = 'yes'", "fresh: 'yes' is neither true nor false"),
         ("parts = 'none'", "parts: `none` is not one, and no factor"),
         ("load = 'open'", "rate: the open loop needs the number of requests per second"),
