@@ -118,6 +118,12 @@ class Study:
     quick: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def first_figures(self) -> tuple[str, ...]:
+        """The kinds of figures that the report shows first, the one that is wanted most first."""
+        falls = self.contrast is not None and bool(self.contrast.falls_to)
+        return (*(["falls-to"] if falls else []), *([self.figure] if self.figure else []))
+
     def server_texts(self, labels: Iterable[str]) -> list[str]:
         """Servers as a study file names them, with the commands of those that have one."""
         given = self.commands
@@ -365,7 +371,7 @@ INSTRUMENTS = ("strace", "perf")
 # The kinds of figures, one of which a study may show first.
 FIGURES = (
     "cpu", "requests", "time", "ratio", "memory", "idle", "busiest", "bars", "ways", "anatomy",
-    "flame", "alone", "order", "spread", "latency", "calibration", "rounds",
+    "flame", "alone", "order", "spread", "latency", "calibration", "rounds", "falls-to",
 )  # fmt: skip
 OTHERS = (
     "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "quick",

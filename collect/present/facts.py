@@ -288,9 +288,9 @@ def contrast_named(view: View) -> StudyAnswer | None:
     return view.study.contrast or _of_today(view).contrast
 
 
-def figure_named(view: View) -> str:
-    """The kind of figure that a study shows first, likewise."""
-    return view.study.figure or _of_today(view).figure
+def figures_named(view: View) -> tuple[str, ...]:
+    """The kinds of figures that a study shows first, likewise."""
+    return view.study.first_figures or _of_today(view).first_figures
 
 
 def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
@@ -349,6 +349,7 @@ class Fall:
     first: str  # "at 1 call per connection 3.21 (3.10 to 3.32)"
     last: str
     crossings: tuple[tuple[str, Crossing, str], ...]  # the bound, the crossing, and x in words
+    ratios: tuple[Ratio, ...]
 
 
 def fall(view: View) -> Fall | None:
@@ -373,7 +374,7 @@ def fall(view: View) -> Fall | None:
     where = _where_of(view, named, _answer_pairs(view, named)[:1])
     return Fall(
         named.measure, _side(view, named.of), _side(view, named.to), where, texts[0], texts[-1],
-        words,
+        words, tuple(points),
     )  # fmt: skip
 
 

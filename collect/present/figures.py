@@ -14,6 +14,7 @@ from itertools import pairwise
 from collect.infer.cells import ORDINARY, Part
 from collect.present.anatomy import anatomy_figures
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
+from collect.present.falling_ratio import falling_ratio_figure
 from collect.present.palette import REPORT, look_of
 from collect.present.results_view import Estimate, Slice, View
 from collect.present.row_figures import average_rows, category_figures, outcome_figures
@@ -83,6 +84,8 @@ def figures_of(view: View) -> list[Figure]:
                 figures += _Maker(view, part, file, prefix).figures()
             else:
                 figures += category_figures(view, part, file, prefix)
+    if falls := falling_ratio_figure(view):
+        figures.append(falls)
     figures += runs_figures(view)
     for figure in figures:
         figure.name = "".join(c if c.isalnum() or c in "._-" else "_" for c in figure.name)

@@ -224,7 +224,7 @@ PEERS = ("lighttpd", "nginx", "apache-prefork", "apache-worker", "apache-event")
 
 def _answer_block(run: Published, reports: str, kind: str) -> str:
     """Returns the block of README with the answer of a study, in two sentences, and a figure."""
-    shown = main_picture(read_pictures(run.folder), kind)
+    shown = main_picture(read_pictures(run.folder), [kind])
     where = f"{reports}/{run.path}"
     figure = f"![{shown.text}]({where}/figures/{shown.name}.png)" if shown else ""
     text = " ".join(run.abstract[1])

@@ -73,7 +73,7 @@ class Published:
     @cached_property
     def main_figure(self) -> tuple[str, str] | None:
         """The path of the main figure from the folder of all reports, and its words."""
-        picture = main_picture(read_pictures(self.folder), self.design.figure)
+        picture = main_picture(read_pictures(self.folder), self.design.first_figures)
         return (f"{self.path}/figures/{picture.name}.svg", picture.text) if picture else None
 
     # --- what makes a run less than it should be ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ ASIDE = ("mitigation", "sysctl", "version")
 FIGURE_ORDER = (
     "anatomy", "bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "idle",
 )  # fmt: skip
+USUAL_FIGURES = ("bars", "cpu", "requests")
 RUN_FIGURES = ("order", "spread", "latency", "calibration", "rounds")
 
 
@@ -47,9 +49,9 @@ def read_pictures(folder: Path) -> list[Picture]:
     ]
 
 
-def main_picture(pictures: list[Picture], wanted: str) -> Picture | None:
+def main_picture(pictures: list[Picture], wanted: Sequence[str]) -> Picture | None:
     """The figure that a study shows first."""
-    for kind in (wanted, "bars", "cpu", "requests"):
+    for kind in (*wanted, *USUAL_FIGURES):
         for picture in pictures:
             if picture.kind == kind:
                 return picture
@@ -78,7 +80,7 @@ def write_report(view: View) -> str:
         SURGE=SURGE,
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
-        main=main_picture(pictures, facts.figure_named(view)),
+        main=main_picture(pictures, facts.figures_named(view)),
         pictures=pictures,
         pictures_of=pictures_of,
         run_pictures=[p for p in pictures if p.kind in RUN_FIGURES],

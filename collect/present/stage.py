@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from collect.present.chart import DrawnFigure, Figure
-from collect.present.facts import figure_named
+from collect.present.facts import figures_named
 from collect.present.figures import figures_of
 from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
 from collect.present.markdown_to_html import figures_in, page_of_markdown
-from collect.present.report import write_report
+from collect.present.report import USUAL_FIGURES, write_report
 from collect.present.results_view import View, load_view
 from collect.tables import write_table, write_text
 
@@ -107,7 +107,7 @@ def terminal(folder: Path) -> str:
     """The main figure of a study as text."""
     view = load_view(folder)
     figures = [figure for figure in figures_of(view) if not isinstance(figure, DrawnFigure)]
-    wanted = [figure_named(view), "bars", "cpu", "requests"]
+    wanted = [*figures_named(view), *USUAL_FIGURES]
     ordered = [figure for kind in wanted for figure in figures if figure.kind == kind]
     if not ordered:
         return ""

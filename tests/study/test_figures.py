@@ -13,6 +13,7 @@ from collect.histogram import to_text
 from collect.infer.stage import analyse
 from collect.present import palette
 from collect.present.chart import DrawnFigure, LineFigure, RowFigure, script_of
+from collect.present.facts import figures_named
 from collect.present.figures import figures_of
 from collect.present.gnuplot import tidy_svg
 from collect.present.results_view import load_view
@@ -192,6 +193,24 @@ def test_means_have_their_intervals(figures: list) -> None:
 def test_a_study_may_ask_for_each_kind_of_figure() -> None:
     lists = [read_table(path / "figures" / "list.tsv").rows for path in STUDIES]
     assert {row["kind"] for rows in lists for row in rows} <= set(FIGURES)
+
+
+def test_a_study_of_where_a_ratio_falls_shows_that_ratio_first(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "falls", blocks=4, concurrency=3)
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(
+        'contrast = { measure = "requests", of = { server = "thread" }, to = { server = "fork" }, '
+        f"falls-to = [1.1, 1.5] }}\n{text}"
+    )
+    analyse(folder)
+    view = load_view(folder)
+    assert figures_named(view)[0] == "falls-to"
+    (figure,) = [figure for figure in figures_of(view) if figure.kind == "falls-to"]
+    ratio, *bounds = figure.panels[0].series
+    assert [point.x for point in ratio.points] == [1, 2, 3]
+    assert all(1.5 < point.low <= point.y <= point.high for point in ratio.points)
+    assert [bound.points[0].y for bound in bounds] == [1.5, 1.1]
+    assert all(bound.dashed for bound in bounds)
 
 
 def test_a_logarithmic_axis_says_so(figures: list) -> None:
