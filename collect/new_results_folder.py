@@ -54,9 +54,13 @@ from collect.project import (
     results_folder,
     say,
 )
-from collect.readable_numbers import about_time, plural
+from collect.readable_numbers import about_time, join_text, plural
 from collect.schema import PLAN
 from collect.tables import read_table, write_table, write_text
+
+
+# More servers are counted, not named, when a study begins.
+MOST_NAMED = 8
 
 
 def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
@@ -203,8 +207,15 @@ def start(line: Line) -> Path:
         fail(f"cannot make {folder}: {error}")
     seconds = expected_seconds(study, cells)
     time = f", about {about_time(seconds)}" if seconds else ""
-    say(f"Study {study.name}: {plural(len(rows), 'run', 'runs')}{time}, into {folder}")
+    say(f"Study {study.name}: {plural(len(rows), 'run', 'runs')} of {_servers_text(study)}{time}")
+    say(f"The results are in {folder}; its report will be index.html and report.md there")
     return folder
+
+
+def _servers_text(study: Study) -> str:
+    """The servers of a study, where they are few enough to be read."""
+    labels = study.levels["server"]
+    return join_text(labels) if len(labels) <= MOST_NAMED else f"{len(labels)} servers"
 
 
 def is_unfinished(folder: Path) -> bool:

@@ -1,4 +1,5 @@
-"""Shows the progress of a study: one line on a terminal, elsewhere a line for each block."""
+"""Shows the progress of a study: one line on a terminal; elsewhere a line for each block, and two in
+the first, so that a reader knows soon that it runs and how long it will take."""
 
 from __future__ import annotations
 
@@ -10,6 +11,10 @@ from collections.abc import Mapping
 from collect.readable_numbers import clock_text
 
 
+# Without a terminal, the first block tells of itself after so long.
+EARLY_SECONDS = 8.0
+
+
 class Progress:
     """Counts runs, and tells of them on standard error."""
 
@@ -19,6 +24,7 @@ class Progress:
         self.done = 0
         self.begin = time.monotonic()
         self.terminal = sys.stderr.isatty()
+        self.early = 0  # lines of the first block
 
     @property
     def count(self) -> int:
@@ -33,10 +39,21 @@ class Progress:
     def run(self, row: Mapping[str, str]) -> None:
         """Tells of the run that begins, in a line that does not wrap: it would scroll, and not be
         written over."""
+        if not self.terminal:
+            self._first_block(row)
         self._write(
             f"block {row['block']}: {row['server']}, {row['file']}, "
             f"{row['concurrency']} at once, {row['requests']} requests"
         )
+
+    def _first_block(self, row: Mapping[str, str]) -> None:
+        """Tells that the first block begins, and once more after a while."""
+        if not self.early:
+            self._line(f"block {row['block']} begins")
+            self.early = 1
+        elif self.early == 1 and time.monotonic() - self.begin >= EARLY_SECONDS:
+            self._line(f"block {row['block']}")
+            self.early = 2
 
     def look(self, instrument: str, row: Mapping[str, str]) -> None:
         """Tells of a run under an instrument."""
@@ -54,10 +71,14 @@ class Progress:
         """Tells of a block that has ended, where there is no terminal."""
         if self.terminal:
             return
+        self._line(f"block {block} done")
+        self.early = 2
+
+    def _line(self, what: str) -> None:
         gone = clock_text(time.monotonic() - self.begin)
         sys.stderr.write(
-            f"{100 * self.count // self.total:3d}%  block {block} done, {self.count} of "
-            f"{self.total} runs, {gone} gone{self._left()}\n"
+            f"{100 * self.count // self.total:3d}%  {what}, {self.count} of {self.total} runs, "
+            f"{gone} gone{self._left()}\n"
         )
         sys.stderr.flush()
 

@@ -16,7 +16,7 @@ from collect.design.factors import FACTORS, NAMES
 from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
 from collect.expected_time import expected_seconds
-from collect.measure import disturbance, study_turn
+from collect.measure import disturbance, progress, study_turn
 from collect.measure.disturbance import Disturbance
 from collect.measure.foreign_load import Ticks
 from collect.measure.stop import Interrupted
@@ -274,6 +274,30 @@ def test_runs_without_a_rate_tell_nothing(
     assert capsys.readouterr().err == ""
 
 
+# --- how far it is ---
+
+
+def test_without_a_terminal_the_first_block_tells_of_itself_early(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False)
+    shown = progress.Progress(60, 0)
+    for number in range(40):
+        shown.run(row(number, block=number // 20 + 1))
+        now += 1.0
+        shown.done += 1
+        if number % 20 == 19:
+            shown.block(str(number // 20 + 1))
+    assert capsys.readouterr().err.splitlines() == [
+        "  0%  block 1 begins, 0 of 60 runs, 0:00 gone",
+        " 13%  block 1, 8 of 60 runs, 0:08 gone, 0:52 to go",
+        " 33%  block 1 done, 20 of 60 runs, 0:20 gone, 0:40 to go",
+        " 66%  block 2 done, 40 of 60 runs, 0:40 gone, 0:20 to go",
+    ]
+
+
 # --- one at a time ---
 
 
@@ -320,9 +344,10 @@ def test_a_second_study_waits_for_the_first_and_can_be_given_up(bench: Bench) ->
         waiting, given_up = begin(second, *short), begin(third, *short)
         for process in (waiting, given_up):
             assert process.stdout
-            told = [process.stdout.readline(), process.stdout.readline()]
-            assert told[0].startswith("Study fork-vs-thread: "), told
-            holder = re.search(r"^Another study measures .*\(process (\d+)\)", told[1])
+            told = [process.stdout.readline() for _ in range(3)]
+            assert told[0].startswith("Study fork-vs-thread: 1 run of floor-one"), told
+            assert told[1].startswith("The results are in "), told
+            holder = re.search(r"^Another study measures .*\(process (\d+)\)", told[2])
             assert holder and int(holder[1]) in family(measuring.pid), told
         given_up.terminate()
         output, _ = given_up.communicate(timeout=PATIENCE_SECONDS)
