@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +92,33 @@ def command(bench: Bench, name: str, first: str = "") -> str:
     return f"{name}=cmd:/usr/bin/python3 {path} {{port}} {{root}}"
 
 
+def example(language: str) -> str:
+    """A server of docs/your-own-server.md."""
+    page = (PROJECT / "docs/your-own-server.md").read_text()
+    found = re.search(rf"```{language}\n(.*?)```", page, re.S)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize(("language", "start"), [("python", ["python3"]), ("go", ["go", "run"])])
+def test_an_example_without_arguments_says_what_it_takes(
+    tmp_path: Path, language: str, start: list[str]
+) -> None:
+    if not shutil.which(start[0]):
+        pytest.skip(f"{start[0]} is not installed")
+    program = tmp_path / f"my_server.{language}"
+    program.write_text(example(language))
+    done = subprocess.run([*start, program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(r"usage: \S+ PORT FOLDER\n", done.stderr)
+    assert "panic" not in done.stderr and "Traceback" not in done.stderr
+
+
 @needs_ab
 def test_a_server_with_a_command_takes_part(bench: Bench) -> None:
     folder = bench.folder / "taking-part"
-    own = command(bench, "python")
+    path = bench.spit("python.py", example("python"))
+    own = f"python=cmd:/usr/bin/python3 {path} {{port}} {{root}}"
     done = bench.dcollect("--output", folder, "--servers", f"fork,thread,{own}", *SMALL)
     assert done.returncode == 0, done.stderr
     rows = runs(folder)
