@@ -442,6 +442,18 @@ static void check_large_update(void **state)
     assert_int_equal(count_files('r'), 0);
 }
 
+/* A large entry is marked when it gets a newer record: to look for one in vain takes time. */
+static void check_marked_update(void **state)
+{
+    (void)state;
+    assert_true(store_plain(URI, (struct text){large_body, sizeof large_body}));
+    update_large("A: c\r\n");
+    assert_int_equal(chmod(file_of('e'), 0600), 0);
+    assert_true(has_fields("A: b\r\n"));
+    update_large("A: c\r\n");
+    assert_true(has_fields("A: c\r\n"));
+}
+
 /* A record belongs to the entry that it was made for, and to no other entry of that name. */
 static void check_stray_record(void **state)
 {
@@ -458,6 +470,7 @@ static void check_stray_record(void **state)
     assert_true(store_plain(URI, body));
     assert_int_equal(count_files('r'), 0);
     assert_int_equal(rename(aside, file), 0);
+    assert_int_equal(chmod(file_of('e'), 0700), 0); /* as if a record had been made for it */
     assert_true(has_fields("A: b\r\n"));
     update_large("A: c\r\n");
     assert_true(has_fields("A: c\r\n"));
@@ -1465,6 +1478,8 @@ int main(void)
         {"removals", check_removal, set_up, tear_down, NULL},
         {"removals of other URIs", check_other_removals, set_up, tear_down, NULL},
         {"an update of a large entry", check_large_update, set_up, tear_down, NULL},
+        {"the mark of a large entry with a newer record", check_marked_update, set_up, tear_down,
+         NULL},
         {"the record of another body", check_stray_record, set_up, tear_down, NULL},
         {"damage", check_damage, set_up, tear_down, NULL},
         {"entries that were used lately", check_recent, set_up, tear_down, NULL},

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,6 +104,7 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
         status.st_uid != cache->owner || status.st_size < (off_t)sizeof entry->header)
         return false;
     entry->used = (int64_t)status.st_atim.tv_sec * 1000000000 + status.st_atim.tv_nsec;
+    entry->has_newer = status.st_mode & S_IXUSR;
     size = (uint64_t)status.st_size;
     known = size < READ_SIZE ? size : READ_SIZE;
     entry->space = malloc(READ_SIZE);
@@ -198,9 +200,14 @@ bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, cons
 {
     if (!open_named(cache, entry, name, uri))
         return false;
-    if (entry->record.length > CACHE_COPY_LIMIT)
+    if (entry->has_newer)
         take_record(cache, entry);
     return true;
+}
+
+void cache_entry_mark_newer(const struct cache_entry *entry)
+{
+    fchmod(entry->file, S_IRUSR | S_IWUSR | S_IXUSR);
 }
 
 void cache_entry_close(struct cache_entry *entry)

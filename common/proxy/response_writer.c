@@ -64,7 +64,7 @@ bool response_writer_holds(const struct response_writer *writer)
 static enum transfer send_lines(struct response_writer *writer, struct service_call *call)
 {
     struct text rest = {writer->lines.data + writer->sent, writer->lines.length - writer->sent};
-    bool more = response_writer_holds(writer);
+    uint64_t more = writer->portion > 0 ? writer->portion : at_hand(writer);
     size_t count;
     enum transfer transfer = call->client->kind->write(call->client, rest, more, &count);
 
