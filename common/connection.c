@@ -530,12 +530,12 @@ static enum transfer send_output(struct connection *connection)
     struct exchange *exchange = connection->exchange;
     struct text rest = {exchange->output.data + exchange->output_sent,
                         exchange->output.length - exchange->output_sent};
-    bool more = exchange->portion > 0 || is_followed(connection);
+    uint64_t more = exchange->portion + is_followed(connection);
     enum transfer transfer;
     size_t count;
 
-    connection->transport.rests =
-        !more && connection->next == CONNECTION_READING && exchange_received(exchange).length == 0;
+    connection->transport.rests = more == 0 && connection->next == CONNECTION_READING &&
+                                  exchange_received(exchange).length == 0;
     transfer = connection->transport.kind->write(&connection->transport, rest, more, &count);
     note_progress(connection, count);
     exchange->output_sent += count;

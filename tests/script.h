@@ -45,7 +45,7 @@ static inline enum transfer script_read(struct transport *transport, char *data,
     return TRANSFER_DONE;
 }
 
-static inline enum transfer script_write(struct transport *transport, struct text data, bool more,
+static inline enum transfer script_write(struct transport *transport, struct text data, uint64_t more,
                                          size_t *count)
 {
     (void)transport;

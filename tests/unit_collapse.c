@@ -24,7 +24,7 @@ static int listener;
 static struct text uri;
 static char uri_text[64], name[CACHE_NAME_SIZE];
 
-static enum transfer write_nothing(struct transport *transport, struct text data, bool more,
+static enum transfer write_nothing(struct transport *transport, struct text data, uint64_t more,
                                    size_t *count)
 {
     (void)transport;

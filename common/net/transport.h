@@ -45,8 +45,8 @@ struct transport_kind {
      * serve; the transport must be closed all the same. */
     bool (*open)(struct transport *, struct text *request);
     enum transfer (*read)(struct transport *, char *data, size_t size, size_t *count);
-    /* `more` announces that further bytes follow at once. */
-    enum transfer (*write)(struct transport *, struct text data, bool more, size_t *count);
+    /* So many `more` bytes follow at once; 1 may also be the end of the connection. */
+    enum transfer (*write)(struct transport *, struct text data, uint64_t more, size_t *count);
     enum transfer (*send_file)(struct transport *, int file, uint64_t offset, uint64_t length,
                                size_t *count);
     /* Drops all `*count` bytes written so far. False if some of them may have left. */

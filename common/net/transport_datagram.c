@@ -38,7 +38,7 @@ static enum transfer datagram_read(struct transport *transport, char *data, size
     return rest > 0 ? TRANSFER_DONE : TRANSFER_END;
 }
 
-static enum transfer datagram_write(struct transport *transport, struct text data, bool more,
+static enum transfer datagram_write(struct transport *transport, struct text data, uint64_t more,
                                     size_t *count)
 {
     struct datagram *datagram = transport->own;

@@ -29,10 +29,17 @@ static enum transfer plain_read(struct transport *transport, char *data, size_t 
     return judge(result, TRANSFER_READ, count);
 }
 
-static enum transfer plain_write(struct transport *transport, struct text data, bool more,
+/* A response that is longer goes in several packets, and its head in one of its own: while a client
+ * on this machine reads that, the body comes; else the body may fill its window at first, and the
+ * rest waits for a timer of the kernel (with BBR: 38 us of CPU for 100 kB instead of 29). A shorter
+ * one takes a packet less (4 us). */
+#define JOINED_BYTES 96000
+
+static enum transfer plain_write(struct transport *transport, struct text data, uint64_t more,
                                  size_t *count)
 {
-    int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0);
+    bool joined = more > 0 && more <= JOINED_BYTES;
+    int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (joined ? MSG_MORE : 0);
     ssize_t result;
 
     do

@@ -196,7 +196,7 @@ static void receive_next(const struct transport *transport)
 }
 
 /* The last bytes of a connection leave at once: the ring would only delay its end. */
-static enum transfer write_ring(struct transport *transport, struct text data, bool more,
+static enum transfer write_ring(struct transport *transport, struct text data, uint64_t more,
                                 size_t *count)
 {
     struct ring_stream *stream = transport->own;

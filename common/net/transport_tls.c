@@ -144,7 +144,7 @@ static enum transfer tls_read(struct transport *transport, char *data, size_t si
     return transfer;
 }
 
-static enum transfer tls_write(struct transport *transport, struct text data, bool more,
+static enum transfer tls_write(struct transport *transport, struct text data, uint64_t more,
                                size_t *count)
 {
     struct session *session = begin(transport);
@@ -153,7 +153,7 @@ static enum transfer tls_write(struct transport *transport, struct text data, bo
     *count = 0;
     if (session == NULL)
         return TRANSFER_FAILED;
-    session->wire.more = more;
+    session->wire.more = more > 0;
     result = SSL_write_ex(session->ssl, data.data, data.length, count);
     session->written += *count;
     return result == 1 ? TRANSFER_DONE : judge(session, result);
