@@ -48,10 +48,10 @@ sub verdict ($client, $body) {
     return ($whole ? 'whole' : 'broken', $got);
 }
 
-# Returns the processes that write an entry.
+# Returns the processes that write an entry. A file that was made without a name keeps a number in its place here.
 sub writers ($cache) {
     my %writers;
-    for my $link (grep { (readlink // '') =~ m{^\Q$cache\E/t} } glob '/proc/[0-9]*/fd/*') {
+    for my $link (grep { (readlink // '') =~ m{^\Q$cache\E/[t#]} } glob '/proc/[0-9]*/fd/*') {
         my ($process, $number) = $link =~ m{^/proc/(\d+)/fd/(\d+)};
         my $info = eval { slurp("/proc/$process/fdinfo/$number") } // next;
         $writers{$process} = 1 if $info =~ /^flags:\s*\d*2$/m;    # O_RDWR: who follows only reads
@@ -127,17 +127,24 @@ each_server(sub ($model) {
         my $name = 'a kill in a system call of a fetch';
         my %seen;
         my @part = map { substr $body, $_ * 20_000, 20_000 } 0 .. 3;
-        for my $step (map { my $call = $_; map { [$call, $_] } 1 .. ($call eq 'pwrite64' ? 9 : 1) } qw(pwrite64 utimensat renameat2 unlinkat)) {
+        my %play = (
+            chunks => sub ($gate) { [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked($part[0]) =~ s/0\r\n\r\n\z//r, \$gate, chunked(@part[1 .. 3])] },
+            length => sub ($gate) { [@{ response(200, undef, %fresh, 'Content-Length' => length $body) }, $part[0], \$gate, @part[1 .. 3]] },
+        );
+        my @steps = map { my $call = $_; map { ["chunks", $call, $_] } 1 .. ($call eq 'pwrite64' ? 9 : 1) } qw(pwrite64 utimensat renameat2 unlinkat);
+        push @steps, map { ['length', @$_] } [linkat => 1], [renameat2 => 1], map { [pwrite64 => $_] } 1 .. 5;
+        for (@steps) {
+            my ($framing, @step) = @$_;
             my $path  = '/step' . ++$number;
             my $cache = "$scratch/steps$number";
             $proxy = start_proxy($cache);
-            my $tracer = kill_in(@$step);
+            my $tracer = kill_in(@step);
             if (!$tracer) {
                 skip_case("$name: strace cannot be used here");
                 end_all();
                 last;
             }
-            $origin->play($path, [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked($part[0]) =~ s/0\r\n\r\n\z//r, \"step$number", chunked(@part[1 .. 3])]);
+            $origin->play($path, $play{$framing}->("step$number"));
             my @clients;
             for my $minor ($model->{single} ? 0 : (0, 1, 0)) {
                 my $client = eval { ask($path, $minor) } // last;    # all of the server may have been killed
@@ -150,7 +157,7 @@ each_server(sub ($model) {
             end_all();
             waitpid $tracer, 0;
             $proxy = start_proxy($cache);
-            ok $proxy->get($origin->url($path))->{body} eq $body, "$name (@$step): the next client gets the whole response";
+            ok $proxy->get($origin->url($path))->{body} eq $body, "$name ($framing, @step): the next client gets the whole response";
             $proxy->stop(%few);
         }
         is join(', ', grep { !/^(?:whole|broken|no response)\z/ } keys %seen), '', "$name: no client takes a part for the whole" or diag(join ', ', %seen);

@@ -279,6 +279,18 @@ each_server(sub ($model) {
             unlike cache_status($full), qr/stored/, "a full disk: the response does not say that it is stored ($time)";
         }
         is $origin->count('/full'), 2, 'a full disk: a response that does not fit is fetched each time';
+        my $held = substr $big, 0, 120_000;    # in memory until it is whole, or the origin has to be waited for
+        $origin->play('/held', response(200, $held, %fresh));
+        my $reply = $proxy->get($origin->url('/held'));
+        ok $reply->{body} eq $held, 'a full disk: a response that was held and does not fit is forwarded whole';
+        unlike cache_status($reply), qr/stored/, 'a full disk: that response does not say that it is stored';
+        $origin->play('/pieces', [@{ response(200, undef, %fresh, 'Content-Length' => 120_000) }, substr($held, 0, 110_000), \'rest', substr $held, 110_000]);
+        my $client = $proxy->connect;
+        $client->send(ask_for('/pieces'));
+        ok scalar until_true(sub { $client->fill(1); length($client->pending) >= 110_000 }), 'a full disk: what does not fit is sent before it is whole';
+        $origin->open_gate('rest');
+        ok $client->response->{body} eq $held, 'a full disk: the client gets all pieces';
+        $client->close;
         is unfinished($full), 0, 'a full disk: no unfinished file remains';
         $proxy->stop(%few);
     } else {

@@ -45,8 +45,8 @@ static inline enum transfer script_read(struct transport *transport, char *data,
     return TRANSFER_DONE;
 }
 
-static inline enum transfer script_write(struct transport *transport, struct text data, uint64_t more,
-                                         size_t *count)
+static inline enum transfer script_write(struct transport *transport, struct text data,
+                                         uint64_t more, size_t *count)
 {
     (void)transport;
     (void)more;

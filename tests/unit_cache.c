@@ -287,6 +287,49 @@ static void check_short_unfinished(void **state)
     assert_int_equal(cache_shared_size(&cache), 0);
 }
 
+/* A held body may be received into its room. It is written in one call, and grows in the file then.
+ */
+static void check_held(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+    struct buffer room;
+
+    (void)state;
+    assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), 10));
+    room = cache_writer_room(&writer);
+    assert_true(room.capacity >= 10);
+    memcpy(room.data, "hello", 5);
+    assert_true(cache_writer_add(&cache, &writer, (struct text){room.data, 5}));
+    assert_true(cache_writer_add(&cache, &writer, TEXT("wo")));
+    assert_true(text_equal(cache_writer_held(&writer), TEXT("hellowo")));
+    assert_int_equal(cache_shared_size(&cache), 10);
+    assert_true(cache_writer_flush(&cache, &writer));
+    assert_null(cache_writer_held(&writer).data);
+    assert_int_equal(cache_writer_room(&writer).capacity, 0);
+    assert_int_equal(count_files('t'), cache.links ? 0 : 1);
+    assert_true(cache_writer_name(&cache, &writer));
+    assert_int_equal(count_files('t'), 1);
+    assert_true(cache_writer_add(&cache, &writer, TEXT("rld")));
+    assert_true(cache_writer_commit(&cache, &writer));
+    cache_writer_end(&cache, &writer);
+    assert_true(holds(URI, "", TEXT("helloworld")));
+    assert_int_equal(count_files('t'), 0);
+    assert_int_equal(cache_shared_size(&cache), 4096);
+}
+
+/* There is room for all of a held body, or it is not begun. */
+static void check_held_room(void **state)
+{
+    struct cache_record record = record_of(URI);
+    struct cache_writer writer;
+
+    (void)state;
+    assert_false(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), MIB / 2));
+    assert_int_equal(count_files('t'), 0);
+    assert_int_equal(cache_shared_size(&cache), 0);
+}
+
 static void check_vary(void **state)
 {
     struct cache_record record = record_of(URI);
@@ -1390,6 +1433,7 @@ static void check_full(void **state)
     static char body[100000];
     struct rlimit old, tight = {.rlim_cur = 50000, .rlim_max = RLIM_INFINITY};
     struct cache_record record = record_of(URI);
+    struct cache_writer writer;
     struct cache_entry entry;
 
     (void)state;
@@ -1398,6 +1442,12 @@ static void check_full(void **state)
     tight.rlim_max = old.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
     assert_false(store_plain(URI, (struct text){body, sizeof body}));
+    assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), sizeof body));
+    assert_true(cache_writer_add(&cache, &writer, (struct text){body, sizeof body}));
+    assert_false(cache_writer_flush(&cache, &writer));
+    assert_false(cache_writer_commit(&cache, &writer));
+    assert_int_equal(cache_writer_held(&writer).length, sizeof body); /* it can still be sent */
+    cache_writer_end(&cache, &writer);
     assert_true(store_plain(URI, TEXT("small")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     tight.rlim_cur = 100; /* now there is no room for an update, either */
@@ -1471,6 +1521,8 @@ int main(void)
         {"a short entry whose process is killed", check_short_crash, set_up, tear_down, NULL},
         {"a short entry whose name is taken", check_short_without_name, set_up, tear_down, NULL},
         {"a short entry that is given up", check_short_unfinished, set_up, tear_down, NULL},
+        {"a held body", check_held, set_up, tear_down, NULL},
+        {"room for a held body", check_held_room, set_up, tear_down, NULL},
         {"locks that were had in between", check_lock_between, set_up, tear_down, NULL},
         {"files of locks that are kept", check_kept_locks, set_up, tear_down, NULL},
         {"responses that vary", check_vary, set_up, tear_down, NULL},

@@ -21,7 +21,8 @@ void cache_store_show(struct cache_store *store, const struct fetch *fetch)
     const struct parsed_response *head = &fetch->upstream.response;
     struct cache_lookup *lookup = store->lookup;
 
-    if (!store->storing || !store->fresh || !collapse_is_held(&lookup->collapse))
+    if (!store->storing || !store->fresh || !collapse_is_held(&lookup->collapse) ||
+        store->writer.holds || !cache_writer_name(lookup->cache, &store->writer))
         return;
     if (!store->shown)
         cache_growing_show(lookup->cache, &store->writer, lookup->collapse.name,
@@ -138,14 +139,11 @@ static void join(struct cache_store *store, const struct parsed_response *head,
     store->ready = own.first - begin;
 }
 
-/* Returns true if the whole body is received and sent in this step, from memory. A part may be
- * joined with others. */
-static bool is_short(const struct fetch *fetch)
+/* Returns true if the body is held in memory while it comes. A part may be joined with others. */
+static bool is_held(const struct parsed_response *head)
 {
-    const struct parsed_response *head = &fetch->upstream.response;
-
-    return head->status != 206 && origin_connection_holds_body(&fetch->upstream) &&
-           head->content_length <= CACHE_STORE_SHORT_BYTES;
+    return head->status != 206 && head->framing == FRAMING_LENGTH &&
+           head->content_length <= CACHE_STORE_HELD_BYTES;
 }
 
 /* Begins an entry, with the bytes of the old part that stand before those of the origin. */
@@ -157,7 +155,7 @@ static bool begin_entry(struct cache_store *store, const struct fetch *fetch,
     const uint64_t first = lookup->part.span.range.first;
     const struct range head = {first, first + store->before + store->ready};
 
-    if (is_short(fetch))
+    if (is_held(&fetch->upstream.response))
         return cache_writer_begin_short(lookup->cache, &store->writer, record, fields,
                                         (size_t)fetch->upstream.response.content_length);
     if (!cache_writer_begin(lookup->cache, &store->writer, record, fields))
@@ -242,23 +240,62 @@ void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct se
 
 /* If the disk is full or the response too large, the client gets the stored part from the file, and
  * the rest without the cache. */
+static void give_up(struct cache_store *store, const struct service_call *call)
+{
+    end_growing(store, false);
+    store->storing = false;
+    note_bypass(store->lookup, call->now);
+    collapse_unlock(&store->lookup->collapse);
+}
+
+/* The client gets what was held: a short body from memory, which takes fewer system calls, and so
+ * does one that is not in the file. */
+static void pass_on_held(struct cache_store *store, struct fetch *fetch, bool written)
+{
+    struct text held = cache_writer_held(&store->writer);
+
+    if (held.length == 0)
+        return;
+    if (!written || held.length <= CACHE_STORE_SHORT_BYTES) {
+        fetch->writer.data = held;
+        return;
+    }
+    fetch->writer.file_end += held.length;
+    cache_writer_forget(&store->writer);
+}
+
+void cache_store_flush(struct cache_store *store, struct fetch *fetch,
+                       const struct service_call *call)
+{
+    size_t held = cache_writer_held(&store->writer).length;
+
+    if (!store->storing || !store->writer.holds || held == 0)
+        return;
+    if (cache_writer_flush(store->lookup->cache, &store->writer)) {
+        fetch->writer.file_end += held;
+        return;
+    }
+    give_up(store, call);
+    pass_on_held(store, fetch, false);
+}
+
 bool cache_store_add(struct cache_store *store, struct fetch *fetch,
                      const struct service_call *call, struct text data)
 {
     struct cache_lookup *lookup = store->lookup;
 
-    if (!store->storing)
-        return false;
-    if (cache_writer_add(lookup->cache, &store->writer, data)) {
-        fetch->writer.file_end += data.length;
+    if (store->storing && cache_writer_add(lookup->cache, &store->writer, data)) {
+        if (!store->writer.holds)
+            fetch->writer.file_end += data.length;
         if (collapse_is_held(&lookup->collapse))
             fetch_lock_note_progress(lookup->cache, lookup->name, call->now.milliseconds);
         return true;
     }
-    end_growing(store, false);
-    store->storing = false;
-    note_bypass(lookup, call->now);
-    collapse_unlock(&lookup->collapse);
+    fetch->writer.data = data;
+    if (store->storing) {
+        give_up(store, call);
+        pass_on_held(store, fetch, false);
+    }
     return false;
 }
 
@@ -271,13 +308,16 @@ static bool add_tail(struct cache_store *store)
            cache_part_copy(lookup->cache, &lookup->part, &store->writer, store->tail);
 }
 
-void cache_store_finish(struct cache_store *store, struct moment now, bool whole)
+void cache_store_finish(struct cache_store *store, struct fetch *fetch, struct moment now,
+                        bool whole)
 {
     struct cache_lookup *lookup = store->lookup;
     bool told = end_growing(store, whole);
     bool stored = told && store->storing && whole && add_tail(store) &&
                   cache_writer_commit(lookup->cache, &store->writer);
 
+    if (store->storing)
+        pass_on_held(store, fetch, stored);
     store->storing = false;
     store->stored = stored;
     if (!whole)

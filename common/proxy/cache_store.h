@@ -5,8 +5,11 @@
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/fetch.h"
 
-/* A whole body that is not longer, and all here, is stored by one write and sent from memory. */
+/* A body that is not longer is sent from memory. */
 #define CACHE_STORE_SHORT_BYTES 8192
+/* One that is not longer is held in memory until it is whole, or the origin has to be waited for:
+ * most bodies of this length come at once, and take one write. */
+#define CACHE_STORE_HELD_BYTES (128 * 1024)
 
 struct cache_store {
     struct cache_lookup *lookup;
@@ -31,11 +34,15 @@ void cache_store_end(struct cache_store *store);
 void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct service_call *call);
 /* The response takes time: lets those who wait for it send what has come. */
 void cache_store_show(struct cache_store *store, const struct fetch *fetch);
-/* Stores a piece of the body. Returns false if it is not stored. */
+/* Stores a piece of the body. Returns false if it is not stored: the client gets it from memory. */
 bool cache_store_add(struct cache_store *store, struct fetch *fetch,
                      const struct service_call *call, struct text data);
+/* The response takes time: has the client get what is held. */
+void cache_store_flush(struct cache_store *store, struct fetch *fetch,
+                       const struct service_call *call);
 /* Commits the response if it is whole: the origin has failed if not. */
-void cache_store_finish(struct cache_store *store, struct moment now, bool whole);
+void cache_store_finish(struct cache_store *store, struct fetch *fetch, struct moment now,
+                        bool whole);
 
 /* Writes the Cache-Status of the origin's response. */
 void cache_store_write_status(const struct cache_store *store, const struct fetch *fetch,

@@ -39,26 +39,35 @@ static bool write_with_room(const struct cache *cache, int file, struct text dat
 
 /* ---- the beginning ---- */
 
-/* Puts bytes at the end of what is held, or of the file if nothing is held. */
+/* Puts bytes at the end of what is held, or of the file if nothing is held. Those that were
+ * received into cache_writer_room() are there already. */
 static bool append(const struct cache *cache, struct cache_writer *writer, struct text data)
 {
-    uint64_t end = writer->start + writer->header.length;
+    struct buffer *held = &writer->held;
 
-    if (writer->held.data == NULL)
-        return write_with_room(cache, writer->file, data, end);
-    buffer_add(&writer->held, data);
-    return !writer->held.overflow;
+    if (!writer->holds)
+        return write_with_room(cache, writer->file, data, writer->start + writer->header.length);
+    if (data.data == held->data + held->length)
+        held->length += data.length;
+    else
+        buffer_add(held, data);
+    return !held->overflow;
 }
 
 /* Writes what is held, in one call. */
 static bool write_held(const struct cache *cache, struct cache_writer *writer)
 {
     const struct text held = {writer->held.data, writer->held.length};
-    bool written = write_with_room(cache, writer->file, held, 0);
 
+    writer->holds = !write_with_room(cache, writer->file, held, 0);
+    return !writer->holds;
+}
+
+void cache_writer_forget(struct cache_writer *writer)
+{
     free(writer->held.data);
     writer->held = (struct buffer){0};
-    return written;
+    writer->holds = false;
 }
 
 /* Gets memory for the head, and for the body and its sums if that has a length. The header is
@@ -72,6 +81,7 @@ static bool hold(struct cache_writer *writer, size_t length)
     writer->held = (struct buffer){.data = malloc(room), .capacity = room};
     if (writer->held.data == NULL)
         return false;
+    writer->holds = true;
     memset(writer->held.data, 0, sizeof writer->header);
     writer->held.length = sizeof writer->header;
     return true;
@@ -100,7 +110,15 @@ static bool write_head(const struct cache *cache, struct cache_writer *writer,
         return false;
     for (int i = 0; i < 5; i++)
         buffer_add(&writer->held, texts[i]);
-    return length != GROWS || write_held(cache, writer);
+    return length != GROWS || cache_writer_flush(cache, writer);
+}
+
+bool cache_writer_flush(const struct cache *cache, struct cache_writer *writer)
+{
+    if (!write_held(cache, writer))
+        return false;
+    cache_writer_forget(writer);
+    return true;
 }
 
 /* Makes a file and locks it, which says that a process writes it. Another process may take it for
@@ -157,6 +175,23 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
     if (write_head(cache, writer, record, length))
         return true;
     cache_writer_end(cache, writer);
+    return false;
+}
+
+/* Adds the bytes to the size of the cache before they are written, so that many writers together
+ * do not go beyond its bound. Where they would, room is made for those that come later. */
+static bool reserve(const struct cache *cache, struct cache_writer *writer, uint64_t bytes)
+{
+    if (writer->start + writer->header.length + bytes > cache->limit / 2)
+        return false;
+    cache_shared_add_size(cache, (int64_t)bytes);
+    if (cache_shared_size(cache) <= cache_evict_limit(cache)) {
+        writer->counted += bytes;
+        return true;
+    }
+    cache_shared_add_size(cache, -(int64_t)bytes);
+    if (cache_shared_size(cache) > cache->limit)
+        cache_keeper_trim(cache);
     return false;
 }
 
@@ -218,7 +253,10 @@ static bool begin(const struct cache *cache, struct cache_writer *writer,
         writer->name[0] = CACHE_NAME_PART;
     begun = begin_file(cache, writer, &whole, length);
     free(space);
-    return begun;
+    if (!begun || length == GROWS || length == 0 || reserve(cache, writer, length))
+        return begun;
+    cache_writer_end(cache, writer);
+    return false;
 }
 
 bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
@@ -236,30 +274,31 @@ bool cache_writer_begin_short(const struct cache *cache, struct cache_writer *wr
 
 /* ---- the body ---- */
 
-/* Adds the bytes to the size of the cache before they are written, so that many writers together
- * do not go beyond its bound. Where they would, room is made for those that come later. */
-static bool reserve(const struct cache *cache, struct cache_writer *writer, uint64_t bytes)
+struct text cache_writer_held(const struct cache_writer *writer)
 {
-    cache_shared_add_size(cache, (int64_t)bytes);
-    if (cache_shared_size(cache) <= cache_evict_limit(cache)) {
-        writer->counted += bytes;
-        return true;
-    }
-    cache_shared_add_size(cache, -(int64_t)bytes);
-    if (cache_shared_size(cache) > cache->limit)
-        cache_keeper_trim(cache);
-    return false;
+    const char *body = writer->held.data;
+
+    if (body == NULL)
+        return (struct text){0};
+    return (struct text){body + writer->start, (size_t)writer->header.length};
+}
+
+struct buffer cache_writer_room(const struct cache_writer *writer)
+{
+    const struct buffer *held = &writer->held;
+
+    if (!writer->holds)
+        return (struct buffer){0};
+    return (struct buffer){.data = held->data + held->length,
+                           .capacity = held->capacity - held->length};
 }
 
 bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data)
 {
-    uint64_t end = writer->start + writer->header.length;
-
-    if (end + data.length > cache->limit / 2 || !reserve(cache, writer, data.length) ||
-        !append(cache, writer, data) || !cache_blocks_add(&writer->blocks, data))
+    if ((!writer->holds && !reserve(cache, writer, data.length)) || !append(cache, writer, data))
         return false;
     writer->header.length += data.length;
-    return true;
+    return cache_blocks_add(&writer->blocks, data);
 }
 
 /* ---- the end ---- */
@@ -295,8 +334,8 @@ static bool take_name(const struct cache *cache, const struct cache_writer *writ
                                        RENAME_NOREPLACE) == 0;
 }
 
-/* Only a file with a name can replace another one. It is locked first: see make_temporary(). */
-static bool take_temporary_name(const struct cache *cache, struct cache_writer *writer)
+/* It is locked first: see make_temporary(). */
+bool cache_writer_name(const struct cache *cache, struct cache_writer *writer)
 {
     if (!writer->unnamed)
         return true;
@@ -305,13 +344,14 @@ static bool take_temporary_name(const struct cache *cache, struct cache_writer *
     return !writer->unnamed;
 }
 
-/* Most entries are new: looks for an older file only if the name is taken, or if the file system
- * cannot tell. `old` is its state, and without a size if there is none. */
+/* Only a file with a name can replace another one. Most entries are new: looks for an older file
+ * only if the name is taken, or if the file system cannot tell. `old` is its state, and without a
+ * size if there is none. */
 static bool put_in_place(const struct cache *cache, struct cache_writer *writer, struct stat *old)
 {
     *old = (struct stat){0};
     return take_name(cache, writer) ||
-           (take_temporary_name(cache, writer) && replace(cache, writer, old));
+           (cache_writer_name(cache, writer) && replace(cache, writer, old));
 }
 
 /* Writes the sums behind the body, and then the header, which makes the file an entry. */
@@ -323,7 +363,7 @@ static bool write_rest(const struct cache *cache, struct cache_writer *writer)
     cache_entry_seal(&writer->header);
     if (!cache_blocks_finish(&writer->blocks, &sums) || !append(cache, writer, sums))
         return false;
-    if (writer->held.data == NULL)
+    if (!writer->holds)
         return write_with_room(cache, writer->file, header, 0);
     memcpy(writer->held.data, header.data, header.length);
     return write_held(cache, writer);
@@ -374,8 +414,7 @@ void cache_writer_end(const struct cache *cache, struct cache_writer *writer)
     if (writer->file < 0)
         return;
     cache_blocks_end(&writer->blocks);
-    free(writer->held.data);
-    writer->held = (struct buffer){0};
+    cache_writer_forget(writer);
     close(writer->file);
     writer->file = -1;
     if (writer->committed)

@@ -14,7 +14,8 @@ struct cache_writer {
     uint64_t number;   /* that removals of its URI are noted under, */
     uint64_t removals; /* and their count when the origin was asked */
     struct cache_blocks blocks;
-    struct buffer held; /* the beginning of the file, not written yet; without data: nothing */
+    struct buffer held;              /* the beginning of the file */
+    bool holds;                      /* it is not written yet */
     char name[CACHE_NAME_SIZE];      /* of the entry */
     char temporary[CACHE_NAME_SIZE]; /* of the file until it is committed */
 };
@@ -23,12 +24,24 @@ struct cache_writer {
  * fields. Returns false if the entry cannot be stored. */
 bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
                         const struct cache_record *record, struct text request_fields);
-/* The same for a body of this length that is at hand, and committed before anybody reads the file:
- * it is written in one call. */
+/* The same for a body of this length, for which there is room at once. It is held in memory, and
+ * written in one call when it is committed, or before, by cache_writer_flush(). */
 bool cache_writer_begin_short(const struct cache *cache, struct cache_writer *writer,
                               const struct cache_record *record, struct text request_fields,
                               size_t length);
-/* Adds to the body. Returns false if there is no room for it. */
+/* Returns the room behind what is held, where the next bytes of the body may be received, before
+ * they are added; none if nothing is held. */
+struct buffer cache_writer_room(const struct cache_writer *writer);
+/* Returns the body as far as it is held, written or not; without data: it is in the file. */
+struct text cache_writer_held(const struct cache_writer *writer);
+/* Writes what is held, and forgets it. Returns false if it cannot: then it is still held. */
+bool cache_writer_flush(const struct cache *cache, struct cache_writer *writer);
+/* Frees what is held. */
+void cache_writer_forget(struct cache_writer *writer);
+/* Gives the file its temporary name, by which others open it. */
+bool cache_writer_name(const struct cache *cache, struct cache_writer *writer);
+/* Adds to the body. Returns false if there is no room for it; if the body is held, the bytes are
+ * held all the same. */
 bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data);
 /* Makes the entry appear in place of an older one. Its file stays open. */
 bool cache_writer_commit(const struct cache *cache, struct cache_writer *writer);

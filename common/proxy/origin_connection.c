@@ -97,6 +97,17 @@ static struct text received(const struct origin_connection *upstream)
     return (struct text){upstream->buffer + upstream->start, upstream->end - upstream->start};
 }
 
+static enum transfer read_bytes(struct origin_connection *upstream, char *to, size_t size,
+                                size_t *count)
+{
+    struct transport *transport = &upstream->transport;
+    enum transfer transfer = transport->kind->read(transport, to, size, count);
+
+    upstream->heard |= *count > 0;
+    /* What follows an encrypted session that was broken off is not read. */
+    return transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED ? TRANSFER_FAILED : transfer;
+}
+
 /* Reads more bytes behind those in the buffer. */
 static enum transfer receive(struct origin_connection *upstream)
 {
@@ -111,13 +122,10 @@ static enum transfer receive(struct origin_connection *upstream)
         upstream->start = 0;
         upstream->end = rest.length;
     }
-    transfer =
-        upstream->transport.kind->read(&upstream->transport, upstream->buffer + upstream->end,
-                                       sizeof upstream->buffer - upstream->end, &count);
+    transfer = read_bytes(upstream, upstream->buffer + upstream->end,
+                          sizeof upstream->buffer - upstream->end, &count);
     upstream->end += count;
-    upstream->heard |= count > 0;
-    /* What follows an encrypted session that was broken off is not read. */
-    return transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED ? TRANSFER_FAILED : transfer;
+    return transfer;
 }
 
 static void begin_body(struct origin_connection *upstream)
@@ -168,9 +176,28 @@ static enum transfer read_until_close(struct origin_connection *upstream, struct
     return transfer;
 }
 
-enum transfer origin_connection_body(struct origin_connection *upstream, struct text *data)
+/* Reads bytes of a body that has a length, and no more. */
+static enum transfer read_into(struct origin_connection *upstream, const struct buffer *room,
+                               struct text *data)
+{
+    uint64_t left = upstream->body_reader.remaining;
+    struct text bytes = {.data = room->data};
+    enum transfer transfer = read_bytes(
+        upstream, room->data, left < room->capacity ? (size_t)left : room->capacity, &bytes.length);
+
+    if (bytes.length > 0)
+        upstream->whole =
+            body_reader_take(&upstream->body_reader, &bytes, data) == BODY_READER_WHOLE;
+    return transfer == TRANSFER_END ? TRANSFER_FAILED : transfer; /* cut short */
+}
+
+enum transfer origin_connection_body(struct origin_connection *upstream, const struct buffer *room,
+                                     struct text *data)
 {
     *data = (struct text){0};
+    if (!upstream->whole && upstream->start == upstream->end && room->capacity > 0 &&
+        upstream->response.framing == FRAMING_LENGTH && upstream->body_reader.remaining > 0)
+        return read_into(upstream, room, data);
     while (!upstream->whole) {
         struct text bytes = received(upstream);
         enum body_reader_progress progress;
@@ -197,14 +224,6 @@ enum transfer origin_connection_body(struct origin_connection *upstream, struct 
 bool origin_connection_holds(const struct origin_connection *upstream)
 {
     return upstream->start < upstream->end;
-}
-
-bool origin_connection_holds_body(const struct origin_connection *upstream)
-{
-    const struct parsed_response *response = &upstream->response;
-
-    return response->framing == FRAMING_LENGTH &&
-           response->content_length <= upstream->end - upstream->start;
 }
 
 void origin_connection_close(struct origin_connection *upstream)

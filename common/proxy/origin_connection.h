@@ -48,15 +48,13 @@ enum transfer origin_connection_send(struct origin_connection *upstream, struct 
  * why. */
 enum transfer origin_connection_head(struct origin_connection *upstream, enum method method);
 
-/* Reads the next piece of the body, which is valid until the next call. Returns TRANSFER_END if the
- * body is whole. */
-enum transfer origin_connection_body(struct origin_connection *upstream, struct text *data);
+/* Reads the next piece of the body, which is valid until the next call. If the body has a length,
+ * the piece may be read into the room. Returns TRANSFER_END if the body is whole. */
+enum transfer origin_connection_body(struct origin_connection *upstream, const struct buffer *room,
+                                     struct text *data);
 
 /* Returns true if it has bytes that are received and not taken. */
 bool origin_connection_holds(const struct origin_connection *upstream);
-/* Returns true if the whole body has a length, and is among these bytes: the next piece is all of
- * it. Asked when the head is whole. */
-bool origin_connection_holds_body(const struct origin_connection *upstream);
 
 void origin_connection_close(struct origin_connection *upstream);
 

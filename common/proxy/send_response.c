@@ -125,23 +125,22 @@ enum service_progress send_response_break_off(const struct fetch *fetch, struct 
 static bool lose_origin(struct cache_store *store, struct fetch *fetch,
                         const struct service_call *call)
 {
-    cache_store_finish(store, call->now, false);
+    cache_store_finish(store, fetch, call->now, false);
     fetch->writer.broken = true;
     return fetch->writer.begun || call->client_gone || response_writer_holds(&fetch->writer);
 }
 
-/* Returns true if a short end of a body that is stored is sent from memory, which takes fewer
- * system calls than from its file. The rest of the entry does not wait for the client: there is
- * none. */
-static bool goes_at_once(struct fetch *fetch, struct text data)
+/* A short end of a body that is stored is sent from memory, which takes fewer system calls than
+ * from its file. The rest of the entry does not wait for the client: there is none. */
+static void send_end_at_once(struct fetch *fetch, struct text data)
 {
     struct response_writer *writer = &fetch->writer;
 
     if (!fetch->upstream.whole || data.length > CACHE_STORE_SHORT_BYTES ||
         writer->offset + data.length != writer->file_end)
-        return false;
+        return;
     writer->offset += data.length;
-    return true;
+    writer->data = data;
 }
 
 /* Receives the body where there is room for it. A step does not end before all received bytes are
@@ -156,19 +155,23 @@ static enum transfer receive(struct cache_store *store, struct fetch *fetch,
     while (transfer == TRANSFER_DONE && !writer->complete && !writer->broken &&
            writer->data.length == 0 &&
            (*moved < STEP_BYTES_LIMIT || origin_connection_holds(&fetch->upstream))) {
-        transfer = origin_connection_body(&fetch->upstream, &data);
+        const struct buffer room = cache_writer_room(&store->writer);
+
+        transfer = origin_connection_body(&fetch->upstream, &room, &data);
         if (transfer == TRANSFER_DONE)
             fetch_renew_deadline(fetch, call);
-        if (data.length > 0 && (!cache_store_add(store, fetch, call, data) ||
-                                (!call->client_gone && goes_at_once(fetch, data))))
-            writer->data = data;
+        if (data.length > 0 && cache_store_add(store, fetch, call, data) && !call->client_gone &&
+            !store->writer.holds)
+            send_end_at_once(fetch, data);
         *moved += data.length;
         writer->complete = fetch->upstream.whole;
         if (writer->complete) {
-            cache_store_finish(store, call->now, true);
+            cache_store_finish(store, fetch, call->now, true);
             fetch_release(fetch, call);
         }
     }
+    if (!writer->complete)
+        cache_store_flush(store, fetch, call);
     return transfer;
 }
 
