@@ -148,7 +148,7 @@ bool access_log_write(int file, struct text text)
            write(file, text.data, text.length) == (ssize_t)text.length;
 }
 
-static void add_peer(struct buffer *line, const struct transport *client)
+static void add_peer(struct buffer *line, struct transport *client)
 {
     union address peer = {0};
     char name[INET6_ADDRSTRLEN] = "-";
@@ -214,7 +214,7 @@ static struct text field_or_nothing(const struct request *request, enum field_na
     return value;
 }
 
-void access_log_response(struct access_log *log, const struct transport *client,
+void access_log_response(struct access_log *log, struct transport *client,
                          const struct request *request, int status, uint64_t bytes,
                          struct moment now)
 {

@@ -43,7 +43,7 @@ void access_log_close(struct access_log *log);
 bool access_log_write(int file, struct text text);
 
 /* Writes the line of one response with a single write. */
-void access_log_response(struct access_log *log, const struct transport *client,
+void access_log_response(struct access_log *log, struct transport *client,
                          const struct request *request, int status, uint64_t bytes,
                          struct moment now);
 

@@ -31,11 +31,15 @@ bool transport_stream_has_input(const struct transport *transport)
     return recv(transport->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-bool transport_peer_of_stream(const struct transport *transport, union address *peer)
+bool transport_peer_of_stream(struct transport *transport, union address *peer)
 {
     socklen_t length = sizeof *peer;
 
-    return getpeername(transport->socket, &peer->any, &length) == 0;
+    if (transport->known.any.sa_family == AF_UNSPEC &&
+        getpeername(transport->socket, &transport->known.any, &length) < 0)
+        return false;
+    *peer = transport->known;
+    return true;
 }
 
 void transport_mark_open_end(const struct transport *transport, bool open)

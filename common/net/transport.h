@@ -33,6 +33,7 @@ struct transport {
     uint64_t response_limit; /* the most bytes that a response may have */
     void *shared;            /* state that all transports of this kind share; or NULL */
     void *own;               /* state of this one; or NULL */
+    union address known;     /* the peer of a stream, once it was asked for; it does not change */
 };
 
 struct transport_kind {
@@ -64,14 +65,14 @@ struct transport_kind {
     void (*abandon)(struct transport *);
     void (*close)(struct transport *);
     /* Finds the address of the peer; false if it has none any more. */
-    bool (*peer)(const struct transport *, union address *peer);
+    bool (*peer)(struct transport *, union address *peer);
 };
 
 /* The functions open, recall, has_input and peer of every kind that carries a stream. */
 bool transport_open_stream(struct transport *transport, struct text *request);
 bool transport_recall_stream(struct transport *transport, uint64_t *count);
 bool transport_stream_has_input(const struct transport *transport);
-bool transport_peer_of_stream(const struct transport *transport, union address *peer);
+bool transport_peer_of_stream(struct transport *transport, union address *peer);
 /* While `open` is the last that was said, the connection is reset if it is closed, which the kernel
  * does if this process dies: the end would tell the client that the response is whole. */
 void transport_mark_open_end(const struct transport *transport, bool open);

@@ -87,7 +87,7 @@ static void datagram_close(struct transport *transport)
     close(transport->socket);
 }
 
-static bool datagram_peer(const struct transport *transport, union address *peer)
+static bool datagram_peer(struct transport *transport, union address *peer)
 {
     const struct datagram *datagram = transport->own;
 

@@ -303,20 +303,20 @@ void proxy_close(struct proxy *proxy)
     munmap(proxy, sizeof *proxy);
 }
 
-static bool is_of_this_machine(const struct transport *client)
+static bool is_of_this_machine(struct transport *client)
 {
     union address peer;
 
     return client->kind->peer(client, &peer) && address_is_loopback(&peer);
 }
 
-static bool may_reach_loopback(const struct proxy *proxy, const struct transport *client)
+static bool may_reach_loopback(const struct proxy *proxy, struct transport *client)
 {
     return proxy->origin.length == 0 &&
            (!proxy->serves_others || proxy->loopback_for_all || is_of_this_machine(client));
 }
 
-static bool is_allowed(const struct proxy *proxy, const struct transport *client,
+static bool is_allowed(const struct proxy *proxy, struct transport *client,
                        const union address *address)
 {
     if (address_is_loopback(address) && may_reach_loopback(proxy, client))
@@ -338,7 +338,7 @@ static bool is_itself(const struct proxy *proxy, const union address *address)
     return false;
 }
 
-int proxy_judge(const struct proxy *proxy, const struct transport *client,
+int proxy_judge(const struct proxy *proxy, struct transport *client,
                 struct address_list *destination, const char **problem)
 {
     bool itself = false;

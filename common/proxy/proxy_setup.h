@@ -78,7 +78,7 @@ bool proxy_find_origin(const struct proxy *proxy, struct text host, uint16_t por
                        struct address_list *addresses);
 /* Removes the addresses that the proxy may not connect to for this client. Returns 0, or the status
  * of an error and its `problem` if none is left. */
-int proxy_judge(const struct proxy *proxy, const struct transport *client,
+int proxy_judge(const struct proxy *proxy, struct transport *client,
                 struct address_list *destination, const char **problem);
 
 #endif
