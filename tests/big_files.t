@@ -6,6 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 
 my $size = 1 << 30;
+my $zeros = "\0" x (1 << 20);    # longer than what is read at once; to compare takes a tenth of the time that tr takes
 my $root = tree('giant.bin' => '', 'huge.bin' => '');
 truncate "$root/giant.bin", $size or die "truncate: $!";
 my $huge = 5 * $size + 7;
@@ -44,7 +45,7 @@ each_server(sub ($model) {
                 $length = $1;
             }
             $total += length $connection->{buffer};
-            $other++ if $connection->{buffer} =~ tr/\0//c;
+            $other++ if $connection->{buffer} ne substr $zeros, 0, length $connection->{buffer};
             $connection->{buffer} = '';
             if ($total - $looked > $size / 8) {
                 my $now = peak($server);

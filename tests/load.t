@@ -52,15 +52,15 @@ sub anonymous ($memory) { return $memory->{Anonymous} }
 sub proportional ($memory) { return $memory->{Pss} - $memory->{Pss_File} }
 
 # Tests that the memory of the server stops growing. Memory may grow for some rounds of work, because the first request of each
-# worker takes some; a leak grows in every round. Two rounds in a row must add less than 64 KiB to the maximum so far: the
-# smallest block that malloc gives, lost in each of 2,100 requests, is more.
+# worker takes some; a leak grows in every round. Two rounds in a row must add less than 12 KiB to the maximum so far: the
+# smallest block that malloc gives, lost in each of 700 requests, is nearly twice as much.
 sub stops_growing ($server, $name, $work) {
     my @seen;
     my ($most, $flat) = (0, 0);
-    while ($flat < 2 && @seen < 12) {
+    while ($flat < 2 && @seen < 36) {
         $work->();
         push @seen, memory($server, \&anonymous);
-        $flat = $seen[-1] < $most + 64 ? $flat + 1 : 0;
+        $flat = $seen[-1] < $most + 12 ? $flat + 1 : 0;
         $most = $seen[-1] if $seen[-1] > $most;
     }
     cmp_ok $flat, '==', 2, "$name: memory stops growing" or diag("KiB after each round: @seen");
@@ -117,8 +117,8 @@ each_way_to_accept(sub ($model) {
     if (sanitized()) {
         skip_case('the memory of a sanitized server does not show leaks');
     } else {
-        stops_growing($server, 'rounds of 2,100 requests', sub {
-            ab($server, 'ab, 2,100 requests in a round: no request fails', 'small.txt', '-n', 2_100, '-c', 10);
+        stops_growing($server, 'rounds of 700 requests', sub {
+            ab($server, 'ab, 700 requests in a round: no request fails', 'small.txt', '-n', 700, '-c', 10);
             is_at_rest($server, $model);
         });
     }
@@ -144,7 +144,7 @@ each_server(sub ($model) {
     my $last = qr{HTTP/1\.1 304 [^\r]*\r\n(?:[^\r]+\r\n)*\r\n\z};
     my %answers;
     my $round = sub {
-        for (1 .. 500 / $share) {
+        for (1 .. 160 / $share) {
             $connection->send($mix);
             my $answer = $connection->read_until($last);
             my $same = $answer =~ s/^Date: [^\r]*\r\n//gmr;
@@ -153,7 +153,7 @@ each_server(sub ($model) {
         }
     };
     if (sanitized()) { $round->() }
-    else             { stops_growing($server, 'rounds of 5,500 responses of all kinds on one connection', $round) }
+    else             { stops_growing($server, 'rounds of 1,760 responses of all kinds on one connection', $round) }
     my @wrong;
     for my $answer (values %answers) {
         my @parsed = Harness::parse_responses($answer, @methods);
