@@ -65,5 +65,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     temporary.mkdir()
     bench = Bench(folder, f"{os.getpid()}-{folder.name}", {"TMPDIR": str(temporary)})
     yield bench
+    bench.python.end()
     bench.assert_nothing_left()
     assert list(temporary.iterdir()) == []

@@ -8,10 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from prepared_python import PreparedPython
 
 from collect.tables import read_table, whole_lines
 
@@ -71,6 +75,7 @@ class Bench:
     folder: Path
     mark: str
     environment: dict[str, str] = field(default_factory=dict)
+    python: PreparedPython = field(default_factory=PreparedPython)
 
     def variables(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "STUDY_TEST": self.mark}
@@ -81,7 +86,17 @@ class Bench:
 
     def door(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Runs dcollect.sh itself, as a user does."""
-        return self._run([str(TOP / "dcollect.sh"), *map(str, words)])
+        return self.run_in(None, [str(TOP / "dcollect.sh"), *map(str, words)])
+
+    @contextmanager
+    def short_calibrations(self) -> Iterator[None]:
+        """Shortens calibrations in whatever Python starts meanwhile, also behind dcollect.sh."""
+        user = self.folder / "user"
+        place = sysconfig.get_path("purelib", "posix_user", {"userbase": str(user)})
+        self.spit(f"{place}/usercustomize.py", SHORT_CALIBRATION)
+        self.environment["PYTHONUSERBASE"] = str(user)
+        yield
+        del self.environment["PYTHONUSERBASE"]
 
     def measure(self, *words: object) -> subprocess.CompletedProcess[str]:
         """Measures without a report."""
@@ -104,7 +119,9 @@ class Bench:
         )  # fmt: skip
 
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        return self.run_in(None, command)
+        """Runs what commanding() or measuring() returned."""
+        _, _, code, *words = command
+        return self.python.run(code, words, {**self.variables(), "PYTHONPATH": str(TOP)})
 
     def begin(self, *words: object) -> subprocess.Popen[str]:
         """Starts measuring, without a report."""
@@ -141,7 +158,10 @@ class Bench:
     def left_behind(self) -> list[str]:
         """Returns the processes that a study of this test left behind."""
         left = []
+        prepared = self.python.process
         for path in Path("/proc").glob("[0-9]*/environ"):
+            if prepared and path.parent.name == str(prepared.pid):
+                continue
             try:
                 known = f"STUDY_TEST={self.mark}".encode() in path.read_bytes().split(b"\0")
                 line = path.with_name("cmdline").read_text().replace("\0", " ")

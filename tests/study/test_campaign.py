@@ -38,7 +38,7 @@ class CampaignBench(Bench):
 
 @pytest.fixture
 def campaigns(bench: Bench) -> CampaignBench:
-    made = CampaignBench(bench.folder / "campaigns", bench.mark, bench.environment)
+    made = CampaignBench(bench.folder / "campaigns", bench.mark, bench.environment, bench.python)
     made.folder.mkdir(exist_ok=True)
     made.spit("one.toml", SMALL + "concurrency = [1, 2]\n")
     made.spit("two.toml", SMALL + "concurrency = 1\n")
