@@ -491,6 +491,7 @@ static void end_response(struct connection *connection)
     struct exchange *exchange = connection->exchange;
 
     connection->has_response = false;
+    connection->step_requests++;
     connection->tally.requests++;
     connection->tally.errors += exchange->response.status >= 400;
     if (connection->context->log != NULL)
@@ -575,7 +576,7 @@ static enum outcome after_sending(struct connection *connection)
     connection->deadline = connection->request_deadline;
     if (connection->next != CONNECTION_READING ||
         exchange_received(connection->exchange).length > 0)
-        return OUTCOME_GO_ON;
+        return connection->step_requests < STEP_REQUESTS_LIMIT ? OUTCOME_GO_ON : OUTCOME_WRITE;
     exchange_free_output(connection->exchange);
     connection->idle = true;
     begin_pace(connection);
@@ -729,6 +730,7 @@ enum need connection_step(struct connection *connection)
     };
 
     connection->step_bytes = 0;
+    connection->step_requests = 0;
     connection->descriptor = connection->transport.socket;
     while (connection->state != CONNECTION_ENDED) {
         if (connection->context->trace != NULL)

@@ -43,6 +43,7 @@ struct connection {
     uint64_t pace_bytes;        /* bytes sent and received then */
     struct moment now;          /* the caller keeps it up to date */
     int descriptor;             /* the one to wait for */
+    unsigned step_requests;     /* requests whose responses are complete in this step */
     int64_t deadline;           /* of this wait, in monotonic milliseconds */
     int64_t request_deadline;   /* for the whole request to arrive */
     struct tally tally;         /* counts that the caller adds to the scoreboard */

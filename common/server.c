@@ -250,15 +250,15 @@ void server_thread(const struct server *server)
         trace_note(server->context.trace, TRACE_START, 0, 0);
 }
 
-/* A worker makes its ring before it loses the right to. Only a stream whose responses come at once
- * is received and sent by the ring. */
+/* A worker makes its ring before it loses the right to. Only a plain stream at whose
+ * socket nobody else waits is received and sent by the ring. */
 static void open_ring(struct server *server)
 {
     const struct service_context *context = &server->context;
 
     server->ring = malloc(sizeof *server->ring);
     if (server->ring != NULL &&
-        ring_open(server->ring, context->tls == NULL && context->service->step == NULL))
+        ring_open(server->ring, context->tls == NULL && !context->service->watches_client))
         return;
     warn("cannot make a ring%s", errno == ENOMEM ? " within the limit of locked memory" : "");
     free(server->ring);

@@ -10,6 +10,8 @@
 
 /* A step of a connection ends when it has moved this many bytes, so that others are served too. */
 #define STEP_BYTES_LIMIT (4 * 1024 * 1024)
+/* Likewise, when it has sent the responses to this many requests, and more have arrived. */
+#define STEP_REQUESTS_LIMIT 64
 
 enum protocol {
     PROTOCOL_SIMPLE,     /* one HTTP/1.0 response for each connection */
@@ -64,6 +66,7 @@ struct service {
     enum service_progress (*step)(struct service_call *call);
     /* Goes on after the deadline has passed. */
     enum service_progress (*expire)(struct service_call *call);
+    bool watches_client;    /* it waits at the client's socket beside others: no ring can for it */
     const char *broken_off; /* the problem that a client is told after SERVICE_FAILED */
     /* Frees `work`. */
     void (*end)(struct service_call *call);

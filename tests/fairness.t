@@ -1,0 +1,70 @@
+#!/usr/bin/perl
+# An event loop is fair: it serves at most 64 clients before it looks for others, and a client that has sent many requests at
+# once gets some responses, and then others have their turn, before it gets more.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $CLIENTS = 500;
+my $ROUND   = 64;    # common/workers/poller.h
+my $MANY    = 2000;  # requests of one client
+my $TURN    = 64;    # common/service.h: STEP_REQUESTS_LIMIT
+my $WRITE   = 64;    # responses of 1,000 bytes that leave together, at most
+
+# Returns what the one worker of a server did while all clients asked at once: its activities, in the order of time.
+sub activities_of ($ask) {
+    my $scratch = scratch();
+    my $file    = "$scratch/trace.json";
+    my $server  = start_server(options => ['--workers', 1, '--trace', $file], root => "$FindBin::Bin/../data");
+    my @clients = map { $server->connect } 1 .. $CLIENTS;
+    $_->ask(request(GET => '/small.txt')) for @clients;
+    $ask->($server, @clients);
+    $_->close for @clients;
+    $server->stop;
+    return sort { $a->{ts} <=> $b->{ts} } grep { $_->{ph} eq 'X' } @{ json($file)->{traceEvents} };
+}
+
+# Returns the greatest number of clients that had a response between two waits.
+sub most_in_a_round (@activities) {
+    my ($most, %served) = (0);
+    for my $activity (@activities) {
+        %served = () if $activity->{name} eq 'wait' && !$activity->{args}{connection};
+        $served{ $activity->{args}{connection} }++ if $activity->{name} eq 'respond';
+        $most = keys %served if keys %served > $most;
+    }
+    return $most;
+}
+
+each_server(sub ($model) {
+    if (!$model->{workers} || $model->{limited}) {
+        pass('the kernel shares the processors among the clients');
+        return;
+    }
+    my @activities = activities_of(sub ($server, @clients) {
+        $server->paused(sub { $_->send(request(GET => '/small.txt')) for @clients });
+        is scalar(grep { $_->response->{status} == 200 } @clients), $CLIENTS, "$CLIENTS clients that ask at once get responses";
+    });
+    my $most = most_in_a_round(@activities);
+    cmp_ok $most, '<=', $ROUND, "at most $ROUND clients are served before the loop looks for others";
+    cmp_ok $most, '>=', $ROUND / 2, 'and many are';
+
+    @activities = activities_of(sub ($server, $greedy, @others) {
+        $server->paused(sub {
+            $greedy->send(request(GET => '/small.txt') x $MANY);
+            $_->send(request(GET => '/small.txt')) for @others;
+        });
+        $_->response for @others, ($greedy) x $MANY;
+    });
+    my @served = map { $_->{args}{connection} } grep { $_->{name} eq 'respond' } @activities;
+    my ($row, $longest, $last, %served) = (0, 0, 0);
+    for my $number (@served) {
+        $served{$number}++;
+        $row     = $number == $last ? $row + 1 : 1;
+        $longest = $row if $row > $longest && grep { $_ == 1 } values %served;
+        $last    = $number;
+    }
+    cmp_ok $longest, '<=', $TURN + $WRITE, "a client with $MANY requests gets few responses before another one has its turn";
+});
+
+done_testing;
