@@ -23,8 +23,7 @@ def average(data: Cells) -> pd.DataFrame:
     for part in data.parts:
         for server in part.levels["server"]:
             for key, cells in _slices(data, part, server).items():
-                if not data.lacks_levels(server, cells[0], part):
-                    rows += _averages(data, part, server, key, cells)
+                rows += _averages(data, part, server, key, cells)
     return pd.DataFrame(rows, columns=["part", "measure", "server", *data.factors[1:], *COLUMNS])
 
 
@@ -62,6 +61,8 @@ def _averages(
         )
 
     for measure in MEASURES:
+        if data.lacks_levels(server, cells[0], part, measure):
+            continue
         known = [c for c in cells if data.has_data(c, measure)]
         result = contrast_test(data, mean_of(known), measure)
         bound = sum(data.client_bound(c) for c in known)
@@ -70,7 +71,7 @@ def _averages(
             if found:
                 add(name, len(known), bound, found, [found.ratio, *found.ratio_interval()])
     control = blocks_test(data, control_cost(data, server, cells))
-    if control:
+    if control and not data.lacks_levels(server, cells[0], part):
         figures = [control.test.estimate, *control.test.interval()]
         add(
             "control_us",

@@ -464,13 +464,17 @@ class Cells:
         number = float(value) if is_number(value) else 0.0
         return number >= float(wanted) if name.endswith("_min") else number <= float(wanted)
 
-    def lacks_levels(self, server: str, cell: int, part: Part) -> bool:
-        """Returns true if a server lacks a value of the x axis that the baseline has."""
+    def lacks_levels(self, server: str, cell: int, part: Part, measure: str = "rps") -> bool:
+        """Returns true if a server has no data at a value of the x axis that the baseline has.
+
+        Its mean over the others would stand beside means over all of them.
+        """
         if not part.x_name:
             return False
         for value in part.levels[part.x_name]:
             asked = self.like(cell, server=part.baseline, **{part.x_name: value})
-            if asked is not None and self.like(cell, server=server, **{part.x_name: value}) is None:
+            mine = self.like(cell, server=server, **{part.x_name: value})
+            if asked is not None and (mine is None or not self.has_data(mine, measure)):
                 return True
         return False
 

@@ -52,6 +52,7 @@ class Claim:
     cause: str = ""
     cause_needs_effect: bool = False
     answer: str = ""
+    why: str = ""  # why their result may differ from ours: no test shows that
     any: bool = False
     needs: Mapping[str, float] = field(default_factory=dict)
     needs_reason: str = ""

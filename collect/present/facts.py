@@ -124,17 +124,20 @@ def ceiling_rate(view: View, part: Part) -> float | None:
     return average.mean if average else None
 
 
-def _is_asked(view: View, measure: str) -> bool:
-    """Returns true if a measure is what the clients were told to do: a number of requests a second,
-    whatever the server does."""
-    return measure == RPS and bool(view.study.rate) and view.study.levels["load"] == ("open",)
+def is_asked(view: View, measure: str) -> bool:
+    """Returns true if a measure is what the clients were told to do: requests a second, fewer than
+    the server can answer."""
+    if measure != RPS or view.study.levels["load"] != ("open",):
+        return False
+    offered = view.study.levels["offered"]
+    return bool(view.study.rate) or all(float(percent) < 100 for percent in offered)
 
 
 def compared(view: View, part: Part, measure: str) -> list[Compared]:
     """Every server of a part beside the baseline: over all cells, or, where these are not
     alike, in each slice."""
     found: list[Compared] = []
-    if _is_asked(view, measure):
+    if is_asked(view, measure):
         return found
     for server in part.subjects:
         if server == part.baseline:
@@ -165,21 +168,17 @@ def _cells_of(view: View, part: Part, one: Slice) -> list[int]:
 def _compared(
     view: View, part: Part, measure: str, server: str, row: Row, cells: list[int], where: str
 ) -> Compared:
-    def average(name: str) -> float | None:
-        mine = [
-            cell
-            for cell in cells
-            if view.data.value(cell, "server") == name and view.data.has_data(cell, measure)
-        ]
-        result = contrast_test(view.data, mean_of(mine), measure)
-        return result.ratio if result else None
-
+    pairs = server_pairs(view.data, server, part.baseline, cells, measure)
+    sides = [
+        contrast_test(view.data, mean_of(side), measure) for side in zip(*pairs, strict=True)
+    ]
+    average, base_average = (side.ratio if side else None for side in sides or (None, None))
     low, high = float(row["low"]), float(row["high"])
     asked = sum(1 for cell in cells if view.data.value(cell, "server") == part.baseline)
     return Compared(
         server, part.baseline, measure, where, float(row["ratio"]), low, high,
         int(row["blocks"]), int(row["cells"]), asked, state_of(row),
-        average(server), average(part.baseline), not low <= 1 <= high, int(row["client_bound"]),
+        average, base_average, not low <= 1 <= high, int(row["client_bound"]),
     )  # fmt: skip
 
 
@@ -191,7 +190,7 @@ def is_many(part: Part) -> bool:
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
     """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the others.
     Where fewer than two are ours, all count alike."""
-    if _is_asked(view, measure):
+    if is_asked(view, measure):
         return None
     first = main_slice(view, part).first
     known = [
@@ -293,11 +292,15 @@ def figures_named(view: View) -> tuple[str, ...]:
     return view.study.first_figures or _of_today(view).first_figures
 
 
+def _has_factors(view: View, named: StudyAnswer) -> bool:
+    return set(named.of) | set(named.when.values) <= set(view.data.factors)
+
+
 def _answer_pairs(view: View, named: StudyAnswer) -> list[tuple[int, int]]:
     """Returns the cells of the two sides of a study's contrast; none where the runs are of before
     one of its factors was there."""
     data = view.data
-    if not set(named.of) | set(named.when.values) <= set(data.factors):
+    if not _has_factors(view, named):
         return []
     return [
         (cell, base)
@@ -328,10 +331,18 @@ def answer(view: View) -> Answered | None:
         return None
     means = [side.ratio for side in sides if side]
     return Answered(
-        named.measure, _side(view, named.of), _side(view, named.to), set(named.of) == {"server"},
+        named.measure, side_text(view, named.of), side_text(view, named.to), set(named.of) == {"server"},
         _where_of(view, named, pairs), len(pairs), result.ratio, *result.ratio_interval(),
         means[0], means[1], result.blocks,
     )  # fmt: skip
+
+
+def unanswered(view: View) -> StudyAnswer | None:
+    """The comparison that would answer the question, where too few of its runs are valid."""
+    named = contrast_named(view)
+    if named is None or answer(view) or not _has_factors(view, named):
+        return None
+    return named if all(view.data.pick(**side) for side in (named.of, named.to)) else None
 
 
 # --- where a ratio falls to a bound ---
@@ -373,7 +384,7 @@ def fall(view: View) -> Fall | None:
     words = tuple((f"{one.bound:g}", one, _crossing_text(view, x_name, one)) for one in found)
     where = _where_of(view, named, _answer_pairs(view, named)[:1])
     return Fall(
-        named.measure, _side(view, named.of), _side(view, named.to), where, texts[0], texts[-1],
+        named.measure, side_text(view, named.of), side_text(view, named.to), where, texts[0], texts[-1],
         words, tuple(points),
     )  # fmt: skip
 
@@ -396,7 +407,7 @@ def _rounded(value: float) -> str:
     return str(max(round(value / size) * size, 1))
 
 
-def _side(view: View, values: Mapping[str, str]) -> str:
+def side_text(view: View, values: Mapping[str, str]) -> str:
     """One side of a contrast in words: "HTTPS, P-256, new sessions"."""
     said = (v if name == "server" else view.say(name, v) for name, v in values.items())
     return ", ".join(text for text in said if text)
@@ -629,8 +640,8 @@ def lost_requests(view: View) -> tuple[float, float] | None:
 
 
 @dataclass(frozen=True)
-class Alone:
-    """The range of one server's requests/s over the cells of a part."""
+class Range:
+    """The range of a measure of one server over the cells of a part."""
 
     server: str
     least: float
@@ -639,18 +650,26 @@ class Alone:
     most_where: str
 
 
-def alone(view: View, part: Part) -> Alone | None:
-    known = [(e.mean, c) for c in part.cells if (e := view.estimate(c, RPS)) is not None]
+def range_of(view: View, part: Part, measure: str, server: str) -> Range | None:
+    known = [
+        (estimate.mean, cell)
+        for cell in part.cells
+        if view.data.value(cell, "server") == server
+        and (estimate := view.estimate(cell, measure)) is not None
+    ]
     if not known:
         return None
     (least, at_least), (most, at_most) = min(known), max(known)
-    return Alone(
-        part.subjects[0],
-        least,
-        view.where_text(part, view.cell_values(at_least)),
-        most,
-        view.where_text(part, view.cell_values(at_most)),
+    where_least, where_most = (
+        view.where_text(part, view.cell_values(cell)) for cell in (at_least, at_most)
     )
+    return Range(server, least, where_least, most, where_most)
+
+
+def ranges_of(view: View, part: Part, measure: str) -> list[Range]:
+    """The range of each server that has the measure."""
+    found = (range_of(view, part, measure, server) for server in part.levels["server"])
+    return [one for one in found if one]
 
 
 # --- held connections ---

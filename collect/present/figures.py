@@ -1,8 +1,9 @@
 """The figures of a study, and their contents.
 
 For each part and file: CPU per request, requests/s, time of a request, ratio to the baseline,
-memory; where it was measured, the busiest worker. Studies of what happens to others, studies
-without an x axis and averages are rows (row_figures.py). The runs are in runs_figures.py.
+memory; where they were measured, the busiest worker and the events of a wait. Studies of what
+happens to others, studies without an x axis and averages are rows (row_figures.py). The runs are in
+runs_figures.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import pairwise
 from collect.infer.cells import ORDINARY, Part
 from collect.present.anatomy import anatomy_figures
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
+from collect.present.facts import answered_cells
 from collect.present.falling_ratio import falling_ratio_figure
 from collect.present.palette import REPORT, look_of
 from collect.present.results_view import Estimate, Slice, View
@@ -62,13 +64,15 @@ DISK = Measure("disk", "time", "disk_kib", "Read from the disk for a request", "
 OTHER = Measure("other-time", "time", "other_p99_ms",
                 "Time of a request for the other document, 99th percentile",
                 "milliseconds", "ms", " Less is better.")  # fmt: skip
+BATCH = Measure("batch", "batch", "batch", "Events that a wait of an event loop brought",
+                "events/wait", "events/wait")  # fmt: skip
 BUSIEST = Measure("busiest", "busiest", "busiest", "Requests that the busiest worker answered",
                   "percent of all", "%", " Dashed: an even share.", 100.0)  # fmt: skip
 TIMES = {"p50_ms": "median", "p95_ms": "95th percentile", "p99_ms": "99th percentile"}
 
 
 def figures_of(view: View) -> list[Figure]:
-    """Returns all figures of a study, the main ones first."""
+    """Returns all figures of a study, those of the part that answers its question first."""
     figures: list[Figure] = []
     for part in view.parts:
         for file in part.levels["file"]:
@@ -87,9 +91,18 @@ def figures_of(view: View) -> list[Figure]:
     if falls := falling_ratio_figure(view):
         figures.append(falls)
     figures += runs_figures(view)
+    first = _answering_parts(view)
+    figures.sort(key=lambda figure: figure.part not in first)
     for figure in figures:
         figure.name = "".join(c if c.isalnum() or c in "._-" else "_" for c in figure.name)
     return figures
+
+
+def _answering_parts(view: View) -> set[int]:
+    """Returns the parts that hold the cells of the study's contrast; all where it names none."""
+    answering = {cell for _, cell in answered_cells(view)}
+    parts = {part.number for part in view.parts if answering.intersection(part.cells)}
+    return parts or {part.number for part in view.parts}
 
 
 class _Maker:
@@ -111,6 +124,7 @@ class _Maker:
             self.measure_figure(OTHER),
             self.measure_figure(DISK) if self.part.x_name == "data_share" else None,
             self.measure_figure(BUSIEST),
+            self.measure_figure(BATCH),
             self.measure_figure(IDLE),
             self.measure_figure(KERNEL),
             self.measure_figure(MEMORY),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
+from collect.infer.claims_file import read_wording
 from collect.present import anatomy, facts, report_tables
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
@@ -20,7 +21,7 @@ from collect.tables import read_table
 
 ASIDE = ("mitigation", "sysctl", "version")
 FIGURE_ORDER = (
-    "anatomy", "bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "idle",
+    "anatomy", "bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "batch", "idle",
 )  # fmt: skip
 USUAL_FIGURES = ("bars", "cpu", "requests")
 RUN_FIGURES = ("order", "spread", "latency", "calibration", "rounds")
@@ -85,6 +86,7 @@ def write_report(view: View) -> str:
         pictures_of=pictures_of,
         run_pictures=[p for p in pictures if p.kind in RUN_FIGURES],
         claims=claims_of(view.claims),
+        wording=read_wording(),
         method=_method(view),
         machine_rows=_machine_rows(view.machine, aside=False),
         aside_rows=_machine_rows(view.machine, aside=True),

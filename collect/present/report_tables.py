@@ -108,8 +108,13 @@ def latency_rows(view: View, part: Part) -> list[Latency]:
 
 
 def any_lacking(view: View, part: Part) -> bool:
-    """Returns true if some server was not measured at all values of the x axis."""
-    return any(view.data.lacks_levels(view.data.value(c, "server"), c, part) for c in part.cells)
+    """Returns true if some server has a measure at some values of the x axis alone."""
+    return any(
+        view.data.has_data(cell, measure)
+        and view.data.lacks_levels(view.data.value(cell, "server"), cell, part, measure)
+        for cell in part.cells
+        for measure in (CPU, RPS, CLIENT_CPU, "p50_ms", "p99_ms")
+    )
 
 
 @dataclass(frozen=True)

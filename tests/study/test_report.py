@@ -444,3 +444,63 @@ def test_times_of_requests_have_intervals_and_ratios(main: Path) -> None:
     latency = text_of(main).partition("Time of a request, milliseconds")[2]
     pair = r" [\d.]+ \([\d.]+ to [\d.]+\) \| [\d.]+ \([\d.]+ to [\d.]+\)[^|]* \|"
     assert re.search(rf"^\| small\.txt \| thread \|{pair}{pair}$", latency, re.M)
+
+
+def spoil(study: str, folder: Path, **where: str) -> Path:
+    """Copies a published study, where no run of these cells is valid; returns its new report."""
+    publish(study, folder)
+    runs = read_table(folder / "runs.tsv")
+    for row in runs.rows:
+        if all(row[name] == value for name, value in where.items()):
+            row["valid"] = "2 requests failed"
+    write_table(folder / "runs.tsv", runs.columns, runs.rows)
+    return folder
+
+
+def test_means_are_of_the_same_cells(tmp_path: Path) -> None:
+    """A server without a valid run in a cell has no mean over all of them."""
+    folder = spoil(
+        "fork-vs-thread", tmp_path / "one", server="thread", concurrency="1", file="small.txt"
+    )
+    report = written(folder)
+    averaged = {
+        (row["measure"], row["server"], row["file"])
+        for row in read_table(folder / "averages.tsv").rows
+    }
+    assert ("rps", "fork", "small.txt") in averaged and ("rps", "thread", "big.txt") in averaged
+    assert ("rps", "thread", "small.txt") not in averaged
+    (found,) = compared(load_view(folder), load_view(folder).parts[0], CPU)
+    assert found.cells == found.asked - 1
+    assert found.average and found.base_average
+    assert found.average / found.base_average == pytest.approx(found.ratio, rel=1e-5)
+    assert "A dash: there is no valid run at some of the values" in report
+
+
+def test_a_question_that_the_runs_do_not_answer(tmp_path: Path) -> None:
+    report = written(spoil("rings", tmp_path / "rings", server="uring", keepalive="on"))
+    abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
+    assert "**The question is not answered**: too few runs are valid to compare" in abstract
+    assert "of uring with that of epoll, keep-alive on." in abstract
+
+
+def test_requests_that_were_asked_for_compare_no_servers(tmp_path: Path) -> None:
+    """An open loop below the capacity asks so many requests a second."""
+    folder = publish("offered-load", tmp_path / "offered")
+    assert "As this client sees it" in written(folder)
+    runs = read_table(folder / "runs.tsv")
+    write_table(folder / "runs.tsv", runs.columns, [r for r in runs.rows if r["offered"] == "50"])
+    study = folder / "study.toml"
+    study.write_text(re.sub(r"(?m)^offered = .*", "offered = [50]", study.read_text()))
+    report = written(folder)
+    assert "As this client sees it" not in report
+    assert "requests per second than" not in report and "do not compare the servers" in report
+
+
+def test_the_batches_of_event_loops(tmp_path: Path) -> None:
+    """And the main figure is of the part that answers."""
+    folder = reported(publish("rings", tmp_path / "rings"))
+    report = text_of(folder)
+    found = re.findall(r"A wait of an event loop brought \*\*epoll\*\* (.*?)\n", report)
+    assert len(found) == 2 and all("**uring**" in text and "on average." in text for text in found)
+    assert "small-part2-batch" in {row["name"] for row in figures_of(folder)}
+    assert "small-part2-cpu.svg" in report.partition("## Abstract")[2].partition("\n## ")[0]
