@@ -21,7 +21,8 @@ from collect.tables import read_table
 
 ASIDE = ("mitigation", "sysctl", "version")
 FIGURE_ORDER = (
-    "anatomy", "bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "batch", "idle",
+    "anatomy", "bars", "ways", "cpu", "requests", "ratio", "time", "memory", "busiest", "batch",
+    "idle",
 )  # fmt: skip
 USUAL_FIGURES = ("bars", "cpu", "requests")
 RUN_FIGURES = ("order", "spread", "latency", "calibration", "rounds")
