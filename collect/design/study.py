@@ -370,8 +370,8 @@ LISTS = ("claims", "see", "instruments", "load-hosts")
 INSTRUMENTS = ("strace", "perf")
 # The kinds of figures, one of which a study may show first.
 FIGURES = (
-    "cpu", "requests", "time", "ratio", "memory", "idle", "busiest", "batch", "bars", "ways", "anatomy",
-    "flame", "alone", "order", "spread", "latency", "calibration", "rounds", "falls-to",
+    "cpu", "requests", "time", "ratio", "memory", "idle", "busiest", "batch", "bars", "ways",
+    "anatomy", "flame", "alone", "order", "spread", "latency", "calibration", "rounds", "falls-to",
 )  # fmt: skip
 OTHERS = (
     "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "quick",

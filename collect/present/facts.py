@@ -331,8 +331,8 @@ def answer(view: View) -> Answered | None:
         return None
     means = [side.ratio for side in sides if side]
     return Answered(
-        named.measure, side_text(view, named.of), side_text(view, named.to), set(named.of) == {"server"},
-        _where_of(view, named, pairs), len(pairs), result.ratio, *result.ratio_interval(),
+        named.measure, side_text(view, named.of), side_text(view, named.to),
+        set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio, *result.ratio_interval(),
         means[0], means[1], result.blocks,
     )  # fmt: skip
 
@@ -384,8 +384,8 @@ def fall(view: View) -> Fall | None:
     words = tuple((f"{one.bound:g}", one, _crossing_text(view, x_name, one)) for one in found)
     where = _where_of(view, named, _answer_pairs(view, named)[:1])
     return Fall(
-        named.measure, side_text(view, named.of), side_text(view, named.to), where, texts[0], texts[-1],
-        words, tuple(points),
+        named.measure, side_text(view, named.of), side_text(view, named.to), where,
+        texts[0], texts[-1], words, tuple(points),
     )  # fmt: skip
 
 
