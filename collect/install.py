@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 
 from collect.measure.server_commands import Need
-from collect.project import COLLECT, PROJECT, fail, is_source_tree
+from collect.project import COLLECT, PROJECT, fail, is_source_tree, say
 
 PACKAGES = "/usr/lib/python3/dist-packages"
 BUILDING = (
@@ -41,8 +41,15 @@ def build(crash: bool = False) -> None:
     if not is_source_tree():
         return
     install(BUILDING)
-    for goal in ["all", "crash"] if crash else ["all"]:
-        command = ["make", "-s", "-C", str(PROJECT), goal]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    goals = ["all", "crash"] if crash else ["all"]
+    if any(_make("--question", goal).returncode for goal in goals):
+        say("Building the servers and the programs that measure: half a minute, once")
+    for goal in goals:
+        done = _make(goal)
         if done.returncode:
             fail(f"{done.stdout}{done.stderr}\ndcollect: the servers do not build")
+
+
+def _make(*words: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "-s", "-C", str(PROJECT), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from collect.readable_numbers import clock_text
 
-
 # Without a terminal, the first block tells of itself after so long.
 EARLY_SECONDS = 8.0
 
@@ -25,6 +24,7 @@ class Progress:
         self.begin = time.monotonic()
         self.terminal = sys.stderr.isatty()
         self.early = 0  # lines of the first block
+        self.first_run = self.begin
 
     @property
     def count(self) -> int:
@@ -33,27 +33,29 @@ class Progress:
     def _left(self) -> str:
         if not self.done:
             return ""
-        passed = time.monotonic() - self.begin
+        passed = time.monotonic() - self.first_run
         return f", {clock_text(passed * (self.total - self.count) / self.done)} to go"
 
     def run(self, row: Mapping[str, str]) -> None:
         """Tells of the run that begins, in a line that does not wrap: it would scroll, and not be
         written over."""
-        if not self.terminal:
-            self._first_block(row)
+        if not self.done:
+            self.first_run = time.monotonic()  # the floors before it tell nothing of the runs
+        waited = time.monotonic() - self.begin >= EARLY_SECONDS
+        if not self.terminal and self.done and waited and self.early == 1:
+            self._line(f"block {row['block']}")
+            self.early = 2
         self._write(
             f"block {row['block']}: {row['server']}, {row['file']}, "
             f"{row['concurrency']} at once, {row['requests']} requests"
         )
 
-    def _first_block(self, row: Mapping[str, str]) -> None:
-        """Tells that the first block begins, and once more after a while."""
-        if not self.early:
-            self._line(f"block {row['block']} begins")
+    def floors(self, number: str) -> None:
+        """Tells that a round begins or ends with the servers that do nothing."""
+        if not self.terminal and not self.early:
+            self._line(f"round {number} begins")
             self.early = 1
-        elif self.early == 1 and time.monotonic() - self.begin >= EARLY_SECONDS:
-            self._line(f"block {row['block']}")
-            self.early = 2
+        self._write(f"round {number}: servers that do nothing")
 
     def look(self, instrument: str, row: Mapping[str, str]) -> None:
         """Tells of a run under an instrument."""

@@ -314,6 +314,7 @@ class _Sitting:
         before, begin = progress.done, foreign_load.read_ticks()
         started = self.clock.now()
         try:
+            progress.floors(number)
             rates = self._calibrate(number, "resume" if resumed else "begin")
             for index, block in enumerate(_pieces(todo, "block")):
                 for row in block:
@@ -327,6 +328,7 @@ class _Sitting:
                 if self.after_block:
                     self.after_block(progress.count, progress.total)
             look_inside(self.folder, self.runner, number, planned, progress)
+            progress.floors(number)
             tell_moved_floors(number, rates | self._calibrate(number, "end"))
         finally:
             self.runner.end_block()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from measuring import PATIENCE_SECONDS, Bench, column, row_count, runs, until
 
-from collect import expected_time
+from collect import expected_time, install
 from collect.design.factors import FACTORS, NAMES
 from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
@@ -277,6 +277,23 @@ def test_runs_without_a_rate_tell_nothing(
 # --- how far it is ---
 
 
+@pytest.mark.parametrize("lacks", [False, True])
+def test_a_build_is_told_of_where_there_is_something_to_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lacks: bool
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def make(*words: str) -> subprocess.CompletedProcess[str]:
+        asked.append(words)
+        return subprocess.CompletedProcess(words, int(lacks and "--question" in words), "", "")
+
+    monkeypatch.setattr(install, "_make", make)
+    monkeypatch.setattr(install, "install", lambda needs: None)
+    install.build()
+    assert ("Building the servers" in capsys.readouterr().err) == lacks
+    assert asked == [("--question", "all"), ("all",)]
+
+
 def test_without_a_terminal_the_first_block_tells_of_itself_early(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,6 +301,8 @@ def test_without_a_terminal_the_first_block_tells_of_itself_early(
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False)
     shown = progress.Progress(60, 0)
+    shown.floors("1")
+    now = 3.0
     for number in range(40):
         shown.run(row(number, block=number // 20 + 1))
         now += 1.0
@@ -291,10 +310,10 @@ def test_without_a_terminal_the_first_block_tells_of_itself_early(
         if number % 20 == 19:
             shown.block(str(number // 20 + 1))
     assert capsys.readouterr().err.splitlines() == [
-        "  0%  block 1 begins, 0 of 60 runs, 0:00 gone",
-        " 13%  block 1, 8 of 60 runs, 0:08 gone, 0:52 to go",
-        " 33%  block 1 done, 20 of 60 runs, 0:20 gone, 0:40 to go",
-        " 66%  block 2 done, 40 of 60 runs, 0:40 gone, 0:20 to go",
+        "  0%  round 1 begins, 0 of 60 runs, 0:00 gone",
+        "  8%  block 1, 5 of 60 runs, 0:08 gone, 0:55 to go",
+        " 33%  block 1 done, 20 of 60 runs, 0:23 gone, 0:40 to go",
+        " 66%  block 2 done, 40 of 60 runs, 0:43 gone, 0:20 to go",
     ]
 
 
