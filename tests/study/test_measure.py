@@ -590,8 +590,9 @@ def test_progress_on_a_terminal(bench: Bench) -> None:
     assert done.returncode == 0, done.stdout
     parts = [part.removeprefix("\x1b[K") for part in re.split(r"[\r\n]+", done.stdout)]
     drawn = [part for part in parts if re.match(r" +\d+%", part)]
-    assert len(drawn) == 8
     assert all(len(line) < 60 for line in drawn)
+    assert drawn.pop(0) == "  0%  0:00 gone   round 1: servers that do nothing"
+    assert len(drawn) == 8
     shape = r" +\d+%  \d+:\d\d gone(?:, \d+:\d\d to go)?   block [12]: (?:fork|thread), small"
     assert all(re.match(shape, line) for line in drawn), drawn
 
