@@ -491,8 +491,9 @@ def test_requests_that_were_asked_for_compare_no_servers(tmp_path: Path) -> None
     write_table(folder / "runs.tsv", runs.columns, [r for r in runs.rows if r["offered"] == "50"])
     study = folder / "study.toml"
     study.write_text(re.sub(r"(?m)^offered = .*", "offered = [50]", study.read_text()))
-    report = written(folder)
+    report = text_of(reported(folder))
     assert "As this client sees it" not in report
+    assert not {"requests", "alone"} & {row["kind"] for row in figures_of(folder)}
     assert "requests per second than" not in report and "do not compare the servers" in report
 
 
