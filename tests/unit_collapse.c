@@ -1,16 +1,22 @@
 /* Tests of collapse.c: which request fetches a response, which ones wait for it, and how long, by a
  * simulated clock. */
 #include "common/base/clock.h"
+#include "common/proxy/fetch_news.h"
 #include "common/proxy/proxy_service.h"
 #include "common/proxy/proxy_setup.h"
 
 #include "tests/unit.h"
 
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TIMEOUT  1000
@@ -438,16 +444,114 @@ static void check_stalled(void **state)
     fetch_lock_release(&proxy.cache, name, lock);
 }
 
+/* ---- news ---- */
+
+/* Returns true if the process sleeps; *switches: how often it has begun to. */
+static bool is_asleep(pid_t process, long *switches)
+{
+    char file_name[64], line[128], state = 0;
+    FILE *file;
+
+    snprintf(file_name, sizeof file_name, "/proc/%d/status", (int)process);
+    file = fopen(file_name, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        sscanf(line, "State: %c", &state);
+        sscanf(line, "voluntary_ctxt_switches: %ld", switches);
+    }
+    fclose(file);
+    return state == 'S';
+}
+
+static long sleep_count(pid_t process)
+{
+    long switches = 0;
+
+    while (!is_asleep(process, &switches))
+        sched_yield();
+    return switches;
+}
+
+static pid_t start_listener(void)
+{
+    pid_t process = fork();
+    struct pollfd wait = {.events = POLLIN};
+
+    if (process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        wait.fd = fetch_news_listen(&proxy.cache, name);
+        _exit(poll(&wait, 1, -1) == 1 ? 0 : 1);
+    }
+    while (!fetch_news_has_crowd(&proxy.cache, name))
+        sched_yield();
+    return process;
+}
+
+/* Who waits sleeps until there are news, however many others come and go. */
+static void check_sleep(void **state)
+{
+    pid_t process = start_listener();
+    long before = sleep_count(process), after = before;
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int other = fetch_news_listen(&proxy.cache, name);
+        assert_true(other >= 0);
+        close(other);
+        after = sleep_count(process);
+    }
+    assert_in_range(after - before, 0, 1); /* one: it had not come to poll() */
+    fetch_news_tell(&proxy.cache, name);
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_int_equal(status, 0);
+}
+
+static bool is_told(int file)
+{
+    struct pollfd wait = {.fd = file, .events = POLLIN};
+
+    return poll(&wait, 1, 0) == 1;
+}
+
+/* News are for those who wait when they are told, and stay for them alone, also if somebody still
+ * has a pipe of much earlier ones open. */
+static void check_news(void **state)
+{
+    int files[40];
+
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        files[i] = fetch_news_listen(&proxy.cache, name);
+        assert_true(files[i] >= 0);
+        assert_false(is_told(files[i]));
+        assert_true(fetch_news_has_crowd(&proxy.cache, name));
+        fetch_news_tell(&proxy.cache, name);
+        assert_true(is_told(files[i]));
+        assert_true(fetch_news_has_crowd(&proxy.cache, name));
+    }
+    fetch_news_tell(&proxy.cache, name); /* nobody waits */
+    assert_false(fetch_news_has_crowd(&proxy.cache, name));
+    for (int i = 0; i < 40; i++)
+        close(files[i]);
+}
+
 struct crowd_case {
     const char *name;
     void (*check)(void **state);
 };
 
 static const struct crowd_case crowds[] = {
-    {"a silent origin", check_silent}, {"a slow fetch", check_slow},
-    {"a successor", check_successor},  {"the stored response is used", check_stored},
-    {"a failure", check_failed},       {"an answer", check_answered},
-    {"no locks", check_no_lock},       {"a client that does not read", check_stalled},
+    {"a silent origin", check_silent},
+    {"a slow fetch", check_slow},
+    {"a successor", check_successor},
+    {"the stored response is used", check_stored},
+    {"a failure", check_failed},
+    {"an answer", check_answered},
+    {"no locks", check_no_lock},
+    {"a client that does not read", check_stalled},
+    {"news", check_news},
+    {"a sleep until there are news", check_sleep},
 };
 
 static void check_crowd(void **state)

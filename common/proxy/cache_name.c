@@ -42,9 +42,9 @@ bool cache_name_temporary(char name[CACHE_NAME_SIZE])
     return true;
 }
 
-void cache_name_news(char name[CACHE_NAME_SIZE], size_t slot)
+void cache_name_news(char name[CACHE_NAME_SIZE], size_t slot, unsigned number)
 {
-    snprintf(name, CACHE_NAME_SIZE, CACHE_NAME_NEWS "%03zx", slot);
+    snprintf(name, CACHE_NAME_SIZE, CACHE_NAME_NEWS "%03zx%x", slot, number & 15);
 }
 
 bool cache_name_is_news(const char *name)

@@ -17,9 +17,9 @@
 #define CACHE_NAME_LOCKS  "locks"
 /* What servers of an earlier version shared, with another layout. */
 #define CACHE_NAME_SHARED_BEFORE "account"
-/* The pipes that requests wait at begin so, and end in three digits; see fetch_news.h. */
+/* The pipes that requests wait at begin so, and end in four digits; see fetch_news.h. */
 #define CACHE_NAME_NEWS        "news-"
-#define CACHE_NAME_NEWS_LENGTH 8
+#define CACHE_NAME_NEWS_LENGTH 9
 
 /* The letters. */
 #define CACHE_NAME_ENTRY     'e' /* a response, or the list of fields that it varies on */
@@ -32,8 +32,8 @@ void cache_name_entry(char name[CACHE_NAME_SIZE], struct text uri, uint64_t gene
                       struct text selected);
 /* A random name. Returns false if there is no random number. */
 bool cache_name_temporary(char name[CACHE_NAME_SIZE]);
-/* The name of a pipe. */
-void cache_name_news(char name[CACHE_NAME_SIZE], size_t slot);
+/* The name of a pipe, for the news of that number. */
+void cache_name_news(char name[CACHE_NAME_SIZE], size_t slot, unsigned number);
 bool cache_name_is_news(const char *name);
 /* The name of another file of the same entry. */
 void cache_name_other(char name[CACHE_NAME_SIZE], char letter, const char *other);

@@ -1,8 +1,11 @@
 /* Wakes the requests that wait for a fetch, in whichever process or thread they are. Each slot of
- * names (cache_shared.h) has a named pipe in the cache directory, through which no byte ever goes:
- * who has it open to read is told, by the kernel, when somebody else has opened it to write and
- * closed it again. So a request waits as for any other descriptor, by poll or in an event loop, and
- * nothing is left to clean up when a process dies. A slot is shared: who is woken looks again. */
+ * names (cache_shared.h) has a named pipe in the cache directory, at which they wait as for any
+ * other descriptor, by poll or in an event loop. News are one byte, which nobody reads, and the
+ * next ones have another pipe; nothing is left to clean up when a process dies. A slot is shared:
+ * who is woken looks again.
+ *
+ * All who wait have the pipe open to write, too. Otherwise the kernel would wake all of them each
+ * time that one of them closes it, since no writer is left. */
 #ifndef COMMON_PROXY_FETCH_NEWS_H
 #define COMMON_PROXY_FETCH_NEWS_H
 
@@ -14,5 +17,7 @@
 int fetch_news_listen(const struct cache *cache, const char *name);
 /* Tells those who wait that there are news. */
 void fetch_news_tell(const struct cache *cache, const char *name);
+/* Returns true if somebody waits now, or did when there were news last. */
+bool fetch_news_has_crowd(const struct cache *cache, const char *name);
 
 #endif
