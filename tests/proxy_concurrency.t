@@ -351,6 +351,29 @@ each_server(sub ($model) {
         $_->close for $leader, $other;
     }
 
+    # --- many clients of an origin that answers at once share its answers ---
+    # Each asks again as soon as all have their responses. If each group of requests were only what comes during a question to such
+    # an origin, fork and thread would ask 160 to 960 times.
+    if ($model->{single} || $model->{limited}) {
+        skip_case('the model does not serve many kept connections at a time');
+    } else {
+        my ($many, $rounds) = (150, 20);
+        my $nearby  = start_server(options => ['--service', 'sized', '--max-age', 0]);
+        my $request = request(GET => 'http://127.0.0.1:' . $nearby->{port} . '/125');
+        my @clients = map { $proxy->connect } 1 .. $many;
+        my %answers;
+        $_->send($request), $_->response for $clients[0];
+        for (1 .. $rounds) {
+            $_->send($request) for @clients;
+            $answers{ cache_status($_->response) }++ for @clients;
+        }
+        my ($asked, $shared) = @answers{ 'fwd=stale; fwd-status=304', 'fwd=stale; collapsed' };
+        is $asked + $shared, $many * $rounds, "$many clients at once: each of their requests is validated";
+        cmp_ok $asked, '<=', $many * $rounds / 15, "$many clients at once: one answer of the origin serves many";
+        $_->close for @clients;
+        $nearby->stop;
+    }
+
     # --- a response is sent before the proxy waits for the next one ---
     if ($model->{single}) {
         skip_case('the model serves one client at a time');

@@ -245,6 +245,7 @@ static enum service_progress ask_alone(struct cache_lookup *lookup, struct servi
             return wait_for_fetch(lookup, call);
     }
     collapse->waited = false;
+    collapse_gather(collapse);
     return ask(lookup, call);
 }
 

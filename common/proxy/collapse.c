@@ -3,6 +3,7 @@
 
 #include "common/proxy/fetch_news.h"
 
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,6 +126,14 @@ enum service_progress collapse_wait(struct collapse *collapse, struct service_ca
     call->to_write = false;
     call->deadline = collapse->look_at;
     return SERVICE_WAITS;
+}
+
+/* A process or thread that has been woken may have a request that it has not read yet. A nearby
+ * origin would answer before: the next question would be for few, and so all that follow. */
+void collapse_gather(const struct collapse *collapse)
+{
+    if (collapse_is_held(collapse) && fetch_news_has_crowd(collapse->cache, collapse->name))
+        sched_yield();
 }
 
 /* ---- what it has waited for ---- */

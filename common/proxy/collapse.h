@@ -37,6 +37,9 @@ bool collapse_is_busy(struct collapse *collapse, const char *name);
 /* Returns true if this request may begin to wait for another one, or continue to. `timeout` is that
  * of the origin. */
 bool collapse_may_wait(const struct collapse *collapse, const char *name, int timeout, int64_t now);
+/* Before this request, which holds the lock, asks the origin: where many ask for the same, lets
+ * those join first whose processes or threads can run. */
+void collapse_gather(const struct collapse *collapse);
 /* Returns true if the request waits, and need not look for an entry yet. */
 bool collapse_is_too_early(struct collapse *collapse, const char *name, int timeout, int64_t now);
 /* Returns the status of the error if the fetch that it waited for has failed; 0 if not. */
