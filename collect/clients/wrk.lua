@@ -1,5 +1,6 @@
 -- wrk.lua: lets wrk print its results as one line, in microseconds. loads.py gives it to wrk: wrk -s wrk.lua ...
 -- With two arguments, a number of documents and a seed, each request is for one of them: URL and its number.
+-- With one, the URL of what a proxy is asked for.
 local documents, threads = 0, 0
 
 function setup(thread)
@@ -8,6 +9,10 @@ function setup(thread)
 end
 
 function init(arguments)
+    if #arguments == 1 then
+        wrk.path = arguments[1]
+        wrk.headers["Host"] = arguments[1]:match("//([^/]+)")
+    end
     if #arguments == 2 then
         documents = tonumber(arguments[1])
         math.randomseed(1000 * tonumber(arguments[2]) + place)

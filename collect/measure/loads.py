@@ -22,7 +22,7 @@ open     Our own (open_loop.c): `rate` requests a second on average for `duratio
          it offers a share of what the server can answer to a closed loop.
          After a surge it tells when the last request was due that failed.
 wrk      `concurrency` connections for `duration` seconds, keep-alive or not; `requests` does not
-         apply.
+         apply. It speaks HTTP/1.1 where ab speaks 1.0: a forward proxy keeps its connections.
 """
 
 from __future__ import annotations
@@ -188,6 +188,8 @@ def _wrk(load: Load, _: Path) -> list[str]:
     command += ["-d", f"{load.duration}s", "-s", str(CLIENTS / "wrk.lua")]
     if not load.keep_alive:
         command += ["-H", "Connection: close"]
+    if load.proxied:
+        return [*command, load.url, "--", load.proxied + load.file]
     command += [load.url + load.file.removesuffix("0" if load.documents else "")]
     return [*command, "--", str(load.documents), str(load.seed)] if load.documents else command
 

@@ -405,9 +405,19 @@ class Runner:
         if crowd and crowd.problem:
             result.reason, result.told = crowd.problem, True
         elif behind and result.watched.done:
-            problem = origin.check(behind, server, load.requests or 0, load.concurrency)
+            problem = self._check_origin(behind, server, load, result)
             if problem:
                 raise ServerProblem(problem)
+
+    def _check_origin(
+        self, behind: origin.Origin, server: Server, load: Load, result: Result
+    ) -> str:
+        """Returns the problem when the origin was not asked as often as the load means."""
+        at_once = load.concurrency
+        if not load.for_a_time:
+            return origin.check(behind, server, load.requests or 0, at_once)
+        complete = self._said(load, result).complete or 0
+        return origin.check(behind, server, complete, at_once, cut=at_once)
 
     def _crowd(self, cell: Cell, server: Server) -> crowds.Crowd:
         return crowds.begin(

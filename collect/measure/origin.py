@@ -99,9 +99,11 @@ def bounds(service: str, requests: int, at_once: int) -> tuple[int, int]:
     return math.ceil(requests / at_once) if service == "proxy-revalidation" else requests, requests
 
 
-def check(origin: Origin, proxy: Server, requests: int, at_once: int) -> str:
-    """Returns the problem when the origin was not asked as often as those requests mean."""
+def check(origin: Origin, proxy: Server, requests: int, at_once: int, cut: int = 0) -> str:
+    """Returns the problem when the origin was not asked as often as those requests mean, and so
+    many at most that the load did not wait for."""
     least, most = bounds(origin.service, requests, at_once)
+    most += cut
     asked = count_requests(origin.server, origin.asked + least)
     if asked is None:
         return "the origin does not say how often it was asked"

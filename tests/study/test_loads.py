@@ -80,6 +80,15 @@ def test_ab_slow_run_is_not_cut_to_two_places() -> None:
     assert (made["seconds"], made["valid"]) == ("21.924000", "yes")
 
 
+def test_wrk_asks_a_proxy_for_what_its_origin_has() -> None:
+    load = Load("wrk", "http://127.0.0.1:80/", "125", 4, None, proxied="http://127.0.0.1:81/")
+    assert command_of(load, Path("-"))[-3:] == [
+        "http://127.0.0.1:80/",
+        "--",
+        "http://127.0.0.1:81/125",
+    ]
+
+
 def test_wrk_row() -> None:
     made = row("wrk", WRK.format(0))
     names = ("complete", "rps", "mean_ms", "p50_ms", "p99_ms", "max_ms", "valid")

@@ -439,6 +439,18 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
         assert re.sub(f"for 2{more}$", "for 20", row["valid"]) == reasons[row["server"]]
 
 
+@pytest.mark.skipif(not is_installed("wrk"), reason="wrk is not installed")
+def test_wrk_asks_a_proxy_that_revalidates(bench: Bench) -> None:
+    study = PROXIES.replace('"fork", "liar", "forgetful"', '"fork"').replace("requests = 20", "")
+    study = study.replace('"proxy-hit", "proxy-revalidation", "proxy-miss"', '"proxy-revalidation"')
+    study = study[: study.index("[[where]]")].replace('["125", "150"]', '"125"')
+    study += 'load = "wrk"\nkeepalive = "on"\nduration = 1\n'
+    folder = bench.folder / "proxied-wrk"
+    bench.measure("--output", folder, bench.spit("wrk.toml", study))
+    measured = [row for row in runs(folder) if row["server"] == "fork"]
+    assert [row["valid"] for row in measured] == ["yes", "yes"]
+
+
 def peer_proxies(bench: Bench, server: str) -> dict[str, set[str]]:
     """Returns, for each service of a proxy, what the runs of the server say: yes, or why not."""
     folder = bench.folder / f"proxied-{server}"

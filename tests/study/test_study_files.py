@@ -412,7 +412,7 @@ def test_a_mistake_of_the_command_line_names_the_option() -> None:
         ),
         ("load = 'witness'\ncalls = [1, 2]\n[[where]]\nonly = { calls = 2 }", "no calls per"),
         ("service = 'proxy-hit'\nfiles = '150'", "even ones never"),
-        ("service = 'proxy-hit'\nfiles = '125'\nload = 'wrk'", "a proxy is asked by ab over http"),
+        ("service = 'proxy-hit'\nfiles = '125'\nload = 'wrk'", "a proxy is asked over http: by ab or"),
         (
             "service = 'work'\nfiles = '125'",
             "the service work, and no other, has the documents cpu",
