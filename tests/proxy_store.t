@@ -265,6 +265,22 @@ each_server(sub ($model) {
         $proxy->stop(%few);
     }
 
+    # --- a body that was held, and a client that takes only a part of it at first ---
+    if ($model->{single}) {
+        skip_case('the model serves one client at a time');
+    } else {
+        my $held = substr $big, 0, 120_000;
+        $proxy = start_proxy("$scratch/slow");
+        my @crowd = map { $proxy->connect } 1 .. ($model->{limited} ? 0 : 260);    # then the kernel takes less for each client
+        $origin->play('/slow', response(200, $held, %fresh));
+        my $slow = $proxy->connect(Sockopts => [[Socket::SOL_SOCKET(), Socket::SO_RCVBUF(), 4096]]);
+        $slow->send(ask_for('/slow'));
+        ok scalar until_true(sub { cache_status($proxy->get($origin->url('/slow'))) eq 'hit' }), 'a client that reads slowly: the response is stored before it has all of it';
+        ok $slow->response->{body} eq $held, 'a client that reads slowly: it gets the whole response';
+        $_->close for $slow, @crowd;
+        $proxy->stop(%few);
+    }
+
     # --- a full disk, played by a limit of the size of files ---
     my $full = "$scratch/full";
     if (command_exists('prlimit') && !sanitized()) {

@@ -248,19 +248,26 @@ static void give_up(struct cache_store *store, const struct service_call *call)
     collapse_unlock(&store->lookup->collapse);
 }
 
-/* The client gets what was held: a short body from memory, which takes fewer system calls, and so
- * does one that is not in the file. */
-static void pass_on_held(struct cache_store *store, struct fetch *fetch, bool written)
+/* The client gets what was held from memory: sent from the file, which has just been written, 100
+ * kB take 20 us more. */
+static void pass_on_held(const struct cache_store *store, struct fetch *fetch)
 {
     struct text held = cache_writer_held(&store->writer);
 
-    if (held.length == 0)
-        return;
-    if (!written || held.length <= CACHE_STORE_SHORT_BYTES) {
+    if (held.length > 0)
         fetch->writer.data = held;
+}
+
+void cache_store_release(struct cache_store *store, struct fetch *fetch)
+{
+    struct response_writer *writer = &fetch->writer;
+    size_t held = cache_writer_held(&store->writer).length;
+
+    if (!store->stored || held == 0 || writer->data.length == 0)
         return;
-    }
-    fetch->writer.file_end += held.length;
+    writer->file_end = held;
+    writer->offset = held - writer->data.length;
+    writer->data = (struct text){0};
     cache_writer_forget(&store->writer);
 }
 
@@ -276,7 +283,7 @@ void cache_store_flush(struct cache_store *store, struct fetch *fetch,
         return;
     }
     give_up(store, call);
-    pass_on_held(store, fetch, false);
+    pass_on_held(store, fetch);
 }
 
 bool cache_store_add(struct cache_store *store, struct fetch *fetch,
@@ -294,7 +301,7 @@ bool cache_store_add(struct cache_store *store, struct fetch *fetch,
     fetch->writer.data = data;
     if (store->storing) {
         give_up(store, call);
-        pass_on_held(store, fetch, false);
+        pass_on_held(store, fetch);
     }
     return false;
 }
@@ -317,7 +324,7 @@ void cache_store_finish(struct cache_store *store, struct fetch *fetch, struct m
                   cache_writer_commit(lookup->cache, &store->writer);
 
     if (store->storing)
-        pass_on_held(store, fetch, stored);
+        pass_on_held(store, fetch);
     store->storing = false;
     store->stored = stored;
     if (!whole)

@@ -5,7 +5,7 @@
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/fetch.h"
 
-/* A body that is not longer is sent from memory. */
+/* A last piece that is not longer is sent from memory. */
 #define CACHE_STORE_SHORT_BYTES 8192
 /* One that is not longer is held in memory until it is whole, or the origin has to be waited for:
  * most bodies of this length come at once, and take one write. */
@@ -43,6 +43,10 @@ void cache_store_flush(struct cache_store *store, struct fetch *fetch,
 /* Commits the response if it is whole: the origin has failed if not. */
 void cache_store_finish(struct cache_store *store, struct fetch *fetch, struct moment now,
                         bool whole);
+
+/* The client does not take all at once: it gets the rest of what was held from the file, if it is
+ * there, and the memory is freed. */
+void cache_store_release(struct cache_store *store, struct fetch *fetch);
 
 /* Writes the Cache-Status of the origin's response. */
 void cache_store_write_status(const struct cache_store *store, const struct fetch *fetch,

@@ -239,6 +239,8 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
         correct_claim(store, writer);
         if (!call->client_gone)
             ours = send_response_pass_on(fetch, call);
+        if (ours == TRANSFER_WRITE)
+            cache_store_release(store, fetch);
         if (writer->ended)
             return SERVICE_DONE;
         if (call->client_gone && is_futile(store, call))
