@@ -1,12 +1,14 @@
 /* Tests of collapse.c: which request fetches a response, which ones wait for it, and how long, by a
  * simulated clock. */
 #include "common/base/clock.h"
+#include "common/proxy/cache_shared.h"
 #include "common/proxy/fetch_news.h"
 #include "common/proxy/proxy_service.h"
 #include "common/proxy/proxy_setup.h"
 
 #include "tests/unit.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -536,6 +538,21 @@ static void check_news(void **state)
         close(files[i]);
 }
 
+/* What is no pipe tells nothing. */
+static void check_no_pipe(void **state)
+{
+    char pipe[CACHE_NAME_SIZE];
+    int file;
+
+    (void)state;
+    cache_name_news(pipe, cache_shared_slot(name), 0);
+    file = openat(proxy.cache.directory, pipe, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(fetch_news_listen(&proxy.cache, name), -1);
+    assert_int_equal(write(file, "x", 1), 1);
+    assert_int_equal(fetch_news_listen(&proxy.cache, name), -1);
+    close(file);
+}
+
 struct crowd_case {
     const char *name;
     void (*check)(void **state);
@@ -552,6 +569,7 @@ static const struct crowd_case crowds[] = {
     {"a client that does not read", check_stalled},
     {"news", check_news},
     {"a sleep until there are news", check_sleep},
+    {"no pipe", check_no_pipe},
 };
 
 static void check_crowd(void **state)

@@ -21,51 +21,52 @@ static bool is_pipe(const struct cache *cache, int file)
     return fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) && status.st_uid == cache->owner;
 }
 
-/* Opens the pipe for the news of that number, and makes it if there is none. */
-static int open_pipe(const struct cache *cache, const char *name, uint32_t number)
+/* Opens the pipe for the news of that number. */
+static int open_pipe(const struct cache *cache, const char *name, uint32_t number, bool make)
 {
     char pipe[CACHE_NAME_SIZE];
     int file;
 
     cache_name_news(pipe, cache_shared_slot(name), number);
     file = cache_file_open(cache, pipe, O_RDWR);
-    if (file < 0 && errno == ENOENT &&
+    if (file < 0 && errno == ENOENT && make &&
         (mknodat(cache->directory, pipe, S_IFIFO | S_IRUSR | S_IWUSR, 0) == 0 || errno == EEXIST))
         file = cache_file_open(cache, pipe, O_RDWR);
-    if (file < 0 || is_pipe(cache, file))
-        return file;
-    close(file);
-    return -1;
+    return file;
 }
 
-/* Returns true if the number is still that of the next news. Then a byte in the pipe is an old one,
- * of a number with the same last digit, which somebody still has open: it is removed. */
-static bool is_next(_Atomic uint32_t *news, uint32_t number, int file)
+/* Returns true if nothing can be read from it, as from a pipe without a byte: from a file something
+ * can, or its end. A byte is an old one, of a number with the same last digit, which somebody still
+ * has open: it is removed. */
+static bool is_silent(const struct cache *cache, int file, bool *had_byte)
 {
     char byte;
     ssize_t count = read(file, &byte, 1);
 
-    if (atomic_fetch_or(news, LISTENING) / NUMBER_ONE == number)
-        return true;
-    if (count > 0)
-        (void)!write(file, &byte, 1); /* it is for others */
-    return false;
+    *had_byte = count > 0;
+    return count < 0 ? errno == EAGAIN : is_pipe(cache, file);
 }
 
 /* Whoever tells something after the request is noted sees that; what was told before, the caller
- * sees. */
+ * sees. A byte that was not old is for others. */
 int fetch_news_listen(const struct cache *cache, const char *name)
 {
     _Atomic uint32_t *news = &cache->shared->news[cache_shared_slot(name)];
-    uint32_t number = atomic_load(news) / NUMBER_ONE;
-    int file = open_pipe(cache, name, number);
+    bool had_byte;
 
-    while (file >= 0 && !is_next(news, number, file)) {
-        close(file);
-        number = atomic_load(news) / NUMBER_ONE;
-        file = open_pipe(cache, name, number);
+    for (;;) {
+        uint32_t number = atomic_load(news) / NUMBER_ONE;
+        int file = open_pipe(cache, name, number, true);
+        bool silent = file >= 0 && is_silent(cache, file, &had_byte);
+        if (silent && atomic_fetch_or(news, LISTENING) / NUMBER_ONE == number)
+            return file;
+        if (silent && had_byte)
+            (void)!write(file, "", 1);
+        if (file >= 0)
+            close(file);
+        if (!silent)
+            return -1;
     }
-    return file;
 }
 
 /* Counts the news if somebody waits for them. Returns false if nobody does. */
@@ -87,7 +88,7 @@ void fetch_news_tell(const struct cache *cache, const char *name)
 
     if (!count(&cache->shared->news[cache_shared_slot(name)], &number))
         return;
-    file = open_pipe(cache, name, number);
+    file = open_pipe(cache, name, number, false);
     if (file < 0)
         return;
     (void)!write(file, "", 1);
