@@ -51,7 +51,7 @@ sub verdict ($client, $body) {
 # Returns the processes that write an entry. A file that was made without a name keeps a number in its place here.
 sub writers ($cache) {
     my %writers;
-    for my $link (grep { (readlink // '') =~ m{^\Q$cache\E/[t#]} } glob '/proc/[0-9]*/fd/*') {
+    for my $link (grep { (readlink // '') =~ m{^\Q$cache\E/[t#]} } map { glob "/proc/$_->[0]/fd/*" } group_processes($proxy->pid)) {
         my ($process, $number) = $link =~ m{^/proc/(\d+)/fd/(\d+)};
         my $info = eval { slurp("/proc/$process/fdinfo/$number") } // next;
         $writers{$process} = 1 if $info =~ /^flags:\s*\d*2$/m;    # O_RDWR: who follows only reads

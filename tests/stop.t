@@ -20,7 +20,7 @@ my $can_trace = !sanitized() && run_command(@user, qw(strace -D -o /dev/null tru
 
 # Starts a server that waits for its clients longer than any test takes, so that a slow machine loses no request.
 sub patient_server (%how) {
-    return start_server(root => $root, %how, options => ['--stop-timeout', 3600]);
+    return start_server(root => $root, %how, options => ['--stop-timeout', 3600, @{ $how{options} // [] }]);
 }
 
 # Sends SIGTERM to a server that has many clients, and runs these to their end. Returns what went wrong.
@@ -81,16 +81,18 @@ each_way_to_accept(sub ($model) {
 
     # Between the last look at the queue and its end no client comes, also where the kernel allows users no filter.
     if ($can_trace) {
+        my %crowd  = (busy => 2, download => 1, hasty => 4, late => 2);
+        my @places = $model->{limited} ? ('--workers', 9) : ();    # for all of them at once; each is traced
         my @delay  = qw(strace -D -f -qq -o /dev/null -e trace=shutdown -e inject=shutdown:delay_enter=10000);
-        my $server = patient_server(through => [@user, @delay]);
-        my @flaws  = stop_among_clients($server, busy => 2, download => 1, hasty => 4, late => 2);
+        my $server = patient_server(through => [@user, @delay], options => \@places);
+        my @flaws  = stop_among_clients($server, %crowd);
         ok !@flaws, 'SIGTERM, a user, time before the port is closed: no request is lost' or diag(join "\n", @flaws);
         $server->ended;
 
         # Workers listen until new clients are refused, however late that is.
         @delay  = qw(strace -D -f -qq -o /dev/null -e trace=getsockname -e inject=getsockname:delay_enter=150000);
-        $server = patient_server(through => [@user, @delay]);
-        @flaws  = stop_among_clients($server, busy => 2, download => 1, hasty => 4, late => 2);
+        $server = patient_server(through => [@user, @delay], options => \@places);
+        @flaws  = stop_among_clients($server, %crowd);
         ok !@flaws, 'SIGTERM, a user, time before new clients are refused: no request is lost' or diag(join "\n", @flaws);
         $server->ended;
     }

@@ -29,7 +29,8 @@ one_run.CALIBRATION_REQUESTS = 100
 closed_loop = loads.closed_loop
 loads.closed_loop = lambda load, seconds, most=2000: closed_loop(load, seconds, most)
 """
-# The whole command, which draws no PNG: that takes longer than all SVG, and test_report.py shows it.
+# The whole command, which draws figures once, as SVG: PNG take longer than all SVG. test_report.py
+# shows them, and those for narrow screens, and so do the tests that go through dcollect.sh.
 COMMAND = f"""{SHORT_CALIBRATION}
 import sys
 from collect import cli
@@ -37,6 +38,7 @@ write = cli._write_report
 def write_without_pictures(folder):
     from collect.present import stage
     stage.PICTURES = ()
+    stage.narrow_figures = lambda figures: {{}}
     write(folder)
 cli._write_report = write_without_pictures
 sys.exit(cli.main(sys.argv[1:]))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,14 @@ def need_programs() -> None:
             pytest.skip(f"{program} is not installed", allow_module_level=True)
 
 
-def reported(folder: Path, pictures: bool = False) -> Path:
-    """Makes tables, figures and report of a results folder; with `pictures` PNG of figures, too,
-    which take most of the time of gnuplot."""
+def reported(folder: Path, pictures: Sequence[str] = (), narrow: bool = False) -> Path:
+    """Makes tables, figures and report of a results folder; PNG of these kinds of figures, which
+    take most of the time of gnuplot; and with `narrow` the figures for narrow screens, too."""
     analyse(folder)
     with pytest.MonkeyPatch.context() as patch:
-        if not pictures:
-            patch.setattr(stage, "PICTURES", ())
+        patch.setattr(stage, "PICTURES", pictures)
+        if not narrow:
+            patch.setattr(stage, "narrow_figures", lambda figures: {})
         present(folder)
     return folder
 

@@ -126,7 +126,7 @@ send({ texts, poor: [...poor].slice(0, 5).join('; '),
 def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
     browser()
     folder = invent(tmp_path_factory.mktemp("page") / "run", blocks=6, concurrency=6)
-    return reported(folder) / "index.html"
+    return reported(folder, narrow=True) / "index.html"
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def test_a_report(main: Path, tmp_path: Path, width: int) -> None:
 @pytest.mark.parametrize("kind", ["mistakes", "processors", "table1", "designs", "https"])
 def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind: str) -> None:
     browser()
-    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3))
+    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3), narrow=True)
     assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
 
 

@@ -25,7 +25,7 @@ from collect.present.facts import CPU, RPS, compared, extremes
 from collect.present.published_runs import Published, abstract_of, find_published
 from collect.present.report import write_report
 from collect.present.results_view import load_view
-from collect.present.stage import terminal
+from collect.present.stage import PICTURES, terminal
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 
@@ -36,7 +36,7 @@ need_programs()
 def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Makes a whole report of fork against thread."""
     folder = tmp_path_factory.mktemp("main") / "run"
-    return reported(invent(folder, blocks=6, concurrency=6, invalid=2), pictures=True)
+    return reported(invent(folder, blocks=6, concurrency=6, invalid=2), PICTURES, narrow=True)
 
 
 def test_the_figures_of_a_study(main: Path) -> None:
@@ -105,7 +105,7 @@ def test_built_again_every_file_is_the_same(main: Path) -> None:
     shutil.copy(main / "figures/small-cpu.svg", stale)
     files = [main / "report.md", main / "index.html", *main.glob("figures/small-*")]
     before = {path: path.read_bytes() for path in files if path != stale}
-    reported(main, pictures=True)
+    reported(main, PICTURES, narrow=True)
     assert not stale.exists()
     assert [path.name for path, data in before.items() if path.read_bytes() != data] == []
 
@@ -157,7 +157,8 @@ def test_no_difference_is_seen_where_there_is_none(tmp_path: Path) -> None:
      "https", "udp", "same-server", "designs"],
 )  # fmt: skip
 def test_studies_of_other_shapes(tmp_path: Path, kind: str) -> None:
-    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3), pictures=kind == "designs")
+    pictures = ["bars"] if kind == "designs" else []
+    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3), pictures)
     report = text_of(folder)
     assert not re.search(r"\b(nan|inf|None|Undefined)\b", report)
     if kind == "designs":  # its main figure is rows

@@ -147,7 +147,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
     loses one trial at most."""
     context = Context(
         options.quick, options.servers, options.peers, work,
-        options.soak or (10 if options.quick else 240), _say,
+        options.soak or (5 if options.quick else 240), _say,
     )  # fmt: skip
     folder = Path(options.output or PROJECT / "results")
     folder.mkdir(parents=True, exist_ok=True)
