@@ -375,12 +375,15 @@ def axe_core() -> str:
     return file.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", ["main", "claims", "index"])
-def test_axe(request: pytest.FixtureRequest, tmp_path: Path, name: str, dark: bool) -> None:
+def test_axe(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, dark: bool, width: int
+) -> None:
     axe = axe_core()
     page: Path = request.getfixturevalue(name)
     opened_all = "document.querySelectorAll('details').forEach(d => { d.open = true; });"
-    found = told(page, f"{axe};\n{opened_all}{AXE}", tmp_path, 1280, dark)
+    found = told(page, f"{axe};\n{opened_all}{AXE}", tmp_path, width, dark)
     assert int(found["passes"]) > 10
     assert found["violations"] == ""
