@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 from collections.abc import Iterable
 
@@ -41,7 +42,12 @@ def build(crash: bool = False) -> None:
     if not is_source_tree():
         return
     install(BUILDING)
-    goals = ["all", "crash"] if crash else ["all"]
+    with (PROJECT / "Makefile").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # two builds at once would write the same files
+        _build(["all", "crash"] if crash else ["all"])
+
+
+def _build(goals: list[str]) -> None:
     if any(_make("--question", goal).returncode for goal in goals):
         say("Building the servers and the programs that measure: half a minute, once")
     for goal in goals:

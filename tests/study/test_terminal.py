@@ -294,6 +294,20 @@ def test_a_build_is_told_of_where_there_is_something_to_build(
     assert asked == [("--question", "all"), ("all",)]
 
 
+def test_two_studies_do_not_build_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    free: list[bool] = []
+
+    def make(*words: str) -> subprocess.CompletedProcess[str]:
+        locking = ["flock", "--nonblock", str(install.PROJECT / "Makefile"), "true"]
+        free.append(subprocess.run(locking, check=False).returncode == 0)
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+    monkeypatch.setattr(install, "_make", make)
+    monkeypatch.setattr(install, "install", lambda needs: None)
+    install.build()
+    assert free == [False, False]
+
+
 def test_without_a_terminal_the_first_block_tells_of_itself_early(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
