@@ -18,8 +18,9 @@
 #define HOSTS_FILE   "/etc/hosts"
 #define SERVERS_FILE "/etc/resolv.conf"
 #define HOSTS_LIMIT  (64 * 1024)
-/* Freed memory that a process keeps, so that not each request has to ask the kernel for its own. */
-#define SPARE_BYTES (4 * 1024 * 1024)
+/* Freed memory that a process keeps, so that not each request has to ask the kernel for its own: a
+ * hundred fetches have more. Where it gets calm, memory_return.h gives it back. */
+#define SPARE_BYTES (16 * 1024 * 1024)
 /* Larger pieces go back to it at once. */
 #define LARGE_BYTES (256 * 1024)
 
