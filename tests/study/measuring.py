@@ -21,11 +21,12 @@ from collect.tables import read_table, whole_lines
 
 TOP = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0
-# The floors of a test are asked little, and so is a server for its capacity: most of its CPU time
-# would be theirs.
+# The floors of a test are asked little and once, and so is a server for its capacity: most of its
+# CPU time would be theirs. perf reads the symbols of the kernel again for each load that it watches.
 SHORT_CALIBRATION = """
-from collect.measure import loads, one_run
-one_run.CALIBRATION_REQUESTS = 100
+from collect.measure import instruments, loads, one_run
+instruments.PERF_SAMPLES = 60
+one_run.CALIBRATION_REQUESTS, one_run.CALIBRATION_RUNS = 100, 1
 closed_loop = loads.closed_loop
 loads.closed_loop = lambda load, seconds, most=2000: closed_loop(load, seconds, most)
 """

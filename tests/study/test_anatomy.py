@@ -281,7 +281,7 @@ def test_servers_are_looked_into_once_a_round(bench: Bench) -> None:
     folder = bench.folder / "looked"
     toml = bench.spit(
         "mine.toml",
-        'servers = ["fork", "epoll"]\nfiles = "small.txt"\nconcurrency = 2\nrequests = 40\n'
+        'servers = ["fork", "epoll"]\nfiles = "small.txt"\nconcurrency = 2\nrequests = 160\n'
         f'repetitions = 1\nload = "ab"\ninstruments = {json.dumps(kinds)}\n',
     )
     done = bench.measure(toml, "--output", folder)

@@ -184,8 +184,10 @@ def test_a_folder_that_holds_a_study_is_not_written_over(bench: Bench, main: Pat
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-def test_the_floors_are_asked_4000_times() -> None:
+def test_the_floors_are_asked_4000_times_in_two_turns() -> None:
+    """Calibrations of tests are shorter: see measuring.py."""
     assert set(column(calibration_cells(), "requests")) == {"4000"}
+    assert column(calibration_cells(), "server") == ["floor-fork", "floor-thread", "floor-one"] * 2
 
 
 def test_a_run_costs_the_study_little(main: Path) -> None:
