@@ -158,6 +158,10 @@ def _scalars(**values: object) -> str:
     )
 
 
+def _known(value: float | None) -> str:
+    return "NaN" if value is None else f"{value:.10g}"
+
+
 def _tics(tics: Sequence[tuple[str, float]]) -> str:
     return ", ".join(f"'{text}' {value:.10g}" for text, value in tics)
 
@@ -340,42 +344,70 @@ def _unnamed(panel: Panel) -> Panel:
     return replace(panel, series=tuple(replace(series, name="") for series in panel.series))
 
 
+@dataclass(frozen=True)
+class _Around:
+    """What is above and below each panel: its title, the title of the x axis, its legend."""
+
+    titles: list[str]
+    title_row: int
+    x_title: str
+    named: list[list[Series]]
+
+    @staticmethod
+    def of(figure: LineFigure, grid: _Grid, narrow: bool) -> _Around:
+        room = grid.cell_width
+        titles = [_wrapped(panel.title, room - 20, PANEL_CHARACTER) for panel in figure.panels]
+        x_title = _fitting(figure.x_title, room)
+        if not narrow:
+            return _Around(titles, 18, x_title, [[] for _ in figure.panels])
+        named = [[s for s in panel.series if s.name] for panel in figure.panels]
+        return _Around(titles, TEXT_ROW, _wrapped(x_title, grid.panel_width, CHARACTER), named)
+
+    @property
+    def head(self) -> int:
+        return PANEL_GAP + self.title_row * max(map(_lines, self.titles))
+
+    def arrays(self, up: int) -> str:
+        """The titles, and how many pixels above its panel each begins, if it has one line `up`."""
+        ups = [up + self.title_row * max(_lines(title) - 1, 0) for title in self.titles]
+        titles = [quoted(title) for title in self.titles]
+        return "\n".join([_array("panel_title", titles), _array("panel_title_up", ups)])
+
+    def keys(self, tops: Sequence[float], below: float) -> list[_Key]:
+        """The legends, which begin so far below the top of each panel."""
+        legends = zip(self.named, tops, strict=True)
+        return [key for series, top in legends for key in _series_keys(series, top + below)]
+
+    @property
+    def foot(self) -> int:
+        return FOOT + TEXT_ROW * max(_lines(self.x_title) - 1, 0)
+
+    @property
+    def legend(self) -> int:
+        height = max(_key_height([s.name for s in series], NARROW) for series in self.named)
+        return height + KEY_GAP if height else 0
+
+
 def line_script(figure: LineFigure, narrow: bool = False) -> Script:
     """Lays out a figure of lines."""
     panels = figure.panels
     longest = max(len(text) for scale in figure.scales for text, _ in scale.tics)
     margin_left = MARGIN_LEFT + CHARACTER * max(longest - TIC_LENGTH, 0)
     grid = _Grid.narrow(figure, margin_left) if narrow else _Grid.wide(figure, margin_left)
-    columns, width, cell_width = grid.columns, grid.width, grid.cell_width
-    panel_width, panel_height = grid.panel_width, grid.panel_height
-    head = _Head.of(figure, width)
-    x = thinned(figure.x, panel_width) if narrow else figure.x
-    x_title = _fitting(figure.x_title, cell_width)
-    if narrow:
-        x_title = _wrapped(x_title, panel_width, CHARACTER)
-    titles = [_wrapped(panel.title, cell_width - 20, PANEL_CHARACTER) for panel in panels]
-    title_row = TEXT_ROW if narrow else 18
-    panel_head = PANEL_GAP + title_row * max(map(_lines, titles)) + grid.y_title_row
-    foot = FOOT + TEXT_ROW * max(_lines(x_title) - 1, 0)
-    named = [[s for s in panel.series if s.name] if narrow else [] for panel in panels]
-    legend = max(_key_height([s.name for s in series], NARROW) for series in named)
-    legend += KEY_GAP if legend else 0
-    cell_height = panel_head + panel_height + foot + legend
+    columns, width, panel_height = grid.columns, grid.width, grid.panel_height
+    head, around = _Head.of(figure, width), _Around.of(figure, grid, narrow)
+    panel_head = around.head + grid.y_title_row
+    cell_height = panel_head + panel_height + around.foot + around.legend
     height = head.height + math.ceil(len(panels) / columns) * cell_height
-    left = [(grid.shift + p % columns * cell_width + margin_left) / width
+    left = [(grid.shift + p % columns * grid.cell_width + margin_left) / width
             for p in range(len(panels))]  # fmt: skip
     tops = [head.height + p // columns * cell_height + panel_head for p in range(len(panels))]
-    top = [1 - pixels / height for pixels in tops]
-    below = panel_height + foot + KEY_GAP
-    keys = [key for s, y in zip(named, tops, strict=True) for key in _series_keys(s, y + below)]
+    keys = around.keys(tops, panel_height + around.foot + KEY_GAP)
+    x = thinned(figure.x, grid.panel_width) if narrow else figure.x
     if narrow:
         panels = [_unnamed(panel) for panel in panels]
-    every = [series for panel in panels for series in panel.series]
-    ends = [0]
-    for panel in panels:
-        ends.append(ends[-1] + len(panel.series))
     scalars = _scalars(
-        x_title=x_title,
+        x_title=around.x_title,
         y_title=figure.y_title,
         y_title_left=Y_TITLE_LEFT + margin_left - MARGIN_LEFT,
         y_title_above=grid.y_title_row,
@@ -389,34 +421,31 @@ def line_script(figure: LineFigure, narrow: bool = False) -> Script:
         x_low=figure.x.low,
         x_high=figure.x.high,
         x_log=int(figure.x.log),
-        panel_wide=panel_width / width,
+        panel_wide=grid.panel_width / width,
         panel_high=panel_height / height,
     )
     parameters = [
         "form = 'lines'",
         head.script(),
         scalars,
-        "ratio_line = " + ("NaN" if figure.line_at is None else f"{figure.line_at}"),
+        f"ratio_line = {_known(figure.line_at)}",
         f'x_tics = "{_tics(x.tics)}"',
         _array("panel_left", [f"{v:.6f}" for v in left]),
-        _array("panel_top", [f"{v:.6f}" for v in top]),
-        _array("panel_title", [quoted(title) for title in titles]),
-        _array("panel_title_up", [14 + grid.y_title_row + title_row * max(_lines(title) - 1, 0)
-                                  for title in titles]),
-        _array("series_from", [n + 1 for n in ends[:-1]]),
-        _array("series_to", ends[1:]),
-        _array("y_low", [f"{scale.low:.10g}" for scale in figure.scales]),
-        _array("y_high", [f"{scale.high:.10g}" for scale in figure.scales]),
-        _array("y_log", [int(scale.log) for scale in figure.scales]),
-        _array("y_tics", [f'"{_tics(scale.tics)}"' for scale in figure.scales]),
-        _array("line_at", ["NaN" if p.line_at is None else f"{p.line_at:.10g}" for p in panels]),
-        _series_arrays(every),
+        _array("panel_top", [f"{1 - top / height:.6f}" for top in tops]),
+        around.arrays(14 + grid.y_title_row),
+        _panel_arrays(panels, figure.scales),
         _key_arrays(keys),
-    ]  # fmt: skip
-    files = {
+    ]
+    return Script("\n".join(parameters) + "\n", _line_files(figure, panels, panel_height))
+
+
+def _line_files(figure: LineFigure, panels: Sequence[Panel], pixels: float) -> dict[str, str]:
+    """The data of the lines; `pixels` is the height of a panel."""
+    every = [series for panel in panels for series in panel.series]
+    return {
         f"{figure.name}.dat": _blocks([_points(series, figure) for series in every]),
         f"{figure.name}.labels": _blocks(
-            [_end_labels(panel, scale, figure.x, panel_height)
+            [_end_labels(panel, scale, figure.x, pixels)
              for panel, scale in zip(panels, figure.scales, strict=True)]
         ),
         f"{figure.name}.bands": _blocks(
@@ -424,7 +453,24 @@ def line_script(figure: LineFigure, narrow: bool = False) -> Script:
              or "NaN NaN NaN\n" for panel in panels]
         ),
     }  # fmt: skip
-    return Script("\n".join(parameters) + "\n", files)
+
+
+def _panel_arrays(panels: Sequence[Panel], scales: Sequence[Scale]) -> str:
+    ends = [0]
+    for panel in panels:
+        ends.append(ends[-1] + len(panel.series))
+    return "\n".join(
+        [
+            _array("series_from", [n + 1 for n in ends[:-1]]),
+            _array("series_to", ends[1:]),
+            _array("y_low", [f"{scale.low:.10g}" for scale in scales]),
+            _array("y_high", [f"{scale.high:.10g}" for scale in scales]),
+            _array("y_log", [int(scale.log) for scale in scales]),
+            _array("y_tics", [f'"{_tics(scale.tics)}"' for scale in scales]),
+            _array("line_at", [_known(panel.line_at) for panel in panels]),
+            _series_arrays([series for panel in panels for series in panel.series]),
+        ]
+    )
 
 
 def _series_arrays(every: Sequence[Series]) -> str:
@@ -523,6 +569,41 @@ def _above(line: Line, figure: RowFigure) -> str:
     return "\n".join([line.name, *notes])
 
 
+Placed = list[tuple[float, str]]
+
+
+def _row_places(
+    figure: RowFigure, row_pixels: int, width: float, narrow: bool
+) -> tuple[float, list[tuple[float, Line]], Placed, Placed]:
+    """Returns the height of all rows, and where rows, names and headings are; in rows."""
+    y = 0.0
+    places: list[tuple[float, Line]] = []
+    names: Placed = []
+    headings: Placed = []
+    for title, lines in figure.groups:
+        if title:
+            words = _wrapped(title, width - 28, PANEL_CHARACTER)
+            more = TEXT_ROW * (_lines(words) - 1)
+            y += (GROUP_HEAD + more) / row_pixels
+            headings.append((y - (8 + more) / row_pixels, words))
+        for line in lines:
+            if narrow:
+                name = _above(line, figure)
+                names.append((y + 12 / row_pixels, name))
+                y += (NAME_ROW + TEXT_ROW * (_lines(name) - 1)) / row_pixels
+                places.append((y + 0.5, replace(line, notes=())))
+            else:
+                names.append((y + 0.5, line.name))
+                places.append((y + 0.5, line))
+            y += 1
+    return y, places, names, headings
+
+
+def _placed_arrays(words: str, places: str, placed: Placed) -> str:
+    ats = [f"{at:.4f}" for at, _ in placed]
+    return "\n".join([_array(words, [quoted(text) for _, text in placed]), _array(places, ats)])
+
+
 def row_script(figure: RowFigure, narrow: bool = False) -> Script:
     """Lays out a figure of rows. On a narrow screen names are above their rows."""
     levels = 1 if figure.stacked else max(1, len(figure.levels))
@@ -534,22 +615,7 @@ def row_script(figure: RowFigure, narrow: bool = False) -> Script:
     named_levels = [(text, look) for text, look in figure.levels if text]
     key_height = _key_height([text for text, _ in named_levels], width)
     top = head.height + (0 if narrow else key_height)
-    y = 0.0
-    places: list[tuple[float, Line]] = []
-    names: list[tuple[float, str]] = []
-    headings: list[tuple[float, str]] = []
-    for title, lines in figure.groups:
-        if title:
-            words = _wrapped(title, width - 28, PANEL_CHARACTER)
-            y += (GROUP_HEAD + TEXT_ROW * (_lines(words) - 1)) / row_pixels
-            headings.append((y - (8 + TEXT_ROW * (_lines(words) - 1)) / row_pixels, words))
-        for line in lines:
-            name = _above(line, figure) if narrow else line.name
-            name_height = (NAME_ROW + TEXT_ROW * (_lines(name) - 1)) / row_pixels if narrow else 0
-            names.append((y + (12 / row_pixels if narrow else 0.5), name))
-            y += name_height
-            places.append((y + 0.5, replace(line, notes=()) if narrow else line))
-            y += 1
+    y, places, names, headings = _row_places(figure, row_pixels, width, narrow)
     x_title = _wrapped(figure.x_title, NARROW - 28, CHARACTER) if narrow else figure.x_title
     foot = FOOT + TEXT_ROW * max(_lines(x_title) - 1, 0)
     bottom = foot + (key_height + KEY_GAP if narrow and key_height else 0)
@@ -578,13 +644,11 @@ def row_script(figure: RowFigure, narrow: bool = False) -> Script:
             names_above=int(narrow),
             headings=len(headings),
         ),
-        "line_at = " + ("NaN" if figure.line_at is None else f"{figure.line_at}"),
+        f"line_at = {_known(figure.line_at)}",
         f'x_tics = "{_tics(x.tics)}"',
-        "rows = " + str(len(places)),
-        _array("row_name", [quoted(name) for _, name in names]),
-        _array("row_at", [f"{at:.4f}" for at, _ in names]),
-        _array("heading", [quoted(title) for _, title in headings]),
-        _array("heading_at", [f"{at:.4f}" for at, _ in headings]),
+        f"rows = {len(places)}",
+        _placed_arrays("row_name", "row_at", names),
+        _placed_arrays("heading", "heading_at", headings),
         _key_arrays(keys),
     ]
     files = {
