@@ -167,7 +167,7 @@ void describe_print(const struct model *model)
     printf("},\n");
     put_member("makes", model->makes);
     put_member("needs", model->rings ? "io_uring" : NULL);
-    printf("  \"available\": %s,\n", !model->rings || ring_is_possible() ? "true" : "false");
+    printf("  \"available\": %s,\n", !model->rings || ring_is_possible(1) ? "true" : "false");
     printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
     put_ways("accept", &model_accept_ways, model);

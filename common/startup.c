@@ -354,12 +354,12 @@ static void raise_locked_memory(void)
 }
 
 /* Asked as the user of the server, whose workers make the rings: root may have more rights. */
-static bool has_ring(const struct model *model)
+static bool has_rings(const struct model *model, int workers)
 {
-    if (!model->rings || ring_is_possible())
+    if (!model->rings || ring_is_possible(workers))
         return true;
     if (errno == ENOMEM)
-        warn("cannot make a ring within the limit of locked memory (ulimit -l)");
+        warn("cannot make a ring for each worker within the limit of locked memory (ulimit -l)");
     else if (errno == EINVAL || errno == ENOSYS)
         warnx("this kernel has no io_uring, or one that is too old: Linux 6.1 has what %s needs",
               model->name);
@@ -382,7 +382,7 @@ bool startup_prepare(struct server *server, char **argv)
     raise_descriptors(server);
     if (!open_upgrade(server, argv) || !identity_find(&server->identity, options->user) ||
         !open_privileged(server, argv) || !identity_take(&server->identity) ||
-        !has_ring(server->model))
+        !has_rings(server->model, options->workers))
         return false;
     if (!services_start(&server->services, options, &server->listener) || !take_ballast(server))
         return false;

@@ -34,8 +34,9 @@ struct ring {
 /* The user data of a completion that nobody waits for. */
 #define RING_NOBODY UINT64_MAX
 
-/* Returns true if this process may have a ring; else false, with errno set. */
-bool ring_is_possible(void);
+/* Returns true if so many processes of this user may have a ring each; else false, with errno set.
+ */
+bool ring_is_possible(int count);
 
 /* Opens a ring. With `streams` it can receive and send; else it can only wait for descriptors.
  * False, with errno set, if it fails. */
