@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from measuring import Bench
 
+from collect.install import build
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tap", action="store_true", help="print TAP and nothing else")
@@ -63,6 +65,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("bench")
     temporary = folder / "tmp"
     temporary.mkdir()
+    build()
     bench = Bench(folder, f"{os.getpid()}-{folder.name}", {"TMPDIR": str(temporary)})
     yield bench
     bench.python.end()
