@@ -4,7 +4,10 @@
  * The order is strict. inotify puts its event into the queue before the call that changes a file
  * returns, and the queue sends a signal to this process. The signal is handled before any later
  * system call of this process returns, such as the one that receives a request. A process with
- * several threads has no such order: the signal may reach another thread first. */
+ * several threads has no such order: the signal may reach another thread first.
+ *
+ * inotify does not tell of writes through a shared mapping or by io_submit (libaio), nor of what is
+ * mounted on a path: for these file_cache.c reads a document again each second. */
 #ifndef COMMON_FILES_FILE_WATCH_H
 #define COMMON_FILES_FILE_WATCH_H
 
