@@ -1,10 +1,11 @@
 #!/usr/bin/perl
 # An event loop is fair: it serves at most 64 clients before it looks for others, and a client that has sent many requests at
-# once gets some responses, and then others have their turn, before it gets more.
+# once gets some responses, and then others have their turn, before it gets more. No response waits for others that take long.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use IO::Select;
 
 my $CLIENTS = 500;
 my $ROUND   = 64;    # common/workers/poller.h
@@ -65,6 +66,19 @@ each_server(sub ($model) {
         $last    = $number;
     }
     cmp_ok $longest, '<=', $TURN + $WRITE, "a client with $MANY requests gets few responses before another one has its turn";
+
+    # A response does not wait for the next one, which takes 100 ms: some come alone, even if this program is slow to see it.
+    my $server = start_server(options => [qw(--service work --workers 1)]);
+    my @clients = map { $server->connect } 1 .. 10;
+    $_->ask(request(GET => '/cpu/0')) for @clients;
+    $server->paused(sub { $_->send(request(GET => '/block/100000')) for @clients });
+    my $alone = 0;
+    for my $i (0 .. $#clients) {
+        my $response = $clients[$i]->response;
+        $alone++ if $response->{status} == 200 && $i < $#clients && !IO::Select->new($clients[$i + 1]{socket})->can_read(0);
+    }
+    cmp_ok $alone, '>', 0, 'a response leaves before the next one is made, if that takes long';
+    $server->stop(warnings => qr/a limit of \d+ descriptors/);
 });
 
 done_testing;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The memory of these counts as locked, of which a user may have little. More entries are submitted
@@ -12,6 +13,11 @@
 #define ENTRIES     128
 #define COMPLETIONS 1024
 #define BUFFERS     128 /* where all are in use, a stream is read without */
+
+/* What takes longer to make is worth a call of the kernel, which takes about one microsecond. */
+#define LONG_NANOSECONDS 20000
+/* What has been made waits no longer for more. */
+#define QUEUED_NANOSECONDS 50000
 
 /* The kernel works for the ring only while this process calls it, so that completions have an
  * order with signals, and no other process can use the ring. */
@@ -189,6 +195,14 @@ bool ring_has_entries(const struct ring *ring)
     return queued(ring) > 0;
 }
 
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 /* What it returns says little: the queues tell what has happened. */
 static void enter(struct ring *ring, unsigned least, const struct __kernel_timespec *time)
 {
@@ -205,6 +219,20 @@ void ring_submit(struct ring *ring)
         enter(ring, 0, NULL);
 }
 
+bool ring_may_queue(struct ring *ring)
+{
+    int64_t now = nanoseconds();
+    bool is_late =
+        now - ring->last_made > LONG_NANOSECONDS || now - ring->last_submitted > QUEUED_NANOSECONDS;
+
+    ring->last_made = now;
+    if (!is_late)
+        return true;
+    ring_submit(ring);
+    ring->last_submitted = now;
+    return false;
+}
+
 void ring_is_idle(struct ring *ring)
 {
     ring->idle++;
@@ -218,6 +246,7 @@ void ring_wait(struct ring *ring, int milliseconds)
 
     enter(ring, most != 0 ? ring->idle + 1 : 0, most > 0 ? &time : NULL);
     ring->idle = 0;
+    ring->last_made = ring->last_submitted = nanoseconds();
 }
 
 struct io_uring_sqe *ring_entry(struct ring *ring)

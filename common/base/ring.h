@@ -22,6 +22,9 @@ struct ring {
     unsigned entry_count;
     unsigned tail; /* entries below this one are filled in */
     unsigned idle; /* of these, so many end at once, and nobody is in a hurry to know */
+    /* When this process had made something to send, and when it submitted that; or the last wait
+     * ended. In nanoseconds. */
+    int64_t last_made, last_submitted;
     /* The queue of completions, which this process empties. */
     unsigned *completion_head, *completion_tail;
     unsigned completion_mask;
@@ -54,6 +57,10 @@ bool ring_is_queued(const struct ring *ring, unsigned position);
 bool ring_has_entries(const struct ring *ring);
 /* Submits all entries. */
 void ring_submit(struct ring *ring);
+/* Called when something to send has been made. Returns true if it may be queued, to be submitted
+ * with more of the kind. False, and all entries are submitted, if it took long to make: so may the
+ * next, and its client would wait for that. */
+bool ring_may_queue(struct ring *ring);
 /* Says that the last entry ends at once, and that there is nothing to do then. A wait does not end
  * for it, but for RING_IDLE_MILLISECONDS at most. */
 #define RING_IDLE_MILLISECONDS 10

@@ -206,7 +206,8 @@ static enum transfer write_ring(struct transport *transport, struct text data, u
         return judge_sent(transport, count);
     if (stream->sending)
         return TRANSFER_QUEUED;
-    if (more || !begin_to_send(stream, transport->socket, data, more))
+    if (more || !ring_may_queue(stream->ring) ||
+        !begin_to_send(stream, transport->socket, data, more))
         return transport_plain.write(transport, data, more, count);
     if (transport->rests && data.length <= IDLE_BYTES)
         receive_next(transport);
