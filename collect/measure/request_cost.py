@@ -6,7 +6,9 @@ one connection per request, and takes the CPU time of the server from outside (l
 taken within rounds, so that a machine that changes its speed does not matter. Shown are the median,
 the smallest and the largest.
 
-Then, on one connection, `ab -k -c 1 -n 1000`, and httperf with 1,000 connections of 5 calls each.
+Then the same with big.txt, and with a document of 1 MiB and a tenth of the requests.
+Then, on one connection, `ab -k -c 1 -n 1000`; wrk with 32 and 256 connections; and httperf with 1,000
+connections of 5 calls each.
 Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000
 connections (or --requests, if that is less), ten at once (--concurrency), on ours and on nginx.
 
@@ -257,6 +259,26 @@ def close_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str])
     table(bench.of("close"), chosen, "value")
 
 
+def size_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) -> None:
+    """Larger documents; the bodies of the floors are as large."""
+    if not options.size_rounds:
+        return
+    plain = bench.setting
+    (plain.documents / "mebibyte.bin").write_bytes(bytes(1 << 20))
+    for path, requests in (("big.txt", options.requests), ("mebibyte.bin", options.requests // 10)):
+        size = (plain.documents / path).stat().st_size
+        bench.setting = replace(plain, path=path, bytes=size)
+        bench.load = replace(bench.load, file=path, requests=max(requests, options.concurrency))
+        bench.rounds(path, options.size_rounds, chosen, bench.measure)
+        print(
+            f"\n{size:,} bytes, one connection per request: ab -n {bench.load.requests} "
+            f"-c {options.concurrency}, {options.size_rounds} rounds"
+        )
+        table(bench.of(path), chosen, "value")
+    bench.setting = plain
+    bench.load = replace(bench.load, file=plain.path, requests=options.requests)
+
+
 def keep_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) -> None:
     count = options.keep_rounds
     if not count:
@@ -265,8 +287,11 @@ def keep_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) 
     few = replace(bench.load, requests=1000, concurrency=1, keep_alive=True)
     parts = (
         ("keep", few, "seconds", "Keep-alive, one connection: ab -k -n 1000 -c 1, seconds"),
-        ("wrk", replace(few, generator="wrk", concurrency=32, requests=None), "value",
-         "Keep-alive, 32 connections: wrk -t 2 -c 32 for 2 s"),
+        *(
+            (f"wrk{number}", replace(few, generator="wrk", concurrency=number, requests=None),
+             "value", f"Keep-alive, {number} connections: wrk -t 2 -c {number} for 2 s")
+            for number in (32, 256)
+        ),
         ("calls", replace(few, generator="httperf", calls=5, keep_alive=False), "seconds",
          "Five calls a connection: httperf, 1000 connections, seconds"),
     )  # fmt: skip
@@ -343,8 +368,8 @@ def _numbers(text: str) -> list[int]:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", add_help=True)
     parser.add_argument("--subjects", default="", help="servers, with commas between them")
-    for name, usual in (("rounds", 7), ("requests", 4000), ("concurrency", 10), ("keep-rounds", 5),
-                        ("growth-rounds", 3), ("tls-rounds", 3)):  # fmt: skip
+    for name, usual in (("rounds", 7), ("requests", 4000), ("concurrency", 10), ("size-rounds", 5),
+                        ("keep-rounds", 5), ("growth-rounds", 3), ("tls-rounds", 3)):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=usual, help=f"a number ({usual})")
     parser.add_argument("--growth", type=_numbers, default=[1, 10, 100, 1000])
     parser.add_argument("--idle", type=_numbers, default=[100, 1000, 10000])
@@ -387,7 +412,7 @@ def bench_main(arguments: Sequence[str]) -> int:
         load = Load("ab", "", "small.txt", options.concurrency, options.requests)
         bench = Bench(work, servers, setting, load)
         try:
-            for part in (close_part, keep_part, tls_part, growth_part):
+            for part in (close_part, size_part, keep_part, tls_part, growth_part):
                 part(bench, options, chosen)
         finally:
             servers.stop_all()
