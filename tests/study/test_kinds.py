@@ -253,7 +253,7 @@ def test_the_processes_beside_a_server_belong_to_it(
 def test_bench(bench: Bench) -> None:
     command = ["/usr/bin/python3", "-m", "collect", "bench", "--subjects", "epoll,pool,floor-one"]
     command += ["--growth", "1,5", "--rounds", "1", "--requests", "50", "--keep-rounds", "0"]
-    command += ["--tls-rounds", "1", "--growth-rounds", "1", "--idle", "20"]
+    command += ["--tls-rounds", "1", "--growth-rounds", "1", "--size-rounds", "1", "--idle", "20"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TOP)
     assert done.returncode == 0, done.stderr
     names, number = r"(?:epoll|pool|floor-one)", r"-?[\d.]+ \(-?[\d.]+ to -?[\d.]+\)"
