@@ -87,11 +87,11 @@ sub refuses_on ($server, $name, $victim) {
 
 sub has_ring () { return (describe()->{needs} // '') eq 'io_uring' }
 
-# What the ring of a worker may do, by the numbers of operations: poll, cancel; and, where responses come at once, receive and
-# send. The kernel knows no more than 64 operations, and a ring has 64 registrations at most.
+# What the ring of a worker may do, by the numbers of operations: poll, cancel; and, for plain streams but those of the proxy,
+# receive and send. The kernel knows no more than 64 operations, and a ring has 64 registrations at most.
 my ($SEND, $RECEIVE) = (26, 27);
 sub ring_refuses ($server, $name) {
-    my %may = map { $_ => 1 } 6, 14, $name =~ /\A(?:files|sized)/ ? ($SEND, $RECEIVE) : ();
+    my %may = map { $_ => 1 } 6, 14, $name =~ /\A(?:files|sized|work)/ ? ($SEND, $RECEIVE) : ();
     my %result = map { $_ => attempt($server, 'ring', $_) } 0 .. 63;
     is join(' ', map { "$_: $result{$_}" } grep { !$may{$_} && $result{$_} !~ /\A(?:EACCES|EINVAL)\z/ } 0 .. 63), '',
         "$name: the ring refuses " . (64 - keys %may) . ' operations';
