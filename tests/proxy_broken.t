@@ -171,6 +171,28 @@ each_server(sub ($model) {
     is +(verdict($client, $body))[0], 'whole', 'a client of HTTP/1.0 gets a whole response in chunks, without a reset';
     $client->close;
 
+    # --- the same where the origin breaks off: a reset must not take away what has come ---
+    my $much = $body x 8;    # the kernel takes it for a client that does not read
+    my @deaf = $model->{single} ? 0 : 0 .. 1;
+    $origin->play('/reset', [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked($much) =~ s/0\r\n\r\n\z//r, \'!reset', \'reset', \'']);
+    my @deaf_clients = map { ask('/reset', 0) } @deaf;
+    ok scalar $origin->has_come('reset'), 'a client of HTTP/1.0 that does not read: the origin has sent a part';
+    if (@deaf > 1) {
+        my $reader = ask('/reset');
+        ok has($reader, length $much), 'a client of HTTP/1.0 that does not read: another one has all that has come';
+        $origin->open_gate('reset');
+        is +(verdict($reader, "$much!"))[0], 'broken', 'a client of HTTP/1.0 that does not read: another one sees that the origin breaks off';
+        $reader->close;
+    } else {
+        $origin->open_gate('reset');
+    }
+    for my $deaf (@deaf_clients) {
+        my ($verdict, $got) = verdict($deaf, "$much!");
+        is $verdict, 'broken', 'a client of HTTP/1.0 that reads late sees that the origin has broken off';
+        is length $got, length $much, 'a client of HTTP/1.0 that reads late gets all that has come';
+        $deaf->close;
+    }
+
     # --- the origin breaks off while another client reads slowly ---
     if ($model->{single}) {
         skip_case('the model serves one client at a time');

@@ -50,6 +50,12 @@ void transport_mark_open_end(const struct transport *transport, bool open)
         setsockopt(transport->socket, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
 }
 
+bool transport_is_taking(struct transport *transport)
+{
+    return transport->kind->unacknowledged(transport) > 0 &&
+           send(transport->socket, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL) == 0;
+}
+
 bool transport_may_retry(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;

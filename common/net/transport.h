@@ -76,6 +76,8 @@ bool transport_peer_of_stream(struct transport *transport, union address *peer);
 /* While `open` is the last that was said, the connection is reset if it is closed, which the kernel
  * does if this process dies: the end would tell the client that the response is whole. */
 void transport_mark_open_end(const struct transport *transport, bool open);
+/* Returns true if the client has yet to take bytes that were written, and has not left. */
+bool transport_is_taking(struct transport *transport);
 /* The kernel takes no more of a response than this beyond what the client can receive now. With a
  * quarter of it, a document of 1 MiB takes six calls instead of one. */
 #define TRANSPORT_UNSENT_BYTES (1024 * 1024)

@@ -28,7 +28,7 @@ struct fetch *fetch_make(struct origin *origin)
     fetch->address = NULL;
     fetch->may_keep = fetch->sent_all = false;
     fetch->may_reuse = true;
-    fetch->deadline = 0;
+    fetch->deadline = fetch->reset_by = 0;
     fetch->served = fetch->interims = 0;
     fetch->sent = 0;
     fetch->lines = (struct buffer){.data = fetch->space, .capacity = sizeof fetch->space};

@@ -19,6 +19,7 @@ struct fetch {
     bool may_reuse;                /* it may have served others */
     bool sent_all;                 /* the origin has got the whole request */
     int64_t deadline;              /* of the origin, in monotonic milliseconds */
+    int64_t reset_by;              /* the client's connection is reset then; 0: not yet known */
     struct response_writer writer; /* to the client */
     struct cache_body stale;       /* what it sends, if that is a stale entry */
     int served;             /* the status of the stale response that the client has got; 0: none */

@@ -8,6 +8,8 @@
 
 /* How long a response is received for the cache after the client has left. */
 #define FINISH_MILLISECONDS 60000
+/* How often to look whether a client has taken all bytes before the connection is reset. */
+#define RESET_LOOK_MILLISECONDS 20
 /* The end of Cache-Status for a response that is stored. */
 #define CLAIM TEXT("; stored\r\n")
 
@@ -111,12 +113,31 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
 
 /* ---- the body ---- */
 
-enum service_progress send_response_break_off(const struct fetch *fetch, struct service_call *call)
+/* A reset takes from the client what it has not taken from the kernel: that goes first, unless the
+ * client does not read for too long. Nothing tells when it has all, so looks again and again. */
+static bool awaits_reset(struct fetch *fetch, struct service_call *call)
+{
+    int64_t now = call->now.milliseconds;
+
+    if (call->client_gone || !transport_is_taking(call->client))
+        return false;
+    if (fetch->reset_by == 0)
+        fetch->reset_by = now + call->context->write_timeout;
+    call->descriptor = -1;
+    call->to_write = false;
+    call->deadline = now + RESET_LOOK_MILLISECONDS;
+    return now < fetch->reset_by;
+}
+
+enum service_progress send_response_break_off(struct fetch *fetch, struct service_call *call)
 {
     const struct response_writer *writer = &fetch->writer;
 
-    if (writer->framing == FRAMING_NONE && !writer->bodiless)
-        call->client->kind->abandon(call->client);
+    if (writer->framing != FRAMING_NONE || writer->bodiless)
+        return SERVICE_FAILED;
+    if (awaits_reset(fetch, call))
+        return SERVICE_WAITS;
+    call->client->kind->abandon(call->client);
     return SERVICE_FAILED;
 }
 

@@ -16,6 +16,6 @@ enum service_progress send_response_expire(struct cache_store *store, struct fet
 /* Sends the client what has come of the body, and watches whether it reads. */
 enum transfer send_response_pass_on(struct fetch *fetch, struct service_call *call);
 /* The response cannot be completed: ends the connection so that the client notices. */
-enum service_progress send_response_break_off(const struct fetch *fetch, struct service_call *call);
+enum service_progress send_response_break_off(struct fetch *fetch, struct service_call *call);
 
 #endif
