@@ -263,6 +263,23 @@ each_server(sub ($model) {
         ok scalar until_true(sub { !unfinished($crowd) && $used->() <= 1024 * 1024 }), 'many fetches at once: then the cache comes down to its size';
         ok scalar until_true(sub { $proxy->get($origin->url('/crowd1')); cache_status($proxy->get($origin->url('/crowd1'))) eq 'hit' }), 'many fetches at once: afterwards entries are stored';
         $proxy->stop(%few);
+
+        # Bodies that are held at first, and then come slowly, are counted once: nothing is removed for them.
+        my ($several, $piece) = (9, substr $huge, 0, 99_000);
+        $proxy = start_proxy("$scratch/several", options => ['--cache-size', '1M']);
+        for my $number (1 .. $several) {
+            $origin->play("/several$number", [@{ response(200, undef, %fresh, 'Content-Length' => length $piece) }, substr($piece, 0, 1000), \'first', substr($piece, 1000, 97_000), \'last', substr $piece, 98_000]);
+        }
+        @clients = map { my $client = $proxy->connect; $client->send(ask_for("/several$_")); $client } 1 .. $several;
+        for my $step ([first => 1000], [last => 98_000]) {
+            my ($gate, $length) = @$step;
+            is scalar(grep { my $client = $_; until_true(sub { $client->fill(1); length $client->pending >= $length }) } @clients), $several, "slow fetches at once: each client gets $length bytes";
+            $origin->open_gate($gate);
+        }
+        is scalar(grep { $_->response->{body} eq $piece } @clients), $several, 'slow fetches at once: each client gets all of its response';
+        $_->close for @clients;
+        is scalar(grep { cache_status($proxy->get($origin->url("/several$_"))) eq 'hit' } 1 .. $several), $several, 'slow fetches at once: all that fits is stored';
+        $proxy->stop(%few);
     }
 
     # --- a body that was held, and a client that takes only a part of it at first ---

@@ -293,9 +293,12 @@ struct buffer cache_writer_room(const struct cache_writer *writer)
                            .capacity = held->capacity - held->length};
 }
 
+/* A body whose length was known was counted as a whole. */
 bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, struct text data)
 {
-    if ((!writer->holds && !reserve(cache, writer, data.length)) || !append(cache, writer, data))
+    bool counted = writer->header.length + data.length <= writer->counted;
+
+    if ((!counted && !reserve(cache, writer, data.length)) || !append(cache, writer, data))
         return false;
     writer->header.length += data.length;
     return cache_blocks_add(&writer->blocks, data);
