@@ -155,8 +155,8 @@ static const struct syscall_rule cache[] = {
     IF(fcntl, 1, INT, F_OFD_GETLK),
     IF(mknodat, 2, INT, S_IFIFO | S_IRUSR | S_IWUSR), /* a pipe that requests wait at */
     IF(utimensat, 1, LONG, 0),                        /* of an open file */
-    IF(fchmod, 1, INT, S_IRUSR | S_IWUSR | S_IXUSR),  /* marks an entry: see cache_entry.h */
-    IF(linkat, 4, INT, AT_SYMLINK_FOLLOW),            /* of an open file that has no name */
+    IF(fchmod, 1, INT, S_IRUSR | S_IWUSR), /* an entry gets a newer record: cache_entry.h */
+    IF(linkat, 4, INT, AT_SYMLINK_FOLLOW), /* of an open file that has no name */
     ANY(openat),
     ANY(pwrite64),
     ANY(fallocate),

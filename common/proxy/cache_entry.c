@@ -104,7 +104,7 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
         status.st_uid != cache->owner || status.st_size < (off_t)sizeof entry->header)
         return false;
     entry->used = (int64_t)status.st_atim.tv_sec * 1000000000 + status.st_atim.tv_nsec;
-    entry->has_newer = status.st_mode & S_IXUSR;
+    entry->is_newest = status.st_mode & S_ISVTX;
     size = (uint64_t)status.st_size;
     known = size < READ_SIZE ? size : READ_SIZE;
     entry->space = malloc(READ_SIZE);
@@ -200,14 +200,14 @@ bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, cons
 {
     if (!open_named(cache, entry, name, uri))
         return false;
-    if (entry->has_newer)
+    if (entry->record.length > CACHE_COPY_LIMIT && !entry->is_newest)
         take_record(cache, entry);
     return true;
 }
 
-void cache_entry_mark_newer(const struct cache_entry *entry)
+bool cache_entry_expect_newer(const struct cache_entry *entry)
 {
-    fchmod(entry->file, S_IRUSR | S_IWUSR | S_IXUSR);
+    return fchmod(entry->file, S_IRUSR | S_IWUSR) == 0;
 }
 
 void cache_entry_close(struct cache_entry *entry)

@@ -53,7 +53,7 @@ struct cache_entry {
     struct cache_record record;
     struct cache_header header;
     int file;          /* -1: the entry was taken from memory, with its body */
-    bool has_newer;    /* a file has a newer record of it */
+    bool is_newest;    /* no file has a newer record of it */
     int64_t used;      /* the last time, in nanoseconds since 1970 */
     uint64_t identity; /* of the file: see cache_blocks.h */
     uint64_t start;    /* of the body in the file */
@@ -65,9 +65,9 @@ struct cache_entry {
 /* Opens the file of that name if it belongs to the URI. Removes it if it is damaged. */
 bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, const char *name,
                       struct text uri);
-/* Marks the file of a large entry: there is a file with a newer record of it. Nobody looks for one
- * without the mark. */
-void cache_entry_mark_newer(const struct cache_entry *entry);
+/* Takes the mark from the file of a large entry that no file has a newer record of it: with the
+ * mark nobody looks for one. A file that loses it by accident costs time, and no more. */
+bool cache_entry_expect_newer(const struct cache_entry *entry);
 void cache_entry_close(struct cache_entry *entry);
 
 /* Returns true if the body has its checksums; removes the entry if not. */

@@ -116,7 +116,9 @@ int cache_file_open(const struct cache *cache, const char *name, int flags)
 {
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-        .mode = flags & O_CREAT ? 0600 : 0,
+        .mode = flags & O_EXCL    ? CACHE_FILE_MADE
+                : flags & O_CREAT ? 0600
+                                  : 0,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
     };
 
@@ -125,7 +127,7 @@ int cache_file_open(const struct cache *cache, const char *name, int flags)
 
 int cache_file_make_unnamed(const struct cache *cache)
 {
-    return openat(cache->directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    return openat(cache->directory, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, CACHE_FILE_MADE);
 }
 
 /* An older kernel lets only root link a descriptor by itself, but anyone by its name. */

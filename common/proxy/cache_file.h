@@ -34,6 +34,10 @@ struct cache {
  * has printed why it cannot. */
 int cache_file_open_directory(const char *path, uid_t owner, gid_t group);
 
+/* The mode of a file that this process makes anew, with a bit that stays until the entry in it gets
+ * a newer record (cache_entry.h). No other file has it. */
+#define CACHE_FILE_MADE (S_ISVTX | S_IRUSR | S_IWUSR)
+
 /* Opens a file of the directory. Returns -1 with errno set if it cannot. */
 int cache_file_open(const struct cache *cache, const char *name, int flags);
 /* Makes a file without a name; gives it one, unless another file has it. */

@@ -458,10 +458,7 @@ static bool commit_record(const struct cache *cache, const struct cache_entry *e
     cache_name_other(writer->name, CACHE_NAME_RECORD, entry->name);
     writer->header.kind = CACHE_ENTRY_RECORD;
     writer->header.seed = entry->header.self;
-    if (!commit(cache, writer))
-        return false;
-    cache_entry_mark_newer(entry);
-    return true;
+    return cache_entry_expect_newer(entry) && commit(cache, writer);
 }
 
 bool cache_writer_update(const struct cache *cache, const struct cache_entry *entry,
