@@ -100,7 +100,8 @@ each_server(sub ($model) {
     $connection->drain;
     ok $connection->{ended}, 'a file that shrinks: the connection ends';
     cmp_ok length($connection->pending), '<', $big, 'a file that shrinks: fewer bytes come than Content-Length says';
-    unlike substr($connection->pending, -20_000), qr{HTTP/1\.1}, 'a file that shrinks: the next response does not take the place of the missing bytes';
+    my $came = $connection->pending =~ s/\A.*?\r\n\r\n//sr;
+    unlike $came, qr{HTTP/1\.1}, 'a file that shrinks: the next response does not take the place of the missing bytes';
     is $server->get('/sparse.bin')->field('Content-Length'), 1000, 'a file that has shrunk is served with its new size';
     is $server->get('/file.txt')->{status}, 200, 'after a file has shrunk, the server serves other files';
 

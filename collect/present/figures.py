@@ -15,7 +15,7 @@ from itertools import pairwise
 from collect.infer.cells import ORDINARY, Part
 from collect.present.anatomy import anatomy_figures
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
-from collect.present.facts import RPS, answered_cells, is_asked
+from collect.present.facts import RPS, answered_cells, is_asked, kind_of
 from collect.present.falling_ratio import falling_ratio_figure
 from collect.present.palette import REPORT, look_of
 from collect.present.results_view import Estimate, Slice, View
@@ -90,7 +90,7 @@ def figures_of(view: View) -> list[Figure]:
                 figures += category_figures(view, part, file, prefix)
     if falls := falling_ratio_figure(view):
         figures.append(falls)
-    if is_asked(view, RPS):
+    if is_asked(view, RPS) and kind_of(view) == ORDINARY:
         figures = [figure for figure in figures if figure.kind not in ("requests", "alone")]
     figures += runs_figures(view)
     first = _answering_parts(view)

@@ -22,6 +22,8 @@ from synthetic import invent
 
 from collect.infer.stage import analyse
 from collect.present.facts import CPU, RPS, compared, extremes
+from collect.present.figures import figures_of as figures_of_study
+from collect.present.markdown_to_html import figures_in
 from collect.present.published_runs import Published, abstract_of, find_published
 from collect.present.report import write_report
 from collect.present.results_view import load_view
@@ -303,10 +305,11 @@ def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("run", find_published(PUBLISHED), ids=lambda run: run.path)
 def test_published_abstracts_end_with_their_limit(run: Published) -> None:
-    """And the reports are those that the tables of today make."""
+    """And the reports and their figures are those that the tables of today make."""
     view = load_view(run.folder)
     report = write_report(view)
     assert report == (run.folder / "report.md").read_text()
+    assert set(figures_in(report)) <= {figure.name for figure in figures_of_study(view)}
     abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
     assert re.search(r"within this sitting of|the client is the limit|These are medians", abstract)
     _, answer = abstract_of(report)
