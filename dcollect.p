@@ -63,10 +63,10 @@ set label 1 title_text at screen 14.0 / width, screen down(22) left font bold_of
 if (part_text ne '') { set label 2 part_text at screen 14.0 / width, screen down(part_top + 8) left font font_of(13) textcolor rgb ink }
 set label 3 subtitle_text at screen 14.0 / width, screen down(subtitle_top + 8) left font font_of(13) textcolor rgb soft
 
-# The legend: a mark with its words, on a piece of a line where it stands for one.
+# The legend: a mark with its words, on a piece of a line where it stands for one. gnuplot raises the words beside a point.
 do for [i = 1:keys] {
     if (key_mark[i] > 0) {
-        set label 10 + i key_text[i] at screen key_x[i] / width, screen down(key_y[i]) left offset 1 + 0.7 * key_line[i],0 \
+        set label 10 + i key_text[i] at screen key_x[i] / width, screen down(key_y[i]) left offset 1 + 0.7 * key_line[i],-0.3 \
             textcolor rgb key_ink[i] point pt key_mark[i] ps 0.8 lc rgb key_colour[i]
     } else {
         set label 10 + i key_text[i] at screen key_x[i] / width, screen down(key_y[i]) left offset 1.7,0 textcolor rgb key_ink[i]

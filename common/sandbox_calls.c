@@ -263,7 +263,7 @@ static const struct syscall_rule workers_ring[] = {
     ANY(io_uring_setup),
 };
 
-/* What helper processes with memory of their own need. */
+/* The calls for memory of helper processes that allocate some. */
 static const struct syscall_rule memory[] = {
     IF(mmap, 2, PROT_EXEC, 0),
     IF(mprotect, 2, PROT_EXEC, 0),
@@ -427,14 +427,15 @@ static void allow_asking(pid_t server, struct syscall_filter *filter)
 void sandbox_calls_helper(const struct sandbox *sandbox, struct syscall_filter *filter)
 {
     syscall_filter_begin(filter);
-    if (sandbox->helper != SANDBOX_NAMES)
-        ALLOW(filter, memory);
-    if (sandbox->helper == SANDBOX_SIGNER)
-        ALLOW(filter, signer);
-    else if (sandbox->helper == SANDBOX_NAMES)
+    if (sandbox->helper == SANDBOX_NAMES) {
         ALLOW(filter, names);
-    else
+    } else if (sandbox->helper == SANDBOX_SIGNER) {
+        ALLOW(filter, signer);
+        ALLOW(filter, memory);
+    } else {
         ALLOW(filter, keeper);
+        ALLOW(filter, memory);
+    }
     allow_asking(sandbox->server, filter);
     if (sandbox->role == HELPER_PROCESS_SUPERVISOR)
         ALLOW(filter, supervisor);

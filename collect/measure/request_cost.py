@@ -7,8 +7,8 @@ taken within rounds, so that a machine that changes its speed does not matter. S
 the smallest and the largest.
 
 Then the same with big.txt, and with a document of 1 MiB and a tenth of the requests.
-Then, on one connection, `ab -k -c 1 -n 1000`; wrk with 32 and 256 connections; and httperf with 1,000
-connections of 5 calls each.
+Then, on one connection, `ab -k -c 1 -n 1000`; on 32 and 256 kept connections, wrk; and httperf with
+1,000 connections of 5 calls each.
 Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000
 connections (or --requests, if that is less), ten at once (--concurrency), on ours and on nginx.
 

@@ -231,7 +231,7 @@ class Script:
 # --- legends ---
 
 KEY_ROW = 22
-KEY_GAP = 12  # above the legend of a narrow figure
+KEY_GAP = 22  # above the legend of a narrow figure
 
 
 @dataclass(frozen=True)
@@ -651,12 +651,17 @@ def row_script(figure: RowFigure, narrow: bool = False) -> Script:
         _placed_arrays("heading", "heading_at", headings),
         _key_arrays(keys),
     ]
-    files = {
+    return Script("\n".join(parameters) + "\n", _row_files(figure, places, levels, x))
+
+
+def _row_files(
+    figure: RowFigure, places: Sequence[tuple[float, Line]], levels: int, x: Scale
+) -> dict[str, str]:
+    labels = "".join(_notes(at, line, levels, x) for at, line in places)
+    return {
         f"{figure.name}.dat": "".join(_marks(at, line, levels, figure) for at, line in places),
-        f"{figure.name}.labels": "".join(_notes(at, line, levels, x) for at, line in places)
-        or f'{x.low:.10g} 0 ""\n',
+        f"{figure.name}.labels": labels or f'{x.low:.10g} 0 ""\n',
     }
-    return Script("\n".join(parameters) + "\n", files)
 
 
 def _level_place(at: float, level: int, levels: int) -> float:

@@ -332,7 +332,8 @@ def answer(view: View) -> Answered | None:
     means = [side.ratio for side in sides if side]
     return Answered(
         named.measure, side_text(view, named.of), side_text(view, named.to),
-        set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio, *result.ratio_interval(),
+        set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio,
+        *result.ratio_interval(),
         means[0], means[1], result.blocks,
     )  # fmt: skip
 

@@ -34,7 +34,9 @@ def falling_ratio_figure(view: View) -> LineFigure | None:
     axis = view.axis_title(view.parts[0])
     figure.x_title = axis + (LOG if figure.x.log else "")
     ratios = found.ratios
-    scale = ratio_scale([r.ratio for r in ratios], [r.low for r in ratios], [r.high for r in ratios])
+    scale = ratio_scale(
+        [r.ratio for r in ratios], [r.low for r in ratios], [r.high for r in ratios]
+    )
     figure.y_title = "ratio" + (LOG if scale.log else "")
     figure.scales = [scale]
     points = tuple(_point(view, found.of, found.to, ratio) for ratio in ratios)

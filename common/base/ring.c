@@ -14,9 +14,10 @@
 #define COMPLETIONS 1024
 #define BUFFERS     128 /* where all are in use, a stream is read without */
 
-/* What takes longer to make is worth a call of the kernel, which takes about one microsecond. */
+/* Something that took longer to make is sent by a call of its own, which takes about a microsecond.
+ */
 #define LONG_NANOSECONDS 20000
-/* What has been made waits no longer for more. */
+/* After so long without a submission, nothing more is queued. */
 #define QUEUED_NANOSECONDS 50000
 
 /* The kernel works for the ring only while this process calls it, so that completions have an
@@ -40,8 +41,8 @@ static int set_up(struct io_uring_params *params)
     return -1;
 }
 
-/* The others are made while this one exists: they share one limit of memory. That this process has
- * no descriptor left for them says nothing of others. */
+/* The rings share one limit of memory, so each is tried while those before it exist. The workers
+ * have a limit of descriptors each: to lack one here does not count. */
 bool ring_is_possible(int count)
 {
     struct io_uring_params params;

@@ -22,8 +22,8 @@ struct ring {
     unsigned entry_count;
     unsigned tail; /* entries below this one are filled in */
     unsigned idle; /* of these, so many end at once, and nobody is in a hurry to know */
-    /* When this process had made something to send, and when it submitted that; or the last wait
-     * ended. In nanoseconds. */
+    /* When something to send was made last, and when entries were submitted last, in nanoseconds.
+     * The end of a wait counts as both. */
     int64_t last_made, last_submitted;
     /* The queue of completions, which this process empties. */
     unsigned *completion_head, *completion_tail;
@@ -57,9 +57,9 @@ bool ring_is_queued(const struct ring *ring, unsigned position);
 bool ring_has_entries(const struct ring *ring);
 /* Submits all entries. */
 void ring_submit(struct ring *ring);
-/* Called when something to send has been made. Returns true if it may be queued, to be submitted
- * with more of the kind. False, and all entries are submitted, if it took long to make: so may the
- * next, and its client would wait for that. */
+/* Called when something to send has been made. Returns true if it may be queued and submitted
+ * together with others. Submits all entries and returns false if it took long to make: the next may
+ * take as long, and this client would wait for it. */
 bool ring_may_queue(struct ring *ring);
 /* Says that the last entry ends at once, and that there is nothing to do then. A wait does not end
  * for it, but for RING_IDLE_MILLISECONDS at most. */

@@ -29,10 +29,10 @@ static enum transfer plain_read(struct transport *transport, char *data, size_t 
     return judge(result, TRANSFER_READ, count);
 }
 
-/* A response that is longer goes in several packets, and its head in one of its own: while a client
- * on this machine reads that, the body comes; else the body may fill its window at first, and the
- * rest waits for a timer of the kernel (with BBR: 38 us of CPU for 100 kB instead of 29). A shorter
- * one takes a packet less (4 us). */
+/* The head of a response shares a packet with the first bytes of its body, which saves a packet (4
+ * us), unless more than so many bytes follow. These may fill the window of a client on this machine
+ * at once, and the rest then waits for a timer of the kernel (with BBR, 100 kB take 38 us of CPU).
+ * A head that comes first has the client read, and make room (29 us). */
 #define JOINED_BYTES 96000
 
 static enum transfer plain_write(struct transport *transport, struct text data, uint64_t more,

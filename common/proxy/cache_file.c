@@ -112,13 +112,19 @@ int cache_file_open_directory(const char *path, uid_t owner, gid_t group)
     return -1;
 }
 
+/* The mode of a file that is made with these flags; 0: none is made. */
+static unsigned mode_of(int flags)
+{
+    if (flags & O_EXCL)
+        return CACHE_FILE_MADE;
+    return flags & O_CREAT ? S_IRUSR | S_IWUSR : 0;
+}
+
 int cache_file_open(const struct cache *cache, const char *name, int flags)
 {
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
-        .mode = flags & O_EXCL    ? CACHE_FILE_MADE
-                : flags & O_CREAT ? 0600
-                                  : 0,
+        .mode = mode_of(flags),
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
     };
 
