@@ -3,24 +3,31 @@
 
 #include <sys/mman.h>
 
-/* The seats follow at once: the first ones are on the page of the counters, which each new process
- * touches anyway. */
-struct scoreboard *scoreboard_make(int slots, int seats, size_t rest)
+static size_t aligned(size_t size)
+{
+    return (size + alignof(struct scoreboard_slot) - 1) & -alignof(struct scoreboard_slot);
+}
+
+/* The first seats are on the page of the counters, which each new process touches anyway. So is
+ * what children record for the trace, if there is one. */
+struct scoreboard *scoreboard_make(int slots, int seats, const struct scoreboard_room *room)
 {
     size_t counters = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
-    size_t size = counters + (size_t)seats * sizeof(struct seat);
-    size_t aligned =
-        (size + alignof(struct scoreboard_slot) - 1) & -alignof(struct scoreboard_slot);
-    void *memory = mmap(NULL, aligned + rest, PROT_READ | PROT_WRITE,
+    size_t to_seats = counters + aligned(room->scratches);
+    size_t to_limits = aligned(to_seats + (size_t)seats * sizeof(struct seat));
+    size_t to_trace = to_limits + aligned(room->limits);
+    char *memory = mmap(NULL, to_trace + room->trace, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    struct scoreboard *board = memory;
+    struct scoreboard *board = (struct scoreboard *)(void *)memory;
 
     if (memory == MAP_FAILED)
         return NULL;
     board->slot_count = slots;
     board->seat_count = seats;
-    board->seats = (struct seat *)((char *)memory + counters);
-    board->rest = (char *)memory + aligned;
+    board->seats = (struct seat *)(void *)(memory + to_seats);
+    board->scratches = (struct trace_scratch *)(void *)(memory + counters);
+    board->limits = memory + to_limits;
+    board->trace = memory + to_trace;
     return board;
 }
 

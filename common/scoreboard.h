@@ -46,6 +46,8 @@ struct scoreboard_cache {
     _Atomic uint64_t bytes_saved; /* of bodies that no origin had to send */
 };
 
+struct trace_scratch;
+
 struct scoreboard {
     _Atomic int64_t active;  /* open connections */
     _Atomic uint64_t peak;   /* the most connections at once */
@@ -68,8 +70,10 @@ struct scoreboard {
     _Atomic uint64_t refused;  /* clients whose address had too many connections */
     struct scoreboard_cache cache;
     int slot_count, seat_count;
-    struct seat *seats; /* behind the slots */
-    void *rest;         /* behind the seats, aligned as a slot */
+    struct trace_scratch *scratches; /* behind the slots; see trace.h */
+    struct seat *seats;              /* behind them */
+    void *limits;                    /* behind them; see address_limit.h */
+    void *trace;                     /* behind them */
     struct scoreboard_slot slots[];
 };
 
@@ -81,9 +85,14 @@ struct tally {
     uint64_t dropped;
 };
 
-/* Makes the counters, and a rest of so many bytes for others: a fork costs time for each mapping.
- * NULL, with errno set, if there is no memory. */
-struct scoreboard *scoreboard_make(int slots, int seats, size_t rest);
+/* Bytes for others in the memory of the scoreboard: a fork costs time for each mapping. */
+struct scoreboard_room {
+    size_t scratches, limits, trace;
+};
+
+/* Makes the counters, and room for others, aligned as a slot. NULL, with errno set, if there is no
+ * memory. */
+struct scoreboard *scoreboard_make(int slots, int seats, const struct scoreboard_room *room);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 

@@ -19,7 +19,7 @@ enum { STANDING_WORKS = 0, STANDING_CALLING = -1, STANDING_CALLED = -2 };
 bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit)
 {
     *seats = (struct seats){.board = board, .limit = *limit};
-    return address_limit_open(&seats->limit, (uint64_t)board->seat_count, board->rest);
+    return address_limit_open(&seats->limit, (uint64_t)board->seat_count, board->limits);
 }
 
 bool seats_open_notes(struct seats *seats)

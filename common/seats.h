@@ -16,7 +16,7 @@ struct seats {
     int sockets;
 };
 
-/* The scoreboard has address_limit_size() bytes of rest. False, with errno set, if it fails. */
+/* The scoreboard has address_limit_size() bytes for limits. False, with errno set, if it fails. */
 bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit);
 /* Also lets seats_note() note, for threads that serve what another accepts. A child process knows
  * its seat, and would pay for this memory at each fork. */

@@ -204,7 +204,7 @@ void server_made_child(struct server *server, pid_t child)
         oom_guard_ask(server->oom_guard, child);
     seats_assign(&server->seats, server->seat, child);
     if (server->context.trace != NULL)
-        trace_forget_child();
+        trace_made_child(server->context.trace, child);
     server_made(server);
 }
 
@@ -269,7 +269,7 @@ void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (server->context.trace != NULL)
-        trace_begin_child();
+        trace_begin_child(server->context.trace);
     server_thread(server);
     if (has_worker_processes(server)) {
         services_watch(&server->services);
@@ -530,7 +530,7 @@ int server_close(struct server *server)
         close_all(server);
     if (children != NULL)
         children->collect(server, all);
-    trace_file_warn(server);
+    trace_file_end(server);
     summary_print(server);
     summary_write(server, server->stats);
     trace_file_write(server);

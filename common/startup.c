@@ -157,10 +157,16 @@ static struct address_limit limit_of_addresses(const struct server *server)
 static bool open_shared(struct server *server)
 {
     const struct address_limit limit = limit_of_addresses(server);
+    const struct scoreboard_room room = {
+        .scratches =
+            server->options.trace != NULL ? TRACE_SCRATCHES * sizeof(struct trace_scratch) : 0,
+        .limits = address_limit_size(server->limit),
+        .trace = trace_file_memory(server),
+    };
     bool permits = server->options.accept == ACCEPT_FEW;
 
     server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
-                                    (int)server->limit, address_limit_size(server->limit));
+                                    (int)server->limit, &room);
     server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
     server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||

@@ -37,6 +37,14 @@ struct output {
     uint32_t connections; /* that have such a number */
 };
 
+size_t trace_file_memory(const struct server *server)
+{
+    const struct options *options = &server->options;
+
+    return options->trace == NULL ? 0
+                                  : trace_size((uint64_t)options->trace_events, (int)server->limit);
+}
+
 bool trace_file_open(struct server *server, char **arguments)
 {
     const struct options *options = &server->options;
@@ -49,10 +57,8 @@ bool trace_file_open(struct server *server, char **arguments)
     server->trace_file = access_log_open_file(options->trace, O_TRUNC);
     if (server->trace_file < 0)
         return false;
-    if (!trace_make(&server->trace, (uint64_t)options->trace_events, (int)server->limit)) {
-        warn("cannot make a trace of %d events", options->trace_events);
-        return false;
-    }
+    trace_make(&server->trace, server->board->scratches, server->board->trace,
+               (uint64_t)options->trace_events, (int)server->limit);
     server->context.trace = &server->trace;
     return true;
 }
@@ -107,11 +113,6 @@ static void put_string(struct output *output, const char *text)
 #define MICROSECONDS_OF(duration)                                                                  \
     (unsigned long long)((duration) / 1000), (unsigned)((duration) % 1000)
 
-static uint64_t time_of(const struct output *output, const struct trace_record *record)
-{
-    return record->time - output->trace->started;
-}
-
 /* A process has the name of its first thread. */
 static void put_name(struct output *output, pid_t process, pid_t thread, const char *name)
 {
@@ -143,7 +144,7 @@ static void put_task(struct output *output, const struct trace_record *record)
         ",\n{\"ph\":\"i\",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"task\",\"pid\":%d,\"tid\":%d,"
         "\"ts\":" MICROSECONDS ",\"args\":{\"cpu\":%d%s}}",
         names[record->what], (int)record->process, (int)record->thread,
-        MICROSECONDS_OF(time_of(output, record)), record->processor, more);
+        MICROSECONDS_OF(record->time), record->processor, more);
 }
 
 /* An arrow to the thread that a connection is handed over to. */
@@ -153,7 +154,7 @@ static void put_flow(struct output *output, const struct trace_record *record, b
         ",\n{\"ph\":\"%s\",\"name\":\"connection\",\"cat\":\"connection\",\"id\":%u,\"pid\":%d,"
         "\"tid\":%d,\"ts\":" MICROSECONDS "%s}",
         starts ? "s" : "f", record->connection, (int)record->process, (int)record->thread,
-        MICROSECONDS_OF(time_of(output, record)), starts ? "" : ",\"bp\":\"e\"");
+        MICROSECONDS_OF(record->time), starts ? "" : ",\"bp\":\"e\"");
 }
 
 static void put_activity(struct output *output, const struct trace_record *record, uint64_t end)
@@ -165,7 +166,7 @@ static void put_activity(struct output *output, const struct trace_record *recor
         ",\n{\"ph\":\"X\",\"name\":\"%s\",\"cat\":\"connection\",\"pid\":%d,\"tid\":%d,"
         "\"ts\":" MICROSECONDS ",\"dur\":" MICROSECONDS ",\"args\":{\"cpu\":%d",
         names[record->what], (int)record->process, (int)record->thread,
-        MICROSECONDS_OF(time_of(output, record)), MICROSECONDS_OF(duration), record->processor);
+        MICROSECONDS_OF(record->time), MICROSECONDS_OF(duration), record->processor);
     if (record->connection > 0)
         PUT(output, ",\"connection\":%u", record->connection);
     if (record->what < sizeof values / sizeof values[0] && values[record->what] != NULL &&
@@ -220,7 +221,7 @@ static void put_about(struct output *output, const struct server *server)
     }
     PUT(output, "],\"processors\":%ld,\"lost\":%llu,\"start_ns\":%llu},\n\"traceEvents\":[\n",
         server->processors, (unsigned long long)trace_lost(output->trace),
-        (unsigned long long)output->trace->started);
+        (unsigned long long)output->trace->started.nanoseconds);
     PUT(output,
         "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
         (int)server->process, (int)server->process, name);
@@ -272,11 +273,14 @@ static void put_all(struct output *output, const struct server *server)
     flush(output);
 }
 
-void trace_file_warn(const struct server *server)
+void trace_file_end(struct server *server)
 {
-    const struct trace *trace = server->context.trace;
+    struct trace *trace = server->context.trace;
 
-    if (trace != NULL && trace_lost(trace) > 0)
+    if (trace == NULL)
+        return;
+    trace_finish(trace);
+    if (trace_lost(trace) > 0)
         warnx("the trace is not whole: %llu events did not fit; see --trace-events",
               (unsigned long long)trace_lost(trace));
 }

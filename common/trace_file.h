@@ -4,11 +4,13 @@
 
 #include "common/server_state.h"
 
+/* Returns the size of the memory for the trace, which the scoreboard has; 0 without --trace. */
+size_t trace_file_memory(const struct server *server);
 /* Opens the file, and begins the trace; does nothing without --trace. False after it has printed
  * why. */
 bool trace_file_open(struct server *server, char **arguments);
-/* Says so if events were lost. */
-void trace_file_warn(const struct server *server);
+/* Ends the trace. Says so if events were lost. */
+void trace_file_end(struct server *server);
 /* Writes the trace, in the process that opened it. */
 void trace_file_write(struct server *server);
 

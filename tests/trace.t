@@ -175,12 +175,12 @@ each_server(sub ($model) {
         is scalar(@ghosts), 0, 'killed: it does nothing after that';
     }
 
-    # A child of fork() finds its connection and its places for records in memory that it has. So it touches one page of the
-    # trace, or two where its places cross a border, as one child in five has them.
+    # A child of fork() finds its connection in memory that it has, and records on the page of the counters, which it touches
+    # anyway.
     if (!sanitized() && $model->{each} && (describe()->{makes} // '') eq 'processes' && !@{ describe()->{share} }) {
         my $server = start_server(options => ['--trace', $file]);
         my @touched = map { touched_by_child($server) } 1 .. 10;
-        is min(@touched), POSIX::sysconf(POSIX::_SC_PAGESIZE()) / 1024, 'memory: a child touches one page of the trace' or diag("@touched");
+        is min(@touched), POSIX::sysconf(POSIX::_SC_PAGESIZE()) / 1024, 'memory: a child touches one page of what it shares' or diag("@touched");
         $server->stop;
     }
 

@@ -1,70 +1,124 @@
 /* Records what each process and thread does with each connection, in memory that all share. */
 #include "common/base/trace.h"
 
+#include "common/base/memory_limit.h"
+
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Threads that wrote to the same lines of memory would wait for each other. So each takes some
- * places at a time, unless a trace is so small that it needs each of them. */
-#define PIECE       16
+ * places at a time, and more each time: a worker process has to map each page that it writes to. A
+ * small trace needs each of its places. */
+#define PIECE_LEAST 16
+#define PIECE_MOST  256
 #define SMALL_TRACE 4096
 
-/* Places of the trace that one thread alone may write to. */
-struct places {
-    struct trace_record *next, *end;
-};
+#define TOUCHED_MOST ((uintptr_t)64 << 20)
 
-/* What a thread knows of itself, so that a record needs no system call. */
-static _Thread_local struct {
-    pid_t process, thread;
-    struct trace_record *last;
-    struct places places, of_child; /* that it has taken; for the child that it is making */
-} self;
+/* A thread's own. The one that makes the trace has its own in struct trace instead: after a fork,
+ * to write to a thread-local variable would copy a page that nothing else of the parent writes to.
+ */
+static _Thread_local struct trace_task own;
+static _Thread_local struct trace_task *maker; /* in the thread that made the trace */
+
+static struct trace_task *self(void)
+{
+    return maker != NULL ? maker : &own;
+}
 
 /* Takes the next places. There may be none. */
-static struct places take_places(struct trace *trace)
+static struct trace_places take_places(struct trace *trace, struct trace_task *task)
 {
-    uint64_t from =
-        atomic_fetch_add_explicit(&trace->counts->taken, trace->piece, memory_order_relaxed);
+    uint64_t piece = trace->size > SMALL_TRACE ? PIECE_LEAST << task->taken : 1;
+    uint64_t from = atomic_fetch_add_explicit(&trace->counts->taken, piece, memory_order_relaxed);
     uint64_t left = from < trace->size ? trace->size - from : 0;
     struct trace_record *next = left > 0 ? &trace->records[from] : NULL;
 
-    return (struct places){next, next + (left < trace->piece ? left : trace->piece)};
+    if (piece < PIECE_MOST)
+        task->taken++;
+    return (struct trace_places){next, next + (left < piece ? left : piece)};
+}
+
+/* Returns the place of the next record; NULL if there is none. */
+static struct trace_record *next_record(struct trace *trace, struct trace_task *task)
+{
+    if (task->places.next == task->places.end)
+        task->places = take_places(trace, task);
+    if (task->places.next < task->places.end)
+        return task->places.next++;
+    atomic_fetch_add_explicit(&trace->counts->lost, 1, memory_order_relaxed);
+    return NULL;
+}
+
+/* The process that has left it may have written anything there. */
+static void empty_scratch(struct trace *trace, struct trace_scratch *scratch)
+{
+    for (int i = 0; i < TRACE_SCRATCH_PLACES; i++) {
+        struct trace_record *record =
+            scratch->records[i].what != TRACE_NOTHING ? next_record(trace, self()) : NULL;
+
+        if (record != NULL)
+            *record = scratch->records[i];
+        scratch->records[i].what = TRACE_NOTHING;
+    }
+    scratch->process = 0;
+    atomic_store_explicit(&scratch->state, TRACE_SCRATCH_FREE, memory_order_relaxed);
+}
+
+/* Returns free scratch room, or NULL. Empties what others have left. */
+static struct trace_scratch *find_scratch(struct trace *trace)
+{
+    struct trace_scratch *found = NULL;
+
+    for (int i = 0; i < TRACE_SCRATCHES; i++) {
+        struct trace_scratch *scratch = &trace->scratches[i];
+        int state = atomic_load_explicit(&scratch->state, memory_order_acquire);
+
+        if (state == TRACE_SCRATCH_LEFT)
+            empty_scratch(trace, scratch);
+        if (state != TRACE_SCRATCH_TAKEN)
+            found = scratch;
+    }
+    return found;
 }
 
 void trace_expect_child(struct trace *trace)
 {
-    if (self.of_child.next == NULL)
-        self.of_child = take_places(trace);
+    trace->of_child = find_scratch(trace);
 }
 
-void trace_forget_child(void)
+void trace_made_child(struct trace *trace, pid_t child)
 {
-    self.of_child = (struct places){0};
+    int left = TRACE_SCRATCH_FREE;
+
+    if (trace->of_child == NULL)
+        return;
+    trace->of_child->process = child;
+    /* The child may have ended already. */
+    atomic_compare_exchange_strong(&trace->of_child->state, &left, TRACE_SCRATCH_TAKEN);
 }
 
 void trace_forget_thread(void)
 {
-    self.thread = 0;
-    self.last = NULL;
-    self.places = (struct places){0};
+    maker = NULL;
+    own = (struct trace_task){0};
 }
 
-void trace_begin_child(void)
+void trace_begin_child(struct trace *trace)
 {
     trace_forget_thread();
-    self.places = self.of_child;
-    trace_forget_child();
+    own.process = own.thread = getpid();
+    own.scratch = trace->of_child;
+    if (own.scratch != NULL)
+        own.places = (struct trace_places){own.scratch->records,
+                                           own.scratch->records + TRACE_SCRATCH_PLACES};
 }
 
-static uint64_t nanoseconds(void)
+static void leave_scratch(struct trace_task *task)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    if (task->scratch != NULL)
+        atomic_store_explicit(&task->scratch->state, TRACE_SCRATCH_LEFT, memory_order_release);
 }
 
 static size_t aligned(size_t size)
@@ -72,67 +126,82 @@ static size_t aligned(size_t size)
     return (size + 63) / 64 * 64;
 }
 
-/* Memory that nobody has written to takes no room. */
-bool trace_make(struct trace *trace, uint64_t size, int places)
+static size_t size_of_counts(void)
 {
-    size_t counts = aligned(sizeof(struct trace_counts));
-    size_t numbers = aligned((size_t)places * sizeof(uint32_t));
-    char *memory = mmap(NULL, counts + numbers + size * sizeof(struct trace_record),
-                        PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (memory == MAP_FAILED)
-        return false;
-    *trace = (struct trace){
-        .started = nanoseconds(),
-        .size = size,
-        .piece = size > SMALL_TRACE ? PIECE : 1,
-        .places = places,
-        .process = getpid(),
-        .counts = (struct trace_counts *)(void *)memory,
-        .numbers = (_Atomic uint32_t *)(void *)(memory + counts),
-        .records = (struct trace_record *)(void *)(memory + counts + numbers),
-    };
-    return true;
+    return aligned(sizeof(struct trace_counts));
 }
 
-static void know_self(void)
+static size_t size_of_numbers(int places)
 {
-    self.process = getpid();
-    self.thread = gettid();
+    return aligned((size_t)places * sizeof(uint32_t));
+}
+
+size_t trace_size(uint64_t size, int places)
+{
+    return size_of_counts() + size_of_numbers(places) + size * sizeof(struct trace_record);
+}
+
+/* Touches the first records: memory that nobody has used yet costs a virtual machine up to 20 us a
+ * page, which requests would pay. Where memory is limited they do. */
+static void touch(const struct trace *trace)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)trace->records + page - 1) & -page;
+    uintptr_t end = (uintptr_t)(trace->records + trace->size) & -page;
+
+    if (end > begin + TOUCHED_MOST)
+        end = begin + TOUCHED_MOST;
+    if (end > begin && memory_limit() == UINT64_MAX)
+        madvise((void *)begin, end - begin, MADV_POPULATE_WRITE); /* Linux 5.14 */
+}
+
+void trace_make(struct trace *trace, struct trace_scratch *scratches, void *memory, uint64_t size,
+                int places)
+{
+    char *numbers = (char *)memory + size_of_counts();
+
+    *trace = (struct trace){
+        .started = ticks_start(),
+        .size = size,
+        .places = places,
+        .process = getpid(),
+        .counts = memory,
+        .scratches = scratches,
+        .numbers = (_Atomic uint32_t *)(void *)numbers,
+        .records = (struct trace_record *)(void *)(numbers + size_of_numbers(places)),
+    };
+    maker = &trace->maker;
+    touch(trace);
+}
+
+static void know_self(struct trace_task *task)
+{
+    task->process = getpid();
+    task->thread = gettid();
 }
 
 /* A thread that goes on with the same makes no further record. */
-static bool goes_on(enum trace_what what, uint32_t connection)
+static bool goes_on(const struct trace_task *task, enum trace_what what, uint32_t connection)
 {
-    return self.last != NULL && self.last->what == what && self.last->connection == connection;
-}
-
-/* Returns the place of the next record; NULL if there is none. */
-static struct trace_record *next_record(struct trace *trace)
-{
-    if (self.places.next == self.places.end)
-        self.places = take_places(trace);
-    if (self.places.next < self.places.end)
-        return self.places.next++;
-    atomic_fetch_add_explicit(&trace->counts->lost, 1, memory_order_relaxed);
-    return NULL;
+    return task->last != NULL && task->last->what == what && task->last->connection == connection;
 }
 
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value)
 {
+    struct trace_task *task = self();
     struct trace_record *record;
     uint64_t now;
     int processor;
 
-    if (goes_on(what, connection))
+    if (goes_on(task, what, connection))
         return;
-    if (self.thread == 0)
-        know_self();
-    record = next_record(trace);
-    now = nanoseconds();
-    if (self.last != NULL)
-        self.last->duration = now - self.last->time;
-    self.last = record;
+    if (task->thread == 0)
+        know_self(task);
+    record = next_record(trace, task);
+    now = ticks_now(&trace->started);
+    if (task->last != NULL)
+        task->last->duration = now - task->last->time;
+    task->last = record;
     if (record == NULL)
         return;
     processor = sched_getcpu();
@@ -140,20 +209,26 @@ void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, u
         .time = now,
         .value = value,
         .connection = connection,
-        .process = self.process,
-        .thread = self.thread,
+        .process = task->process,
+        .thread = task->thread,
         .processor = (uint16_t)(processor >= 0 ? processor : 0),
         .what = (uint8_t)what,
     };
+    if (what == TRACE_END)
+        leave_scratch(task);
 }
 
 void trace_add_death(struct trace *trace, pid_t process)
 {
-    struct trace_record *record = next_record(trace);
+    struct trace_record *record;
 
+    for (int i = 0; i < TRACE_SCRATCHES; i++)
+        if (trace->scratches[i].process == process)
+            empty_scratch(trace, &trace->scratches[i]);
+    record = next_record(trace, self());
     if (record != NULL)
         *record = (struct trace_record){
-            .time = nanoseconds(),
+            .time = ticks_now(&trace->started),
             .value = 1,
             .process = process,
             .thread = process,
@@ -186,7 +261,30 @@ uint64_t trace_lost(const struct trace *trace)
 
 bool trace_is_elsewhere(const struct trace *trace)
 {
-    if (self.thread == 0)
-        know_self();
-    return self.thread != trace->process;
+    struct trace_task *task = self();
+
+    if (task->thread == 0)
+        know_self(task);
+    return task->thread != trace->process;
+}
+
+static uint64_t scaled(uint64_t ticks, double scale)
+{
+    double nanoseconds = (double)ticks * scale;
+
+    return nanoseconds < (double)INT64_MAX ? (uint64_t)nanoseconds : 0;
+}
+
+void trace_finish(struct trace *trace)
+{
+    double scale = ticks_nanoseconds(&trace->started);
+
+    for (int i = 0; i < TRACE_SCRATCHES; i++)
+        empty_scratch(trace, &trace->scratches[i]);
+    for (uint64_t i = 0; i < trace_count(trace); i++) {
+        struct trace_record *record = &trace->records[i];
+
+        record->time = scaled(record->time - trace->started.ticks, scale);
+        record->duration = scaled(record->duration, scale);
+    }
 }

@@ -2,6 +2,8 @@
 #ifndef COMMON_BASE_TRACE_H
 #define COMMON_BASE_TRACE_H
 
+#include "common/base/ticks.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,8 +26,7 @@ enum trace_what {
 
 /* A thread begins to do something for a connection, until its next record. */
 struct trace_record {
-    uint64_t time; /* monotonic, in nanoseconds */
-    uint64_t duration;
+    uint64_t time, duration; /* in ticks; see trace_finish() */
     uint64_t value;
     uint32_t connection; /* from 1; 0: none */
     pid_t process, thread;
@@ -40,22 +41,55 @@ struct trace_counts {
     _Atomic uint32_t connections;
 };
 
+/* Places of the trace that one thread alone may write to. */
+struct trace_places {
+    struct trace_record *next, *end;
+};
+
+/* Room for the records of a child that lives for one request. It lies on a page that the child
+ * touches anyway: to map a page of the records would cost the child 2 us. Its parent empties it. */
+#define TRACE_SCRATCHES      6
+#define TRACE_SCRATCH_PLACES 8
+
+enum trace_scratch_state { TRACE_SCRATCH_FREE, TRACE_SCRATCH_TAKEN, TRACE_SCRATCH_LEFT };
+
+struct trace_scratch {
+    _Atomic int state;
+    pid_t process; /* that has taken it, or 0: it is not known yet */
+    struct trace_record records[TRACE_SCRATCH_PLACES];
+};
+
+/* What a thread knows of itself, so that a record needs no system call. */
+struct trace_task {
+    pid_t process, thread;
+    struct trace_record *last;
+    struct trace_places places;    /* that it has taken */
+    int taken;                     /* how often it has */
+    struct trace_scratch *scratch; /* of this child; or NULL */
+};
+
 /* Each process has a copy. What it points to is shared: a worker that was taken over may have
  * written anything there. */
 struct trace {
-    uint64_t started; /* as the times of records */
-    uint64_t size;    /* of `records` */
-    uint64_t piece;   /* so many places a thread takes at a time */
-    int places;       /* of `numbers` */
-    pid_t process;    /* that made it */
+    struct ticks started;
+    uint64_t size;                  /* of `records` */
+    int places;                     /* of `numbers` */
+    pid_t process;                  /* that made it */
+    struct trace_task maker;        /* the thread that made it */
+    struct trace_scratch *of_child; /* for the child that is being made; or NULL */
     struct trace_counts *counts;
+    struct trace_scratch *scratches;
     struct trace_record *records;
     _Atomic uint32_t *numbers; /* of the connection in each place */
 };
 
-/* Makes a trace with room for so many records, of a server with so many places for connections.
- * False, with errno set, if there is no memory. */
-bool trace_make(struct trace *trace, uint64_t size, int places);
+/* Returns the size of the memory for so many records, of a server with so many places for
+ * connections. What nobody has written to takes no room. */
+size_t trace_size(uint64_t size, int places);
+/* Makes a trace in memory that is shared, aligned to 64 bytes, and zero; `scratches` is an array of
+ * TRACE_SCRATCHES. The trace may not move. */
+void trace_make(struct trace *trace, struct trace_scratch *scratches, void *memory, uint64_t size,
+                int places);
 
 /* Adds a record of this thread, which ends the last one of this thread. */
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value);
@@ -66,13 +100,15 @@ void trace_add_death(struct trace *trace, pid_t process);
 /* Returns the number of places that may hold a record, and of records that did not fit. */
 uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
-/* Takes places for the records of the child that this thread is going to fork: one that lives for
- * one request would have to map the page of the counts for that. Forgets them, once it is made. */
+/* Turns the times of all records into nanoseconds since the start. Nothing is recorded after it. */
+void trace_finish(struct trace *trace);
+/* Looks for scratch room for the child that this thread is going to fork. There may be none. */
 void trace_expect_child(struct trace *trace);
-void trace_forget_child(void);
+/* Called by the parent, once the child is made. */
+void trace_made_child(struct trace *trace, pid_t child);
 /* Called first in a child of fork(), whose thread-local variables are a copy of its maker's. A
  * handler of pthread_atfork() would do, but writes to a page of the C library, which is copied. */
-void trace_begin_child(void);
+void trace_begin_child(struct trace *trace);
 /* Called first in a child that clone() made: its thread-local variables are a copy of another's, or
  * were another's. Threads need not. */
 void trace_forget_thread(void);
