@@ -245,14 +245,13 @@ static void end_last(struct trace_record *records, uint64_t death)
 
 static void put_record(struct output *output, uint64_t index, uint64_t end)
 {
-    struct trace_record *records = output->trace->records;
-    const struct trace_record *record = &records[index];
+    const struct trace_record record = trace_read(output->trace, index);
 
-    if (record->what == TRACE_START || record->what == TRACE_END)
-        put_task(output, record);
-    else if (record->what != TRACE_NOTHING && record->what <= TRACE_CLOSE)
-        put_activity(output, record, end);
-    follow(output, record);
+    if (record.what == TRACE_START || record.what == TRACE_END)
+        put_task(output, &record);
+    else if (record.what != TRACE_NOTHING && record.what <= TRACE_CLOSE)
+        put_activity(output, &record, end);
+    follow(output, &record);
 }
 
 static void put_all(struct output *output, const struct server *server)
@@ -263,7 +262,7 @@ static void put_all(struct output *output, const struct server *server)
 
     put_about(output, server);
     sort(records, count);
-    end = count > 0 ? records[count - 1].time : 0;
+    end = count > 0 ? trace_read(output->trace, count - 1).time : 0;
     for (uint64_t i = 0; i < count; i++)
         if (records[i].what == TRACE_END && records[i].value == 1)
             end_last(records, i);

@@ -4,7 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
-use List::Util 'min';
+use List::Util qw(max min);
 use POSIX ();
 
 # Returns the events of one kind: X (activities), i (begin and end of tasks), s and f (arrows), M (names).
@@ -88,6 +88,11 @@ each_way_to_accept(sub ($model) {
         $until{ $event->{tid} } = $event->{ts} + $event->{dur};
     }
     is join("\n", @overlaps[0 .. ($#overlaps > 4 ? 4 : $#overlaps)]), '', 'the events are sorted, and no thread does two things at once';
+
+    # A bar that nothing follows lasts until the last event.
+    my $end  = max(map { $_->{ts} } map { events($trace, $_) } qw(X i));
+    my @late = grep { $_->{ts} + $_->{dur} > $end + 0.002 } events($trace, 'X');
+    is scalar(@late), 0, 'no bar lasts longer than the trace' or diag("$late[0]{name} at $late[0]{ts} lasts $late[0]{dur}, of $end");
 
     # The slow client is waited for, by a thread that has nothing else to do or by an event loop.
     my ($number) = map { $_->{args}{connection} }

@@ -268,23 +268,27 @@ bool trace_is_elsewhere(const struct trace *trace)
     return task->thread != trace->process;
 }
 
-static uint64_t scaled(uint64_t ticks, double scale)
+void trace_finish(struct trace *trace)
 {
-    double nanoseconds = (double)ticks * scale;
+    trace->scale = ticks_nanoseconds(&trace->started);
+    for (int i = 0; i < TRACE_SCRATCHES; i++)
+        empty_scratch(trace, &trace->scratches[i]);
+}
+
+static uint64_t scaled(const struct trace *trace, uint64_t ticks)
+{
+    double nanoseconds = (double)ticks * trace->scale;
 
     return nanoseconds < (double)INT64_MAX ? (uint64_t)nanoseconds : 0;
 }
 
-void trace_finish(struct trace *trace)
+/* A place that was taken and never filled has the time 0. */
+struct trace_record trace_read(const struct trace *trace, uint64_t index)
 {
-    double scale = ticks_nanoseconds(&trace->started);
+    struct trace_record record = trace->records[index];
+    uint64_t started = trace->started.ticks;
 
-    for (int i = 0; i < TRACE_SCRATCHES; i++)
-        empty_scratch(trace, &trace->scratches[i]);
-    for (uint64_t i = 0; i < trace_count(trace); i++) {
-        struct trace_record *record = &trace->records[i];
-
-        record->time = scaled(record->time - trace->started.ticks, scale);
-        record->duration = scaled(record->duration, scale);
-    }
+    record.time = record.time > started ? scaled(trace, record.time - started) : 0;
+    record.duration = scaled(trace, record.duration);
+    return record;
 }

@@ -26,7 +26,7 @@ enum trace_what {
 
 /* A thread begins to do something for a connection, until its next record. */
 struct trace_record {
-    uint64_t time, duration; /* in ticks; see trace_finish() */
+    uint64_t time, duration; /* in ticks; see trace_read() */
     uint64_t value;
     uint32_t connection; /* from 1; 0: none */
     pid_t process, thread;
@@ -72,6 +72,7 @@ struct trace_task {
  * written anything there. */
 struct trace {
     struct ticks started;
+    double scale;                   /* nanoseconds of a tick, once it is finished */
     uint64_t size;                  /* of `records` */
     int places;                     /* of `numbers` */
     pid_t process;                  /* that made it */
@@ -100,8 +101,11 @@ void trace_add_death(struct trace *trace, pid_t process);
 /* Returns the number of places that may hold a record, and of records that did not fit. */
 uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
-/* Turns the times of all records into nanoseconds since the start. Nothing is recorded after it. */
+/* Called once all has been recorded, before the records are read. */
 void trace_finish(struct trace *trace);
+/* Returns a copy of a record, whose times are nanoseconds since the start. What a process that did
+ * not end in time may still write is in ticks like all others. */
+struct trace_record trace_read(const struct trace *trace, uint64_t index);
 /* Looks for scratch room for the child that this thread is going to fork. There may be none. */
 void trace_expect_child(struct trace *trace);
 /* Called by the parent, once the child is made. */
