@@ -21,8 +21,11 @@ static uint64_t monotonic(void)
 }
 
 #ifdef __x86_64__
+/* The processor may read its counter before earlier instructions have ended, and a later reading
+ * would be lower than an earlier one: the fence makes it wait for them. */
 static uint64_t counter(void)
 {
+    _mm_lfence();
     return __rdtsc();
 }
 

@@ -180,6 +180,12 @@ static void know_self(struct trace_task *task)
     task->thread = gettid();
 }
 
+/* A duration of 0 would say that the record has no end. */
+static void end_last(struct trace_record *last, uint64_t now)
+{
+    last->duration = now > last->time ? now - last->time : 1;
+}
+
 /* A thread that goes on with the same makes no further record. */
 static bool goes_on(const struct trace_task *task, enum trace_what what, uint32_t connection)
 {
@@ -200,7 +206,7 @@ void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, u
     record = next_record(trace, task);
     now = ticks_now(&trace->started);
     if (task->last != NULL)
-        task->last->duration = now - task->last->time;
+        end_last(task->last, now);
     task->last = record;
     if (record == NULL)
         return;
@@ -282,6 +288,11 @@ static uint64_t scaled(const struct trace *trace, uint64_t ticks)
     return nanoseconds < (double)INT64_MAX ? (uint64_t)nanoseconds : 0;
 }
 
+static uint64_t at_least(uint64_t least, uint64_t number)
+{
+    return number > least ? number : least;
+}
+
 /* A place that was taken and never filled has the time 0. */
 struct trace_record trace_read(const struct trace *trace, uint64_t index)
 {
@@ -289,6 +300,6 @@ struct trace_record trace_read(const struct trace *trace, uint64_t index)
     uint64_t started = trace->started.ticks;
 
     record.time = record.time > started ? scaled(trace, record.time - started) : 0;
-    record.duration = scaled(trace, record.duration);
+    record.duration = at_least(record.duration > 0, scaled(trace, record.duration));
     return record;
 }
