@@ -88,6 +88,7 @@ _dcollect_server() {
     case $prev in
         --accept) key=accept ;;
         --service) key=services ;;
+        --share) key=share ;;
     esac
     if [[ -n ${key-} ]]; then
         _dcollect_words "$(sed -n "s/^  \"$key\": \[\(.*\)\],/\1/p" <<<"$told" | tr -d '",')"

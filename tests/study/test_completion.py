@@ -79,6 +79,7 @@ def test_a_server_says_its_own_options(completion: Path) -> None:
         pytest.skip("the servers are not built")
     assert completed(completion, "./prefork_server", "--acc") == ["--accept"]
     assert "mutex" in completed(completion, "./prefork_server", "--accept", "")
+    assert "all" in completed(completion, "./clone_server", "--share", "")
     assert completed(completion, "./prefork_server", "--service", "s") == ["sized"]
 
 
