@@ -299,7 +299,7 @@ void trace_file_write(struct server *server)
     output.connections = atomic_load(&trace->counts->connections);
     output.handed_over = calloc((size_t)output.connections + 1, sizeof(bool));
     if (output.file != STDOUT_FILENO && lseek(output.file, 0, SEEK_SET) == 0)
-        output.failed = ftruncate(output.file, 0) < 0;
+        output.failed = ftruncate(output.file, 0) < 0 && errno != EINVAL; /* it is a device */
     put_all(&output, server);
     free(output.handed_over);
     if (output.failed)
