@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shlex
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from collect.design.study import (
     study_of,
     study_path,
 )
-from collect.design.study_text import Source
 from collect.expected_time import expected_seconds
 from collect.install import ANALYSIS, build, install
 from collect.measure import instruments, link, load_hosts, loads, machine
@@ -83,8 +83,8 @@ def draft(path: Path, line: Line) -> tuple[Study, Cells, dict[str, Any]]:
         build()
         given["servers"] = study.server_texts(expand(study.levels["server"]))
         study = read()
-    options = frozenset(line.overrides)
-    check_names(study, Source(_told(path), text, options))
+    source = source_of({**data, "given": given}, _told(path), text)
+    check_names(study, replace(source, options=frozenset(line.overrides)))
     if study.commands:
         given["directory"] = str(Path(study.directory).absolute())
         study = read()

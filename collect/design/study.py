@@ -403,7 +403,9 @@ def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict
 
 def source_of(data: Mapping[str, Any], path: str, text: str = "") -> Source:
     """The source of a study; messages call it `path`."""
-    return Source(path, text, frozenset(data.get("given", {})))
+    given, quick = data.get("given", {}), data.get("quick")
+    counts = "quick" in given and isinstance(quick, dict)
+    return Source(path, text, frozenset(given), frozenset(quick if counts else ()))
 
 
 def study_of(data: dict[str, Any], name: str, source: Source) -> Study:

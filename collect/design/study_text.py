@@ -11,12 +11,13 @@ from collect.project import fail
 
 @dataclass(frozen=True)
 class Source:
-    """Where the keys of a study come from: a file, whose name messages use, and the options of the
-    command line, which go before it."""
+    """Where the keys of a study come from: a file, whose name messages use, the options of the
+    command line, which go before it, and the keys that its table [quick] replaces, if it counts."""
 
     path: str
     text: str = ""
     options: frozenset[str] = frozenset()
+    quick: frozenset[str] = frozenset()
 
     def fail(self, key: str, what: str) -> NoReturn:
         """Ends with the file, the line and the key; or with the option that set it."""
@@ -31,7 +32,11 @@ class Source:
         none."""
         names = key.split(".")
         lines = self.text.splitlines()
-        first = next((i for i, line in enumerate(lines) if _has_key(line, names[0])), None)
+        begins = 0
+        if names[0] in self.quick:
+            begins = next((i for i, line in enumerate(lines) if _has_key(line, "quick")), 0)
+        keys = (i for i, line in enumerate(lines) if i >= begins and _has_key(line, names[0]))
+        first = next(keys, None)
         if first is None:
             return 0
         word = re.search(r"`([^`]+)`", what)

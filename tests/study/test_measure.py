@@ -703,6 +703,12 @@ def test_a_mistake_in_a_study_file_has_its_line(bench: Bench, text: str, words: 
     assert not (bench.folder / "mistaken").exists()
 
 
+def test_a_mistake_in_the_quick_study_has_its_line(bench: Bench) -> None:
+    path = bench.spit("mistake.toml", STUDY + "requests = 10\n[quick]\nrequests = 'many'\n")
+    done = bench.dcollect("--quick", "--output", bench.folder / "mistaken", path)
+    assert done.stderr == f"dcollect: {path}:8: requests: many is no number above 0\n"
+
+
 @pytest.mark.parametrize("words", ["--resume /nonexistent/folder", "report /nonexistent/folder"])
 def test_folders_that_are_not_there(bench: Bench, words: str) -> None:
     done = bench.dcollect(*words.split())
