@@ -39,9 +39,10 @@ PAGE = "index.html"
 FILES = frozenset(
     {table.file for table in TABLES}
     | {STUDY_FILE, MACHINE_FILE, CAMPAIGN_FILE, RAW_FILE, LOCK_FILE, PAGE, "report.md"}
-    | {LIVE_PAGE, LIVE_STATE, "raw.part"}
+    | {LIVE_PAGE, LIVE_STATE, "raw.part", REPLAY_PAGE}
 )
 FOLDERS = frozenset({"figures", "configurations"})
+REPLAY_TRACE = re.compile(r"replay-.+\.json")
 TEMPORARY = re.compile(r"(?<=[a-z])\.[a-z0-9_]{8}$")
 FINISHED, INTERRUPTED, RUNNING = "finished", "interrupted", "running"
 
@@ -96,6 +97,10 @@ def _lines(path: Path) -> int:
     return max(len(whole_lines(path)) - 1, 0) if path.is_file() else 0
 
 
+def _bytes(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*"))
+
+
 def _look(folder: Path) -> Results:
     parts = _parts(folder)
     with _held(folder) as free:
@@ -105,7 +110,7 @@ def _look(folder: Path) -> Results:
         folder,
         runs=sum(_lines(part / RUNS_FILE) for part in parts),
         planned=sum(_lines(part / PLAN_FILE) for part in parts),
-        bytes=sum(path.lstat().st_size for path in folder.rglob("*")),
+        bytes=_bytes(folder),
         state=RUNNING if not free else INTERRUPTED if unfinished else FINISHED,
     )
 
@@ -123,6 +128,14 @@ def _size(count: int) -> str:
 def _replays() -> list[Path]:
     """Returns the pages of replays, the latest last."""
     return sorted((results_folder() / "replay").glob(f"*/{REPLAY_PAGE}"))
+
+
+def _is_replay(folder: Path) -> bool:
+    return (
+        not folder.is_symlink()
+        and folder.absolute().parent.name == "replay"
+        and (folder / REPLAY_PAGE).is_file()
+    )
 
 
 def _list() -> None:
@@ -186,7 +199,7 @@ def _remove(folder: Path) -> bool:
                 shutil.rmtree(path)
             elif is_results(path):
                 _remove(path)
-        elif name in FILES:
+        elif name in FILES or REPLAY_TRACE.fullmatch(name):
             path.unlink()
     try:
         folder.rmdir()
@@ -196,19 +209,25 @@ def _remove(folder: Path) -> bool:
 
 
 def _clean(words: list[str], is_agreed: bool) -> None:
-    """Removes results folders: those that are named, or all. It asks before."""
-    named = _named(words)
-    results = [_look(path) for path in named] if named else all_results()
+    """Removes results folders and replays: those that are named, or all. It asks before."""
+    replays = [path for path in map(Path, words) if _is_replay(path)]
+    named = _named([word for word in words if Path(word) not in replays])
+    results = [_look(path) for path in named]
+    if not words:
+        results, replays = all_results(), [page.parent for page in _replays()]
     running = [one for one in results if one.state == RUNNING]
     if running and named:
         fail(f"a study is being measured into {running[0].folder}: nothing was removed")
     results = [one for one in results if one.state != RUNNING]
-    if not results:
+    if not results and not replays:
         print("There is nothing to remove")
         return
     for one in results:
         print(f"{one.folder}  {one.runs} of {one.planned} runs, {_size(one.bytes)}, {one.state}")
-    count = plural(len(results), "folder", "folders")
+    for folder in replays:
+        print(f"{folder}  a replay, {_size(_bytes(folder))}")
+    count = plural(len(results) + len(replays), "folder", "folders")
+    size = sum(one.bytes for one in results) + sum(map(_bytes, replays))
     if not is_agreed and not _asked(f"Remove {count} with all runs? [y/N] "):
         print("Nothing was removed")
         return
@@ -216,9 +235,15 @@ def _clean(words: list[str], is_agreed: bool) -> None:
         with _held(one.folder) as free:
             if not free:
                 fail(f"a study is being measured into {one.folder}: it was not removed")
-            if not _remove(one.folder):
-                print(f"{one.folder} holds other things, which were left")
-    print(f"{count} removed, {_size(sum(one.bytes for one in results))}")
+            _remove_and_tell(one.folder)
+    for folder in replays:
+        _remove_and_tell(folder)
+    print(f"{count} removed, {_size(size)}")
+
+
+def _remove_and_tell(folder: Path) -> None:
+    if not _remove(folder):
+        print(f"{folder} holds other things, which were left")
 
 
 def _asked(question: str) -> bool:

@@ -157,6 +157,23 @@ def test_clean_without_a_name_removes_all_results_and_nothing_else(
     assert (elsewhere / "runs.tsv").is_file()
 
 
+def test_clean_removes_replays(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replays = [place / "replay" / f"2026010{day}-000000" for day in (1, 2)]
+    for folder in replays:
+        folder.mkdir(parents=True)
+        (folder / "replay.html").write_text("a page")
+        (folder / "replay-pool+accept=queue.json").write_text("{}")
+    (replays[1] / "notes.txt").write_text("of the user\n")
+    assert "1 folder removed" in told(capsys, "clean", "--yes", str(replays[0]))
+    assert not replays[0].exists()
+    assert len(left(place)) == len(ALL) + 1
+    said = told(capsys, "clean", "--yes")
+    assert "4 folders removed" in said
+    assert "holds other things" in said
+    assert left(place) == ["replay/20260102-000000"]
+    assert [path.name for path in replays[1].iterdir()] == ["notes.txt"]
+
+
 def test_clean_leaves_what_no_study_writes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Somebody may have measured into a folder of other things, by --output."""
     mixed, whole = place / ALL[2], place / ALL[0] / "idle"
