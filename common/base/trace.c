@@ -30,7 +30,7 @@ static struct trace_task *self(void)
 /* Takes the next places. There may be none. */
 static struct trace_places take_places(struct trace *trace, struct trace_task *task)
 {
-    uint64_t piece = trace->size > SMALL_TRACE ? PIECE_LEAST << task->taken : 1;
+    uint64_t piece = trace->size > SMALL_TRACE ? (uint64_t)PIECE_LEAST << task->taken : 1;
     uint64_t from = atomic_fetch_add_explicit(&trace->counts->taken, piece, memory_order_relaxed);
     uint64_t left = from < trace->size ? trace->size - from : 0;
     struct trace_record *next = left > 0 ? &trace->records[from] : NULL;
