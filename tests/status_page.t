@@ -11,7 +11,7 @@ each_server(sub ($model) {
     my $index = $plain->get('/');
     is $index->{status}, 200, 'the printed address leads to a page';
     like $index->field('Content-Type'), qr{^text/html}, 'it is HTML';
-    my @links = grep { !m{^/\.} } $index->{body} =~ /href="([^"]+)"/g;
+    my @links = grep { !m{^/\.|^data:} } $index->{body} =~ /href="([^"]+)"/g;
     cmp_ok scalar(@links), '>=', 2, 'it names documents';
     is $plain->get("/$_")->{status}, 200, "$_, which it links to, is there" for @links;
     is $plain->get('/.status')->{status}, 404, 'without --status nobody can ask for the counters';
