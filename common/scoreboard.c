@@ -10,13 +10,13 @@ static size_t aligned(size_t size)
 
 /* The first seats are on the page of the counters, which each new process touches anyway. So is
  * what children record for the trace, if there is one. */
-struct scoreboard *scoreboard_make(int slots, int seats, const struct scoreboard_room *room)
+struct scoreboard *scoreboard_make(int slots, int seats, struct scoreboard_room room)
 {
     size_t counters = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
-    size_t to_seats = counters + aligned(room->scratches);
+    size_t to_seats = counters + aligned(room.scratches);
     size_t to_limits = aligned(to_seats + (size_t)seats * sizeof(struct seat));
-    size_t to_trace = to_limits + aligned(room->limits);
-    char *memory = mmap(NULL, to_trace + room->trace, PROT_READ | PROT_WRITE,
+    size_t to_trace = to_limits + aligned(room.limits);
+    char *memory = mmap(NULL, to_trace + room.trace, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct scoreboard *board = (struct scoreboard *)(void *)memory;
 

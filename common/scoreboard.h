@@ -92,7 +92,7 @@ struct scoreboard_room {
 
 /* Makes the counters, and room for others, aligned as a slot. NULL, with errno set, if there is no
  * memory. */
-struct scoreboard *scoreboard_make(int slots, int seats, const struct scoreboard_room *room);
+struct scoreboard *scoreboard_make(int slots, int seats, struct scoreboard_room room);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 

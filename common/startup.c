@@ -166,7 +166,7 @@ static bool open_shared(struct server *server)
     bool permits = server->options.accept == ACCEPT_FEW;
 
     server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
-                                    (int)server->limit, &room);
+                                    (int)server->limit, room);
     server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
     server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||

@@ -20,7 +20,7 @@ static struct listen_balance balances[LOOPS];
 static void begin(int count)
 {
     server = (struct server){.permits = eventfd(1, EFD_NONBLOCK | EFD_SEMAPHORE),
-                             .board = scoreboard_make(count, 0, &(struct scoreboard_room){0})};
+                             .board = scoreboard_make(count, 0, (struct scoreboard_room){0})};
     assert_true(server.permits >= 0);
     assert_non_null(server.board);
     atomic_store(&server.board->permits, 1);
