@@ -110,8 +110,8 @@ def tell_moved_floors(round_name: str, rates: Rates) -> None:
     if moved := moved_floors(rates):
         texts = [f"{floor} {factor_text(factor)}" for floor, factor in moved.items()]
         say(
-            "warning: servers that do nothing answered more or fewer requests/s at the end of "
-            f"round {round_name} than at its beginning, as a ratio {join_text(texts)}: this "
-            "machine is faster or slower than before (heat, clock, other guests of its host). "
-            "Ratios suffer less than requests/s. Measure again when it is idle and cool"
+            f"warning: this machine changed during round {round_name}: at its end, servers that do "
+            f"nothing answered {join_text(texts)} times the requests/s of its beginning (heat, "
+            "clock, other guests of its host). Ratios suffer less than requests/s. Measure again "
+            "when the machine is idle and cool"
         )

@@ -72,6 +72,8 @@ def test_floors_that_moved(capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
     assert moved_floors(rates) == {"floor-one": pytest.approx(1.3)}
     tell_moved_floors("2", rates)
-    assert "of round 2 than at its beginning, as a ratio floor-one 1.30" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "changed during round 2: at its end" in told
+    assert "answered floor-one 1.30 times the requests/s of its beginning" in told
     tell_moved_floors("3", {("resume", "floor-one"): [1.0], ("end", "floor-one"): [2.0]})
     assert capsys.readouterr().err == ""
