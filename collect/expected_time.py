@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from collect.design.factors import FOR_A_TIME, NAMES
+from collect.design.factors import FOR_A_TIME, HOLDING, NAMES
 from collect.design.plan import Cells
 from collect.design.study import Study, load_study
 from collect.project import PUBLISHED, RUNS_FILE, STUDY_FILE, results_folder
@@ -27,7 +27,7 @@ LINK_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 # Earlier runs are looked up by these factors in turn, from the most alike to any.
 ALIKE = (
     tuple(name for name in NAMES if name != "requests"),
-    ("server", "file", "load", "scheme", "service", "idle", "slow"),
+    ("server", "file", "load", "scheme", "service", *HOLDING),
     ("server", "load", "scheme"),
     ("load", "scheme"),
     ("load",),

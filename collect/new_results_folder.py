@@ -39,6 +39,7 @@ from collect.measure.server_commands import (
     is_installed,
     is_peer,
     lacks_of,
+    module_of,
     need_of,
 )
 from collect.measure.user_servers import try_commands
@@ -57,7 +58,6 @@ from collect.project import (
 from collect.readable_numbers import about_time, join_text, plural
 from collect.schema import PLAN
 from collect.tables import read_table, write_table, write_text
-
 
 # More servers are counted, not named, when a study begins.
 MOST_NAMED = 8
@@ -114,10 +114,12 @@ def present_servers(study: Study) -> list[str]:
     """Leaves servers out that this machine does not have, with the command that installs them."""
     kept = []
     for label in study.levels["server"]:
-        need = need_of(label)
+        needs = (need_of(label), module_of(label, study.levels["service"]))
+        missing = [need.package for need in needs if need and not is_installed(need.program)]
         lacks = lacks_of(label)
-        if need and not is_installed(need.program):
-            say(f"dcollect: {label} is not installed, and left out: apt-get install {need.package}")
+        if missing:
+            packages = " ".join(missing)
+            say(f"dcollect: {label} is not installed, and left out: apt-get install {packages}")
         elif lacks:
             say(f"dcollect: {label} cannot run on this machine, and is left out: it needs {lacks}")
         else:

@@ -115,8 +115,9 @@ COMMANDS = (
     ),
     (
         "results",
-        "list the results folders and replays (also: results list); `results open` opens the latest "
-        "report, or that of DIR; `results clean` removes all results, or DIR, and asks before",
+        "list the results folders and replays (also: results list); `results open` opens the "
+        "latest report, or that of DIR; `results clean` removes all results, or DIR, and asks "
+        "before",
     ),
     ("report DIR", "build figures and report of a results folder again, from its tables alone"),
     ("compare DIR DIR...", "show the ratios of several results folders of a study side by side"),

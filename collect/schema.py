@@ -208,7 +208,8 @@ SUMMARY = Schema(
               "client_cpu_us", "server_user_us", "server_system_us", "faults", "disk_kib",
               "first_tenth",
               "lost",
-              "workers", "busiest", "batch", "idle_kib", "each_kib", "other_p50_ms", "other_p99_ms")),
+              "workers", "busiest", "batch", "idle_kib", "each_kib",
+              "other_p50_ms", "other_p99_ms")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
           for name in ("p50_ms", "p95_ms", "p99_ms")

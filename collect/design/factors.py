@@ -249,6 +249,12 @@ FACTORS: tuple[Factor, ...] = (
         quiet=True, say=lambda value, _: f"{value} ms of round trip",
         axis=lambda _: "round trip, milliseconds",
     ),
+    Factor(
+        "readers", "readers", "0", "0,20",
+        "clients that read a byte a second of a document of 16 MiB",
+        least=0, say=_count("no slow readers", "slow reader", "slow readers"),
+        axis=lambda _: "slow readers",
+    ),
 )  # fmt: skip
 
 NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
@@ -258,7 +264,10 @@ BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.
 AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast", "surge",
-        "mixed", "worker_count", "data_share", "round_trip")  # fmt: skip
+        "mixed", "worker_count", "data_share", "round_trip", "readers")  # fmt: skip
+
+# The numbers of clients that hold connections beside the load.
+HOLDING = ("idle", "slow", "readers")
 
 
 def factor_value(name: str, value: str, context: Context | None = None) -> str:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from collect.design.factors import FOR_A_TIME, NAMES, WORK_KINDS
+from collect.design.factors import FOR_A_TIME, HOLDING, NAMES, WORK_KINDS
 from collect.design.study import Study
 from collect.project import fail
 
@@ -73,8 +73,12 @@ IMPOSSIBLE = (
         and c["load"] not in ("witness", "open"),
     ),
     Impossible(
-        "idle and slow clients are not held at the same time",
-        lambda c: c["idle"] != "0" and c["slow"] != "0",
+        "of idle clients, slow ones and slow readers one kind alone is held at a time",
+        lambda c: sum(c[name] != "0" for name in HOLDING) > 1,
+    ),
+    Impossible(
+        "slow readers read a document of the service files",
+        lambda c: c["readers"] != "0" and c["service"] != "files",
     ),
     Impossible(
         "a proxy finds odd sizes in its cache and even ones never: proxy-hit and "

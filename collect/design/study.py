@@ -347,7 +347,13 @@ HOST = r"([A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*"
 # The load generators that tell how busy they were, or that they were too slow.
 GENERATORS_ELSEWHERE = ("ab", "open", "witness", "wrk")
 # The measures that a contrast can compare, each with its column.
-MEASURES = {"cpu": "server_cpu_us", "requests": "rps", "p50": "p50_ms", "p99": "p99_ms"}
+MEASURES = {
+    "cpu": "server_cpu_us",
+    "requests": "rps",
+    "p50": "p50_ms",
+    "p99": "p99_ms",
+    "busiest": "busiest",
+}
 TEXTS = (
     "name", "title", "question", "source", "baseline", "figure", "directory", "other",
     "server-host",
@@ -404,8 +410,8 @@ def _merged(reader: _Reader, data: dict[str, Any]) -> tuple[dict[str, Any], dict
 def source_of(data: Mapping[str, Any], path: str, text: str = "") -> Source:
     """The source of a study; messages call it `path`."""
     given, quick = data.get("given", {}), data.get("quick")
-    counts = "quick" in given and isinstance(quick, dict)
-    return Source(path, text, frozenset(given), frozenset(quick if counts else ()))
+    of_quick = frozenset(quick) if "quick" in given and isinstance(quick, dict) else frozenset()
+    return Source(path, text, frozenset(given), of_quick)
 
 
 def study_of(data: dict[str, Any], name: str, source: Source) -> Study:

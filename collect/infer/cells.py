@@ -38,6 +38,7 @@ PART_WORDS = [
     "worker_count",
     "data_share",
     "round_trip",
+    "readers",
 ]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event)|squid|trafficserver)(~[0-9]+)?")

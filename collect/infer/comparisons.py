@@ -44,7 +44,7 @@ COLUMNS = [
 UNLIKE = (
     "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
     "certificate", "sessions", "ballast", "offered", "surge", "mixed",
-    "data_share", "round_trip",
+    "data_share", "round_trip", "readers",
     "worker_count",
 )  # fmt: skip
 

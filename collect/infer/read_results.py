@@ -35,6 +35,7 @@ LATE_FACTORS = {
     "worker_count",
     "data_share",
     "round_trip",
+    "readers",
 }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from collect.design.factors import HOLDING
 from collect.measure.control_groups import Group
 from collect.measure.servers import split_address
 from collect.project import CLIENTS
@@ -18,6 +20,26 @@ from collect.readable_numbers import one_line
 # A server that takes no further connection for this long cannot hold more.
 PATIENCE_SECONDS = 2
 END_SECONDS = 5.0
+# For each factor: what crowd.c calls these clients, and what is said of them.
+KINDS = {
+    "idle": ("idle", ""),
+    "slow": ("slow", "slow clients"),
+    "readers": ("read", "slow readers"),
+}
+# What slow readers ask for: larger than all that the kernel keeps for a connection.
+READ_FILE = f"{16 * 2**20}.bin"
+
+
+class Held(NamedTuple):
+    """Clients that hold connections: one of the factors HOLDING, and how many there are."""
+
+    factor: str
+    size: int
+
+
+def asked(cell: Mapping[str, str]) -> Held | None:
+    """Returns the clients that a cell holds beside its load."""
+    return next((Held(name, int(cell[name])) for name in HOLDING if cell[name] != "0"), None)
 
 
 @dataclass
@@ -54,16 +76,18 @@ class Crowd:
 
 
 def begin(
-    idle: int, slow: int, url: str, file: str, *, group: Group, work: Path, timeout: int,
+    held: Held, url: str, file: str, *, group: Group, work: Path, timeout: int,
     stopped: Callable[[], bool],
 ) -> Crowd:  # fmt: skip
-    """Starts `count` idle or slow clients, and waits until all of them are there, or none is
-    added any more: then the crowd has a problem."""
-    kind, count = ("idle", idle) if idle else ("slow", slow)
+    """Starts clients that ask for a file, and waits until all of them are there, or none is added
+    any more: then the crowd has a problem."""
+    kind, many = KINDS[held.factor]
+    count = held.size
     out, errors = work / "crowd.out", work / "crowd.err"
     before = group.memory_bytes()
     command = [str(CLIENTS / "crowd"), kind, str(count), "--patience", str(PATIENCE_SECONDS)]
-    command += ["--seconds", str(timeout + 60), str(split_address(url)[1]), f"/{file}"]
+    path = READ_FILE if kind == "read" else file
+    command += ["--seconds", str(timeout + 60), str(split_address(url)[1]), f"/{path}"]
     with out.open("wb") as output, errors.open("wb") as error:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=error)
     crowd = Crowd(process, out)
@@ -76,10 +100,10 @@ def begin(
     if words[:1] != ["ready"]:
         crowd.problem = f"the crowd does not come: {one_line(errors.read_text())}"
     elif words[1] != str(count):
-        problem = (
-            "cannot hold: {} of {}" if kind == "idle" else "{} of {} slow clients could connect"
+        could = f"{words[1]} of {count}"
+        crowd.problem = (
+            f"cannot hold: {could}" if kind == "idle" else f"{could} {many} could connect"
         )
-        crowd.problem = problem.format(words[1], count)
     else:
         after = group.memory_bytes()
         if before is not None and after is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collect.design.factors import FACTORS
+from collect.design.factors import FACTORS, HOLDING
 from collect.design.study import Study
 from collect.histogram import Histogram
 from collect.measure import capacity, documents, instruments, loads, origin
@@ -89,6 +89,7 @@ def calibration_cells() -> list[dict[str, str]]:
         "worker_count": "auto",
         "data_share": "0",
         "round_trip": "-",
+        "readers": "0",
     }
     return [{**usual, "server": floor} for _ in range(CALIBRATION_RUNS) for floor in FLOORS]
 
@@ -383,12 +384,12 @@ class Runner:
             beside = _beside(setting, place)
             behind = origin.begin(self.servers, server, beside, cell["service"], cell["file"])
         load = _at(load, server.url, proxied=behind.server.url if behind else "")
-        held = int(cell["idle"]) + int(cell["slow"])
+        held = crowds.asked(cell)
         before = self._memory(server) if int(cell["idle"]) else None
         if cell["round_trip"] != "-":
             self.link.set_round_trip(int(cell["round_trip"]))
         result.started = time.monotonic()
-        crowd = self._crowd(cell, server) if held else None
+        crowd = self._crowd(held, cell, server) if held else None
         try:
             if crowd is None or not crowd.problem:
                 if before is not None:
@@ -419,9 +420,9 @@ class Runner:
         complete = self._said(load, result).complete or 0
         return origin.check(behind, server, complete, at_once, cut=at_once)
 
-    def _crowd(self, cell: Cell, server: Server) -> crowds.Crowd:
+    def _crowd(self, held: crowds.Held, cell: Cell, server: Server) -> crowds.Crowd:
         return crowds.begin(
-            int(cell["idle"]), int(cell["slow"]), server.url, _path(cell), group=server.group,
+            held, server.url, _path(cell), group=server.group,
             work=self.work, timeout=self.patience, stopped=lambda: self.stop.asked,
         )  # fmt: skip
 
@@ -490,7 +491,7 @@ class Runner:
 
     def _workers_before(self, server: Server, cell: Cell) -> list[WorkerCounts] | None:
         """Returns the requests that each worker of a server had answered before the run."""
-        if self.study.fault or cell["idle"] != "0" or cell["slow"] != "0":
+        if self.study.fault or crowds.asked(cell):
             return None
         if server.counts_of_workers is None and server.has_workers:
             server.counts_of_workers = count_of_workers(server, 0)
@@ -552,7 +553,7 @@ class Runner:
         usage = self.servers.stop(key)
         complete = result.columns.get("complete", "-")
         alone = server and server.runs_made == 1 and complete not in ("-", "0")
-        held = cell["idle"] != "0" or cell["slow"] != "0" or self.study.fault
+        held = crowds.asked(cell) or self.study.fault
         if usage is None or not server or not alone or held or result.watched.voluntary is not None:
             return
         requests = int(complete) + server.warm
@@ -574,12 +575,14 @@ def _holds(cell: Cell) -> bool:
 
 def _key(cell: Cell, setting: Setting) -> str:
     """The key of a started server. A server that held many connections keeps some of the
-    memory, so that their number is a part of it."""
+    memory, so that their number is a part of it. A peer may know some kinds of work alone."""
     names = (
-        "server", "scheme", "certificate", "protocol", "service", "processors", "idle", "slow",
+        "server", "scheme", "certificate", "protocol", "service", "processors", *HOLDING,
         "ballast", "worker_count", "data_share",
     )  # fmt: skip
     key = " ".join(cell[name] for name in names) + (f" {setting.held}" if setting.held else "")
+    if cell["service"] == "work" and is_peer(cell["server"]):
+        key += f" {cell['file']}"
     return f"{key} {setting.bytes} {setting.keep_alive}" if is_floor(cell["server"]) else key
 
 

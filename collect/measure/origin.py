@@ -5,8 +5,8 @@ is not put to the proxy. It runs where the load does. The service of a run says 
 find:
 
 proxy-hit           an odd size, which the origin lets it keep for an hour: the origin is not asked
-proxy-revalidation  the same, but to be kept for no time: the origin is asked each time, answers 304;
-                    one answer may serve all requests that wait for it
+proxy-revalidation  the same, but to be kept for no time: the origin is asked each time, and
+                    answers 304; one answer may serve all requests that wait for it
 proxy-miss          an even size, a new document each time: the origin is asked each time
 
 Before the load the proxy must say so itself, by Cache-Status, and after it; and the origin must

@@ -1,5 +1,5 @@
-"""Shows the progress of a study: one line on a terminal; elsewhere a line for each block, and two in
-the first, so that a reader knows soon that it runs and how long it will take."""
+"""Shows the progress of a study: one line on a terminal; elsewhere a line for each block, and two
+in the first, so that a reader knows soon that it runs and how long it will take."""
 
 from __future__ import annotations
 

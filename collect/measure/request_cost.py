@@ -133,8 +133,8 @@ class Bench:
         """Holds idle connections; returns the memory of each beyond `base` KiB, or None where the
         server cannot."""
         held = crowd.begin(
-            count, 0, server.url, self.setting.path, group=server.group, work=self.work,
-            timeout=60, stopped=lambda: False,
+            crowd.Held("idle", count), server.url, self.setting.path, group=server.group,
+            work=self.work, timeout=60, stopped=lambda: False,
         )  # fmt: skip
         memory = memory_of(server) if not held.problem else 0
         held.end()

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from collect import gzip_members, histogram
 from collect.design.study import Study, load_study
-from collect.measure import control_groups, foreign_load, link, machine
+from collect.measure import control_groups, crowd, foreign_load, link, machine
 from collect.measure.clock import StudyClock
 from collect.measure.disturbance import Disturbance
 from collect.measure.documents import prepare_documents, prepare_sets
@@ -144,7 +144,8 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
     network = _enter_network(study)
     _allow_descriptors(max(int(row["concurrency"]) for row in plan))
     with scratch() as work:
-        documents = prepare_documents(work, [study.other, *(row["file"] for row in plan)])
+        read = [crowd.READ_FILE for row in plan if row["readers"] != "0"]
+        documents = prepare_documents(work, [study.other, *read, *(row["file"] for row in plan)])
         prepare_sets(documents, study, plan)
         accounting = control_groups.begin()
         runner = Runner(study, folder, work, accounting, stop)

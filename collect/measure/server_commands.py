@@ -13,7 +13,8 @@ backlog, as many workers as processors, keep-alive for 5 seconds with any number
 user without privileges when root starts them. All listen at 127.0.0.1 alone: ours, too, whose
 workers then block in accept, as those of the book do. Where the load is not on this machine's
 loopback they listen at one more address. Squid and Traffic Server are proxies alone: their
-configurations are in caching_proxies.py.
+configurations are in caching_proxies.py. Of all peers nginx alone knows the service work, but for
+its sleep.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from collect.measure import nginx_work
 from collect.measure.caching_proxies import PROXIES, ProxySetting, squid, trafficserver
 from collect.project import CLIENTS, PROJECT, fail, server_folder
 
@@ -193,6 +195,13 @@ def expand(labels: Iterable[str]) -> list[str]:
     return kept
 
 
+def module_of(label: str, services: Iterable[str]) -> Need | None:
+    """What a peer needs beside its program for one of the services."""
+    if recipe_name(label) == "nginx" and "work" in services:
+        return Need(nginx_work.MODULE, nginx_work.PACKAGE)
+    return None
+
+
 def need_of(label: str) -> Need | None:
     """The program of a peer."""
     name = recipe_name(label)
@@ -208,7 +217,10 @@ def need_of(label: str) -> Need | None:
 
 
 def is_installed(program: str) -> bool:
-    """Returns true if a program is there; some lie in folders that only root searches."""
+    """Returns true if a program or a file is there; some programs lie in folders that only root
+    searches."""
+    if program.startswith("/"):
+        return Path(program).exists()
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
     return shutil.which(program, path=path) is not None
 
@@ -352,6 +364,12 @@ def is_set_up_as_proxy(setting: Setting) -> bool:
     return setting.name == "nginx" and setting.service != "proxy-revalidation"
 
 
+def is_set_up_to_work(setting: Setting) -> bool:
+    """Returns true if a server of others can do the work that a path asks for."""
+    kind = setting.path.split("/", 1)[0]
+    return setting.name == "nginx" and kind in nginx_work.KINDS
+
+
 def _caching_proxy(setting: Setting, folder: Path, port: int) -> list[str]:
     user = _user()
     wanted = ProxySetting(
@@ -402,8 +420,14 @@ def _nginx(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
         else ""
     )
     limit = setting.request_timeout
-    cache, location = _nginx_proxy(folder) if is_proxy(setting) else ("", "")
+    modules = settings = location = ""
+    if is_proxy(setting):
+        settings, location = _nginx_proxy(folder)
+    elif setting.service == "work":
+        modules, settings = nginx_work.modules(), nginx_work.settings()
+        location = nginx_work.locations()
     (folder / "nginx.conf").write_text(f"""daemon off;
+{modules}
 worker_processes {setting.workers};
 {f"user {user[0]};" if user else ""}
 pid {folder}/nginx.pid;
@@ -423,7 +447,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    {cache}
+    {settings}
     server {{
         listen 127.0.0.1:{port} backlog={BACKLOG}{tls};
         {f"listen {setting.near}:{port} backlog={BACKLOG}{tls};" if setting.near else ""}

@@ -22,8 +22,10 @@ from collect.measure.server_commands import (
     Setting,
     command_of,
     is_floor,
+    is_peer,
     is_proxy,
     is_set_up_as_proxy,
+    is_set_up_to_work,
 )
 from collect.project import CLIENTS, COLLECT
 from collect.readable_numbers import one_line
@@ -324,6 +326,8 @@ def _check(setting: Setting) -> None:
     if theirs and is_proxy(setting) and not is_set_up_as_proxy(setting):
         what = "one that validates each time" if name == "nginx" else "a proxy"
         raise ServerProblem(f"{name} is not set up as {what}")
+    if is_peer(name) and setting.service == "work" and not is_set_up_to_work(setting):
+        raise ServerProblem(f"{name} is not set up for the work of /{setting.path}")
     if name in PROXIES and not is_proxy(setting):
         raise ServerProblem(f"{name} is a proxy, and serves no documents")
     if (setting.command or is_floor(name)) and setting.near:

@@ -99,6 +99,11 @@ class Extremes:
         best, worst = self.best[0], self.worst[0]
         return best != worst and (best in self.worst or worst in self.best)
 
+    @property
+    def overlap(self) -> bool:
+        """Returns true if a server may be as good as the best, or as bad as the last."""
+        return self.best[0] != self.worst[0] and bool(set(self.best) & set(self.worst))
+
 
 def is_open(row: Row) -> bool:
     """Returns true if no difference is shown, but one of a tenth may be there."""
@@ -124,13 +129,18 @@ def ceiling_rate(view: View, part: Part) -> float | None:
     return average.mean if average else None
 
 
-def is_asked(view: View, measure: str) -> bool:
-    """Returns true if a measure is what the clients were told to do: requests a second, fewer than
-    the server can answer."""
+def _asked(view: View, measure: str) -> list[bool]:
+    """Returns, for each load that is offered, whether a measure is what the clients were told to
+    do: requests a second, fewer than the server can answer."""
     if measure != RPS or view.study.levels["load"] != ("open",):
-        return False
+        return [False]
     offered = view.study.levels["offered"]
-    return bool(view.study.rate) or all(float(percent) < 100 for percent in offered)
+    return [bool(view.study.rate) or float(percent) < 100 for percent in offered]
+
+
+def is_asked(view: View, measure: str) -> bool:
+    """Returns true if a measure is nowhere more than what the clients were told to do."""
+    return all(_asked(view, measure))
 
 
 def compared(view: View, part: Part, measure: str) -> list[Compared]:
@@ -169,9 +179,7 @@ def _compared(
     view: View, part: Part, measure: str, server: str, row: Row, cells: list[int], where: str
 ) -> Compared:
     pairs = server_pairs(view.data, server, part.baseline, cells, measure)
-    sides = [
-        contrast_test(view.data, mean_of(side), measure) for side in zip(*pairs, strict=True)
-    ]
+    sides = [contrast_test(view.data, mean_of(side), measure) for side in zip(*pairs, strict=True)]
     average, base_average = (side.ratio if side else None for side in sides or (None, None))
     low, high = float(row["low"]), float(row["high"])
     asked = sum(1 for cell in cells if view.data.value(cell, "server") == part.baseline)
@@ -190,7 +198,7 @@ def is_many(part: Part) -> bool:
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
     """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the others.
     Where fewer than two are ours, all count alike."""
-    if is_asked(view, measure):
+    if any(_asked(view, measure)):
         return None
     first = main_slice(view, part).first
     known = [

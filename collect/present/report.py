@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from collect.design.factors import HOLDING
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
 from collect.infer.claims_file import read_wording
@@ -199,7 +200,7 @@ class Method:
 
 
 # Factors that are not worth a word where there is nothing of them.
-IF_ANY = ("idle", "slow", "ballast", "surge", "mixed", "data_share")
+IF_ANY = (*HOLDING, "ballast", "surge", "mixed", "data_share")
 
 
 def _method(view: View) -> Method:

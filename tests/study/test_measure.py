@@ -29,6 +29,7 @@ from measuring import (
 
 from collect.measure import origin
 from collect.measure.control_groups import sweep
+from collect.measure.nginx_work import MODULE
 from collect.measure.one_run import calibration_cells
 from collect.measure.server_commands import is_installed
 from collect.tables import read_pairs
@@ -469,6 +470,54 @@ def peer_proxies(bench: Bench, server: str) -> dict[str, set[str]]:
 def test_nginx_is_a_proxy(bench: Bench) -> None:
     never = "nginx is not set up as one that validates each time"
     assert peer_proxies(bench, "nginx") == {"hit": {"yes"}, "miss": {"yes"}, "revalidation": {never}}
+
+
+@pytest.mark.skipif(
+    not is_installed("nginx") or not is_installed(MODULE), reason="nginx has no Perl"
+)
+def test_nginx_works_but_does_not_sleep(bench: Bench) -> None:
+    study = """
+    title = "Work"
+    servers = ["nginx", "lighttpd"]
+    service = "work"
+    files = ["cpu", "block", "touch", "sleep"]
+    amount = 2000
+    concurrency = 2
+    requests = 30
+    repetitions = 1
+    [[where]]
+    when = { server = "lighttpd" }
+    only = { file = "cpu" }
+    """
+    folder = bench.folder / "working"
+    done = bench.measure("--output", folder, bench.spit("working.toml", study))
+    assert done.returncode == 3, done.stderr
+    of_nginx = {row["file"]: row for row in runs(folder) if row["server"] == "nginx"}
+    valid = {file: row["valid"] for file, row in of_nginx.items()}
+    refused = "nginx is not set up for the work of /sleep/2000"
+    assert valid == {"cpu": "yes", "block": "yes", "touch": "yes", "sleep": refused}
+    # What computes costs at least as much; what blocks costs less.
+    assert float(of_nginx["cpu"]["server_cpu_us"]) > 2000 > float(of_nginx["block"]["server_cpu_us"])
+    assert float(of_nginx["block"]["p50_ms"]) > 2
+    of_lighttpd = [row["valid"] for row in runs(folder) if row["server"] == "lighttpd"]
+    assert of_lighttpd in ([], ["lighttpd is not set up for the work of /cpu/2000"])
+
+
+def test_slow_readers_are_held(bench: Bench) -> None:
+    study = """
+    title = "Readers"
+    servers = ["epoll"]
+    files = "small.txt"
+    concurrency = 2
+    requests = 50
+    readers = [0, 3]
+    repetitions = 1
+    """
+    folder = bench.folder / "readers"
+    done = bench.measure("--output", folder, bench.spit("readers.toml", study))
+    assert done.returncode == 0, done.stderr
+    held = {row["readers"]: (row["valid"], row["held"], row["cut"]) for row in runs(folder)}
+    assert held == {"0": ("yes", "-", "-"), "3": ("yes", "3", "0")}
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,9 @@ def test_a_mistake_of_the_command_line_names_the_option() -> None:
     [
         ("concurrency = 20\nrequests = 10", "ab cannot have more connections at once"),
         ("processors = 3", "this machine has 2 processors"),
-        ("idle = 5\nslow = 5", "not held at the same time"),
+        ("idle = 5\nslow = 5", "one kind alone is held at a time"),
+        ("slow = 5\nreaders = 5", "one kind alone is held at a time"),
+        ("readers = 5\nservice = 'sized'\nfiles = '125'", "slow readers read a document"),
         ("scheme = 'udp'", "only the witness and the open loop speak UDP"),
         (
             "scheme = 'https'\nsessions = 'resumed'",
@@ -488,7 +490,7 @@ def test_a_server_that_this_kernel_cannot_run_is_left_out_by_name(
         return "io_uring" if label == "uring" else ""
 
     monkeypatch.setattr(new_results_folder, "lacks_of", lacks)
-    study = SimpleNamespace(levels={"server": ("fork", "uring")})
+    study = SimpleNamespace(levels={"server": ("fork", "uring"), "service": ("files",)})
     assert new_results_folder.present_servers(study) == ["fork"]  # type: ignore[arg-type]
     told = capsys.readouterr()
     assert "uring cannot run on this machine, and is left out: it needs io_uring" in (

@@ -42,9 +42,7 @@ def _press(context: Context, server: servers.Server) -> None:
     crowd.end()
 
 
-def _rows(
-    context: Context, server: servers.Server, case: str, kept: int = 0
-) -> Iterator[Row]:
+def _rows(context: Context, server: servers.Server, case: str, kept: int = 0) -> Iterator[Row]:
     """Presses a server, waits until it is at rest, and looks whether it is as before."""
     name = server.name
     first = server.pid
