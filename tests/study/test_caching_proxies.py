@@ -71,7 +71,7 @@ def test_what_is_not_installed_is_left_out_by_name_in_one_line(
     packages = {"squid": "squid", "trafficserver": "trafficserver"}
     missing = {need.program for name in PROXIES if (need := need_of(name))}
     monkeypatch.setattr(new_results_folder, "is_installed", lambda program: program not in missing)
-    asked = SimpleNamespace(levels={"server": named})
+    asked = SimpleNamespace(levels={"server": named, "service": ("files",)})
     kept = new_results_folder.present_servers(asked)  # type: ignore[arg-type]
     assert kept == [name for name in named if name not in PROXIES]
     assert capsys.readouterr().err.splitlines() == [
