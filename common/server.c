@@ -123,6 +123,14 @@ static bool is_for_one(const struct server *server)
     return model->children != NULL && !model->lasting && !model->shares;
 }
 
+/* Returns true if each connection has a child whose memory is a copy, whatever else they share. */
+static bool has_copies(const struct server *server)
+{
+    const struct model *model = server->model;
+
+    return model->children != NULL && !model->lasting && server->options.share < (int)SHARE_MEMORY;
+}
+
 /* A model that makes or has others to serve hands the connection over to one of them. */
 static void note_accepted(struct server *server, const union address *client)
 {
@@ -131,7 +139,7 @@ static void note_accepted(struct server *server, const union address *client)
     server->number = trace_accepted(trace, server->seat, address_port(client));
     if (server->model->makes != NULL)
         trace_note(trace, TRACE_HAND_OVER, server->number, 0);
-    if (trace != NULL && is_for_one(server) && !server->options.template)
+    if (trace != NULL && has_copies(server) && !server->options.template)
         trace_expect_child(trace);
 }
 
@@ -359,7 +367,7 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     struct exchange exchange;
     enum need need;
     uint32_t number =
-        is_for_one(server) ? server->number : trace_number(server->context.trace, seat);
+        has_copies(server) ? server->number : trace_number(server->context.trace, seat);
 
     trace_note(server->context.trace, TRACE_BEGIN, number, 0);
     connection_open(&connection, &server->context, socket, now);

@@ -1,5 +1,4 @@
-/* Reads the counter of the processor where the kernel trusts it as a clock. clock_gettime() would
- * read the same counter, but through two pages that each child of fork() has to map anew. */
+/* Reads the time from the processor, where the kernel trusts its counter as a clock. */
 #include "common/base/ticks.h"
 
 #include <fcntl.h>
@@ -10,6 +9,7 @@
 #include <x86intrin.h>
 #endif
 
+/* clock_gettime() reads the same counter, but by two pages that each child of fork() has to map. */
 #define CLOCK_SOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 static uint64_t monotonic(void)

@@ -14,7 +14,7 @@
 #define PIECE_MOST  256
 #define SMALL_TRACE 4096
 
-#define TOUCHED_MOST ((uintptr_t)64 << 20)
+#define TOUCHED_MOST ((uintptr_t)64 << 20) /* bytes */
 
 /* A thread's own. The one that makes the trace has its own in struct trace instead: after a fork,
  * to write to a thread-local variable would copy a page that nothing else of the parent writes to.
@@ -90,13 +90,13 @@ void trace_expect_child(struct trace *trace)
 
 void trace_made_child(struct trace *trace, pid_t child)
 {
-    int left = TRACE_SCRATCH_FREE;
+    int unused = TRACE_SCRATCH_FREE;
 
     if (trace->of_child == NULL)
         return;
     trace->of_child->process = child;
     /* The child may have ended already. */
-    atomic_compare_exchange_strong(&trace->of_child->state, &left, TRACE_SCRATCH_TAKEN);
+    atomic_compare_exchange_strong(&trace->of_child->state, &unused, TRACE_SCRATCH_TAKEN);
 }
 
 void trace_forget_thread(void)

@@ -500,7 +500,8 @@ def test_nginx_works_but_does_not_sleep(bench: Bench) -> None:
     assert float(of_nginx["cpu"]["server_cpu_us"]) > 2000 > float(of_nginx["block"]["server_cpu_us"])
     assert float(of_nginx["block"]["p50_ms"]) > 2
     of_lighttpd = [row["valid"] for row in runs(folder) if row["server"] == "lighttpd"]
-    assert of_lighttpd in ([], ["lighttpd is not set up for the work of /cpu/2000"])
+    told = ["lighttpd is not set up for the work of /cpu/2000"]
+    assert of_lighttpd == (told if is_installed("lighttpd") else [])
 
 
 def test_slow_readers_are_held(bench: Bench) -> None:
