@@ -268,6 +268,15 @@ def mixed_1(data: Cells) -> list[Finding]:
     return findings
 
 
+def mixed_2(data: Cells) -> list[Finding]:
+    findings = []
+    for server in ("fork", "thread", "epoll"):
+        cells = data.pick(server=server, mixed=0, readers=20)
+        tested = f"{server}, 99th percentile with 20 slow readers / without"
+        findings += of_pairs(data, "passes", tested, "p99_ms", cells, {"readers": "0"})
+    return findings
+
+
 def pai_1(data: Cells) -> list[Finding]:
     findings = []
     for rule, file, amount in (("nothing", "cpu", "1"), ("blocks", "block", "10000")):
@@ -382,6 +391,7 @@ TESTS = {
     "C10K.1": c10k_1,
     "ARENA.1": arena_1,
     "MIXED.1": mixed_1,
+    "MIXED.2": mixed_2,
     "PAI.1": pai_1,
     "E07.1": e07_1,
     "CF.1": cf_1,
