@@ -90,6 +90,7 @@ class Study:
     baseline: str = ""
     claims: tuple[str, ...] = ()
     see: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
     figure: str = ""
     parts: tuple[str, ...] = ()
     one_part: bool = False
@@ -371,7 +372,7 @@ NUMBERS = (
     "memory-limit",
     "seed",
 )
-LISTS = ("claims", "see", "instruments", "load-hosts")
+LISTS = ("claims", "see", "steps", "instruments", "load-hosts")
 # The instruments that may watch a server in runs of their own.
 INSTRUMENTS = ("strace", "perf")
 # The kinds of figures, one of which a study may show first.
@@ -490,6 +491,12 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         reader.fail("rate", "the study has `offered`, from which its rates follow")
     if study.figure and study.figure not in FIGURES:
         reader.fail("figure", f"`{study.figure}` is none of {', '.join(FIGURES)}")
+    whole = not study.quick and "servers" not in study.given
+    for name in study.steps:
+        if whole and name not in study.levels["server"]:
+            reader.fail("steps", f"`{name}` is none of the servers of the study")
+    if len(study.steps) == 1:
+        reader.fail("steps", "a step leads from one server to another: there is one alone")
     for name in study.instruments:
         if name not in INSTRUMENTS:
             reader.fail("instruments", f"`{name}` is none of {', '.join(INSTRUMENTS)}")

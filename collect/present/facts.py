@@ -300,6 +300,11 @@ def figures_named(view: View) -> tuple[str, ...]:
     return view.study.first_figures or _of_today(view).first_figures
 
 
+def steps_named(view: View) -> tuple[str, ...]:
+    """The servers of which each does less than the one before, likewise."""
+    return view.study.steps or _of_today(view).steps
+
+
 def _has_factors(view: View, named: StudyAnswer) -> bool:
     return set(named.of) | set(named.when.values) <= set(view.data.factors)
 

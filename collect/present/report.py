@@ -15,6 +15,7 @@ from collect.infer.claims_file import read_wording
 from collect.present import anatomy, facts, report_tables
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
+from collect.present.steps import steps_of
 from collect.present.templating import render_markdown
 from collect.project import CAPACITY_FILE, ROUNDS_FILE, command_name
 from collect.readable_numbers import join_text, plural
@@ -83,6 +84,7 @@ def write_report(view: View) -> str:
         SURGE=SURGE,
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
+        steps=steps_of(view),
         main=main_picture(pictures, facts.figures_named(view)),
         pictures=pictures,
         pictures_of=pictures_of,

@@ -1,0 +1,76 @@
+"""What each step costs, where a study names servers of which each does less than the one before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from collect.infer.contrast import Result, blocks_test, control_cost
+from collect.infer.statistics import holm
+from collect.present.facts import steps_named
+from collect.present.results_view import View
+from collect.readable_numbers import join_text
+
+SHOWN = 0.05
+
+
+@dataclass(frozen=True)
+class Step:
+    """The server CPU per request that a server takes less than another one, in microseconds."""
+
+    of: str
+    to: str
+    less: str  # with its 95% interval
+    share: str  # of the way from the first server to the last
+    shown: bool  # that it is not 0
+
+
+@dataclass(frozen=True)
+class Steps:
+    whole: Step
+    each: tuple[Step, ...]
+
+    @property
+    def shown(self) -> str:
+        """The steps that are shown to cost something: "**b** saves 63.2 (62.0 to 64.4)"."""
+        return join_text([f"**{one.to}** saves {one.less}" for one in self.each if one.shown])
+
+    @property
+    def not_shown(self) -> str:
+        return join_text([f"**{one.to}**" for one in self.each if not one.shown])
+
+
+def steps_of(view: View) -> Steps | None:
+    """Returns the steps that a study names; None where a server of them was not measured."""
+    names = steps_named(view)
+    if len(names) < 2 or not all(name in view.data.levels["server"] for name in names):
+        return None
+    ways = [(names[0], names[-1]), *pairwise(names)]
+    results = [_less(view, *way) for way in ways]
+    known = [result for result in results if result]
+    if len(known) < len(ways) or known[0].test.estimate <= 0:
+        return None
+    distance = known[0].test.estimate
+    adjusted = [known[0].test.p, *holm([result.test.p for result in known[1:]])]
+    whole, *each = (
+        Step(*way, _text(result), _share_text(result.test.estimate / distance), p < SHOWN)
+        for way, result, p in zip(ways, known, adjusted, strict=True)
+    )
+    return Steps(whole, tuple(each))
+
+
+def _less(view: View, of: str, to: str) -> Result | None:
+    costs = control_cost(view.data, of, view.data.pick(server=of), to)
+    return None if np.isnan(costs).all() else blocks_test(view.data, costs)
+
+
+def _text(result: Result) -> str:
+    values = (result.test.estimate, result.test.low, result.test.high)
+    less, low, high = (f"{value:.1f}".replace("-", "−") for value in values)
+    return f"{less} ({low} to {high})"
+
+
+def _share_text(share: float) -> str:
+    return f"{100 * share:.0f}%".replace("-", "−")
