@@ -55,10 +55,11 @@ def _named(study: Study, factor: str) -> Iterator[tuple[str, str]]:
         conditions += [("where.when", where.when), ("where.only", where.only)]
     conditions += [("blocks.when", limit.when) for limit in study.limits]
     conditions += [("theirs.when", theirs.when) for theirs in study.theirs]
-    if study.contrast:
-        conditions.append(("contrast.when", study.contrast.when))
-        for key, side in (("contrast.of", study.contrast.of), ("contrast.to", study.contrast.to)):
-            conditions.append((key, Condition({name: (v,) for name, v in side.items()})))
+    asked = [("contrast", study.contrast)] if study.contrast else []
+    for key, one in (*asked, *(("also", further) for further in study.also)):
+        conditions.append((f"{key}.when", one.when))
+        for end, side in (("of", one.of), ("to", one.to)):
+            conditions.append((f"{key}.{end}", Condition({name: (v,) for name, v in side.items()})))
     for key, condition in conditions:
         for value in condition.values.get(factor, ()):
             yield key, value

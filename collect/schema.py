@@ -89,7 +89,7 @@ MEASURED = (
     Column("other_p50_ms", "ms", "time of a request for the other document, median (open)"),
     Column("other_p99_ms", "ms", "the same, 99th percentile (open)"),
     Column("asked", "1/s", "requests per second that were due (open)"),
-    Column("late", "", "share of them that started over 100 us late by the client's fault (open)"),
+    Column("late", "", "share of them that the client itself started late (open)"),
     Column("skew_ms", "ms", "between the starts of clients on several machines, at most"),
     Column("valid", "", "yes; or the reason why the run does not count"),
 )

@@ -161,12 +161,17 @@ is $seen->{answered}, $seen->{due}, 'udp: all are answered';
 # --- Runs that are not valid ---------------------------------------------------------------------------------------------
 
 # The client is stopped for a moment: requests become due, and it does not get to them.
-my $stopped = run_command('bash', '-c',
-    "$program --rate 1000 --seconds 1 --timeout 600000 $datagrams /small.txt & sleep 0.3; kill -STOP \$!; sleep 0.3; kill -CONT \$!; wait");
-my $late = JSON::PP::decode_json($stopped->{out});
+sub stopped (@options) {
+    my $run = run_command('bash', '-c',
+        "$program --rate 1000 --seconds 1 --timeout 600000 @options $datagrams /small.txt & sleep 0.3; kill -STOP \$!; sleep 0.3; kill -CONT \$!; wait");
+    return JSON::PP::decode_json($run->{out});
+}
+my $late = stopped();
 ok !$late->{valid}, 'a client that could not start its requests in time says that the run is not valid';
 like $late->{why}, qr/started over 100 us late|Little/, 'and why';
 cmp_ok $late->{latest_ms}, '>=', 100, 'it tells how late it was';
+cmp_ok $late->{late_share}, '>', 0.01, 'and how many started late';
+is stopped('--late', 10_000_000)->{late_share}, 0, '--late: later than that, none has started';
 cmp_ok $late->{max_ms}, '>=', 100, 'and the times of those requests count from when they were due';
 
 for my $case ([['--rate', 0], qr/--rate is a number from/], [['--rate', 'nan'], qr/--rate is a number/], [['--arrivals', 'odd'], qr/--arrivals is even or poisson, not 'odd'/],

@@ -8,8 +8,8 @@
  * each counts from when it was due. One that finds no connection free waits, and that counts, too.
  *
  * It says what it achieved, and whether that is valid. It is not, if more than 1% of the requests
- * started over 100 us late because this program did not get to them; or if Little's law does not
- * hold within 5%: the mean number of requests in progress, which is counted as time goes by, is
+ * started late, by over 100 us or --late, because this program did not get to them; or if Little's
+ * law does not hold within 5%: the mean number of requests in progress, which is counted as time goes by, is
  * their rate times their mean time. A processor that is not fast enough for the rate, or that
  * others use, is seen by that.
  *
@@ -26,7 +26,7 @@
  *   asked_rate, achieved_rate   requests a second: due, and answered
  *   due, answered               requests that count: due after --warm-up
  *   refused, cut_off, timeouts, wrong, non2xx   requests that failed, by cause
- *   late_share, latest_ms       of the starts that were over 100 us late; the latest start
+ *   late_share, latest_ms       of the starts that were late; the latest start
  *   in_progress, little         their mean number, and that by Little's law
  *   queued_most, connections_most   requests that waited for a connection, and connections, at most
  *   recovered_ms                when the last request was due that failed, since --warm-up ended
@@ -65,7 +65,7 @@ enum { PATH_MOST = 400, SPARE_DESCRIPTORS = 16 };
  * as many as it can hold. */
 enum { OPENED_AT_ONCE = 64, HOLD_MILLISECONDS = 2000 };
 static const double REQUESTS_MOST = 1e8, RATE_LEAST = 0.1, RATE_MOST = 1e6;
-static const int64_t SECOND = 1000000000, LATE = 100000; /* in nanoseconds, as all times here */
+static const int64_t SECOND = 1000000000, MICROSECOND = 1000; /* in nanoseconds, as all times here */
 /* How often so many connections are looked through for those whose time is over. */
 static const int64_t LOOK = 10000000;
 enum { LOOK_CONNECTIONS = 1000 };
@@ -103,7 +103,7 @@ struct open_loop {
     bool poisson, keeps, holds, tells_parent;
     uint64_t seed;
     int connections, looked_at;
-    int64_t timeout, start, window, end, looked;
+    int64_t timeout, late_after, start, window, end, looked;
     bool is_real_time;
     bool stays_awake;           /* until the next request is due */
     struct target first, other; /* of the paths */
@@ -144,6 +144,7 @@ static const char usage[] =
     "  --connections N   so many connections at once; more requests wait (1000)\n"
     "  --hold            open all of them first, with --keep-alive; then they take turns\n"
     "  --tell-parent     send the parent SIGUSR1 when they are open\n"
+    "  --late US         a request that starts so long after it was due is late (100)\n"
     "  --timeout MS      a request that is not answered by then has failed (10000)\n"
     "  --tls HOW         by TLS, each session `new`, or `resumed` by a ticket\n"
     "  --udp             a datagram for each request, and one for its response\n"
@@ -471,7 +472,7 @@ static void notice(struct open_loop *loop)
         change_progress(loop, 1, time);
         loop->area += (double)(time - due); /* it is in progress since then */
         loop->due++;
-        loop->late += time - due > LATE;
+        loop->late += time - due > loop->late_after;
         if (time - due > loop->latest)
             loop->latest = time - due;
     }
@@ -618,9 +619,9 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
     }
     if (late > LATE_SHARE_MOST) {
         snprintf(text, sizeof(text),
-                 "%.1f%% of the requests started over 100 us late: the client "
+                 "%.1f%% of the requests started over %lld us late: the client "
                  "is too slow for this rate, or others had its processor",
-                 late * 100);
+                 late * 100, (long long)(loop->late_after / MICROSECOND));
         return text;
     }
     if (fabs(in_progress - little) > LITTLE_MOST * little) {
@@ -766,6 +767,9 @@ static void option_take(struct open_loop *loop, int option, const char *text)
     case 'c':
         loop->connections = (int)tool_number(text, 1, CONNECTIONS_MOST, "--connections");
         break;
+    case 'd':
+        loop->late_after = tool_number(text, 1, 10000000, "--late") * MICROSECOND;
+        break;
     case 't':
         loop->timeout = tool_number(text, 1, 600000, "--timeout") * (SECOND / 1000);
         break;
@@ -796,6 +800,7 @@ static void options_take(struct open_loop *loop, int count, char *arguments[])
                                           {"hold", no_argument, NULL, 'l'},
                                           {"tell-parent", no_argument, NULL, 'n'},
                                           {"connections", required_argument, NULL, 'c'},
+                                          {"late", required_argument, NULL, 'd'},
                                           {"timeout", required_argument, NULL, 't'},
                                           {"tls", required_argument, NULL, 'e'},
                                           {"udp", no_argument, NULL, 'u'},
@@ -895,6 +900,7 @@ int main(int count, char *arguments[])
                              .seed = 1,
                              .connections = 1000,
                              .timeout = 10 * 1000000000LL,
+                             .late_after = 100 * MICROSECOND,
                              .first.length = -1,
                              .other.length = -1,
                              .other_share = 0.05,

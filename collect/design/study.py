@@ -98,9 +98,11 @@ class Study:
     limits: tuple[Limit, ...] = ()
     theirs: tuple[Theirs, ...] = ()
     contrast: Answer | None = None
+    also: tuple[Answer, ...] = ()
     rate: int | None = None
     duration: int | None = None
     deadline: int | None = None
+    late: int = 100
     timeout: int | None = None
     idle_timeout: int | None = None
     request_timeout: int | None = None
@@ -301,24 +303,30 @@ class _Reader:
         )
 
     def contrast(self, value: Any) -> Answer:
-        keys, needed = {"measure", "of", "to", "when", "falls-to"}, {"of", "to"}
         if not isinstance(value, dict):
             self.fail("contrast", f"{value!r} is no table such as {{ of = ..., to = ... }}")
-        row = self.tables("contrast", [value], keys, needed)[0]
-        measure = row.get("measure", "cpu")
-        if measure not in MEASURES:
-            self.fail("contrast.measure", f"`{measure}` is none of {', '.join(MEASURES)}")
-        sides = [self.condition(f"contrast.{side}", row[side]).values for side in ("of", "to")]
-        of, to = ({name: values[0] for name, values in side.items()} for side in sides)
-        if set(of) != set(to) or any(len(v) != 1 for side in sides for v in side.values()):
-            self.fail("contrast", "`of` and `to` have one value each of the same factors")
-        when = self.condition("contrast.when", row.get("when", {}))
-        bounds = row.get("falls-to", [])
+        bounds = value.get("falls-to", [])
         if not isinstance(bounds, list) or not all(isinstance(b, float) and b > 1 for b in bounds):
             self.fail(
                 "contrast.falls-to", f"{bounds!r} is no list of ratios above 1, such as [1.1]"
             )
-        return Answer(MEASURES[measure], of, to, when, tuple(sorted(bounds, reverse=True)))
+        row = self.tables("contrast", [value], {*COMPARISON, "falls-to"}, {"of", "to"})[0]
+        return self.comparison("contrast", row, tuple(sorted(bounds, reverse=True)))
+
+    def also(self, value: Any) -> tuple[Answer, ...]:
+        rows = self.tables("also", value, COMPARISON, {"of", "to"})
+        return tuple(self.comparison("also", row) for row in rows)
+
+    def comparison(self, key: str, row: dict[str, Any], bounds: tuple[float, ...] = ()) -> Answer:
+        measure = row.get("measure", "cpu")
+        if measure not in MEASURES:
+            self.fail(f"{key}.measure", f"`{measure}` is none of {', '.join(MEASURES)}")
+        sides = [self.condition(f"{key}.{side}", row[side]).values for side in ("of", "to")]
+        of, to = ({name: values[0] for name, values in side.items()} for side in sides)
+        if set(of) != set(to) or any(len(v) != 1 for side in sides for v in side.values()):
+            self.fail(key, "`of` and `to` have one value each of the same factors")
+        when = self.condition(f"{key}.when", row.get("when", {}))
+        return Answer(MEASURES[measure], of, to, when, bounds)
 
     def link(self, value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]*(kbit|mbit|gbit)", value):
@@ -347,6 +355,8 @@ def _told_apart(values: list[str]) -> tuple[str, ...]:
 HOST = r"([A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*"
 # The load generators that tell how busy they were, or that they were too slow.
 GENERATORS_ELSEWHERE = ("ab", "open", "witness", "wrk")
+# The keys of a comparison.
+COMPARISON = {"measure", "of", "to", "when"}
 # The measures that a contrast can compare, each with its column.
 MEASURES = {
     "cpu": "server_cpu_us",
@@ -354,6 +364,7 @@ MEASURES = {
     "p50": "p50_ms",
     "p99": "p99_ms",
     "busiest": "busiest",
+    "memory": "each_kib",
 }
 TEXTS = (
     "name", "title", "question", "source", "baseline", "figure", "directory", "other",
@@ -365,6 +376,7 @@ NUMBERS = (
     "rate",
     "duration",
     "deadline",
+    "late",
     "timeout",
     "idle-timeout",
     "request-timeout",
@@ -381,8 +393,8 @@ FIGURES = (
     "anatomy", "flame", "alone", "order", "spread", "latency", "calibration", "rounds", "falls-to",
 )  # fmt: skip
 OTHERS = (
-    "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "quick",
-    "given",
+    "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "also",
+    "quick", "given",
 )  # fmt: skip
 KEYS = (*(factor.key for factor in FACTORS), *TEXTS, *NUMBERS, *LISTS, *OTHERS)
 
@@ -459,6 +471,8 @@ def _take_others(reader: _Reader, merged: dict[str, Any], fields: dict[str, Any]
         fields["theirs"] = reader.theirs(merged["theirs"])
     if "contrast" in merged:
         fields["contrast"] = reader.contrast(merged["contrast"])
+    if "also" in merged:
+        fields["also"] = reader.also(merged["also"])
     if "link" in merged:
         fields["link"] = reader.link(merged["link"])
     if "client-ports" in merged:

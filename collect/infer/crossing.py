@@ -1,4 +1,5 @@
 """Where a ratio falls to a bound: from how much work, or from how many calls on, servers are alike.
+And where it rises over one: from which load on requests wait.
 
 The ratio is known at some values of x. Between two of them its distance from 1 is taken to be a
 power of x, as where a fixed cost is shared by more and more work; from x = 0 on, that it falls in
@@ -25,9 +26,9 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Crossing:
-    """The x from which on a ratio is at most `bound`, and the interval of that x: where the ends of
-    the intervals of the ratio fall to it. 0: the ratio is that small at the first x already; inf:
-    it is larger at the last one."""
+    """The x from which on a ratio is at most `bound`, or above it, and the interval of that x:
+    where the ends of the intervals of the ratio come to it. 0: the ratio is there at the first x
+    already; inf: it is not there at the last one."""
 
     bound: float
     at: float
@@ -39,6 +40,14 @@ def crossing(ratios: Sequence[Ratio], bound: float) -> Crossing:
     """Finds where ratios, in the order of x, fall to a bound for good."""
     ends: list[Callable[[Ratio], float]] = [lambda r: r.ratio, lambda r: r.low, lambda r: r.high]
     return Crossing(bound, *(_falls([(r.x, end(r)) for r in ratios], bound) for end in ends))
+
+
+def rise(ratios: Sequence[Ratio], bound: float) -> Crossing:
+    """Finds where ratios, in the order of x, rise over a bound for the first time."""
+    # Backwards it is a fall, which is at the end already (inf) or was so at the beginning (0).
+    ends: list[Callable[[Ratio], float]] = [lambda r: r.ratio, lambda r: r.high, lambda r: r.low]
+    found = [_falls([(r.x, end(r)) for r in reversed(ratios)], bound) for end in ends]
+    return Crossing(bound, *({math.inf: 0.0, 0.0: math.inf}.get(x, x) for x in found))
 
 
 def _falls(points: Sequence[tuple[float, float]], bound: float) -> float:

@@ -76,6 +76,7 @@ class Load:
     duration: int = 2
     rate: int | None = None
     deadline: int | None = None
+    late_after: int = 100  # microseconds
     seed: int = 1
     other: str = ""
     mixed: int = 0  # percent of the requests that are for `other`
@@ -156,6 +157,7 @@ def _httperf(load: Load, _: Path) -> list[str]:
 def _open(load: Load, _: Path) -> list[str]:
     command = [str(CLIENTS / "open_loop"), "--rate", str(load.rate), "--seed", str(load.seed)]
     command += ["--seconds", str(load.duration), "--connections", str(load.concurrency)]
+    command += ["--late", str(load.late_after)]
     if load.mixed:
         command += ["--other", f"/{load.other}", "--other-share", str(load.mixed)]
     if load.surge:

@@ -286,6 +286,7 @@ class Runner:
             duration=self.study.duration or 2,
             rate=self.study.rate,
             deadline=self.study.deadline,
+            late_after=self.study.late,
             seed=int(cell.get("block", "1")),
             other=self.study.other,
             mixed=int(cell["mixed"]),

@@ -334,9 +334,18 @@ def answered_cells(view: View) -> list[tuple[str, int]]:
 
 def answer(view: View) -> Answered | None:
     """The answer to the question of a study that names its contrast, where it was measured."""
-    named, data = contrast_named(view), view.data
-    if named is None:
-        return None
+    named = contrast_named(view)
+    return _answered(view, named) if named else None
+
+
+def further_answers(view: View) -> list[Answered]:
+    """The answers to what else a study asks, where it was measured."""
+    named = view.study.also or _of_today(view).also
+    return [found for one in named if (found := _answered(view, one))]
+
+
+def _answered(view: View, named: StudyAnswer) -> Answered | None:
+    data = view.data
     pairs = _answer_pairs(view, named)
     result = contrast_test(data, mean_of_pairs(pairs), named.measure)
     sides = [contrast_test(data, mean_of(side), named.measure) for side in zip(*pairs, strict=True)]

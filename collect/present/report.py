@@ -13,6 +13,7 @@ from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
 from collect.infer.claims_file import read_wording
 from collect.present import anatomy, facts, report_tables
+from collect.present.knees import TIMES, knees_of
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
 from collect.present.steps import steps_of
@@ -85,6 +86,8 @@ def write_report(view: View) -> str:
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
         steps=steps_of(view),
+        knees_of=knees_of,
+        KNEE_TIMES=TIMES,
         main=main_picture(pictures, facts.figures_named(view)),
         pictures=pictures,
         pictures_of=pictures_of,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from collect.infer.crossing import Ratio, crossing
+from collect.infer.crossing import Ratio, crossing, rise
 
 XS = (1, 3, 10, 30, 100, 300, 1000)
 
@@ -52,3 +52,15 @@ def test_the_last_time_counts() -> None:
 def test_below_one_the_ratio_itself_is_followed() -> None:
     ratios = [Ratio(x, r, r, r) for x, r in ((1, 1.2), (100, 0.9))]
     assert 1 < crossing(ratios, 1.1).at < 100
+
+
+def test_a_rise_is_where_the_ratio_comes_over_the_bound_first() -> None:
+    rows = ((10, 1.0, 1.0), (50, 2.0, 1.1), (70, 4.0, 1.1), (90, 16.0, 1.1), (100, 12.0, 1.1))
+    ratios = [Ratio(x, r, r / spread, r * spread) for x, r, spread in rows]
+    found = rise(ratios, 8.0)
+    assert found.at == pytest.approx(math.sqrt(70 * 90))
+    assert 70 < found.low < found.at < found.high < 90
+    assert rise(ratios, 2.0).at == pytest.approx(50)
+    assert rise(ratios, 20.0).at == math.inf
+    assert rise(ratios[1:], 1.5).at == 0
+    assert (rise(ratios, 17.0).low, rise(ratios, 17.0).high) == (pytest.approx(90, abs=3), math.inf)

@@ -188,7 +188,7 @@ def test_open_loop_command() -> None:
                 scheme="https", sessions="resumed", rate=700, duration=3, deadline=900, seed=4)  # fmt: skip
     words = " ".join(command_of(load, Path("unused"))).partition("/open_loop ")[2]
     assert words == (
-        "--rate 700 --seed 4 --seconds 3 --connections 50 --timeout 900 --keep-alive --hold "
+        "--rate 700 --seed 4 --seconds 3 --connections 50 --late 100 --timeout 900 --keep-alive --hold "
         "--tell-parent --tls resumed 127.0.0.1:80 /small.txt"
     )
 

@@ -290,6 +290,32 @@ def test_an_abstract_has_answer_size_and_limit(
     assert re.match(r"The interval holds within this sitting of 8 blocks|In \d+ of", sentences[2])
 
 
+def test_an_abstract_answers_what_else_is_asked(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "also", blocks=8, concurrency=3)
+    contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'
+    also = '{ measure = "p99", of = { concurrency = 3 }, to = { concurrency = 1 } }'
+    sentences = answered(folder, f"{contrast}\nalso = [{also}]")
+    assert len(sentences) == 5, sentences
+    assert re.match(r"\*\*thread\*\* takes less server CPU", sentences[0])
+    assert re.match(r"The 99th percentile .* is longer with \*\*concurrency 3\*\*", sentences[2])
+    assert re.match(r"The ratio is \d\.\d+ \(.* ms against .* ms; ", sentences[3])
+
+
+def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "steps", blocks=8, concurrency=3)
+    contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'
+    sentences = answered(folder, f'{contrast}\nsteps = ["fork", "thread"]')
+    assert len(sentences) == 4, sentences
+    saved = r"(\d+\.\d \(\d+\.\d to \d+\.\d\))"
+    said = re.match(
+        rf"Step by step: \*\*fork\*\* takes {saved} µs more than \*\*thread\*\*; "
+        rf"of them \*\*thread\*\* saves {saved}\.$",
+        sentences[2],
+    )
+    assert said and said[1] == said[2]
+    assert f"| fork | thread | {said[1]} | 100% |" in (folder / "report.md").read_text()
+
+
 def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
     folder = invent(tmp_path / "small", blocks=3, concurrency=2)
     study = folder / "study.toml"
@@ -499,6 +525,28 @@ def test_requests_that_were_asked_for_compare_no_servers(tmp_path: Path) -> None
     assert "As this client sees it" not in report
     assert not {"requests", "alone"} & {row["kind"] for row in figures_of(folder)}
     assert "requests per second than" not in report and "do not compare the servers" in report
+
+
+def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
+    """It lies where the 99th percentile comes over five times that at the lowest load."""
+    folder = reported(publish("offered-load", tmp_path / "offered"))
+    report = text_of(folder)
+    table = report.partition("\n### The knee\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| (\w+) \| ([\d,]+) \| (\d+)% \(.*%\) \| ([\d,]+) \|$", table, re.MULTILINE)
+    times: dict[str, dict[int, float]] = {}
+    for row in read_table(folder / "summary.tsv").rows:
+        times.setdefault(row["server"], {})[int(row["offered"])] = float(row["p99_ms_estimate"])
+    assert {row[0] for row in rows} == set(times) and len(rows) >= 6
+    for server, capacity, percent, rate in rows:
+        known = times[server]
+        above = min(x for x in known if known[x] > 5 * known[10])
+        below = max(x for x in known if x < above)
+        assert below <= int(percent) <= above, server
+        shown = int(rate.replace(",", "")) / int(capacity.replace(",", ""))
+        assert shown == pytest.approx(int(percent) / 100, abs=0.006)
+    abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
+    assert "is 5 times that at 10% of the capacity from " in abstract
+    assert all(f"{row[2]}% for **{row[0]}** (" in abstract for row in rows)
 
 
 def test_the_batches_of_event_loops(tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""From which load on requests wait: the knee of each server, where a load is offered."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from collect.infer.cells import Part
+from collect.infer.contrast import contrast_test, mean_of_pairs
+from collect.infer.crossing import Crossing, Ratio, rise
+from collect.present.results_view import View
+from collect.readable_numbers import DASH, human, join_text
+
+# The load at the knee is where the 99th percentile is so many times that at the lowest load.
+TIMES = 5
+# The lowest load, in percent of the capacity, at which hardly a request waits for another one.
+CALM_MOST = 30
+
+
+@dataclass(frozen=True)
+class Knee:
+    """The load at the knee of a server, in percent of its capacity, and in requests/s."""
+
+    server: str
+    capacity: str
+    percent: str
+    interval: str
+    rate: str
+
+
+@dataclass(frozen=True)
+class Knees:
+    calm: str  # the lowest load, in percent
+    each: tuple[Knee, ...]
+
+    @property
+    def text(self) -> str:
+        """The knees in a sentence: "62% for **fork** (55% to 70%) and ..."."""
+        known = [one for one in self.each if one.percent != DASH]
+        return join_text([f"{one.percent} for **{one.server}** ({one.interval})" for one in known])
+
+
+def knees_of(view: View, part: Part) -> Knees | None:
+    """Returns the knees of the servers of a part; None where no low load was offered."""
+    levels = part.levels.get("offered", [])
+    if part.x_name != "offered" or float(levels[0]) > CALM_MOST or len(levels) < 3:
+        return None
+    known = ((server, _rise_of(view, part, server)) for server in part.subjects)
+    return Knees(levels[0], tuple(_knee(view, server, one) for server, one in known if one))
+
+
+def _rise_of(view: View, part: Part, server: str) -> Crossing | None:
+    """Returns where the 99th percentile of a server rises, in percent of its capacity."""
+    levels = part.levels["offered"]
+    first = view.slices(part)[0].first
+    calm = view.at(part, first, server, levels[0])
+    points = [Ratio(float(levels[0]), 1.0, 1.0, 1.0)]
+    for x in levels[1:]:
+        cell = view.at(part, first, server, x)
+        if calm is None or cell is None:
+            continue
+        result = contrast_test(view.data, mean_of_pairs([(cell, calm)]), "p99_ms")
+        if result:
+            points.append(Ratio(float(x), result.ratio, *result.ratio_interval()))
+    return rise(points, TIMES) if len(points) > 2 else None
+
+
+def _knee(view: View, server: str, one: Crossing) -> Knee:
+    capacity = _capacity_of(view, server)
+    known = 0 < one.at < math.inf
+    ends = [f"{end:.0f}%" if 0 < end < math.inf else "" for end in (one.low, one.high)]
+    words = {(True, False): f"{ends[0]} or more", (False, True): f"up to {ends[1]}"}
+    interval = words.get((bool(ends[0]), bool(ends[1])), " to ".join(filter(None, ends)))
+    return Knee(
+        server,
+        human(capacity),
+        f"{one.at:.0f}%" if known else DASH,
+        interval,
+        human(capacity * one.at / 100) if known and capacity else DASH,
+    )
+
+
+def _capacity_of(view: View, server: str) -> float | None:
+    """Returns the requests/s of the closed loop, of which the load is a share: the median."""
+    table = view.data.capacity
+    if table is None:
+        return None
+    mine = table[(table["server"] == server) & (table["valid"] == "yes")]
+    return float(pd.to_numeric(mine["rps"]).median()) if len(mine) else None
