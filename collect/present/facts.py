@@ -368,6 +368,21 @@ def unanswered(view: View) -> StudyAnswer | None:
     return named if all(view.data.pick(**side) for side in (named.of, named.to)) else None
 
 
+def silent_servers(view: View) -> list[tuple[list[str], str]]:
+    """The servers that answered nobody in any valid run of a cell, and the values of that cell that
+    are not the least."""
+    data = view.data
+    found: dict[str, list[str]] = {}
+    for cell in range(data.count):
+        answered = data.sample(cell, "complete")
+        if len(answered) and not answered.any():
+            values = view.cell_values(cell)
+            server = values.pop("server")
+            said = (view.say(n, v) for n, v in values.items() if v != data.levels[n][0])
+            found.setdefault(", ".join(said), []).append(f"**{server}**")
+    return [(servers, where) for where, servers in found.items()]
+
+
 # --- where a ratio falls to a bound ---
 
 

@@ -527,6 +527,17 @@ def test_requests_that_were_asked_for_compare_no_servers(tmp_path: Path) -> None
     assert "requests per second than" not in report and "do not compare the servers" in report
 
 
+def test_servers_that_answered_nobody(tmp_path: Path) -> None:
+    folder = publish("rings", tmp_path / "rings")
+    runs = read_table(folder / "runs.tsv")
+    for row in runs.rows:
+        if row["server"] in ("uring", "nginx") and row["keepalive"] == "on":
+            row["complete"] = "0"
+    write_table(folder / "runs.tsv", runs.columns, runs.rows)
+    abstract = written(folder).partition("## Abstract")[2].partition("\n## ")[0]
+    assert "**uring** and **nginx** answer nobody in these runs (keep-alive on)." in abstract
+
+
 def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
     """It lies where the 99th percentile comes over five times that at the lowest load."""
     folder = reported(publish("offered-load", tmp_path / "offered"))
