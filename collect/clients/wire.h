@@ -34,7 +34,8 @@ struct wires {
 };
 
 struct wire {
-    int socket; /* -1: none */
+    int socket;       /* -1: none */
+    in_addr_t source; /* the address that it comes from; 0: any */
     SSL *tls;
     SSL_SESSION *ticket;
 };
@@ -117,6 +118,17 @@ static inline void wire_encrypt(const struct wires *wires, struct wire *wire)
     SSL_set_connect_state(wire->tls);
 }
 
+/* Takes an address of this machine. Its port is chosen when the wire connects. */
+static inline void wire_bind(const struct wire *wire)
+{
+    struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = wire->source};
+    int later = 1;
+
+    if (setsockopt(wire->socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &later, sizeof(later)) < 0 ||
+        bind(wire->socket, (struct sockaddr *)&source, sizeof(source)) < 0)
+        err(1, "cannot take a source address");
+}
+
 /* Makes a socket, and begins to connect it. Returns false if the server refuses. */
 static inline bool wire_open(const struct wires *wires, struct wire *wire)
 {
@@ -124,6 +136,8 @@ static inline bool wire_open(const struct wires *wires, struct wire *wire)
     wire->socket = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (wire->socket < 0)
         err(1, "cannot make a socket");
+    if (wire->source)
+        wire_bind(wire);
     if (connect(wire->socket, (const struct sockaddr *)&wires->server, sizeof(wires->server)) < 0 &&
         errno != EINPROGRESS)
         return false;
