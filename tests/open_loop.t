@@ -159,11 +159,11 @@ is failures($seen), '', 'udp: no request fails' or diag($seen->{out}, $seen->{er
 is $seen->{answered}, $seen->{due}, 'udp: all are answered';
 
 # Many connections come from several addresses of this machine, a few from one.
-my $seen_by = start_program("$top/epoll_server", '--root', "$top/data", '--log', "$scratch/sources.log", 0);
+my $seen_by = start_program("$top/epoll_server", '--root', "$top/data", '--max-connections', 4000, '--log', "$scratch/sources.log", 0);
 my %sources;
 for my $connections (1000, 3000) {
     open_loop('--connections', $connections, '--keep-alive', '--hold', $seen_by, '/small.txt');
-    $sources{$connections} = { map { (split)[0] => 1 } split /\n/, read_file("$scratch/sources.log") };
+    $sources{$connections} = { map { (split)[0] => 1 } split /\n/, slurp("$scratch/sources.log") };
     truncate "$scratch/sources.log", 0 or die $!;
 }
 is_deeply [sort keys %{ $sources{1000} }], ['127.0.0.1'], '1,000 connections come from one address';

@@ -9,9 +9,9 @@
  *
  * It says what it achieved, and whether that is valid. It is not, if more than 1% of the requests
  * started late, by over 100 us or --late, because this program did not get to them; or if Little's
- * law does not hold within 5%: the mean number of requests in progress, which is counted as time goes by, is
- * their rate times their mean time. A processor that is not fast enough for the rate, or that
- * others use, is seen by that.
+ * law does not hold within 5%: the mean number of requests in progress, which is counted as time
+ * goes by, is their rate times their mean time. A processor that is not fast enough for the rate,
+ * or that others use, is seen by that.
  *
  * It sleeps until the next request is due. A processor that has slept long wakes up late, in a
  * virtual machine by a fifth of a millisecond: after a long sleep it stays awake for the last part.
@@ -67,7 +67,8 @@ enum { OPENED_AT_ONCE = 64, HOLD_MILLISECONDS = 2000 };
 /* How many connections come from an address. */
 enum { SOURCE_CONNECTIONS = 1000 };
 static const double REQUESTS_MOST = 1e8, RATE_LEAST = 0.1, RATE_MOST = 1e6;
-static const int64_t SECOND = 1000000000, MICROSECOND = 1000; /* in nanoseconds, as all times here */
+/* In nanoseconds, as all times here. */
+static const int64_t SECOND = 1000000000, MICROSECOND = 1000;
 /* How often so many connections are looked through for those whose time is over. */
 static const int64_t LOOK = 10000000;
 enum { LOOK_CONNECTIONS = 1000 };
@@ -790,24 +791,16 @@ static void option_take(struct open_loop *loop, int option, const char *text)
 
 static void options_take(struct open_loop *loop, int count, char *arguments[])
 {
-    static const struct option table[] = {{"rate", required_argument, NULL, 'r'},
-                                          {"arrivals", required_argument, NULL, 'a'},
-                                          {"seed", required_argument, NULL, 'i'},
-                                          {"seconds", required_argument, NULL, 's'},
-                                          {"warm-up", required_argument, NULL, 'w'},
-                                          {"surge", required_argument, NULL, 'g'},
-                                          {"other", required_argument, NULL, 'o'},
-                                          {"other-share", required_argument, NULL, 'p'},
-                                          {"keep-alive", no_argument, NULL, 'k'},
-                                          {"hold", no_argument, NULL, 'l'},
-                                          {"tell-parent", no_argument, NULL, 'n'},
-                                          {"connections", required_argument, NULL, 'c'},
-                                          {"late", required_argument, NULL, 'd'},
-                                          {"timeout", required_argument, NULL, 't'},
-                                          {"tls", required_argument, NULL, 'e'},
-                                          {"udp", no_argument, NULL, 'u'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {
+        {"rate", required_argument, NULL, 'r'},    {"arrivals", required_argument, NULL, 'a'},
+        {"seed", required_argument, NULL, 'i'},    {"seconds", required_argument, NULL, 's'},
+        {"warm-up", required_argument, NULL, 'w'}, {"surge", required_argument, NULL, 'g'},
+        {"other", required_argument, NULL, 'o'},   {"other-share", required_argument, NULL, 'p'},
+        {"keep-alive", no_argument, NULL, 'k'},    {"hold", no_argument, NULL, 'l'},
+        {"tell-parent", no_argument, NULL, 'n'},   {"connections", required_argument, NULL, 'c'},
+        {"late", required_argument, NULL, 'd'},    {"timeout", required_argument, NULL, 't'},
+        {"tls", required_argument, NULL, 'e'},     {"udp", no_argument, NULL, 'u'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
 
     for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;)
         option_take(loop, option, optarg);
