@@ -94,6 +94,12 @@ is failures($seen), 'timeouts', '--timeout: requests that take longer have faile
 is $seen->{answered} + $seen->{timeouts}, 100, '--timeout: nothing is counted twice';
 cmp_ok $seen->{max_ms}, '<=', 10_000, '--timeout: the times of those are not among the others';
 
+# All are answered, but none while they are due.
+my $timers = start_program("$top/epoll_server", '--service', 'work', 0);
+$seen = open_loop($timers, '/sleep/700000');
+is $seen->{answered}, $seen->{due}, 'all requests that wait for a timer are answered';
+is $seen->{achieved_rate}, 0, 'what comes after the last one was due does not count in the rate';
+
 # A second of twice what the server can do leaves a queue of another second, although nobody waits for it any more.
 $seen = open_loop('--arrivals', 'even', '--rate', 25, '--warm-up', 1, '--surge', 400, '--seconds', 4, '--timeout', 200, $slow, '/sleep/20000');
 is $seen->{due}, 100, '--surge: the requests of the surge do not count';

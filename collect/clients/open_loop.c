@@ -23,7 +23,7 @@
  * seconds cannot hold them, and gets no load.
  *
  * It prints one JSON object. Times are in milliseconds, and of requests that were answered:
- *   asked_rate, achieved_rate   requests a second: due, and answered
+ *   asked_rate, achieved_rate   requests a second: due, and answered while they were due
  *   due, answered               requests that count: due after --warm-up
  *   refused, cut_off, timeouts, wrong, non2xx   requests that failed, by cause
  *   late_share, latest_ms       of the starts that were late; the latest start
@@ -123,7 +123,7 @@ struct open_loop {
     long waiting, waiting_most, in_progress, without_port;
     int held, held_most; /* connections */
     /* What counts: requests that were due in the window. */
-    long due, answered, late, resumed;
+    long due, answered, answered_by_end, late, resumed;
     long failures[FAILURES];
     long long bytes;
     int64_t latest, changed, last, last_failed;
@@ -207,6 +207,7 @@ static void note_answer(struct open_loop *loop, const struct connection *connect
     if (time < 0)
         return;
     loop->answered++;
+    loop->answered_by_end += connection->due + time <= loop->end;
     loop->bytes += response->body + (long long)response->head_bytes;
     target->answered++;
     target->sum += (double)time / 1e9;
@@ -673,7 +674,7 @@ static void tell(const struct open_loop *loop)
     const char *why = problem(loop, in_progress, little);
 
     printf("{\"asked_rate\": %g, \"achieved_rate\": %.3f, \"arrivals\": \"%s\", \"seed\": %llu",
-           loop->rate, seconds > 0 ? (double)loop->answered / seconds : 0,
+           loop->rate, (double)loop->answered_by_end / loop->seconds,
            loop->poisson ? "poisson" : "even", (unsigned long long)loop->seed);
     printf(", \"seconds\": %.6f, \"due\": %ld, \"answered\": %ld", seconds, loop->due,
            loop->answered);

@@ -1,5 +1,5 @@
 """Where a ratio falls to a bound: from how much work, or from how many calls on, servers are alike.
-And where it rises over one: from which load on requests wait.
+And where it rises over one first: at which load requests begin to wait.
 
 The ratio is known at some values of x. Between two of them its distance from 1 is taken to be a
 power of x, as where a fixed cost is shared by more and more work; from x = 0 on, that it falls in

@@ -440,9 +440,12 @@ def _crossing_text(view: View, x_name: str, one: Crossing) -> str:
 
 
 def _rounded(value: float) -> str:
-    """A whole number of two digits that count."""
+    """A whole number of two digits that count; of one digit the next higher one, since at the lower
+    one the ratio is not there yet."""
+    if value < 10:
+        return str(math.ceil(value))
     size = 10 ** max(math.floor(math.log10(value)) - 1, 0)
-    return str(max(round(value / size) * size, 1))
+    return str(round(value / size) * size)
 
 
 def side_text(view: View, values: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""From which load on requests wait: the knee of each server, where a load is offered."""
+"""At which load requests begin to wait: the knee of each server, where a load is offered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collect.infer.crossing import Crossing, Ratio, rise
 from collect.present.results_view import View
 from collect.readable_numbers import DASH, human, join_text
 
-# The load at the knee is where the 99th percentile is so many times that at the lowest load.
+# The knee is where the 99th percentile first comes to so many times that at the lowest load.
 TIMES = 5
 # The lowest load, in percent of the capacity, at which hardly a request waits for another one.
 CALM_MOST = 30

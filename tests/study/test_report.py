@@ -313,7 +313,7 @@ def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
         sentences[2],
     )
     assert said and said[1] == said[2]
-    assert f"| fork | thread | {said[1]} | 100% |" in (folder / "report.md").read_text()
+    assert f"| fork | thread | {said[1]} | 100% |" in written(folder)
 
 
 def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
@@ -556,7 +556,7 @@ def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
         shown = int(rate.replace(",", "")) / int(capacity.replace(",", ""))
         assert shown == pytest.approx(int(percent) / 100, abs=0.006)
     abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
-    assert "is 5 times that at 10% of the capacity from " in abstract
+    assert "first comes to 5 times that at 10% of the capacity at " in abstract
     assert all(f"{row[2]}% for **{row[0]}** (" in abstract for row in rows)
 
 
