@@ -68,7 +68,7 @@ def _more_seconds(study: Study, cell: Cell) -> float:
     """Returns how much longer a run takes than others, by its duration or by the work of its
     requests."""
     if cell["load"] in FOR_A_TIME:
-        return float(study.duration or 2)
+        return float((study.duration or 2) + study.seconds_before)
     if not cell["amount"].isdigit() or cell["file"] == "touch":
         return 0.0
     at_once = 1 if cell["server"].startswith("iterative") else min(int(cell["concurrency"]), 2)

@@ -99,6 +99,9 @@ my $timers = start_program("$top/epoll_server", '--service', 'work', 0);
 $seen = open_loop($timers, '/sleep/700000');
 is $seen->{answered}, $seen->{due}, 'all requests that wait for a timer are answered';
 is $seen->{achieved_rate}, 0, 'what comes after the last one was due does not count in the rate';
+$seen = open_loop('--arrivals', 'even', '--rate', 200, '--warm-up', 1, '--seconds', 2, $timers, '/sleep/900000');
+is $seen->{answered}, $seen->{due}, '--warm-up: those that count are answered';
+cmp_ok $seen->{achieved_rate}, '>', 150, '--warm-up: the rate has the answers to those that were due before';
 
 # A second of twice what the server can do leaves a queue of another second, although nobody waits for it any more.
 $seen = open_loop('--arrivals', 'even', '--rate', 25, '--warm-up', 1, '--surge', 400, '--seconds', 4, '--timeout', 200, $slow, '/sleep/20000');

@@ -23,7 +23,7 @@
  * seconds cannot hold them, and gets no load.
  *
  * It prints one JSON object. Times are in milliseconds, and of requests that were answered:
- *   asked_rate, achieved_rate   requests a second: due, and answered while they were due
+ *   asked_rate, achieved_rate   requests a second: due, and answered between --warm-up and the end
  *   due, answered               requests that count: due after --warm-up
  *   refused, cut_off, timeouts, wrong, non2xx   requests that failed, by cause
  *   late_share, latest_ms       of the starts that were late; the latest start
@@ -123,7 +123,8 @@ struct open_loop {
     long waiting, waiting_most, in_progress, without_port;
     int held, held_most; /* connections */
     /* What counts: requests that were due in the window. */
-    long due, answered, answered_by_end, late, resumed;
+    long due, answered, late, resumed;
+    long answered_meanwhile; /* those due before, too */
     long failures[FAILURES];
     long long bytes;
     int64_t latest, changed, last, last_failed;
@@ -177,10 +178,8 @@ static void change_progress(struct open_loop *loop, int by, int64_t time)
 }
 
 /* A request has ended. Returns the time since it was due. */
-static int64_t finish(struct open_loop *loop, int64_t due)
+static int64_t finish(struct open_loop *loop, int64_t due, int64_t time)
 {
-    int64_t time = now();
-
     if (!counts(loop, due))
         return -1;
     change_progress(loop, -1, time);
@@ -191,7 +190,7 @@ static int64_t finish(struct open_loop *loop, int64_t due)
 
 static void fail(struct open_loop *loop, int64_t due, enum failure failure)
 {
-    if (finish(loop, due) < 0)
+    if (finish(loop, due, now()) < 0)
         return;
     loop->failures[failure]++;
     if (due > loop->last_failed)
@@ -202,12 +201,12 @@ static void note_answer(struct open_loop *loop, const struct connection *connect
 {
     const struct response *response = &connection->response;
     struct target *target = connection->target;
-    int64_t time = finish(loop, connection->due);
+    int64_t ended = now(), time = finish(loop, connection->due, ended);
 
+    loop->answered_meanwhile += ended >= loop->window && ended <= loop->end;
     if (time < 0)
         return;
     loop->answered++;
-    loop->answered_by_end += connection->due + time <= loop->end;
     loop->bytes += response->body + (long long)response->head_bytes;
     target->answered++;
     target->sum += (double)time / 1e9;
@@ -674,7 +673,7 @@ static void tell(const struct open_loop *loop)
     const char *why = problem(loop, in_progress, little);
 
     printf("{\"asked_rate\": %g, \"achieved_rate\": %.3f, \"arrivals\": \"%s\", \"seed\": %llu",
-           loop->rate, (double)loop->answered_by_end / loop->seconds,
+           loop->rate, (double)loop->answered_meanwhile / loop->seconds,
            loop->poisson ? "poisson" : "even", (unsigned long long)loop->seed);
     printf(", \"seconds\": %.6f, \"due\": %ld, \"answered\": %ld", seconds, loop->due,
            loop->answered);

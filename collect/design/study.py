@@ -101,6 +101,7 @@ class Study:
     also: tuple[Answer, ...] = ()
     rate: int | None = None
     duration: int | None = None
+    warm_up: int | None = None
     deadline: int | None = None
     late: int = 100
     timeout: int | None = None
@@ -120,6 +121,12 @@ class Study:
     seed: int = 1
     quick: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds_before(self) -> int:
+        """How long a load lasts before its requests count; a surge takes so long."""
+        surges = self.levels.get("surge", ("0",)) != ("0",)
+        return self.warm_up if self.warm_up is not None else SURGE_SECONDS if surges else 0
 
     @property
     def first_figures(self) -> tuple[str, ...]:
@@ -375,6 +382,7 @@ NUMBERS = (
     "round-blocks",
     "rate",
     "duration",
+    "warm-up",
     "deadline",
     "late",
     "timeout",
@@ -385,6 +393,8 @@ NUMBERS = (
     "seed",
 )
 LISTS = ("claims", "see", "steps", "instruments", "load-hosts")
+# How long a surge lasts, if the study does not say.
+SURGE_SECONDS = 2
 # The instruments that may watch a server in runs of their own.
 INSTRUMENTS = ("strace", "perf")
 # The kinds of figures, one of which a study may show first.
@@ -522,6 +532,8 @@ def _check(reader: _Reader, study: Study, has_offered: bool) -> None:
         _check_hosts(reader, study)
     if study.rate and study.levels["surge"] != ("0",):
         reader.fail("surge", "it is a share of the capacity, and so needs `offered`, not a rate")
+    if study.warm_up and study.levels["load"] != ("open",):
+        reader.fail("warm-up", "only the load `open` has requests that do not count")
     if has_offered and "open" not in study.levels["load"]:
         reader.fail("offered", "only the load `open` offers requests")
     witness_alone = not study.where and "witness" in study.levels["load"]

@@ -47,7 +47,6 @@ NEEDS = {
 }
 # A share of CPU time of a shorter run says nothing.
 SHARE_SECONDS = 0.02
-SURGE_SECONDS = 2
 # The last share of a run in which a server that has recovered loses nothing.
 CALM_SHARE = 0.1
 # No load generator takes longer to start (ab: 6 ms).
@@ -81,7 +80,8 @@ class Load:
     other: str = ""
     mixed: int = 0  # percent of the requests that are for `other`
     documents: int = 0  # the size of the set of which a request is for one; 0: all are for `file`
-    surge: int | None = None  # percent of the rate, for SURGE_SECONDS before the run
+    warm_up: int = 0  # seconds before the run, whose requests do not count
+    surge: int | None = None  # percent of the rate, in that time
     fault: int | None = None
     across: tuple[str, ...] = ()
     near: str = ""  # the address of the server, where the load is not on its machine
@@ -118,7 +118,12 @@ def closed_loop(load: Load, seconds: int, requests: int = CLOSED_REQUESTS) -> Lo
     generator = "wrk" if load.keep_alive else "witness"
     connections = min(load.concurrency, CLOSED_CONNECTIONS)
     return replace(
-        load, generator=generator, concurrency=connections, duration=seconds, requests=requests
+        load,
+        generator=generator,
+        concurrency=connections,
+        duration=seconds,
+        warm_up=0,
+        requests=requests,
     )
 
 
@@ -160,8 +165,10 @@ def _open(load: Load, _: Path) -> list[str]:
     command += ["--late", str(load.late_after)]
     if load.mixed:
         command += ["--other", f"/{load.other}", "--other-share", str(load.mixed)]
+    if load.warm_up:
+        command += ["--warm-up", str(load.warm_up)]
     if load.surge:
-        command += ["--warm-up", str(SURGE_SECONDS), "--surge", str(load.surge)]
+        command += ["--surge", str(load.surge)]
     if load.deadline:
         command += ["--timeout", str(load.deadline)]
     if load.holds:
@@ -575,8 +582,8 @@ def _text(value: object) -> str:
 def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     """The columns of runs.tsv that follow from the output and from what was watched."""
     seconds = said.seconds if said.seconds is not None else watched.seconds
-    # What a surge costs is not that of the requests that count.
-    complete = 0 if load.surge else said.complete or 0
+    # What the time before the run costs is not that of the requests that count.
+    complete = 0 if load.warm_up else said.complete or 0
     times = ("cpu_us", "user_us", "system_us")
     each = {name: value for name in (*times, *EVENTS)
             if (value := getattr(watched, name)) is not None and complete}  # fmt: skip

@@ -284,6 +284,7 @@ class Runner:
             sessions=cell["sessions"],
             timeout=self.patience,
             duration=self.study.duration or 2,
+            warm_up=self.study.seconds_before if cell["load"] == "open" else 0,
             rate=self.study.rate,
             deadline=self.study.deadline,
             late_after=self.study.late,

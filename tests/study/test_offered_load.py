@@ -17,7 +17,7 @@ from presenting import written
 from collect import schema
 from collect.design.factors import FACTORS, NAMES, factor_value
 from collect.design.plan import cells_of
-from collect.design.study import Study, source_of, study_of
+from collect.design.study import Study, load_study, source_of, study_of
 from collect.infer.cells import Cells
 from collect.measure.capacity import RUNS, Capacities
 from collect.measure.loads import (
@@ -30,6 +30,7 @@ from collect.measure.loads import (
     row_of,
 )
 from collect.measure.one_run import Result, Runner
+from collect.project import StudyError
 from collect.tables import read_table, write_table
 
 CELL = {factor.name: factor.default for factor in FACTORS} | {"server": "fork", "round": "1"}
@@ -207,14 +208,28 @@ def test_a_server_that_fails_to_the_end_has_not_recovered() -> None:
 
 
 def test_the_cost_of_a_surge_is_not_that_of_the_run() -> None:
-    made = surged(0)
+    made = surged(0, warm_up=2)
     assert (made["server_cpu_us"], made["client_cpu_us"], made["rps"]) == ("-", "-", "90.00")
 
 
+@pytest.mark.parametrize(
+    ("keys", "seconds"),
+    [("", 0), ("surge = [0, 200]", 2), ("surge = 200\nwarm-up = 4", 4), ("warm-up = 3", 3)],
+)
+def test_a_load_begins_before_its_requests_count(tmp_path: Path, keys: str, seconds: int) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text(f'servers = "epoll"\nload = "open"\noffered = 50\n{keys}\n')
+    assert load_study(path).seconds_before == seconds
+    path.write_text(f'servers = "epoll"\nload = "ab"\n{keys}\n')
+    if "warm-up" in keys:
+        with pytest.raises(StudyError, match="only the load `open`"):
+            load_study(path)
+
+
 def test_a_surge_is_a_share_of_the_rate_of_the_run() -> None:
-    load = Load("open", "http://127.0.0.1:80/", "small.txt", 50, None, rate=100, surge=500)
+    load = Load("open", "http://127.0.0.1:80/", "small.txt", 50, None, rate=100, surge=500, warm_up=3)
     words = " ".join(command_of(load, Path("unused")))
-    assert "--rate 100" in words and "--warm-up 2 --surge 500" in words
+    assert "--rate 100" in words and "--warm-up 3 --surge 500" in words
 
 
 def test_a_report_of_a_surge_tells_who_recovers(tmp_path: Path) -> None:
