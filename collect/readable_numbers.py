@@ -71,6 +71,13 @@ def interval_text(low: float, high: float, value: float | None = None) -> str:
     return f"{low:.{places}f} to {high:.{places}f}"
 
 
+def crossing_interval(low: str, high: str) -> str:
+    """The interval of a crossing; an end that is not among what was measured is an empty text."""
+    if low and high:
+        return f"{low} to {high}"
+    return f"{low} or more" if low else f"up to {high}" if high else "all of them"
+
+
 def estimate_text(value: float, low: float, high: float) -> str:
     """A value with its interval: 2.307 (2.300 to 2.314)."""
     places = estimate_places(value, low, high)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from collect.design.factors import BY_NAME, FACTORS, NAMES, Factor
+from collect.design.factors import BY_NAME, BY_WORD, FACTORS, NAMES, Factor
 from collect.design.study_text import Source
 from collect.project import STUDIES, fail
 
@@ -240,9 +240,10 @@ class _Reader:
         if not isinstance(value, dict):
             self.fail(key, f"{value!r} is no table such as {{ load = 'ab' }}")
         for name in value:
-            if name not in BY_NAME:
+            if name not in BY_WORD:
                 self.fail(key, f"`{name}` is no factor; there are: {' '.join(NAMES)}")
-        return Condition({name: self.values(key, BY_NAME[name], value[name]) for name in value})
+        named = [(BY_WORD[name], found) for name, found in value.items()]
+        return Condition({factor.name: self.values(key, factor, found) for factor, found in named})
 
     def values(self, key: str, factor: Factor, value: Any) -> tuple[str, ...]:
         """Values of a factor in a condition; `-` is that of a cell to which it does not apply."""
@@ -372,6 +373,7 @@ MEASURES = {
     "p99": "p99_ms",
     "busiest": "busiest",
     "memory": "each_kib",
+    "recovery": "again_ms",
 }
 TEXTS = (
     "name", "title", "question", "source", "baseline", "figure", "directory", "other",

@@ -65,6 +65,12 @@ def cannot_hold(valid: str) -> bool:
     return valid.startswith("cannot hold: ")
 
 
+def held_at_most(runs: pd.DataFrame) -> Values:
+    """How many connections servers held that could not hold all: of "cannot hold: 8 of 100"."""
+    held = runs["valid"].str.extract(r"^cannot hold: (\d+) of \d+$", expand=False)
+    return np.asarray(held.dropna(), dtype=float)
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of a study: its cells, the values of its factors, its x axis and its baseline."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold
+from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold, held_at_most
 from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.statistics import NOTHING, describe, mean
 from collect.infer.table_numbers import number
@@ -106,15 +106,8 @@ def _outcomes(
             f"{name}_middle": number(described.median),
             f"{name}_most": number(described.max),
         }
-    # "cannot hold: 8 of 100"
-    held = (
-        runs["valid"]
-        .str.extract(r"^cannot hold: (\d+) of \d+$", expand=False)
-        .dropna()
-        .astype(float)
-    )
     row["n_cannot"] = str(int(cannot.sum()))
-    row["held_of_cannot"] = number(describe(held.to_numpy()).median)
+    row["held_of_cannot"] = number(describe(held_at_most(runs)).median)
     never = runs["again_ms"] == "never" if "again_ms" in runs else np.zeros(0)
     row["n_never"] = str(int(never.sum()))
     return row

@@ -41,6 +41,8 @@ PEERS = (*WEB_PEERS, *PROXIES)
 FLOORS = ("floor-fork", "floor-thread", "floor-one")
 BACKLOG = 4096
 IDLE_SECONDS = 5
+# Studies with apache-prefork have 30 clients at most, but for those that hold connections.
+PREFORK_PROCESSES = 32
 # Others than those that clients hold, such as those of the study itself.
 SPARE_CONNECTIONS = 100
 # In the folder of a server that is traced.
@@ -522,8 +524,10 @@ DocumentRoot "{setting.documents}"
     if user:
         text += f"User {user[0]}\nGroup {user[1]}\n"
     # A process or a thread per connection, enough of both for every concurrency; started as the
-    # processors are.
+    # processors are. By default prefork starts 5 processes and adds one a second at first: clients
+    # that keep their connections would wait for theirs as long as a short run takes.
     if model == "prefork":
+        text += f"StartServers {PREFORK_PROCESSES}\nMaxSpareServers 512\n"
         text += "ServerLimit 512\nMaxRequestWorkers 512\n"
     else:
         text += f"StartServers {setting.workers}\nServerLimit 16\n"

@@ -10,7 +10,7 @@ import numpy as np
 
 from collect.design.study import Answer as StudyAnswer
 from collect.design.study import Study, load_study
-from collect.infer.cells import CEILING, ORDINARY, Part, is_floor
+from collect.infer.cells import CEILING, ORDINARY, Part, held_at_most, is_floor
 from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.crossing import Crossing, Ratio, crossing
 from collect.infer.statistics import holm
@@ -19,6 +19,7 @@ from collect.present.server_groups import fits
 from collect.project import STUDIES
 from collect.readable_numbers import (
     DASH,
+    crossing_interval,
     estimate_places,
     estimate_text,
     interval_text,
@@ -383,6 +384,32 @@ def silent_servers(view: View) -> list[tuple[list[str], str]]:
     return [(servers, where) for where, servers in found.items()]
 
 
+@dataclass(frozen=True)
+class NotHeld:
+    """A server that could not hold all connections: in how many of its runs, and the median of
+    those that it held."""
+
+    server: str
+    connections: int
+    held: int
+    runs: int
+    of: int
+
+
+def not_held(view: View) -> list[NotHeld]:
+    """The cells in which a server could not hold all connections."""
+    found = []
+    for cell, runs in view.data.runs.groupby("cell"):
+        held = held_at_most(runs)
+        if len(held):
+            values = view.cell_values(cell)
+            found.append(
+                NotHeld(values["server"], int(values["concurrency"]), round(np.median(held)),
+                        len(held), len(runs))
+            )  # fmt: skip
+    return found
+
+
 # --- where a ratio falls to a bound ---
 
 
@@ -434,9 +461,7 @@ def _crossing_text(view: View, x_name: str, one: Crossing) -> str:
     low, high = (
         thousands(float(_rounded(end))) if 0 < end < math.inf else "" for end in (one.low, one.high)
     )
-    words = {(True, False): f"{low} or more", (False, True): f"up to {high}"}
-    interval = words.get((bool(low), bool(high)), f"{low} to {high}" if low else "all of them")
-    return f"{view.say(x_name, _rounded(one.at))} (95% interval {interval})"
+    return f"{view.say(x_name, _rounded(one.at))} (95% interval {crossing_interval(low, high)})"
 
 
 def _rounded(value: float) -> str:

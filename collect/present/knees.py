@@ -11,7 +11,7 @@ from collect.infer.cells import Part
 from collect.infer.contrast import contrast_test, mean_of_pairs
 from collect.infer.crossing import Crossing, Ratio, rise
 from collect.present.results_view import View
-from collect.readable_numbers import DASH, human, join_text
+from collect.readable_numbers import DASH, crossing_interval, human, join_text
 
 # The knee is where the 99th percentile first comes to so many times that at the lowest load.
 TIMES = 5
@@ -70,14 +70,12 @@ def _rise_of(view: View, part: Part, server: str) -> Crossing | None:
 def _knee(view: View, server: str, one: Crossing) -> Knee:
     capacity = _capacity_of(view, server)
     known = 0 < one.at < math.inf
-    ends = [f"{end:.0f}%" if 0 < end < math.inf else "" for end in (one.low, one.high)]
-    words = {(True, False): f"{ends[0]} or more", (False, True): f"up to {ends[1]}"}
-    interval = words.get((bool(ends[0]), bool(ends[1])), " to ".join(filter(None, ends)))
+    low, high = (f"{end:.0f}%" if 0 < end < math.inf else "" for end in (one.low, one.high))
     return Knee(
         server,
         human(capacity),
         f"{one.at:.0f}%" if known else DASH,
-        interval,
+        crossing_interval(low, high),
         human(capacity * one.at / 100) if known and capacity else DASH,
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from collect.infer.contrast import Result, blocks_test, control_cost
-from collect.infer.statistics import holm
+from collect.infer.statistics import Values, holm
 from collect.present.facts import steps_named
 from collect.present.results_view import View
 from collect.readable_numbers import join_text
@@ -31,6 +32,7 @@ class Step:
 class Steps:
     whole: Step
     each: tuple[Step, ...]
+    rest: str  # what those that are not shown save together, with its 95% interval
 
     @property
     def shown(self) -> str:
@@ -58,12 +60,24 @@ def steps_of(view: View) -> Steps | None:
         Step(*way, _text(result), _share_text(result.test.estimate / distance), p < SHOWN)
         for way, result, p in zip(ways, known, adjusted, strict=True)
     )
-    return Steps(whole, tuple(each))
+    rest = [_costs(view, one.of, one.to) for one in each if not one.shown]
+    together = _tested(view, rest) if len(rest) > 1 else None
+    return Steps(whole, tuple(each), _text(together) if together else "")
 
 
 def _less(view: View, of: str, to: str) -> Result | None:
-    costs = control_cost(view.data, of, view.data.pick(server=of), to)
-    return None if np.isnan(costs).all() else blocks_test(view.data, costs)
+    return _tested(view, [_costs(view, of, to)])
+
+
+def _costs(view: View, of: str, to: str) -> Values:
+    """Returns what a server takes more than another one, by block."""
+    return control_cost(view.data, of, view.data.pick(server=of), to)
+
+
+def _tested(view: View, costs: Sequence[Values]) -> Result | None:
+    """Tests the sum of costs by block; None where there are none."""
+    total = np.sum(costs, axis=0)
+    return None if np.isnan(total).all() else blocks_test(view.data, total)
 
 
 def _text(result: Result) -> str:

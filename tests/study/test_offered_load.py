@@ -236,15 +236,16 @@ def test_a_report_of_a_surge_tells_who_recovers(tmp_path: Path) -> None:
     """fork loses requests for half a second, thread none, and epoll loses them to the end."""
     folder = tmp_path / "surge"
     folder.mkdir()
-    servers = {"fork": "500.000", "thread": "0.000", "epoll": "never"}
+    servers = {"fork": "500.000", "pool": "250.000", "thread": "0.000", "epoll": "never"}
     (folder / "study.toml").write_text(
-        'servers = ["fork", "thread", "epoll"]\nload = "open"\noffered = 50\nsurge = 200\n'
+        'servers = ["fork", "pool", "thread", "epoll"]\nload = "open"\noffered = 50\nsurge = 200\n'
+        'contrast = { measure = "recovery", of = { server = "fork" }, to = { server = "pool" } }\n'
         'files = "small.txt"\nconcurrency = 10\nduration = 4\n'
     )
     rows = [
         {**CELL, "server": server, "load": "open", "offered": "50", "surge": "200",
          "file": "small.txt", "concurrency": "10", "requests": "-", "certificate": "-",
-         "sessions": "-", "amount": "-", "run": str(3 * block + at), "block": str(block + 1),
+         "sessions": "-", "amount": "-", "run": str(4 * block + at), "block": str(block + 1),
          "round": "1", "order": str(at + 1), "rps": "90", "complete": "360", "again_ms": again,
          "unanswered": "0" if again == "0.000" else "40", "valid": "yes"}
         for block in range(3) for at, (server, again) in enumerate(servers.items())
@@ -260,7 +261,9 @@ def test_a_report_of_a_surge_tells_who_recovers(tmp_path: Path) -> None:
         "After a surge of 200% **thread** answers every request that is due from then on"
         in abstract
     )
-    assert "**fork** (500 ms) loses requests for a while" in abstract
+    assert "**pool** (250 ms) and **fork** (500 ms) lose requests for a while" in abstract
+    longer = "The time until no request fails any more is longer with **fork** than with pool."
+    assert f"{longer} The ratio is 2.00 (500 ms against 250 ms; " in abstract
     assert "**epoll** still fails requests 4 s later" in abstract
     assert re.search(r"^\| fork \| 40 \| 500 \| . \|", report, re.MULTILINE)
     assert re.search(r"^\| epoll \| 40 \| . \| 3 of 3 runs \|", report, re.MULTILINE)

@@ -316,6 +316,13 @@ def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
     assert f"| fork | thread | {said[1]} | 100% |" in written(folder)
 
 
+def test_an_abstract_says_what_the_steps_save_that_are_not_shown(tmp_path: Path) -> None:
+    report = written(publish("dial", tmp_path / "dial"))
+    abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
+    names = r"(\*\*clone\+share=[a-z-]+\*\*(, | and )?){4}"
+    assert re.search(rf"no saving is shown of {names} \(together \d+\.\d \(−?\d+", abstract)
+
+
 def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
     folder = invent(tmp_path / "small", blocks=3, concurrency=2)
     study = folder / "study.toml"
@@ -341,7 +348,8 @@ def test_published_abstracts_end_with_their_limit(run: Published) -> None:
     _, answer = abstract_of(report)
     assert answer and "Part 1" not in abstract
     if "The ratio is" in abstract:
-        assert len(re.split(r"(?<=\.) (?=[A-Z])", answer[0])) == 2
+        first = next(text for text in answer if "The ratio is" in text)
+        assert len(re.split(r"(?<=\.) (?=[A-Z])", first)) == 2
 
 
 def test_averages_are_geometric_means_of_the_runs() -> None:
@@ -536,6 +544,20 @@ def test_servers_that_answered_nobody(tmp_path: Path) -> None:
     write_table(folder / "runs.tsv", runs.columns, runs.rows)
     abstract = written(folder).partition("## Abstract")[2].partition("\n## ")[0]
     assert "**uring** and **nginx** answer nobody in these runs (keep-alive on)." in abstract
+
+
+def test_a_server_that_cannot_hold_all_connections(tmp_path: Path) -> None:
+    folder = publish("active", tmp_path / "active")
+    runs = read_table(folder / "runs.tsv")
+    cell = [r for r in runs.rows if r["server"] == "nginx" and r["concurrency"] == "19000"]
+    for row in cell[1:]:
+        row["valid"] = "cannot hold: 123 of 19000"
+    write_table(folder / "runs.tsv", runs.columns, runs.rows)
+    abstract = written(folder).partition("## Abstract")[2].partition("\n## ")[0]
+    assert "**thread** cannot hold 10,000 connections: it held 9,98" in abstract
+    many = f"in {len(cell) - 1} of {len(cell)} runs"
+    assert f"**nginx** cannot hold 19,000 connections {many}: it held 123." in abstract
+    assert "**epoll** cannot" not in abstract
 
 
 def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+#!/usr/bin/perl
+# tests/series: the conditions hold while the command runs, each run has a row, and a run that fails is told.
+use v5.36;
+use FindBin;
+use lib "$FindBin::Bin/lib";
+use Harness;
+
+my $series = "$FindBin::Bin/series";
+my $folder = scratch();
+
+sub series (@arguments) { return run_command($series, @arguments) }
+
+sub rows ($output) {
+    my ($head, @rows) = map { [split /\t/] } split /\n/, -e "$output/runs.tsv" ? slurp("$output/runs.tsv") : '';
+    return map { my %row; @row{@$head} = @$_; \%row } @rows;
+}
+
+like series('--help')->{out}, qr/^usage: +tests\/series/m, '--help';
+for my $case (['snow', "there is no condition 'snow'"], ['quiet=0', "'0' is no number of runs"]) {
+    my $run = series('--runs', $case->[0]);
+    is $run->{status}, 2, "--runs $case->[0]: the command line is bad";
+    like $run->{err}, qr/\Q$case->[1]\E/, "--runs $case->[0]: it says why";
+}
+if (!-e "$FindBin::Bin/../.git") {
+    skip_case('a series clones the project, which is no repository here');
+    done_testing;
+    exit;
+}
+if ($> != 0) {
+    my $run = series('--runs', 'quiet');
+    is $run->{status}, 2, 'not as root: it stops';
+    like $run->{err}, qr/it needs root/, 'not as root: it says so';
+    skip_case('the conditions need root');
+    done_testing;
+    exit;
+}
+
+# What holds in a run, by condition: a command of the shell that is true then.
+my $passes = 'echo Files=1, Tests=7; echo Result: PASS';
+my %holds  = (
+    quiet   => '[ -e fork_server.c ] && [ "$(id -u)" = 0 ]',
+    network => '[ "$(ip -o link | wc -l)" = 1 ]',
+    user    => '[ "$(id -u)" = 65534 ] && touch here',
+    german  => '[ "$(LC_ALL=$LC_ALL locale decimal_point)" = , ]',
+    memory  => 'grep -q trust- /proc/self/cgroup',
+    stress  => 'pgrep -x stress-ng',
+);
+my %have = (stress => 'stress-ng', german => '/usr/share/i18n/locales/de_DE');
+for my $condition (sort keys %holds) {
+    my $needed = $have{$condition};
+    if ($needed && !-e $needed && !command_exists($needed)) {
+        skip_case("$condition: $needed is not installed");
+        next;
+    }
+    my $run = series('--runs', $condition, '--command', "bash -c '$holds{$condition} && { $passes; }'", '--output', "$folder/$condition");
+    if ($run->{err} =~ /does not let me limit/) {
+        skip_case('memory: this machine limits no group');
+        next;
+    }
+    is $run->{status}, 0, "$condition: the condition holds" or diag($run->{out}, $run->{err});
+    my ($row) = rows("$folder/$condition");
+    is "@$row{qw(run condition tests result)}", "1 $condition 7 pass", "$condition: the run has a row";
+}
+
+my $run = series('--runs', 'quiet=2,network=1', '--command', "bash -c '[ -e /sys/class/net/lo ] && echo broken; exit 1'", '--output', "$folder/bad");
+is $run->{status}, 1, 'a run that fails: the status says so';
+is join(' ', map { $_->{condition} } rows("$folder/bad")), 'quiet network quiet', 'the conditions come in turn';
+like $run->{out}, qr/^0 passed, 3 failed/m, 'a run that fails is counted';
+is slurp("$folder/bad/2-network.txt"), "broken\n", 'the output of a run that fails is kept';
+done_testing;
