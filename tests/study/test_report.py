@@ -320,7 +320,10 @@ def test_an_abstract_says_what_the_steps_save_that_are_not_shown(tmp_path: Path)
     report = written(publish("dial", tmp_path / "dial"))
     abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
     names = r"(\*\*clone\+share=[a-z-]+\*\*(, | and )?){4}"
-    assert re.search(rf"no saving is shown of {names} \(together \d+\.\d \(−?\d+", abstract)
+    saved = r"\d+\.\d \(−?\d+\.\d to \d+\.\d\)"
+    assert re.search(
+        rf"no saving is shown of {names} alone; together they save {saved}\.", abstract
+    )
 
 
 def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
