@@ -592,7 +592,8 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     beside = min(max(watched.seconds - seconds, 0), START_SECONDS_MOST)
     spent = max(watched.load_cpu - beside, 0) if said.load_cpu is None else said.load_cpu
     busy = said.load_busy if said.load_busy is not None or not seconds else spent / seconds
-    known = load.generator != "httperf" and seconds >= SHARE_SECONDS
+    # So is that of the client.
+    known = load.generator != "httperf" and seconds >= SHARE_SECONDS and not load.warm_up
     rps_places = 6 if said.rps is not None and said.rps < 10 else 2
     return {
         "seconds": _show(seconds, 6),
@@ -608,9 +609,10 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         **{name: _show(each[name] / complete, 4) if name in each else "-"
            for name in EVENTS},
         "peak_kib": _text(watched.peak_kib),
-        # Connections that are held are all accepted before the time begins; other machines begin
-        # when they were told to.
-        "first_tenth": "-" if load.holds or said.skew_ms is not None else watched.first_tenth,
+        # Connections that are held are all accepted before the time begins, those of a time that
+        # does not count likewise; other machines begin when they were told to.
+        "first_tenth": "-" if load.holds or load.warm_up or said.skew_ms is not None
+        else watched.first_tenth,
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},
         "other_p50_ms": _show(said.other_p50_ms, 3),
         "other_p99_ms": _show(said.other_p99_ms, 3),

@@ -144,6 +144,11 @@ def is_asked(view: View, measure: str) -> bool:
     return all(_asked(view, measure))
 
 
+def is_asked_somewhere(view: View, measure: str) -> bool:
+    """Returns true if it is so in some cells, whose average with others would order no servers."""
+    return any(_asked(view, measure))
+
+
 def compared(view: View, part: Part, measure: str) -> list[Compared]:
     """Every server of a part beside the baseline: over all cells, or, where these are not
     alike, in each slice."""
@@ -199,7 +204,7 @@ def is_many(part: Part) -> bool:
 def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None:
     """The least (sign 1) or most (sign -1) of a measure among ours, the opposite, and the others.
     Where fewer than two are ours, all count alike."""
-    if any(_asked(view, measure)):
+    if is_asked_somewhere(view, measure):
         return None
     first = main_slice(view, part).first
     known = [

@@ -16,7 +16,15 @@ from collect.present.facts import (
 )
 from collect.present.results_view import Row, Slice, View, parsed
 from collect.present.row_figures import memory_text
-from collect.readable_numbers import DASH, estimate_text, factor_text, human, p_text, thousands
+from collect.readable_numbers import (
+    DASH,
+    estimate_text,
+    factor_text,
+    human,
+    p_text,
+    percent_text,
+    thousands,
+)
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,22 @@ def latency_rows(view: View, part: Part) -> list[Latency]:
                 texts += [_mean(average), ratio + (words.get(state_of(row), "") if row else "")]
             if texts[0] != DASH:
                 rows.append(Latency(one.text, server, *texts))
+    return rows
+
+
+def answered_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+    """Returns which share of the requests that were due each server answered, by x."""
+    rows = []
+    for server in part.levels["server"]:
+        row = [server]
+        for x in view.x_values(part):
+            cell = view.at(part, one.first, server, x)
+            good, *lost = (
+                0.0 if cell is None else float(view.data.sample(cell, name).sum())
+                for name in ("complete", "unanswered", "lost")
+            )
+            row.append(percent_text(good / (good + sum(lost))) if good + sum(lost) else DASH)
+        rows.append(row)
     return rows
 
 

@@ -193,7 +193,7 @@ def surged(recovered: float, **more: object) -> dict[str, str]:
         "length": 6, "bytes": 400, "resumed": 0, "why": "", "histogram": "400:360",
         "recovered_ms": recovered, **dict.fromkeys(TIMES, 0.5),
     }  # fmt: skip
-    watched = Watched(6, 1, "0", cpu_us=600_000)
+    watched = Watched(6, 1, "0", cpu_us=600_000, first_tenth="0.1")
     return row_of(load, read_said(load, json.dumps(told) + "\n", ""), watched)
 
 
@@ -210,6 +210,8 @@ def test_a_server_that_fails_to_the_end_has_not_recovered() -> None:
 def test_the_cost_of_a_surge_is_not_that_of_the_run() -> None:
     made = surged(0, warm_up=2)
     assert (made["server_cpu_us"], made["client_cpu_us"], made["rps"]) == ("-", "-", "90.00")
+    assert (made["load_cpu"], made["first_tenth"]) == ("-", "-")
+    assert surged(0)["load_cpu"] != "-" and surged(0)["first_tenth"] != "-"
 
 
 @pytest.mark.parametrize(

@@ -549,6 +549,22 @@ def test_servers_that_answered_nobody(tmp_path: Path) -> None:
     assert "**uring** and **nginx** answer nobody in these runs (keep-alive on)." in abstract
 
 
+def test_what_is_answered_before_a_deadline(tmp_path: Path) -> None:
+    folder = publish("overload", tmp_path / "overload")
+    report = written(folder)
+    table = report.partition("So much of what was due was answered within ")[2].partition("\n\nPerc")[0]
+    rows = {cells[0]: cells[1:] for line in table.splitlines()[4:]
+            if (cells := line.strip("| ").split(" | "))}  # fmt: skip
+    runs = [r for r in read_table(folder / "runs.tsv").rows if r["valid"] == "yes"]
+    assert set(rows) == {run["server"] for run in runs}
+    for server, shares in rows.items():
+        mine = [r for r in runs if r["server"] == server and r["offered"] == "300"]
+        good, failed = (sum(int(r[name]) for r in mine) for name in ("complete", "unanswered"))
+        assert int(shares[-1].rstrip("%")) == pytest.approx(100 * good / (good + failed), abs=1)
+    # What is before the run costs CPU time that no request has.
+    assert "too few valid runs" not in report and "server CPU, µs/request" not in report
+
+
 def test_a_server_that_cannot_hold_all_connections(tmp_path: Path) -> None:
     folder = publish("active", tmp_path / "active")
     runs = read_table(folder / "runs.tsv")
