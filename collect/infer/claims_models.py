@@ -239,6 +239,61 @@ def overload_1(data: Cells) -> list[Finding]:
     return findings
 
 
+def recovery_1(data: Cells) -> list[Finding]:
+    top = highest(data, "surge")
+    runs = data.valid_runs[data.valid_runs["surge"].astype(str) == top]
+    findings = []
+    for server in data.subjects:
+        mine = runs[runs["server"] == server]
+        if len(mine) and not data.is_other(server):
+            count = int((mine["again_ms"] != "never").sum())
+            tested = f"{server}: runs in which all requests were answered again, surge {top}%"
+            findings.append(Finding(CLAIM, tested, "ends", "share", count=count, of=len(mine)))
+    return findings
+
+
+def open_1(data: Cells) -> list[Finding]:
+    findings = []
+    for server in ("fork", "thread", "prefork", "epoll"):
+        cells = data.pick(server=server, offered=90)
+        tested = f"{server}, 99th percentile at 90% / at 30% of its capacity"
+        findings += of_pairs(data, "grows", tested, "p99_ms", cells, {"offered": "30"})
+    return findings
+
+
+def calls_1(data: Cells) -> list[Finding]:
+    findings = []
+    for rule, calls in (("alone", "1"), ("shared", "100")):
+        cells = data.pick(server="fork", calls=calls)
+        tested = f"fork / thread, {data.cpu_words}, {said(data, 'calls', calls)}"
+        findings += of_pairs(data, rule, tested, "server_cpu_us", cells, {"server": "thread"})
+    return findings
+
+
+def road_2(data: Cells) -> list[Finding]:
+    cells = data.pick(server="fork", keepalive="off")
+    tested = "fork / thread, page faults a request, a connection for each"
+    return of_pairs(data, "faults", tested, "faults", cells, {"server": "thread"})
+
+
+def pai_2(data: Cells) -> list[Finding]:
+    cells = data.pick(server="epoll", data_share=200)
+    tested = "epoll / thread, requests per second, documents of twice the memory"
+    return of_pairs(data, "disk", tested, "rps", cells, {"server": "thread"})
+
+
+def distance_1(data: Cells) -> list[Finding]:
+    cells = data.pick(server="fork", round_trip=60, keepalive="off")
+    tested = "fork / thread, median time of a request, round trip of 60 ms"
+    return of_pairs(data, "far", tested, "p50_ms", cells, {"server": "thread"})
+
+
+def weight_1(data: Cells) -> list[Finding]:
+    cells = data.pick(server="thread", amount=3000)
+    tested = "thread / fork, requests per second, 3 ms of computing"
+    return of_pairs(data, "heavy", tested, "rps", cells, {"server": "fork"})
+
+
 def c10k_1(data: Cells) -> list[Finding]:
     cells = data.pick(server="epoll", concurrency=10000)
     tested = f"epoll, 10,000 connections / 1,000, {data.cpu_words}"
@@ -388,6 +443,13 @@ TESTS = {
     "ROAD.1": road_1,
     "TEMPLATE.1": template_1,
     "OVERLOAD.1": overload_1,
+    "RECOVERY.1": recovery_1,
+    "OPEN.1": open_1,
+    "CALLS.1": calls_1,
+    "ROAD.2": road_2,
+    "PAI.2": pai_2,
+    "DISTANCE.1": distance_1,
+    "WEIGHT.1": weight_1,
     "C10K.1": c10k_1,
     "ARENA.1": arena_1,
     "MIXED.1": mixed_1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from presenting import publish
 from synthetic import invent
 
 from collect.infer.claim_verdicts import (
@@ -448,3 +450,70 @@ def test_reports_and_their_claims() -> None:
     assert len(of_reports) == 19
     assert wording.report_of("R1.1") == "R1"
     assert wording.report_of("UNP.1") == ""
+
+
+# --- claims on studies that only runs of this project have ---
+
+
+def asked(study: str, claim: str, folder: Path, put: Callable[[pd.DataFrame], object]) -> str:
+    """Returns the verdict on a claim from published runs of a study, after a change."""
+    publish(study, folder)
+    text = re.sub(r"(?m)^claims = .*\n", "", (folder / "study.toml").read_text())
+    (folder / "study.toml").write_text(f'claims = ["{claim}"]\n{text}')
+    return verdict(changed(folder, put), claim)
+
+
+def puts(column: str, ratio: float, of: dict[str, str], to: dict[str, str]) -> Callable[..., None]:
+    """Makes one side of a comparison so many times the other one, with some noise."""
+
+    def put(runs: pd.DataFrame) -> None:
+        for side, value in ((of, 40 * ratio), (to, 40.0)):
+            chosen = np.logical_and.reduce([runs[name] == word for name, word in side.items()])
+            assert chosen.any(), side
+            noise = 1 + 0.004 * (pd.to_numeric(runs.loc[chosen, "order"]) % 5)
+            runs.loc[chosen, column] = (value * noise).map("{:.4f}".format)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("study", "claim", "column", "of", "to", "good", "bad"),
+    [
+        ("offered-load", "OPEN.1", "p99_ms", {"offered": "90"}, {"offered": "30"}, 6.0, 1.5),
+        ("anatomy", "ROAD.2", "faults", {"server": "fork"}, {"server": "thread"}, 9.0, 1.2),
+        ("working-set", "PAI.2", "rps", {"server": "epoll"}, {"server": "thread"}, 0.5, 1.3),
+        ("distance", "DISTANCE.1", "p50_ms", {"server": "fork"}, {"server": "thread"}, 1.0, 1.3),
+        ("weight", "WEIGHT.1", "rps", {"server": "thread"}, {"server": "fork"}, 1.03, 1.5),
+    ],
+)
+def test_claims_that_were_written_after_a_first_sitting(
+    tmp_path: Path, study: str, claim: str, column: str, of: dict[str, str], to: dict[str, str],
+    good: float, bad: float,
+) -> None:  # fmt: skip
+    assert asked(study, claim, tmp_path / "good", puts(column, good, of, to)) == REPRODUCED
+    assert asked(study, claim, tmp_path / "bad", puts(column, bad, of, to)) == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(("many", "expected"), [(1.05, REPRODUCED), (1.6, NOT_REPRODUCED)])
+def test_the_requests_of_a_connection_share_its_cost(
+    tmp_path: Path, many: float, expected: str
+) -> None:
+    def put(runs: pd.DataFrame) -> None:
+        for calls, ratio in (("1", 2.5), ("100", many)):
+            sides = ({"server": name, "calls": calls} for name in ("fork", "thread"))
+            puts("server_cpu_us", ratio, *sides)(runs)
+
+    assert asked("calls", "CALLS.1", tmp_path / "calls", put) == expected
+
+
+def test_a_server_that_does_not_recover(tmp_path: Path) -> None:
+    def recover(runs: pd.DataFrame) -> None:
+        runs["again_ms"] = "900.000"
+
+    assert asked("recovery", "RECOVERY.1", tmp_path / "few", recover) == CANNOT_TELL
+
+    def fail(runs: pd.DataFrame) -> None:
+        recover(runs)
+        runs.loc[(runs["server"] == "pool") & (runs["block"] == "1"), "again_ms"] = "never"
+
+    assert asked("recovery", "RECOVERY.1", tmp_path / "one", fail) == NOT_REPRODUCED
