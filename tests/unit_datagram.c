@@ -113,7 +113,7 @@ static void check_small_pipes(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == NO_SMALL_PIPES)
-        skip();
+        UNIT_SKIP("pipes are not small here");
     assert_int_equal(WEXITSTATUS(status), WHOLE);
 }
 
