@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -230,13 +230,22 @@ def template_1(data: Cells) -> list[Finding]:
     return _grown(data, "same", "fork+template")
 
 
-def overload_1(data: Cells) -> list[Finding]:
+def _of_each(
+    data: Cells, rule: str, servers: Sequence[str], what: str, measure: str,
+    when: Mapping[str, str | float], changes: dict[str, str],
+) -> list[Finding]:  # fmt: skip
+    """Tests each of these servers in these cells against itself after the changes."""
     findings = []
-    for server in ("prefork", "pool", "epoll"):
-        cells = data.pick(server=server, offered=200)
-        tested = f"{server}, requests/s answered in time at 200% / at 100% of its capacity"
-        findings += of_pairs(data, "kept", tested, "rps", cells, {"offered": "100"})
+    for server in servers:
+        cells = data.pick(server=server, **when)
+        findings += of_pairs(data, rule, f"{server}, {what}", measure, cells, changes)
     return findings
+
+
+def overload_1(data: Cells) -> list[Finding]:
+    what = "requests/s answered in time at 200% / at 100% of its capacity"
+    servers = ("prefork", "pool", "epoll")
+    return _of_each(data, "kept", servers, what, "rps", {"offered": 200}, {"offered": "100"})
 
 
 def recovery_1(data: Cells) -> list[Finding]:
@@ -253,12 +262,9 @@ def recovery_1(data: Cells) -> list[Finding]:
 
 
 def open_1(data: Cells) -> list[Finding]:
-    findings = []
-    for server in ("fork", "thread", "prefork", "epoll"):
-        cells = data.pick(server=server, offered=90)
-        tested = f"{server}, 99th percentile at 90% / at 30% of its capacity"
-        findings += of_pairs(data, "grows", tested, "p99_ms", cells, {"offered": "30"})
-    return findings
+    what = "99th percentile at 90% / at 30% of its capacity"
+    servers = ("fork", "thread", "prefork", "epoll")
+    return _of_each(data, "grows", servers, what, "p99_ms", {"offered": 90}, {"offered": "30"})
 
 
 def calls_1(data: Cells) -> list[Finding]:
@@ -315,21 +321,17 @@ def arena_1(data: Cells) -> list[Finding]:
 
 
 def mixed_1(data: Cells) -> list[Finding]:
+    what = "99th percentile of small requests with 5% large ones / without"
     findings = []
-    for rule, server in (("waits", "iterative"), ("passes", "thread"), ("passes", "epoll")):
-        cells = data.pick(server=server, mixed=5)
-        tested = f"{server}, 99th percentile of small requests with 5% large ones / without"
-        findings += of_pairs(data, rule, tested, "p99_ms", cells, {"mixed": "0"})
+    for rule, servers in (("waits", ["iterative"]), ("passes", ["thread", "epoll"])):
+        findings += _of_each(data, rule, servers, what, "p99_ms", {"mixed": 5}, {"mixed": "0"})
     return findings
 
 
 def mixed_2(data: Cells) -> list[Finding]:
-    findings = []
-    for server in ("fork", "thread", "epoll"):
-        cells = data.pick(server=server, mixed=0, readers=20)
-        tested = f"{server}, 99th percentile with 20 slow readers / without"
-        findings += of_pairs(data, "passes", tested, "p99_ms", cells, {"readers": "0"})
-    return findings
+    what = "99th percentile with 20 slow readers / without"
+    servers, when = ("fork", "thread", "epoll"), {"mixed": 0.0, "readers": 20.0}
+    return _of_each(data, "passes", servers, what, "p99_ms", when, {"readers": "0"})
 
 
 def pai_1(data: Cells) -> list[Finding]:
