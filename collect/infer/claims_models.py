@@ -330,7 +330,7 @@ def mixed_1(data: Cells) -> list[Finding]:
 
 def mixed_2(data: Cells) -> list[Finding]:
     what = "99th percentile with 20 slow readers / without"
-    servers, when = ("fork", "thread", "epoll"), {"mixed": 0.0, "readers": 20.0}
+    servers, when = ("fork", "thread", "epoll"), {"mixed": 0, "readers": 20}
     return _of_each(data, "passes", servers, what, "p99_ms", when, {"readers": "0"})
 
 

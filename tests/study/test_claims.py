@@ -452,7 +452,7 @@ def test_reports_and_their_claims() -> None:
     assert wording.report_of("UNP.1") == ""
 
 
-# --- claims on studies that only runs of this project have ---
+# --- claims on published runs, after a change ---
 
 
 def asked(study: str, claim: str, folder: Path, put: Callable[[pd.DataFrame], object]) -> str:
@@ -484,9 +484,11 @@ def puts(column: str, ratio: float, of: dict[str, str], to: dict[str, str]) -> C
         ("working-set", "PAI.2", "rps", {"server": "epoll"}, {"server": "thread"}, 0.5, 1.3),
         ("distance", "DISTANCE.1", "p50_ms", {"server": "fork"}, {"server": "thread"}, 1.0, 1.3),
         ("weight", "WEIGHT.1", "rps", {"server": "thread"}, {"server": "fork"}, 1.03, 1.5),
+        ("overload", "OVERLOAD.1", "rps", {"offered": "200"}, {"offered": "100"}, 1.0, 0.7),
+        ("mixed", "MIXED.2", "p99_ms", {"readers": "20"}, {"readers": "0"}, 1.2, 4.0),
     ],
 )
-def test_claims_that_were_written_after_a_first_sitting(
+def test_claims_on_what_one_factor_does(
     tmp_path: Path, study: str, claim: str, column: str, of: dict[str, str], to: dict[str, str],
     good: float, bad: float,
 ) -> None:  # fmt: skip
