@@ -8,17 +8,17 @@ use Harness;
 use StudyClients;
 
 my $top  = "$FindBin::Bin/..";
-my $wait = 20;    # ms
+my $wait = 200;    # ms: so long that what other work adds to the times of a client without priority is little beside it
 my $path = '/sleep/' . 1000 * $wait;
 my $port = start_program("$top/epoll_server", '--service', 'work', 0);
 my $url  = "http://127.0.0.1:$port$path";
 
-# 200 requests, one each 5 ms. Of wrk: as many as four connections make in a second.
+# 200 requests, one each 5 ms. Of wrk: as many as 40 connections make in two seconds.
 my %clients = (
     open_loop => ["$top/collect/clients/open_loop", qw(--arrivals even --rate 200 --seconds 1), $port, $path],
     httperf   => [qw(httperf --server 127.0.0.1 --port), $port, '--uri', $path, qw(--num-conns 200 --rate 200)],
-    h2load    => [qw(h2load --h1 -n 200 -c 4 --rps 50), $url],
-    wrk       => [qw(wrk -t 1 -c 4 -d 1), $url],
+    h2load    => [qw(h2load --h1 -n 200 -c 100 --rps 2), $url],
+    wrk       => [qw(wrk -t 1 -c 40 -d 2), $url],
 );
 # How each tells its answers, and the mean time of a request in milliseconds.
 my %told = (
