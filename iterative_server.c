@@ -11,6 +11,7 @@ static const struct model model = {
     .max_connections = 1,
     .descriptors = 2,
     .lasting = true,
+    .defers = true,
 };
 
 int main(int argc, char **argv)

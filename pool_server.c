@@ -114,6 +114,7 @@ static const struct model model = {
     .descriptors = 2,
     .makes = "threads",
     .lasting = true,
+    .defers = true,
     .workers_per_processor = 4,
     .accepts =
         1U << ACCEPT_SHARED | 1U << ACCEPT_MUTEX | 1U << ACCEPT_QUEUE | 1U << ACCEPT_REUSEPORT,

@@ -122,6 +122,7 @@ static const struct model model = {
     .avoid = "for clients that keep their connections open: each occupies a process",
     .makes = "processes",
     .lasting = true,
+    .defers = true,
     .workers_per_processor = 4,
     .accepts = 1U << ACCEPT_SHARED | 1U << ACCEPT_LOCK | 1U << ACCEPT_MUTEX | 1U << ACCEPT_PASS |
                1U << ACCEPT_REUSEPORT,

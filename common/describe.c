@@ -169,6 +169,7 @@ void describe_print(const struct model *model)
     put_member("needs", model->rings ? "io_uring" : NULL);
     printf("  \"available\": %s,\n", !model->rings || ring_is_possible(1) ? "true" : "false");
     printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
+    printf("  \"defers\": %s,\n", model->defers ? "true" : "false");
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);
     put_ways("accept", &model_accept_ways, model);
     put_ways("share", &model_share_ways, model);

@@ -55,9 +55,11 @@ struct model {
      * file, if that process serves it. */
     int descriptors;
     bool lasting; /* one process serves many connections, so it keeps a file cache from the start */
-    const char *makes;                     /* "processes" or "threads"; or NULL */
-    int workers_per_processor;             /* by default; 0: the model has no workers */
-    unsigned accepts;                      /* the ways to accept: 1 << ACCEPT_SHARED and so on */
+    const char *makes;         /* "processes" or "threads"; or NULL */
+    int workers_per_processor; /* by default; 0: the model has no workers */
+    unsigned accepts;          /* the ways to accept: 1 << ACCEPT_SHARED and so on */
+    /* A worker that waits for the request of a client serves nobody else: the kernel shall wait. */
+    bool defers;
     bool rings;                            /* its workers use rings (io_uring) */
     bool shares;                           /* its children can share things with it */
     bool has_template;                     /* it can fork from a small process beside it */

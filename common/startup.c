@@ -199,17 +199,22 @@ static void fill_context(struct server *server)
     server->context.board = server->board;
 }
 
+static bool prepare(const struct server *server, struct listener *listener)
+{
+    return (!server->model->defers || listener_defer(listener)) &&
+           (!startup_workers_accept(server) || listener_share(listener));
+}
+
 static bool open_twin(struct server *server, struct listener *twin)
 {
-    return listener_twin(twin, &server->listener, server->options.backlog) &&
-           (!startup_workers_accept(server) || listener_share(twin));
+    return listener_twin(twin, &server->listener, server->options.backlog) && prepare(server, twin);
 }
 
 /* Makes a listener for each worker but the first, which has that of the server. */
 static bool open_twins(struct server *server)
 {
     int twins = server->options.accept == ACCEPT_REUSEPORT ? server->options.workers - 1 : 0;
-    bool good = !startup_workers_accept(server) || listener_share(&server->listener);
+    bool good = prepare(server, &server->listener);
 
     if (twins > 0)
         server->twins = calloc((size_t)twins, sizeof *server->twins);

@@ -244,7 +244,7 @@ def _of_each(
 
 def overload_1(data: Cells) -> list[Finding]:
     what = "requests/s answered in time at 200% / at 100% of its capacity"
-    servers = ("prefork", "pool", "epoll")
+    servers = ("prefork", "pool", "epoll", "uring")
     return _of_each(data, "kept", servers, what, "rps", {"offered": 200}, {"offered": "100"})
 
 

@@ -336,6 +336,18 @@ static bool block(int socket)
     return flags >= 0 && fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
+bool listener_defer(const struct listener *listener)
+{
+    const int seconds = LISTENER_DEFER;
+    bool good = true;
+
+    for (int i = 0; i < listener->streams; i++)
+        good = setsockopt(listener->sockets[i], IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds,
+                          sizeof seconds) == 0 &&
+               good;
+    return good;
+}
+
 bool listener_share(struct listener *listener)
 {
     return listener->count > 1 || block(listener->sockets[0]);

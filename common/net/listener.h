@@ -43,6 +43,11 @@ bool listener_twin(struct listener *twin, const struct listener *first, int back
 #define LISTENER_PATIENCE 100
 int listener_accept(struct listener *listener, union address *client);
 
+/* From now on a client waits in the kernel until its first bytes have come, at most for about
+ * LISTENER_DEFER seconds. One that is gone by then is never accepted: an overload leaves many. */
+#define LISTENER_DEFER 1
+bool listener_defer(const struct listener *listener);
+
 /* Prepares the listener for several workers. */
 bool listener_share(struct listener *listener);
 /* Makes an epoll descriptor for one worker to wait at; -1 with errno. A connection wakes one of the
