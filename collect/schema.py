@@ -88,6 +88,15 @@ MEASURED = (
     Column("first_tenth", "", "rate in the first tenth of the measured time by that of the rest"),
     Column("other_p50_ms", "ms", "time of a request for the other document, median (open)"),
     Column("other_p99_ms", "ms", "the same, 99th percentile (open)"),
+    Column(
+        "busiest_p50_ms",
+        "ms",
+        "time of a request that the busiest worker answered, median "
+        "(open, service work, workers given)",
+    ),
+    Column("busiest_p99_ms", "ms", "the same, 99th percentile"),
+    Column("rest_p50_ms", "ms", "time of a request that another worker answered, median"),
+    Column("rest_p99_ms", "ms", "the same, 99th percentile"),
     Column("asked", "1/s", "requests per second that were due (open)"),
     Column("late", "", "share of them that the client itself started late (open)"),
     Column("skew_ms", "ms", "between the starts of clients on several machines, at most"),
@@ -209,7 +218,8 @@ SUMMARY = Schema(
               "first_tenth",
               "lost",
               "workers", "busiest", "batch", "idle_kib", "each_kib",
-              "other_p50_ms", "other_p99_ms")),
+              "other_p50_ms", "other_p99_ms",
+              "busiest_p50_ms", "busiest_p99_ms", "rest_p50_ms", "rest_p99_ms")),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
           for name in ("p50_ms", "p95_ms", "p99_ms")

@@ -121,6 +121,22 @@ is noted($seen) + $other->{answered}, $seen->{answered}, '--other: the histogram
 cmp_ok $other->{min_ms}, '>=', 49.9, '--other: the times of the other path are its own';
 cmp_ok $seen->{min_ms}, '<', 49.9, '--other: and those of the first path are not among them';
 
+# --- Workers -----------------------------------------------------------------------------------------------------------------
+
+my @by_thread = ('--by-thread', '--arrivals', 'even');
+my $crew = start_program("$top/prefork_server", '--service', 'work', '--workers', 3, 0);
+$seen = open_loop(@by_thread, $crew, '/sleep/20000');
+my @threads = @{ $seen->{threads} // [] };
+cmp_ok scalar(@threads), '>', 1, '--by-thread: several workers answer' or diag($seen->{out}, $seen->{err});
+cmp_ok scalar(@threads), '<=', 3, '--by-thread: no others';
+is sum0(map { $_->{answered} } @threads), $seen->{answered}, '--by-thread: each answer is that of a worker';
+is_deeply [map { noted($_) } @threads], [map { $_->{answered} } @threads], '--by-thread: all are in the histogram of their worker';
+my $each = start_program("$top/fork_server", '--service', 'work', 0);
+like open_loop(@by_thread, $each, '/cpu/0')->{why}, qr/\Aover 64 threads/, '--by-thread: a process for each connection is no worker';
+my $files = start_program("$top/epoll_server", '--root', "$top/data", 0);
+like open_loop(@by_thread, $files, '/small.txt')->{why}, qr/ named no thread/, '--by-thread: nor are those that responses do not name';
+ok !exists open_loop($crew, '/cpu/0')->{threads}, 'without it, nothing is told of them';
+
 # --- Connections that are all open ---------------------------------------------------------------------------------------
 
 my $holder = start_program("$top/epoll_server", '--root', "$top/data", '--stats', "$scratch/stats.json", 0);

@@ -33,11 +33,14 @@
  *   resumed, protocol           handshakes that resumed a session, and the version of TLS
  *   other                       with --other: answered, and the times of those; the times and the
  *                               histogram beside it are then of PATH alone
+ *   threads                     with --by-thread: of each thread of the server that answered its
+ *                               number, and the count and the histogram of its answers
  *   priority                    real-time, or usual where it may not have that
  *   valid, why                  whether the run counts, or the reason why it does not
  *   histogram                   `i:count` of each bucket of histogram.h
  */
 #include "arrivals.h"
+#include "by_thread.h"
 #include "histogram.h"
 #include "response.h"
 #include "tool.h"
@@ -97,6 +100,7 @@ struct connection {
     int64_t due;   /* of its request */
     struct target *target;
     bool is_used; /* a request has been answered on it */
+    int thread;   /* of the server, that wrote the end of the response; 0: it is not named */
     struct response response;
     struct connection *next; /* in a list */
 };
@@ -112,6 +116,7 @@ struct open_loop {
     struct target first, other; /* of the paths */
     double other_share;
     struct arrivals draws; /* which requests are for the other path */
+    struct by_thread by_thread;
     const char *protocol;
     struct wires wires;
     int events;
@@ -144,6 +149,7 @@ static const char usage[] =
     "  --surge PERCENT   of the rate, in that time (100)\n"
     "  --other PATH      ask for this path, too,\n"
     "  --other-share P   with so many percent of the requests (5)\n"
+    "  --by-thread       tell the threads of the server apart (those of --service work)\n"
     "  --keep-alive      requests share connections; otherwise each has its own\n"
     "  --connections N   so many connections at once; more requests wait (1000)\n"
     "  --hold            open all of them first, with --keep-alive; then they take turns\n"
@@ -212,6 +218,8 @@ static void note_answer(struct open_loop *loop, const struct connection *connect
     target->sum += (double)time / 1e9;
     target->squares += (double)time / 1e9 * ((double)time / 1e9);
     histogram_note(&target->histogram, time / 1000);
+    if (loop->by_thread.wanted)
+        by_thread_note(&loop->by_thread, connection->thread, time / 1000);
 }
 
 /* ---- connections ---- */
@@ -435,9 +443,10 @@ static void take(struct open_loop *loop, struct connection *connection)
              (!response_take(&connection->response, bytes, (size_t)count) ||
               (connection->response.headed && connection->response.status <= 0)))
         give_up(loop, connection, WRONG);
-    else if (connection->state == ASKED && response_whole(&connection->response))
+    else if (connection->state == ASKED && response_whole(&connection->response)) {
+        connection->thread = by_thread_named(bytes, (size_t)count);
         take_answer(loop, connection);
-    else if (connection->state == OPEN) /* bytes that nobody asked for */
+    } else if (connection->state == OPEN) /* bytes that nobody asked for */
         take_end(loop, connection, false);
 }
 
@@ -620,6 +629,18 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
                  loop->without_port);
         return text;
     }
+    if (loop->by_thread.unnamed > 0) {
+        snprintf(text, sizeof(text),
+                 "%ld responses named no thread: --by-thread is for --service work",
+                 loop->by_thread.unnamed);
+        return text;
+    }
+    if (loop->by_thread.too_many > 0) {
+        snprintf(text, sizeof(text),
+                 "over %d threads answered: --by-thread is for servers with workers",
+                 BY_THREAD_MOST);
+        return text;
+    }
     if (late > LATE_SHARE_MOST) {
         snprintf(text, sizeof(text),
                  "%.1f%% of the requests started over %lld us late: the client "
@@ -682,6 +703,11 @@ static void tell(const struct open_loop *loop)
     printf(", \"length\": %lld, \"bytes\": %lld", loop->first.length, loop->bytes);
     tell_times(&loop->first);
     tell_other(&loop->other);
+    if (loop->by_thread.wanted) {
+        printf(", \"threads\": [");
+        by_thread_print(&loop->by_thread);
+        printf("]");
+    }
     printf(", \"late_share\": %.6f, \"latest_ms\": %.4f",
            loop->due > 0 ? (double)loop->late / (double)loop->due : 0, (double)loop->latest / 1e6);
     printf(
@@ -758,6 +784,9 @@ static void option_take(struct open_loop *loop, int option, const char *text)
     case 'p':
         loop->other_share = decimal(text, 0, 100, "--other-share") / 100;
         break;
+    case 'b':
+        loop->by_thread.wanted = true;
+        break;
     case 'k':
         loop->keeps = true;
         break;
@@ -791,16 +820,25 @@ static void option_take(struct open_loop *loop, int option, const char *text)
 
 static void options_take(struct open_loop *loop, int count, char *arguments[])
 {
-    static const struct option table[] = {
-        {"rate", required_argument, NULL, 'r'},    {"arrivals", required_argument, NULL, 'a'},
-        {"seed", required_argument, NULL, 'i'},    {"seconds", required_argument, NULL, 's'},
-        {"warm-up", required_argument, NULL, 'w'}, {"surge", required_argument, NULL, 'g'},
-        {"other", required_argument, NULL, 'o'},   {"other-share", required_argument, NULL, 'p'},
-        {"keep-alive", no_argument, NULL, 'k'},    {"hold", no_argument, NULL, 'l'},
-        {"tell-parent", no_argument, NULL, 'n'},   {"connections", required_argument, NULL, 'c'},
-        {"late", required_argument, NULL, 'd'},    {"timeout", required_argument, NULL, 't'},
-        {"tls", required_argument, NULL, 'e'},     {"udp", no_argument, NULL, 'u'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"rate", required_argument, NULL, 'r'},
+                                          {"arrivals", required_argument, NULL, 'a'},
+                                          {"seed", required_argument, NULL, 'i'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"warm-up", required_argument, NULL, 'w'},
+                                          {"surge", required_argument, NULL, 'g'},
+                                          {"other", required_argument, NULL, 'o'},
+                                          {"other-share", required_argument, NULL, 'p'},
+                                          {"by-thread", no_argument, NULL, 'b'},
+                                          {"keep-alive", no_argument, NULL, 'k'},
+                                          {"hold", no_argument, NULL, 'l'},
+                                          {"tell-parent", no_argument, NULL, 'n'},
+                                          {"connections", required_argument, NULL, 'c'},
+                                          {"late", required_argument, NULL, 'd'},
+                                          {"timeout", required_argument, NULL, 't'},
+                                          {"tls", required_argument, NULL, 'e'},
+                                          {"udp", no_argument, NULL, 'u'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
 
     for (int option; (option = getopt_long(count, arguments, "", table, NULL)) != -1;)
         option_take(loop, option, optarg);
@@ -923,6 +961,7 @@ int main(int count, char *arguments[])
     tell(&loop);
     for (int i = 0; i < loop.connections; i++)
         wire_end(&loop.all[i].wire);
+    by_thread_free(&loop.by_thread);
     wires_close(&loop.wires);
     free(loop.all);
     return 0;

@@ -90,7 +90,9 @@ def _means(data: Cells) -> list[str]:
     # Runs of the first edition have none of these.
     newer = [name for name in NEWER if name in data.runs]
     other = ["other_p50_ms", "other_p99_ms"] if "other_p99_ms" in data.runs else []
-    return [*MEANS, *newer, *lost, *workers, *idle, *other]
+    by_worker = [f"{whose}_{part}_ms" for whose in ("busiest", "rest") for part in ("p50", "p99")]
+    by_worker = by_worker if "rest_p99_ms" in data.runs else []
+    return [*MEANS, *newer, *lost, *workers, *idle, *other, *by_worker]
 
 
 def _outcomes(

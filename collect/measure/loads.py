@@ -30,12 +30,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from collect.design.factors import FOR_A_TIME
-from collect.histogram import Histogram, from_text, of_microseconds, of_quantiles
+from collect.histogram import Histogram, add, from_text, of_microseconds, of_quantiles, quantile
 from collect.measure.server_commands import Need
 from collect.project import CLIENTS
 from collect.readable_numbers import one_line
@@ -54,6 +55,9 @@ START_SECONDS_MOST = 0.01
 REASON_BYTES = 300
 # What launch counts in a run, for each request.
 EVENTS = ("voluntary", "involuntary", "faults", "disk_kib")
+# Fewer requests have no 99th percentile.
+P99_REQUESTS_LEAST = 100
+BY_WORKER = ("busiest_p50_ms", "busiest_p99_ms", "rest_p50_ms", "rest_p99_ms")
 TIMES = ("mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -79,6 +83,7 @@ class Load:
     seed: int = 1
     other: str = ""
     mixed: int = 0  # percent of the requests that are for `other`
+    by_thread: bool = False  # the open loop tells the threads of the server apart
     documents: int = 0  # the size of the set of which a request is for one; 0: all are for `file`
     warm_up: int = 0  # seconds before the run, whose requests do not count
     surge: int | None = None  # percent of the rate, in that time
@@ -165,6 +170,8 @@ def _open(load: Load, _: Path) -> list[str]:
     command += ["--late", str(load.late_after)]
     if load.mixed:
         command += ["--other", f"/{load.other}", "--other-share", str(load.mixed)]
+    if load.by_thread:
+        command += ["--by-thread"]
     if load.warm_up:
         command += ["--warm-up", str(load.warm_up)]
     if load.surge:
@@ -228,6 +235,10 @@ class Said:
     wrong: int | None = None
     other_p50_ms: float | None = None
     other_p99_ms: float | None = None
+    busiest_p50_ms: float | None = None
+    busiest_p99_ms: float | None = None
+    rest_p50_ms: float | None = None
+    rest_p99_ms: float | None = None
     asked: float | None = None
     late: float | None = None
     resumed: int | None = None
@@ -469,6 +480,18 @@ def _read_wrk(said: Said, lines: list[str]) -> None:
         said.p90_ms, said.p95_ms, said.p99_ms, said.max_ms = (v / 1000 for v in n[12:16])
 
 
+def _read_threads(said: Said, threads: Sequence[Mapping[str, Any]]) -> None:
+    """Reads the times of what the busiest thread of the server answered, and of the rest."""
+    if len(threads) < 2:
+        return
+    times = [of_microseconds(one["histogram"])
+             for one in sorted(threads, key=lambda one: -int(one["answered"]))]  # fmt: skip
+    for whose, histogram in (("busiest", times[0]), ("rest", add(times[1:]))):
+        setattr(said, f"{whose}_p50_ms", quantile(histogram, 0.5))
+        if sum(histogram.values()) >= P99_REQUESTS_LEAST:
+            setattr(said, f"{whose}_p99_ms", quantile(histogram, 0.99))
+
+
 def _read_open(said: Said, lines: list[str], load: Load) -> None:
     for line in lines:
         if line.startswith("open_loop: "):
@@ -484,6 +507,7 @@ def _read_open(said: Said, lines: list[str], load: Load) -> None:
         other = made.get("other", {})
         if other.get("answered"):
             said.other_p50_ms, said.other_p99_ms = other["p50_ms"], other["p99_ms"]
+        _read_threads(said, made.get("threads", []))
         if load.surge:
             calm = 1000 * load.duration * (1 - CALM_SHARE)
             said.again_ms = (
@@ -616,6 +640,7 @@ def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
         **{name: _text(getattr(said, name)) for name in ("lost", "unanswered", "again_ms")},
         "other_p50_ms": _show(said.other_p50_ms, 3),
         "other_p99_ms": _show(said.other_p99_ms, 3),
+        **{name: _show(getattr(said, name), 3) for name in BY_WORKER},
         "asked": _show(said.asked, 2),
         "late": _show(said.late, 6),
         "skew_ms": _show(said.skew_ms, 3),

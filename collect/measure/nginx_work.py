@@ -47,9 +47,9 @@ def _location(kind: str, code: str, text: str) -> str:
                 my $request = shift;
                 my ($amount) = $request->uri =~ m{{/([0-9]+)$}} or return nginx::HTTP_BAD_REQUEST;
                 {code}
-                $request->header_out("Content-Length", {len(text) + 1});
+                $request->header_out("Content-Length", {len(text) + 17});
                 $request->send_http_header("text/plain");
-                $request->print("{text}\\n");
+                $request->print(sprintf("{text} Thread %07d.\\n", $$));
                 return nginx::OK;
             }}';
         }}"""

@@ -44,7 +44,7 @@ WARM_REQUESTS_MOST = 1000
 CALIBRATION_RUNS = 2
 CALIBRATION_REQUESTS = 4000
 # A response of the service `work` has so many bytes.
-WORK_BYTES = 21
+WORK_BYTES = 37
 # Whether the client of an open loop is late depends on what else its processor has to do.
 LATE_TRIES = 3
 # Of fewer requests launch cannot tell whether a process was made for each of them.
@@ -291,6 +291,7 @@ class Runner:
             seed=int(cell.get("block", "1")),
             other=self.study.other,
             mixed=int(cell["mixed"]),
+            by_thread=cell["worker_count"] != "auto" and cell["service"] == "work",
             documents=documents.count_of_set(cell, self.study),
             fault=self.study.fault,
             across=self.link.across,

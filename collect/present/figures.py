@@ -64,6 +64,12 @@ DISK = Measure("disk", "time", "disk_kib", "Read from the disk for a request", "
 OTHER = Measure("other-time", "time", "other_p99_ms",
                 "Time of a request for the other document, 99th percentile",
                 "milliseconds", "ms", " Less is better.")  # fmt: skip
+BUSIEST_TIME = Measure("busiest-time", "time", "busiest_p99_ms",
+                       "Time of a request that the busiest worker answered, 99th percentile",
+                       "milliseconds", "ms", " Less is better.")  # fmt: skip
+REST_TIME = Measure("rest-time", "time", "rest_p99_ms",
+                    "Time of a request that another worker answered, 99th percentile",
+                    "milliseconds", "ms", " Less is better.")  # fmt: skip
 BATCH = Measure("batch", "batch", "batch", "Events that a wait of an event loop brought",
                 "events/wait", "events/wait")  # fmt: skip
 BUSIEST = Measure("busiest", "busiest", "busiest", "Requests that the busiest worker answered",
@@ -126,6 +132,8 @@ class _Maker:
             self.measure_figure(OTHER),
             self.measure_figure(DISK) if self.part.x_name == "data_share" else None,
             self.measure_figure(BUSIEST),
+            self.measure_figure(BUSIEST_TIME),
+            self.measure_figure(REST_TIME),
             self.measure_figure(BATCH),
             self.measure_figure(IDLE),
             self.measure_figure(KERNEL),

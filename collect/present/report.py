@@ -18,6 +18,7 @@ from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
 from collect.present.steps import steps_of
 from collect.present.templating import render_markdown
+from collect.present.worker_times import busiest_text, worker_rows
 from collect.project import CAPACITY_FILE, ROUNDS_FILE, command_name
 from collect.readable_numbers import join_text, plural
 from collect.tables import read_table
@@ -86,6 +87,8 @@ def write_report(view: View) -> str:
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
         steps=steps_of(view),
+        worker_rows=worker_rows,
+        busiest_text=busiest_text(view),
         knees_of=knees_of,
         KNEE_TIMES=TIMES,
         main=main_picture(pictures, facts.figures_named(view)),

@@ -67,7 +67,9 @@ def _key(server: str, with_options: set[str]) -> str:
 
 def _group(key: str, servers: list[str], by_options: bool) -> Group:
     titles = {
-        PER_CONNECTION: "one process or thread per connection",
+        PER_CONNECTION: "without workers"
+        if "iterative" in servers
+        else "one process or thread per connection",
         WORKERS: "worker processes, threads, event loops",
     }
     if not by_options or not any(options_of(server) for server in servers):

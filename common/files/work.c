@@ -5,6 +5,7 @@
 #include "common/base/ballast.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -157,21 +158,18 @@ struct kind {
     int64_t limit;    /* of the amount */
     const char *problem;
     enum service_progress (*begin)(struct service_call *call, int64_t amount);
-    struct text done; /* the response; all are equally long */
+    const char *done; /* the response says so; all are equally long */
 };
 
 #define MICROSECONDS_PROBLEM "The path ends in a number of microseconds: from 0 to 1000000."
 
 static const struct kind kinds[] = {
-    {TEXT_IS("/cpu/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, compute,
-     TEXT_IS("The server computed.\n")},
+    {TEXT_IS("/cpu/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, compute, "The server computed."},
     {TEXT_IS("/sleep/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, sleep_for,
-     TEXT_IS("A timer has expired.\n")},
-    {TEXT_IS("/block/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, block,
-     TEXT_IS("The thread was held.\n")},
+     "A timer has expired."},
+    {TEXT_IS("/block/"), MICROSECONDS_LIMIT, MICROSECONDS_PROBLEM, block, "The thread was held."},
     {TEXT_IS("/touch/"), KIBIBYTES_LIMIT,
-     "The path ends in a number of kibibytes: from 0 to 65536.", touch,
-     TEXT_IS("Pages were modified.\n")},
+     "The path ends in a number of kibibytes: from 0 to 65536.", touch, "Pages were modified."},
 };
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
@@ -195,13 +193,34 @@ static bool read_amount(const struct kind *kind, struct text path, uint64_t *amo
            text_number(digits, amount) && *amount <= (uint64_t)kind->limit;
 }
 
+/* Writes what was done, and which thread of the kernel has done it: so a client can tell workers
+ * apart. Returns the line, which the thread keeps until its next one of this kind. */
+static struct text say_done(const struct kind *kind)
+{
+    static _Thread_local struct {
+        pid_t thread;
+        char text[sizeof "The server computed. Thread 1234567.\n"];
+    } lines[KINDS], *line;
+    pid_t thread = gettid();
+
+    line = &lines[kind - kinds];
+    if (line->thread != thread) {
+        snprintf(line->text, sizeof line->text, "%s Thread %07u.\n", kind->done,
+                 (unsigned)thread % 10000000);
+        line->thread = thread;
+    }
+    return (struct text){line->text, sizeof line->text - 1};
+}
+
 static void fill_in_response(const struct kind *kind, struct response *response)
 {
+    struct text done = say_done(kind);
+
     response->status = 200;
     response->type = TEXT("text/plain; charset=utf-8");
     response->caching = CACHING_VALIDATED;
-    response->body = (struct body){
-        .kind = BODY_MEMORY, .memory = kind->done.data, .length = kind->done.length, .file = -1};
+    response->body =
+        (struct body){.kind = BODY_MEMORY, .memory = done.data, .length = done.length, .file = -1};
 }
 
 /* Refuses a request that asks for no work; returns false then. */

@@ -85,6 +85,7 @@ def test_many_servers_are_small_multiples() -> None:
         "other servers",
     ]  # fmt: skip
     assert groups[1].labels == ("default", "lock", "mutex", "pass", "reuseport")
+    assert group_servers(["iterative", *servers])[0].title == "without workers"
 
 
 def test_no_panel_shows_two_servers_with_one_look() -> None:

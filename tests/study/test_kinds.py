@@ -122,7 +122,7 @@ def test_work(bench: Bench) -> None:
     assert set(column(rows, "valid")) == {"yes"}
     kinds = {f"{file} {amount}" for file in ("cpu", "sleep", "block") for amount in (1, 3000)}
     assert cells(rows, "file", "amount") == kinds
-    assert set(column(rows, "length")) == {"21"}
+    assert set(column(rows, "length")) == {"37"}
     for row in rows:
         if row["server"] != "floor-one" and row["amount"] == "3000":
             # Without a control group, each process of a server can lose two ticks of 10 ms.

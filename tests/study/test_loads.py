@@ -185,11 +185,12 @@ def test_an_open_loop_without_a_response_has_no_times() -> None:
 
 def test_open_loop_command() -> None:
     load = Load("open", "https://127.0.0.1:80/", "small.txt", 50, None, keep_alive=True,
-                scheme="https", sessions="resumed", rate=700, duration=3, deadline=900, seed=4)  # fmt: skip
+                scheme="https", sessions="resumed", rate=700, duration=3, deadline=900, seed=4,
+                by_thread=True)  # fmt: skip
     words = " ".join(command_of(load, Path("unused"))).partition("/open_loop ")[2]
     assert words == (
-        "--rate 700 --seed 4 --seconds 3 --connections 50 --late 100 --timeout 900 --keep-alive --hold "
-        "--tell-parent --tls resumed 127.0.0.1:80 /small.txt"
+        "--rate 700 --seed 4 --seconds 3 --connections 50 --late 100 --by-thread --timeout 900 "
+        "--keep-alive --hold --tell-parent --tls resumed 127.0.0.1:80 /small.txt"
     )
 
 
@@ -199,6 +200,24 @@ def test_open_loop_command() -> None:
 )
 def test_fine_buckets_go_to_where_their_middles_are(fine: int, microseconds: float) -> None:
     assert of_microseconds(f"{fine}:7") == {bucket_of(microseconds / 1000): 7}
+
+
+def test_the_busiest_thread_of_the_open_loop_is_told_from_the_rest() -> None:
+    row = open_row(threads=[
+        {"thread": 7, "answered": 150, "histogram": "2000:150"},
+        {"thread": 8, "answered": 300, "histogram": "400:297 1000:3"},
+        {"thread": 9, "answered": 50, "histogram": "1000:50"},
+    ])  # fmt: skip
+    for name, time in (("busiest_p50", 0.4), ("busiest_p99", 0.4), ("rest_p50", 2.0),
+                       ("rest_p99", 2.0)):  # fmt: skip
+        assert float(row[f"{name}_ms"]) == pytest.approx(time, rel=0.03)
+
+
+def test_few_requests_and_single_threads_have_no_times_of_their_own() -> None:
+    few = [{"thread": n, "answered": 99, "histogram": "400:99"} for n in (1, 2)]
+    row = open_row(threads=few)
+    assert float(row["rest_p50_ms"]) > 0 and row["rest_p99_ms"] == "-"
+    assert open_row(threads=few[:1])["busiest_p50_ms"] == "-"
 
 
 def test_fine_histograms_keep_their_counts_and_quantiles() -> None:

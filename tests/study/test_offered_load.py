@@ -134,6 +134,29 @@ def test_the_times_of_two_documents_are_kept_apart(bench: Bench) -> None:
     assert rows["40"]["length"] == rows["0"]["length"]
 
 
+# --- the workers of a server ---
+
+
+def test_the_times_at_the_busiest_worker_are_kept_apart(bench: Bench) -> None:
+    study_file = bench.folder / "workers.toml"
+    study_file.write_text(
+        'servers = "epoll+accept=reuseport"\nservice = "work"\nfiles = "cpu"\namount = 10\n'
+        'workers = [2, 3]\nload = "open"\nrate = 1000\nduration = 1\nconcurrency = 50\n'
+        'repetitions = 2\nlate = 1000000\n'
+    )
+    folder = bench.folder / "workers"
+    done = bench.measure("--output", folder, study_file)
+    assert done.returncode in (0, 3), done.stderr
+    for row in runs(folder):
+        for name in ("busiest_p50_ms", "busiest_p99_ms", "rest_p50_ms", "rest_p99_ms"):
+            assert float(row[name]) > 0
+    done = bench.dcollect("report", folder)
+    assert done.returncode == 0, done.stderr
+    report = (folder / "report.md").read_text()
+    for workers in ("2", "3"):
+        assert re.search(rf"^\| epoll.accept=reuseport \| {workers} \| [0-9.]+%", report, re.M)
+
+
 # --- a client that was late ---
 
 
