@@ -37,7 +37,7 @@ each_server(sub ($model) {
 
     my $own = describe();
     is $own->{name}, $program, '--describe prints JSON with the name';
-    is_deeply [sort keys %$own], [sort qw(name version summary advice makes needs available lasting workers_per_processor accept share template services defaults options)],
+    is_deeply [sort keys %$own], [sort qw(name version summary advice makes needs available lasting defers workers_per_processor accept share template services defaults options)],
         '--describe has these members and no others';
     is_deeply [grep { !length $_ } $own->{summary}, @{ $own->{advice} }{qw(take avoid)}], [], '--describe gives a summary and advice';
     like $help->{out} =~ s/\s+/ /gr, qr/\QTake it $own->{advice}{take}. Do not take it $own->{advice}{avoid}.\E/, '--help gives the advice of --describe';
