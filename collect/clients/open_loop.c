@@ -328,6 +328,7 @@ static void ask(struct open_loop *loop, struct connection *connection)
                           connection->target->path, version);
 
     response_begin(&connection->response);
+    connection->thread = 0;
     connection->state = ASKED;
     if (!wire_send(&connection->wire, request, length))
         lose(loop, connection);
