@@ -17,9 +17,11 @@ static void serve(int socket)
     _exit(0);
 }
 
+/* _Fork() is fork() without the handlers of libraries: they would write to pages that the child
+ * then has to copy. */
 static bool hand_over(int socket)
 {
-    pid_t child = server->options.template ? fork_template_fork(&template, server, socket) : fork();
+    pid_t child = server->options.template ? fork_template_fork(&template, server, socket) : _Fork();
 
     if (child < 0)
         return false;

@@ -151,7 +151,7 @@ pid_t fork_template_fork(struct fork_template *template, struct server *server, 
         warnx("the template has died: this process forks by itself");
         fork_template_close(template);
     }
-    return fork();
+    return _Fork();
 }
 
 bool fork_template_reap(struct fork_template *template, pid_t child)
