@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 DASH = "–"
 
@@ -125,3 +126,17 @@ def about_time(seconds: float) -> str:
 def one_line(text: str) -> str:
     """The text without tabs, line ends and repeated blanks."""
     return " ".join(text.split())
+
+
+def machine_text(pairs: Mapping[str, str]) -> str:
+    """The processors of a machine in words: "AMD EPYC with 48 KiB of L1 data cache, 2 processors".
+
+    Clouds give processors of several generations one name; their caches tell them apart.
+    """
+    model = pairs.get("processor_model", "")
+    if not model:
+        return ""
+    cache = re.match(r"([0-9]+) KiB \(([0-9]+) instances?\)", pairs.get("cache_l1d", ""))
+    of_each = f" with {int(cache[1]) // int(cache[2])} KiB of L1 data cache" if cache else ""
+    count = plural(float(pairs.get("processors", "1")), "processor", "processors")
+    return f"{model}{of_each}, {count}"

@@ -188,6 +188,8 @@ ROUNDS = Schema(
 )  # fmt: skip
 
 BY_NAME = {column.name: column for column in MEASURED}
+# The times of requests at the busiest worker, and at the others.
+BY_WORKER = ("busiest_p50_ms", "busiest_p99_ms", "rest_p50_ms", "rest_p99_ms")
 SLICE = tuple(
     Column(factor.name, "", f"factor: {factor.help}; * where it is averaged over")
     for factor in FACTORS[1:]
@@ -218,8 +220,7 @@ SUMMARY = Schema(
               "first_tenth",
               "lost",
               "workers", "busiest", "batch", "idle_kib", "each_kib",
-              "other_p50_ms", "other_p99_ms",
-              "busiest_p50_ms", "busiest_p99_ms", "rest_p50_ms", "rest_p99_ms")),
+              "other_p50_ms", "other_p99_ms", *BY_WORKER)),
         Column("peak_kib_max", "KiB", "the most memory of all runs"),
         *(Column(f"{name}_{end}", "ms", f"{name}: {words}")
           for name in ("p50_ms", "p95_ms", "p99_ms")

@@ -207,7 +207,11 @@ ok !$late->{valid}, 'a client that could not start its requests in time says tha
 like $late->{why}, qr/started over 100 us late|Little/, 'and why';
 cmp_ok $late->{latest_ms}, '>=', 100, 'it tells how late it was';
 cmp_ok $late->{late_share}, '>', 0.01, 'and how many started late';
-is stopped('--late', 10_000_000)->{late_share}, 0, '--late: later than that, none has started';
+my $unlike = stopped('--late', 10_000_000);
+is $unlike->{late_share}, 0, '--late: later than that, none has started';
+ok !$unlike->{valid}, 'but their times are not those of the server';
+like $unlike->{why}, qr/Little's law does not hold/, "which Little's law shows";
+cmp_ok $unlike->{in_progress}, '<', 0.5 * $unlike->{little}, 'fewer were in progress than it asks for';
 cmp_ok $late->{max_ms}, '>=', 100, 'and the times of those requests count from when they were due';
 
 for my $case ([['--rate', 0], qr/--rate is a number from/], [['--rate', 'nan'], qr/--rate is a number/], [['--arrivals', 'odd'], qr/--arrivals is even or poisson, not 'odd'/],

@@ -242,11 +242,12 @@ each_server(sub ($model) {
     is unfinished($small), 0, '--cache-size: a response that is too large leaves no unfinished file';
     $proxy->stop(%few);
 
-    # While entries are written, the cache may be above its size by half: beyond that come their heads only.
+    # While entries are written, the cache may be above its size by half. Beyond that come their heads, and the last piece of
+    # each: one that a writer has counted, but not written when the files were counted, may be given to another one as well.
     if ($model->{single}) {
         skip_case('many fetches at once: the model serves one client at a time');
     } else {
-        my ($crowd, $many, $half) = ("$scratch/crowd", 8, substr $huge, 0, 480_000);
+        my ($crowd, $many, $half, $piece_most) = ("$scratch/crowd", 8, substr($huge, 0, 480_000), 32_768);
         my $used = sub { my $bytes = 0; $bytes += -s $_ // 0 for glob "$crowd/[etpr]*"; return $bytes };
         $proxy = start_proxy($crowd, options => ['--cache-size', '1M']);
         for my $number (1 .. $many) {
@@ -255,7 +256,7 @@ each_server(sub ($model) {
         my @clients = map { my $client = $proxy->connect; $client->send(ask_for("/crowd$_")); $client } 1 .. $many;
         is scalar(grep { my $client = $_; until_true(sub { $client->fill(1); length $client->pending >= 470_000 }) } @clients), $many, 'many fetches at once: each client gets what comes';
         my $peak = $used->();
-        cmp_ok $peak, '<=', 1.5 * 1024 * 1024 + $many * 1000, 'many fetches at once: the cache is above its size by half at most';
+        cmp_ok $peak, '<=', 1.5 * 1024 * 1024 + $many * (1000 + $piece_most), 'many fetches at once: the cache is above its size by half at most';
         cmp_ok $peak, '>', 1024 * 1024, 'many fetches at once: that counts entries that are written';
         $origin->open_gate('crowd');
         is scalar(grep { $_->response->{body} eq $half } @clients), $many, 'many fetches at once: each client gets all of its response';

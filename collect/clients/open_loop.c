@@ -9,9 +9,10 @@
  *
  * It says what it achieved, and whether that is valid. It is not, if more than 1% of the requests
  * started late, by over 100 us or --late, because this program did not get to them; or if Little's
- * law does not hold within 5%: the mean number of requests in progress, which is counted as time
- * goes by, is their rate times their mean time. A processor that is not fast enough for the rate,
- * or that others use, is seen by that.
+ * law does not hold within 5%, and 20 us a request: the mean number of requests in progress, which
+ * counts each from when this program got to it, is their rate times their mean time, which counts
+ * from when it was due. A processor that is not fast enough for the rate, or that others use, is
+ * seen by that.
  *
  * It sleeps until the next request is due. A processor that has slept long wakes up late, in a
  * virtual machine by a fifth of a millisecond: after a long sleep it stays awake for the last part.
@@ -80,6 +81,8 @@ static const int64_t AWAKE = 250000;
 /* The parent looks at the server meanwhile. */
 static const int64_t HOLD_REST = 500000000;
 static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
+/* In seconds: no client gets to a request without any delay. */
+static const double LITTLE_DELAY = 20e-6;
 
 enum state { FREE, OPEN, GREETING, ASKED, ENDING };
 enum failure { REFUSED, CUT_OFF, TIMED_OUT, WRONG, NON2XX, FAILURES };
@@ -483,7 +486,6 @@ static void notice(struct open_loop *loop)
         if (!counts(loop, due))
             continue;
         change_progress(loop, 1, time);
-        loop->area += (double)(time - due); /* it is in progress since then */
         loop->due++;
         loop->late += time - due > loop->late_after;
         if (time - due > loop->latest)
@@ -618,6 +620,8 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
 {
     static char text[160];
     double late = loop->due > 0 ? (double)loop->late / (double)loop->due : 0;
+    double unlike = fabs(in_progress - little) / (little > 0 ? little : 1);
+    double delay = loop->due > 0 ? unlike * loop->sum_of_all / (double)loop->due : 0;
 
     if (loop->holds && loop->due == 0) {
         snprintf(text, sizeof(text), "cannot hold: %d of %d", loop->open_count, loop->connections);
@@ -649,7 +653,7 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
                  late * 100, (long long)(loop->late_after / MICROSECOND));
         return text;
     }
-    if (fabs(in_progress - little) > LITTLE_MOST * little) {
+    if (unlike > LITTLE_MOST && delay > LITTLE_DELAY) {
         snprintf(text, sizeof(text),
                  "Little's law does not hold: %.3f requests were in progress, not %.3f",
                  in_progress, little);

@@ -99,6 +99,7 @@ class Study:
     theirs: tuple[Theirs, ...] = ()
     contrast: Answer | None = None
     also: tuple[Answer, ...] = ()
+    remarks: tuple[str, ...] = ()
     rate: int | None = None
     duration: int | None = None
     warm_up: int | None = None
@@ -158,6 +159,11 @@ class _Reader:
         if not isinstance(value, str) or not value or "\t" in value or "\n" in value:
             self.fail(key, f"{value!r} is no text of one line")
         return str(value)
+
+    def texts(self, key: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list):
+            self.fail(key, f"{value!r} is no list of texts")
+        return tuple(self.text(key, text) for text in value)
 
     def number(self, key: str, value: Any, least: int = 1) -> int:
         number = value
@@ -406,7 +412,7 @@ FIGURES = (
 )  # fmt: skip
 OTHERS = (
     "parts", "fresh", "link", "client-ports", "where", "blocks", "theirs", "contrast", "also",
-    "quick", "given",
+    "remarks", "quick", "given",
 )  # fmt: skip
 KEYS = (*(factor.key for factor in FACTORS), *TEXTS, *NUMBERS, *LISTS, *OTHERS)
 
@@ -485,6 +491,8 @@ def _take_others(reader: _Reader, merged: dict[str, Any], fields: dict[str, Any]
         fields["contrast"] = reader.contrast(merged["contrast"])
     if "also" in merged:
         fields["also"] = reader.also(merged["also"])
+    if "remarks" in merged:
+        fields["remarks"] = reader.texts("remarks", merged["remarks"])
     if "link" in merged:
         fields["link"] = reader.link(merged["link"])
     if "client-ports" in merged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -250,15 +250,25 @@ def overload_1(data: Cells) -> list[Finding]:
 
 def recovery_1(data: Cells) -> list[Finding]:
     top = highest(data, "surge")
-    runs = data.valid_runs[data.valid_runs["surge"].astype(str) == top]
     findings = []
     for server in data.subjects:
-        mine = runs[runs["server"] == server]
-        if len(mine) and not data.is_other(server):
-            count = int((mine["again_ms"] != "never").sum())
-            tested = f"{server}: runs in which all requests were answered again, surge {top}%"
-            findings.append(Finding(CLAIM, tested, "ends", "share", count=count, of=len(mine)))
+        if data.is_other(server):
+            continue
+        times = _at_least(data, data.pick(server=server, surge=top), "again_ms", "never")
+        tested = f"{server}: time until all requests are answered again, surge {top}%"
+        findings += found(CLAIM, "soon", tested, by_block(data, times), "ms")
     return findings
+
+
+def _at_least(
+    data: Cells, cells: Sequence[int], measure: str, never: str
+) -> Callable[[int], float]:
+    """Returns the mean of a time in a block; where it was not over, it counts as the whole run."""
+    runs = data.valid_runs[data.valid_runs["cell"].isin(cells)]
+    whole = 1000.0 * (data.study.duration or 0)
+    times = data.column(measure, runs).where(runs[measure] != never, whole)
+    of_blocks = times.groupby(runs["block_number"]).mean()
+    return lambda block: float(of_blocks.get(block + 1, np.nan))
 
 
 def open_1(data: Cells) -> list[Finding]:
@@ -277,9 +287,9 @@ def calls_1(data: Cells) -> list[Finding]:
 
 
 def road_2(data: Cells) -> list[Finding]:
-    cells = data.pick(server="fork", keepalive="off")
-    tested = "fork / thread, page faults a request, a connection for each"
-    return of_pairs(data, "faults", tested, "faults", cells, {"server": "thread"})
+    tested = "fork: page faults a request, a connection for each"
+    faults = data.measured("faults")[data.pick(server="fork", keepalive="off")]
+    return found(CLAIM, "faults", tested, by_block(data, lambda b: float(faults[:, b].mean())), "")
 
 
 def pai_2(data: Cells) -> list[Finding]:
@@ -359,25 +369,32 @@ def e07_1(data: Cells) -> list[Finding]:
 
 
 def cf_1(data: Cells) -> list[Finding]:
+    """Tests it where the workers have time to spare, as in the source; other loads stand aside."""
+    if "offered" not in data.factors or not varies(data, "offered"):
+        return _shares(data, CLAIM, "mean over all cells", {})
     findings = []
-    for server in ("prefork", "pool"):
-        tested = (
-            f"{server}: the busiest worker’s share of the requests, "
-            "between an even one (0) and all (1), mean over all cells"
-        )
-        findings += found(CLAIM, "even", tested, _busiest(data, server, even_is_zero=True), "")
-    server = "epoll+accept=shared"
-    share = f"{server}: the busiest worker’s share of the requests, "
-    all_cells = "mean over all cells"
-    most, uneven = (_busiest(data, server, even_is_zero=zero) for zero in (False, True))
-    findings += found(CLAIM, "most", share + all_cells, most, "")
-    between = f"between an even one (0) and all (1), {all_cells}"
-    findings += found(CLAIM, "uneven", share + between, uneven, "")
+    for load in data.levels["offered"]:
+        kind = CLAIM if load == lowest(data, "offered") else CLAIM_ASIDE
+        findings += _shares(data, kind, f"at {load}% of the capacity", {"offered": load})
     return findings
 
 
-def _busiest(data: Cells, server: str, even_is_zero: bool) -> Result | None:
-    cells = data.pick(server=server)
+def _shares(data: Cells, kind: str, where: str, when: dict[str, str]) -> list[Finding]:
+    findings = []
+    share = "the busiest worker’s share of the requests"
+    for server, rule, of_spare in (
+        ("prefork", "even", True),
+        ("pool", "even", True),
+        ("epoll+accept=shared", "most", False),
+        ("epoll+accept=shared", "uneven", True),
+    ):
+        between = ", between an even one (0) and all (1)" if of_spare else ""
+        result = _busiest(data, data.pick(server=server, **when), even_is_zero=of_spare)
+        findings += found(kind, rule, f"{server}: {share}{between}, {where}", result, "")
+    return findings
+
+
+def _busiest(data: Cells, cells: list[int], even_is_zero: bool) -> Result | None:
     share, workers = data.measured("busiest")[cells], data.measured("workers")[cells]
     workers = np.where(workers > 1, workers, np.nan)
     if even_is_zero:

@@ -13,7 +13,13 @@ from scipy import stats
 from collect.design.factors import factor_value
 from collect.infer.pooling import Pooled, pool
 from collect.project import COMPARISONS_FILE, MACHINE_FILE, command_from_here, fail
-from collect.readable_numbers import estimate_text, interval_text, join_text, percent_text, plural
+from collect.readable_numbers import (
+    estimate_text,
+    interval_text,
+    join_text,
+    machine_text,
+    percent_text,
+)
 from collect.tables import read_frame, read_pairs
 
 WHAT = ["scope", "measure", "server", "baseline"]
@@ -112,10 +118,8 @@ def compare_text(folders: Sequence[Path]) -> str:
 
 
 def _folder_text(folder: Path) -> str:
-    machine = read_pairs(folder / MACHINE_FILE)
-    model = machine.get("processor_model", "")
-    count = plural(float(machine.get("processors", "1")), "processor", "processors")
-    return f"{folder} ({model}, {count})" if model else str(folder)
+    machine = machine_text(read_pairs(folder / MACHINE_FILE))
+    return f"{folder} ({machine})" if machine else str(folder)
 
 
 def _same_text(found: Together, same: Same, names: Sequence[str], width: int) -> str:

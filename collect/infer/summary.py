@@ -9,6 +9,7 @@ from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold, held_
 from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.statistics import NOTHING, describe, mean
 from collect.infer.table_numbers import number
+from collect.schema import BY_WORKER
 
 FULL = ("rps", "server_cpu_us")
 FULL_PARTS = ("mean", "sd", "median", "low", "high", "min", "max")
@@ -90,8 +91,7 @@ def _means(data: Cells) -> list[str]:
     # Runs of the first edition have none of these.
     newer = [name for name in NEWER if name in data.runs]
     other = ["other_p50_ms", "other_p99_ms"] if "other_p99_ms" in data.runs else []
-    by_worker = [f"{whose}_{part}_ms" for whose in ("busiest", "rest") for part in ("p50", "p99")]
-    by_worker = by_worker if "rest_p99_ms" in data.runs else []
+    by_worker = [name for name in BY_WORKER if name in data.runs]
     return [*MEANS, *newer, *lost, *workers, *idle, *other, *by_worker]
 
 

@@ -40,6 +40,7 @@ from collect.histogram import Histogram, add, from_text, of_microseconds, of_qua
 from collect.measure.server_commands import Need
 from collect.project import CLIENTS
 from collect.readable_numbers import one_line
+from collect.schema import BY_WORKER
 
 NEEDS = {
     "ab": Need("ab", "apache2-utils"),
@@ -57,7 +58,6 @@ REASON_BYTES = 300
 EVENTS = ("voluntary", "involuntary", "faults", "disk_kib")
 # Fewer requests have no 99th percentile.
 P99_REQUESTS_LEAST = 100
-BY_WORKER = ("busiest_p50_ms", "busiest_p99_ms", "rest_p50_ms", "rest_p99_ms")
 TIMES = ("mean_ms", "sd_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "max_ms")
 
 

@@ -109,7 +109,10 @@ def cells_here(study: Study) -> Cells:
 
 def _processors() -> Iterator[tuple[str, str]]:
     information = _content("/proc/cpuinfo")
-    yield "processor_model", _first(r"^(?:model name|Model|cpu model)\s*: *(.*)", information)
+    model = _first(r"^(?:model name|Model|cpu model)\s*: *(.*)", information)
+    family = [_first(rf"^{name}\s*: *([0-9]+)$", information) for name in ("cpu family", "model")]
+    # A cloud gives processors of several generations one name.
+    yield "processor_model", f"{model} (family {', model '.join(family)})" if all(family) else model
     for line in _output("lscpu").splitlines():
         name, _, value = line.strip().partition(":")
         if name in LSCPU:

@@ -191,14 +191,22 @@ class Spent:
     parts: str
 
 
+def _amount(row: Row) -> str:
+    """What a part takes, with its interval where more rounds than one have looked."""
+    if row["low"] == row["high"]:
+        return human(row["each"])
+    return f"{human(row['each'])} ({human(row['low'])} to {human(row['high'])})"
+
+
 def spent(view: View) -> list[Spent]:
     """The parts that make up most of the time of the servers whose contrast answers a study."""
     found = []
     for server, cell in answered_cells(view):
         rows = sorted(rows_of(view, cell, "purpose"), key=lambda row: -float(row["each"]))
+        rows = [row for row in rows if float(row["each"]) > 0]
         if rows:
             total = sum(float(row["each"]) for row in rows)
-            words = [f"{human(row['each'])} µs go into {row['name']}" for row in rows[:NAMED]]
+            words = [f"{_amount(row)} µs go into {row['name']}" for row in rows[:NAMED]]
             words[1:] = [word.replace(" µs go", "") for word in words[1:]]
             found.append(Spent(server, human(total), join_text(words)))
     return found

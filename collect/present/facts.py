@@ -311,6 +311,11 @@ def steps_named(view: View) -> tuple[str, ...]:
     return view.study.steps or _of_today(view).steps
 
 
+def remarks_of(view: View) -> tuple[str, ...]:
+    """What the study of today says beside its figures: causes are often found after a run."""
+    return _of_today(view).remarks
+
+
 def _has_factors(view: View, named: StudyAnswer) -> bool:
     return set(named.of) | set(named.when.values) <= set(view.data.factors)
 

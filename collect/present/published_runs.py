@@ -12,7 +12,7 @@ from collect.design.study import Study, load_study
 from collect.measure.foreign_load import SHARED, STOLEN
 from collect.present.report import ClaimResult, claims_of, main_picture, read_pictures
 from collect.project import PROJECT, fail
-from collect.readable_numbers import thousands
+from collect.readable_numbers import machine_text, thousands
 from collect.tables import read_pairs, read_table
 
 # Runs that are kept although they do not meet a condition: run, tab, the condition.
@@ -56,9 +56,7 @@ class Published:
 
     @property
     def machine_text(self) -> str:
-        model, count = self.machine["processor_model"], self.machine["processors"]
-        noun = "processor" if count == "1" else "processors"
-        return f"{model}, {count} {noun}" if model else ""
+        return machine_text(self.machine)
 
     @cached_property
     def abstract(self) -> tuple[str, list[str]]:

@@ -189,8 +189,8 @@ def _cell_row(view: View, part: Part, server: str, x: str, cell: int) -> CellRow
         _spread(view, cell, RPS) + star + few,
         "1" if is_base else ratio_text(rps_row),
         DASH if is_base or rps_row is None else p_text(rps_row.get("p_holm", "-")),
-        _spread(view, cell, "p50_ms"),
-        _spread(view, cell, "p99_ms"),
+        _interval(view, cell, "p50_ms"),
+        _interval(view, cell, "p99_ms"),
         human(row.get("lost", "-")),
         human(row.get("voluntary")),
         human(row.get("involuntary")),
@@ -206,6 +206,16 @@ def _spread(view: View, cell: int, column: str) -> str:
         return DASH
     half = (estimate.high - estimate.low) / 2
     return human(estimate.mean) + (f" ± {human(half)}" if half > 0 else "")
+
+
+def _interval(view: View, cell: int, column: str) -> str:
+    """A geometric mean with its interval, which is not symmetric."""
+    estimate = view.estimate(cell, column)
+    if estimate is None:
+        return DASH
+    if estimate.low == estimate.high:
+        return human(estimate.mean)
+    return f"{human(estimate.mean)} ({human(estimate.low)} to {human(estimate.high)})"
 
 
 # --- the numbers of a checked report ---

@@ -62,20 +62,20 @@ def busiest_text(view: View) -> str:
 
 def _row(view: View, cell: int, where: str) -> WorkerTimes | None:
     data = view.data
-    ratio = _ratio(view, cell)
-    if ratio == DASH:
-        return None
     busiest = data.sample(cell, "busiest")
-    share = percent_text(float(busiest.mean())) if len(busiest) else DASH
+    if not data.has_data(cell, BUSIEST_P99) or not len(busiest):
+        return None
+    ratio = _ratio(view, cell)
+    told_apart = ratio != DASH
     return WorkerTimes(
         where,
         data.value(cell, "worker_count"),
         data.value(cell, "server"),
-        share,
+        percent_text(float(busiest.mean())),
         busiest_p50=_time(view, cell, "busiest_p50_ms"),
-        rest_p50=_time(view, cell, "rest_p50_ms"),
+        rest_p50=_time(view, cell, "rest_p50_ms") if told_apart else DASH,
         busiest_p99=_time(view, cell, BUSIEST_P99),
-        rest_p99=_time(view, cell, REST_P99),
+        rest_p99=_time(view, cell, REST_P99) if told_apart else DASH,
         ratio=ratio,
     )
 
@@ -86,11 +86,12 @@ def _time(view: View, cell: int, name: str) -> str:
 
 
 def _ratio(view: View, cell: int) -> str:
-    """The 99th percentile at the busiest worker by that at the others, with its interval."""
+    """The 99th percentile at the busiest worker by that at the others, with its interval. There is
+    none where the others answered too few for a percentile in any of the runs: the runs that are
+    left would be those in which they did."""
     busiest, rest = (view.data.unit_logarithms(name)[cell] for name in (BUSIEST_P99, REST_P99))
-    each = busiest - rest
-    each = each[~np.isnan(each)]
-    if len(each) < 2:
+    each = (busiest - rest)[~np.isnan(busiest)]
+    if len(each) < 2 or np.isnan(each).any():
         return DASH
     test = mean_test(each)
     return estimate_text(*(float(np.exp(value)) for value in (test.estimate, *test.interval())))

@@ -173,7 +173,9 @@ def cost(runs: pd.DataFrame, kept: float, ends: float) -> None:
         for keepalive, factor in (("on", on), ("off", off)):
             chosen = (runs["server"] == server) & (runs["keepalive"] == keepalive)
             own = pd.to_numeric(runs.loc[chosen, "server_cpu_us"])
-            runs.loc[chosen, "server_cpu_us"] = (own / own.mean() * epoll * factor).map("{:.4f}".format)
+            runs.loc[chosen, "server_cpu_us"] = (own / own.mean() * epoll * factor).map(
+                "{:.4f}".format
+            )
 
 
 def test_rings_save_where_connections_stay_and_cost_where_they_end(rings: Path) -> None:
@@ -480,7 +482,7 @@ def puts(column: str, ratio: float, of: dict[str, str], to: dict[str, str]) -> C
     ("study", "claim", "column", "of", "to", "good", "bad"),
     [
         ("offered-load", "OPEN.1", "p99_ms", {"offered": "90"}, {"offered": "30"}, 6.0, 1.5),
-        ("anatomy", "ROAD.2", "faults", {"server": "fork"}, {"server": "thread"}, 9.0, 1.2),
+        ("anatomy", "ROAD.2", "faults", {"server": "fork"}, {"server": "thread"}, 9.0, 0.05),
         ("working-set", "PAI.2", "rps", {"server": "epoll"}, {"server": "thread"}, 0.5, 1.3),
         ("distance", "DISTANCE.1", "p50_ms", {"server": "fork"}, {"server": "thread"}, 1.0, 1.3),
         ("weight", "WEIGHT.1", "rps", {"server": "thread"}, {"server": "fork"}, 1.03, 1.5),
@@ -508,14 +510,43 @@ def test_the_requests_of_a_connection_share_its_cost(
     assert asked("calls", "CALLS.1", tmp_path / "calls", put) == expected
 
 
-def test_a_server_that_does_not_recover(tmp_path: Path) -> None:
-    def recover(runs: pd.DataFrame) -> None:
-        runs["again_ms"] = "900.000"
+@pytest.mark.parametrize(
+    ("others", "of_pool", "expected"),
+    [
+        ("900.000", ["900.000", "900.000"], REPRODUCED),
+        ("900.000", ["900.000", "never"], CANNOT_TELL),
+        ("900.000", ["never", "never"], NOT_REPRODUCED),
+        ("9000.000", ["9000.000", "9000.000"], NOT_REPRODUCED),
+    ],
+)
+def test_a_server_that_recovers_late_or_never(
+    tmp_path: Path, others: str, of_pool: list[str], expected: str
+) -> None:
+    def put(runs: pd.DataFrame) -> None:
+        runs["again_ms"] = others
+        for odd, time in enumerate(of_pool):
+            chosen = (runs["server"] == "pool") & (pd.to_numeric(runs["block"]) % 2 == odd)
+            runs.loc[chosen, "again_ms"] = time
 
-    assert asked("recovery", "RECOVERY.1", tmp_path / "few", recover) == CANNOT_TELL
+    assert asked("recovery", "RECOVERY.1", tmp_path / "recovery", put) == expected
 
-    def fail(runs: pd.DataFrame) -> None:
-        recover(runs)
-        runs.loc[(runs["server"] == "pool") & (runs["block"] == "1"), "again_ms"] = "never"
 
-    assert asked("recovery", "RECOVERY.1", tmp_path / "one", fail) == NOT_REPRODUCED
+@pytest.mark.parametrize(
+    ("shared", "prefork", "expected"),
+    [((0.8, 0.1), 0.02, REPRODUCED), ((0.3, 0.8), 0.02, NOT_REPRODUCED), ((0.8, 0.1), 0.4, NOT_REPRODUCED)],
+)  # fmt: skip
+def test_the_claim_on_the_busiest_worker_is_of_workers_with_time_to_spare(
+    tmp_path: Path, shared: tuple[float, float], prefork: float, expected: str
+) -> None:
+    def put(runs: pd.DataFrame) -> None:
+        even = 1 / pd.to_numeric(runs["workers"])
+        noise = 1 + 0.004 * (pd.to_numeric(runs["order"]) % 5)
+        for server, low, high in (
+            ("prefork", prefork, prefork), ("pool", 0.02, 0.02), ("epoll+accept=shared", *shared)
+        ):  # fmt: skip
+            for load, spare in (("20", low), ("80", high)):
+                chosen = (runs["server"] == server) & (runs["offered"] == load)
+                share = (even + (1 - even) * spare) * noise
+                runs.loc[chosen, "busiest"] = share[chosen].map("{:.4f}".format)
+
+    assert asked("spread", "CF.1", tmp_path / "spread", put) == expected

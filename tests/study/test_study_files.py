@@ -346,6 +346,8 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
             "[[also]]\nof = { file = 1 }\nto = { file = 2 }\nfalls-to = [1.1]",
             "also: there is no `falls-to`",
         ),
+        ("remarks = 'one'", "remarks: 'one' is no list of texts"),
+        ("remarks = ['a line', '']", "remarks: '' is no text of one line"),
         ("steps = ['fork']", "steps: a step leads from one server to another"),
         ("steps = ['fork', 'spoon']", "steps: `spoon` is none of the servers"),
         ("concurrency = 0", "concurrency: 0 is no number above 0"),
@@ -421,7 +423,10 @@ def test_a_mistake_of_the_command_line_names_the_option() -> None:
         ),
         ("load = 'witness'\ncalls = [1, 2]\n[[where]]\nonly = { calls = 2 }", "no calls per"),
         ("service = 'proxy-hit'\nfiles = '150'", "even ones never"),
-        ("service = 'proxy-hit'\nfiles = '125'\nload = 'wrk'", "a proxy is asked over http: by ab or"),
+        (
+            "service = 'proxy-hit'\nfiles = '125'\nload = 'wrk'",
+            "a proxy is asked over http: by ab or",
+        ),
         (
             "service = 'work'\nfiles = '125'",
             "the service work, and no other, has the documents cpu",
