@@ -347,7 +347,7 @@ def test_published_abstracts_end_with_their_limit(run: Published) -> None:
     assert report == (run.folder / "report.md").read_text()
     assert set(figures_in(report)) <= {figure.name for figure in figures_of_study(view)}
     abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
-    assert re.search(r"within this sitting of|the client is the limit|These are medians", abstract)
+    assert re.search(r"within this sitting of|rounds within|the client is the limit|These are medians", abstract)
     _, answer = abstract_of(report)
     assert answer and "Part 1" not in abstract
     if "The ratio is" in abstract:
