@@ -259,7 +259,7 @@ def test_the_overview_leads_to_it(reports: Path) -> None:
         r"^## Not published yet\n\n.*^- `\./dcollect\.sh processors`: ", text, re.M | re.S
     )
     assert "- `./dcollect.sh table1`" not in text
-    assert "intervals hold within that sitting" in text
+    assert "intervals hold within these" in text
 
 
 def test_the_overview_is_ordered_by_question(reports: Path) -> None:
