@@ -242,6 +242,10 @@ class _Outcome:
                 for level in range(len(self.levels))
             ]
         _scale(self.figure, log)
+        # The ends of a range are runs: none is cut off.
+        most = max(mark.high for _, lines in groups for line in lines for mark in line.marks)
+        if not self.figure.x.log and most > self.figure.x.high:
+            self.figure.x = zero_scale(most)
         if not log and self.figure.x.low == 0:
             self.figure.x = Scale(0, self.figure.x.high * 1.25, False, self.figure.x.tics)
         return self.figure
