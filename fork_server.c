@@ -21,7 +21,8 @@ static void serve(int socket)
  * then has to copy. */
 static bool hand_over(int socket)
 {
-    pid_t child = server->options.template ? fork_template_fork(&template, server, socket) : _Fork();
+    pid_t child =
+        server->options.template ? fork_template_fork(&template, server, socket) : _Fork();
 
     if (child < 0)
         return false;

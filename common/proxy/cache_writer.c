@@ -180,7 +180,8 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
 
 /* Adds the bytes to the size of the cache before they are written, so that many writers together
  * do not go beyond its bound. Where they would, room is made for those that come later. Bytes that
- * are counted here and not yet written when cache_evict.c counts the files are lost to the count. */
+ * are counted here and not yet written when cache_evict.c counts the files are lost to the count.
+ */
 static bool reserve(const struct cache *cache, struct cache_writer *writer, uint64_t bytes)
 {
     if (writer->start + writer->header.length + bytes > cache->limit / 2)
