@@ -14,9 +14,9 @@ my $TABLE = "$FindBin::Bin/lib/ledger.tsv";
 my ($FEW, $MANY, $MANY_USED) = (30, 130, 530);
 # A call that is made for less than half of the requests is not of the request. How often the others are made is settled.
 my ($LEAST, $MARGIN) = (0.5, 0.25);
-# How often one waits or looks for something depends on who comes first, but a call more a request is one more.
+# How often one waits, wakes another or looks for something depends on who comes first, but a call more a request is one more.
 my $WAIT_MARGIN = 0.75;
-my %WAITS       = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4);
+my %WAITS       = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write);
 my %CHANCE      = map { $_ => 1 } qw(futex sched_yield);
 # Most machines read the clock without a call. An event loop asks for what it used a hundred times a second at most.
 my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time getrusage);
@@ -44,13 +44,26 @@ sub calls ($kept, $requests) {
     die "strace loses calls\n";
 }
 
+# Waits until these processes have nothing to do. A server that has it again before the next request comes waits for each
+# request, whatever else the machine does.
+sub await_rest (@processes) {
+    my $end = time + $PATIENCE;
+    while (time < $end) {
+        my @states = map { (eval { slurp($_) } // '') =~ /\) (\S)/ } map { glob "/proc/$_/task/*/stat" } @processes;
+        return if !grep { /[^SZ]/ } @states;
+    }
+    die "the server does not rest\n";
+}
+
 # Lets a server answer so many requests, and stop.
 sub serve ($kept, $requests, $through) {
     # One worker: of several more than one may wake for a connection, by chance.
     my @workers = model()->{workers} ? ('--workers', 1) : ();
     my $server  = start_server(root => "$FindBin::Bin/../data", options => \@workers, through => $through);
     my $client  = $kept ? $server->connect : undef;
+    my @processes = map { $_->[0] } group_processes($server->pid);
     for (1 .. $requests) {
+        await_rest(@processes);
         my $response = $kept ? $client->ask(request(GET => '/small.txt')) : $server->get('/small.txt', Connection => 'close');
         die "no response\n" if !$response || $response->{status} != 200;
     }
@@ -112,7 +125,8 @@ sub margins ($call, $should) {
     # A template's answer is received.
     my $waits = $WAITS{$call} || $call eq 'recvfrom' && model()->{label} =~ /template/;
     return ($WAIT_MARGIN, $should)                        if $waits || $call eq $SWITCHES;
-    return ($FAULTS_MARGIN + $FAULTS_SHARE * $should) x 2 if $call eq $FAULTS;
+    # A parent copies the pages that it shares with a child that has not ended yet: fewer are chance, too.
+    return ($FAULTS_MARGIN + $FAULTS_SHARE * $should, $should) if $call eq $FAULTS;
     return ($MARGIN) x 2;
 }
 
