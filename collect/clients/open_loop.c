@@ -9,10 +9,10 @@
  *
  * It says what it achieved, and whether that is valid. It is not, if more than 1% of the requests
  * started late, by over 100 us or --late, because this program did not get to them; or if Little's
- * law does not hold within 5%, and 20 us a request: the mean number of requests in progress, which
- * counts each from when this program got to it, is their rate times their mean time, which counts
- * from when it was due. A processor that is not fast enough for the rate, or that others use, is
- * seen by that.
+ * law does not hold within 5%, and a fifth of that delay: the mean number of requests in progress,
+ * which counts each from when this program got to it, is their rate times their mean time, which
+ * counts from when it was due. A processor that is not fast enough for the rate, or that others
+ * use, is seen by that.
  *
  * It sleeps until the next request is due. A processor that has slept long wakes up late, in a
  * virtual machine by a fifth of a millisecond: after a long sleep it stays awake for the last part.
@@ -81,8 +81,8 @@ static const int64_t AWAKE = 250000;
 /* The parent looks at the server meanwhile. */
 static const int64_t HOLD_REST = 500000000;
 static const double LATE_SHARE_MOST = 0.01, LITTLE_MOST = 0.05;
-/* In seconds: no client gets to a request without any delay. */
-static const double LITTLE_DELAY = 20e-6;
+/* Of --late: no client gets to a request without any delay. */
+static const double LITTLE_DELAY_SHARE = 0.2;
 
 enum state { FREE, OPEN, GREETING, ASKED, ENDING };
 enum failure { REFUSED, CUT_OFF, TIMED_OUT, WRONG, NON2XX, FAILURES };
@@ -653,7 +653,7 @@ static const char *problem(const struct open_loop *loop, double in_progress, dou
                  late * 100, (long long)(loop->late_after / MICROSECOND));
         return text;
     }
-    if (unlike > LITTLE_MOST && delay > LITTLE_DELAY) {
+    if (unlike > LITTLE_MOST && delay * 1e9 > LITTLE_DELAY_SHARE * (double)loop->late_after) {
         snprintf(text, sizeof(text),
                  "Little's law does not hold: %.3f requests were in progress, not %.3f",
                  in_progress, little);
