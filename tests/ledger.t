@@ -101,7 +101,7 @@ sub of_request ($kept) {
 sub used_of_request ($kept) {
     my @used;
     for my $requests ($FEW, $MANY_USED) {
-        serve($kept, $requests, ["$FindBin::Bin/lib/usage.py", "$folder/used"]);
+        serve($kept, $requests, ["$FindBin::Bin/lib/resource_usage.py", "$folder/used"]);
         push @used, [split ' ', slurp("$folder/used")];
     }
     my ($faults, $switches) = map { max(0, $used[1][$_] - $used[0][$_]) / ($MANY_USED - $FEW) } 0, 1;

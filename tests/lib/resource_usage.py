@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Runs a server, and writes what it has used when it has ended.
 
-usage:    usage.py FILE COMMAND...
-example:  usage.py /tmp/used ./fork_server 7799
+usage:    resource_usage.py FILE COMMAND...
+example:  resource_usage.py /tmp/used ./fork_server 7799
 
 FILE gets a line: the page faults, and how often it gave its processor up; both of all its threads,
 and of the children that it waited for.
