@@ -17,7 +17,9 @@ my ($LEAST, $MARGIN) = (0.5, 0.25);
 # How often one waits, wakes another or looks for something depends on who comes first, but a call more a request is one more.
 my $WAIT_MARGIN = 0.75;
 my %WAITS       = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write);
-my %CHANCE      = map { $_ => 1 } qw(futex sched_yield);
+# A call that fails for each request has a row of its own: what looks for something and finds nothing has none.
+my $FAILS  = ' (fails)';
+my %CHANCE = map { $_ => 1 } qw(futex sched_yield);
 # Most machines read the clock without a call. An event loop asks for what it used a hundred times a second at most.
 my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time getrusage);
 # Pages that are there by chance make up to a tenth of the faults, and a half.
@@ -80,9 +82,11 @@ sub traced_calls ($kept, $requests) {
         next if $words[0] !~ /\A[\d.]+\z/ || $words[-1] eq 'total';
         # A clone that a signal interrupts begins again. An event loop reads at once from a new connection, and whether the
         # request is there by then is chance.
-        my $begins_again = $words[-1] eq 'clone' || !$kept && $words[-1] eq 'recvfrom';
-        $queue_refused = 1 if $words[-1] eq 'inotify_init1' && @words == 6;
-        $calls{ $words[-1] } = $words[3] - ($begins_again && @words == 6 ? $words[4] : 0);
+        my ($name, $number, $failed) = ($words[-1], $words[3], @words == 6 ? $words[4] : 0);
+        my $begins_again = $name eq 'clone' || !$kept && $name eq 'recvfrom';
+        $queue_refused = 1 if $name eq 'inotify_init1' && $failed;
+        $calls{$name} = $number - ($begins_again ? $failed : 0);
+        $calls{"$name$FAILS"} = $failed if !$begins_again && !$WAITS{$name};
     }
     unlink "$folder/calls";
     return \%calls;
@@ -94,7 +98,7 @@ sub of_request ($kept) {
     my ($few, $many) = map { calls($kept, $_) } $FEW, $MANY;
     delete $many->{newfstatat} if $queue_refused && model()->{label} =~ /\A(?:epoll|uring|iterative|prefork)/;
     my %each = map { $_ => ($many->{$_} - ($few->{$_} // 0)) / ($MANY - $FEW) } keys %$many;
-    return { map { $_ => $each{$_} } grep { $each{$_} >= $LEAST && !$CHANCE{$_} && !$CLOCK{$_} } keys %each };
+    return { map { $_ => $each{$_} } grep { my $call = s/\Q$FAILS\E\z//r; $each{$_} >= $LEAST && !$CHANCE{$call} && !$CLOCK{$call} } keys %each };
 }
 
 # Returns the page faults and the context switches of one request, in a server that is not traced.
@@ -120,6 +124,7 @@ sub read_table () {
 
 # Returns how far what is seen may be above and below what stands in the table.
 sub margins ($call, $should) {
+    $call =~ s/\Q$FAILS\E\z//;
     # A ring may receive a request with its connection, or by one call.
     return (1 + $MARGIN, $should) if $call eq 'recvfrom' && model()->{needs};
     # A template's answer is received.
@@ -171,7 +176,7 @@ sub measure ($check) {
             }
             for my $call (sort keys %{ { map { %$_ } @seen } }) {
                 my $middle = (sort { $a <=> $b } map { $_->{$call} // 0 } @seen)[$#seen / 2];
-                push @lines, join("\t", $model->{label}, $connection, $call, sprintf '%.2f', $middle) . "\n" if $middle || $call =~ /\(/;
+                push @lines, join("\t", $model->{label}, $connection, $call, sprintf '%.2f', $middle) . "\n" if $middle || $call =~ /\A\(/;
             }
             next if !$check;
             ok !@flaws, "$connection: what a request calls and uses is what stands in the table" or diag(join "\n", @flaws);

@@ -10,16 +10,24 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define PAGE 4096
+/* A stack that is given back keeps so much at either end: the next child begins without page
+ * faults, and the variables, which are above, shift the lower end by less. */
+#define STACK_KEPT       (16 * 1024)
+#define RSEQ_LEAST_BYTES 32 /* the kernel takes no fewer */
 
 /* What a child runs on. In shared memory that is the stack and the thread-local variables of a
  * thread that has ended: the C library has prepared them, and does not know that it has ended. */
 struct place {
     _Atomic(_Atomic pid_t *) id; /* of the child; the kernel sets it to 0 when the child ends */
     char *stack;                 /* its upper end */
+    sigset_t signals;            /* which the child blocks */
     void *variables;
     void *robust_list;
     size_t robust_list_size;
@@ -107,25 +115,58 @@ static struct place *find_place(void)
     return &places[place_count++];
 }
 
-/* Does first what the C library does in a process or thread that it has made. */
-static int work(void *argument)
+/* __rseq_size is what this kernel uses of it. */
+static unsigned rseq_bytes(void)
 {
-    struct place *place = argument;
+    return __rseq_size > RSEQ_LEAST_BYTES ? __rseq_size : RSEQ_LEAST_BYTES;
+}
 
+/* Does first what the C library does in a process or thread that it has made. */
+static void work(struct place *place)
+{
     if ((flags & CLONE_VM) && __rseq_size > 0)
-        syscall(SYS_rseq, (char *)place->variables + __rseq_offset, __rseq_size, 0, RSEQ_SIG);
+        syscall(SYS_rseq, (char *)place->variables + __rseq_offset, rseq_bytes(), 0, RSEQ_SIG);
     syscall(SYS_set_robust_list, place->robust_list, place->robust_list_size);
+    if (flags & CLONE_VM)
+        pthread_sigmask(SIG_SETMASK, &place->signals, NULL);
     place->function(place->argument);
+}
+
+/* Gives back what a long request needed of the stack, as the C library does when a thread ends. */
+static void leave_stack(const struct place *place)
+{
+    char *end = (char *)((uintptr_t)place->stack / PAGE * PAGE);
+    size_t kept = 2 * STACK_KEPT;
+
+    if (stack_size > kept)
+        madvise(end + STACK_KEPT - stack_size, stack_size - kept, MADV_DONTNEED);
+}
+
+static int share(void *argument)
+{
+    sigset_t all;
+
+    work(argument);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    leave_stack(argument);
     return 0;
 }
 
+/* No signal comes while the child begins or ends: its handler would run on a stack and with
+ * variables that are not the child's yet, or no longer. */
 static pid_t make_sharing(struct place *place)
 {
-    pid_t *id = (pid_t *)atomic_load(&place->id);
+    pid_t *id = (pid_t *)atomic_load(&place->id), child;
     int more = CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID |
                (flags & CLONE_THREAD ? 0 : SIGCHLD);
+    sigset_t all;
 
-    return clone(work, place->stack, flags | more, place, id, place->variables, id);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &place->signals);
+    child = clone(share, place->stack, flags | more, place, id, place->variables, id);
+    pthread_sigmask(SIG_SETMASK, &place->signals, NULL); /* errno stays */
+    return child;
 }
 
 /* Without shared memory, the system call returns twice, as fork() does. */
@@ -135,8 +176,10 @@ static pid_t make_copy(struct place *place)
     pid_t child =
         (pid_t)syscall(SYS_clone, flags | CLONE_CHILD_SETTID | SIGCHLD, NULL, NULL, id, NULL);
 
-    if (child == 0)
-        _exit(work(place));
+    if (child == 0) {
+        work(place);
+        _exit(0);
+    }
     return child;
 }
 
