@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -50,12 +51,12 @@ class _Cost:
         self.load += other.load
         self.requests += other.requests
 
-    def of(self, requests: float) -> float:
-        """Returns the seconds of a run with this number of requests; 0: nobody knows it."""
+    def of(self, requests: float, most: float) -> float:
+        """Returns the seconds of a run with this number of requests; 0: nobody knows it. The load
+        takes so many seconds at most."""
         known = requests and self.requests
-        return self.aside / self.runs + self.load * (
-            requests / self.requests if known else 1 / self.runs
-        )
+        load = self.load * (requests / self.requests if known else 1 / self.runs)
+        return self.aside / self.runs + min(load, most)
 
 
 def _requests(cell: Cell) -> float:
@@ -111,14 +112,17 @@ class _Past:
     """What earlier runs cost. A study over another link takes longer."""
 
     def __init__(self, path: Path, study: Study) -> None:
-        link = load_study(path.parent / STUDY_FILE).link
+        self.study = load_study(path.parent / STUDY_FILE)
+        link = self.study.link
         self.scale = _bits(link) / _bits(study.link) if link and study.link else 1.0
         self.costs = _costs(path)
+        self.most = float(study.duration or math.inf)
 
     def seconds(self, cell: Cell, names: tuple[str, ...]) -> float | None:
         """Returns the seconds of the runs that are like a cell in these factors."""
         cost = self.costs[names].get(_key(cell, names))
-        return cost.of(_requests(cell)) * self.scale if cost else None
+        most = self.most if cell["load"] == "witness" else math.inf
+        return cost.of(_requests(cell), most) * self.scale if cost else None
 
     def servers(self) -> set[str]:
         return {key[0] for key in self.costs[("server", "load", "scheme")]}
@@ -143,8 +147,16 @@ def _seconds(study: Study, pasts: Sequence[_Past], cell: Cell) -> float:
         for past in pasts:
             seconds = past.seconds(cell, alike)
             if seconds is not None:
-                return seconds + (_more_seconds(study, cell) if alike != ALIKE[0] else 0.0)
+                return max(0.0, seconds + _longer(study, past.study, cell, alike))
     return 0.0
+
+
+def _longer(study: Study, past: Study, cell: Cell, alike: tuple[str, ...]) -> float:
+    """Returns how much longer a run of a cell takes than runs of an earlier study that are alike
+    in these factors."""
+    if cell["load"] in FOR_A_TIME and "load" in alike:
+        return _more_seconds(study, cell) - _more_seconds(past, cell)
+    return _more_seconds(study, cell) if alike != ALIKE[0] else 0.0
 
 
 def expected_seconds(study: Study, cells: Cells) -> float:

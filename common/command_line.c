@@ -99,13 +99,23 @@ static bool read_address(struct options *options, const struct option_row *row, 
     return true;
 }
 
+/* The parts of a way may also be separated by commas. */
+static bool names_way(const char *value, const char *name)
+{
+    while (*name != '\0' && (*value == *name || (*value == ',' && *name == '-'))) {
+        value++;
+        name++;
+    }
+    return *value == *name;
+}
+
 static bool read_way(const struct option_row *row, const struct model *model, const char *value,
                      int *way)
 {
     const struct model_ways *ways = option_table_ways(row);
 
     for (*way = 0; *way < ways->count; ++*way)
-        if (ways->knows(model, *way) && strcmp(value, ways->ways[*way].name) == 0)
+        if (ways->knows(model, *way) && names_way(value, ways->ways[*way].name))
             return true;
     return complain(row, value, "one of the words that --help lists");
 }
@@ -299,6 +309,10 @@ static bool fits_together(const struct options *options)
 {
     if (!options->tls && (options->certificate != NULL || options->key != NULL)) {
         warnx("--cert and --key need --tls (see --help)");
+        return false;
+    }
+    if (options->ballast_huge && options->ballast == 0) {
+        warnx("--ballast-pages needs --ballast (see --help)");
         return false;
     }
     if (options->tls && options->udp) {

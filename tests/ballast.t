@@ -44,6 +44,7 @@ each_server(sub ($model) {
     like $refused->{err}, qr/\A[^\n]*cannot have a ballast[^\n]*\n\z/, 'more than the machine has: one line says so';
     is run_server('--ballast', 'much', '0')->{status}, 2, '--ballast much is refused';
     is run_server(qw(--ballast 1M --ballast-pages large 0))->{status}, 2, '--ballast-pages large is refused';
+    is run_server(qw(--ballast-pages huge 0))->{status}, 2, '--ballast-pages huge without --ballast is refused';
 });
 
 done_testing;

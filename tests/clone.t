@@ -55,6 +55,11 @@ each_way_to_accept(sub ($model) {
         if (!defined $same) { skip_case("this kernel cannot tell who shares $what") }
         else                { is !!$same, !!$shares{$what}, "$what: " . ($shares{$what} ? 'shared' : 'not shared') }
     }
+    if (keys %shares > 1 && !$thread) {
+        my $words = join ',', words($model);
+        is run_server('--share', $words,            '--help')->{status}, 0, "--share $words is the same";
+        is run_server('--share', $words =~ s/,/,,/r, '--help')->{status}, 2, 'two commas are refused';
+    }
     is -e "/proc/@{[$server->pid]}/task/$child" ? 1 : 0, $thread ? 1 : 0, $thread ? 'the child is a thread' : 'the child is a process';
 
     # A child that is killed loses its connection alone.

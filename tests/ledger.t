@@ -16,12 +16,14 @@ my ($FEW, $MANY, $MANY_USED) = (30, 130, 530);
 my ($LEAST, $MARGIN) = (0.5, 0.25);
 # How often one waits, wakes another or looks for something depends on who comes first, but a call more a request is one more.
 my $WAIT_MARGIN = 0.75;
-my %WAITS       = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write);
+my %WAITS       = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write
+    futex sched_yield);
 # A call that fails for each request has a row of its own: what looks for something and finds nothing has none.
-my $FAILS  = ' (fails)';
-my %CHANCE = map { $_ => 1 } qw(futex sched_yield);
-# Most machines read the clock without a call. An event loop asks for what it used a hundred times a second at most.
-my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time getrusage);
+my $FAILS = ' (fails)';
+# Most machines read the clock without a call.
+my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time);
+my $SOURCE = eval { slurp('/sys/devices/system/clocksource/clocksource0/current_clocksource') } // '';
+my $CLOCK_IS_CALLED = $SOURCE !~ /\A(?:tsc|kvm-clock|hyperv_clocksource_tsc_page|arch_sys_counter)$/;
 # Pages that are there by chance make up to a tenth of the faults, and a half.
 my ($FAULTS, $FAULTS_MARGIN, $FAULTS_SHARE) = ('(page faults)', 0.5, 0.1);
 # A server that waits for its next request gives its processor up. One that is late does not wait, so that fewer are chance.
@@ -92,13 +94,18 @@ sub traced_calls ($kept, $requests) {
     return \%calls;
 }
 
+# An event loop asks for what it used a hundred times a second at most: on a slow machine that is for each request.
+sub is_by_time ($call) {
+    return $CLOCK{$call} ? $CLOCK_IS_CALLED : $call eq 'getrusage' && model()->{label} =~ /\A(?:epoll|uring)/;
+}
+
 # Returns the calls of one request.
 sub of_request ($kept) {
     $queue_refused = 0;
     my ($few, $many) = map { calls($kept, $_) } $FEW, $MANY;
     delete $many->{newfstatat} if $queue_refused && model()->{label} =~ /\A(?:epoll|uring|iterative|prefork)/;
     my %each = map { $_ => ($many->{$_} - ($few->{$_} // 0)) / ($MANY - $FEW) } keys %$many;
-    return { map { $_ => $each{$_} } grep { my $call = s/\Q$FAILS\E\z//r; $each{$_} >= $LEAST && !$CHANCE{$call} && !$CLOCK{$call} } keys %each };
+    return { map { $_ => $each{$_} } grep { my $call = s/\Q$FAILS\E\z//r; $each{$_} >= $LEAST && !is_by_time($call) } keys %each };
 }
 
 # Returns the page faults and the context switches of one request, in a server that is not traced.

@@ -272,6 +272,10 @@ class Answered:
     blocks: int
 
     @property
+    def compares(self) -> tuple[str, str, str]:
+        return self.measure, self.of, self.to
+
+    @property
     def interval(self) -> str:
         return interval_text(self.low, self.high, self.ratio)
 
@@ -349,10 +353,18 @@ def answer(view: View) -> Answered | None:
     return _answered(view, named) if named else None
 
 
-def further_answers(view: View) -> list[Answered]:
-    """The answers to what else a study asks, where it was measured."""
+def further_answers(view: View, first: Answered | None) -> list[list[Answered]]:
+    """The answers to what else a study asks, where it was measured: those that compare the same
+    two sides, in other cells, together. The first list is of those that compare as `first` does,
+    which it begins with."""
     named = view.study.also or _of_today(view).also
-    return [found for one in named if (found := _answered(view, one))]
+    found = [one for name in named if (one := _answered(view, name))]
+    groups: dict[tuple[str, str, str] | None, list[Answered]] = {
+        first.compares if first else None: [first] if first else []
+    }
+    for one in found:
+        groups.setdefault(one.compares, []).append(one)
+    return list(groups.values())
 
 
 def _answered(view: View, named: StudyAnswer) -> Answered | None:

@@ -1,4 +1,9 @@
-"""At which load requests begin to wait: the knee of each server, where a load is offered."""
+"""At which load requests begin to wait: the knee of each server, where a load is offered.
+
+A load is a share of what a closed loop of a few connections gets. A server that makes a child for
+each connection answers more where many wait, so that the same share is a lighter load for it: the
+knee is told as a share of the most that the server answered at any load.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +26,11 @@ CALM_MOST = 30
 
 @dataclass(frozen=True)
 class Knee:
-    """The load at the knee of a server, in percent of its capacity, and in requests/s."""
+    """The load at the knee of a server: in requests/s, and in percent of the most it answered."""
 
     server: str
     capacity: str
+    most: str
     percent: str
     interval: str
     rate: str
@@ -48,7 +54,7 @@ def knees_of(view: View, part: Part) -> Knees | None:
     if part.x_name != "offered" or float(levels[0]) > CALM_MOST or len(levels) < 3:
         return None
     known = ((server, _rise_of(view, part, server)) for server in part.subjects)
-    return Knees(levels[0], tuple(_knee(view, server, one) for server, one in known if one))
+    return Knees(levels[0], tuple(_knee(view, part, server, one) for server, one in known if one))
 
 
 def _rise_of(view: View, part: Part, server: str) -> Crossing | None:
@@ -67,17 +73,29 @@ def _rise_of(view: View, part: Part, server: str) -> Crossing | None:
     return rise(points, TIMES) if len(points) > 2 else None
 
 
-def _knee(view: View, server: str, one: Crossing) -> Knee:
-    capacity = _capacity_of(view, server)
+def _knee(view: View, part: Part, server: str, one: Crossing) -> Knee:
+    capacity, most = _capacity_of(view, server), _most_of(view, part, server)
+    if not capacity or not most:
+        return Knee(server, human(capacity), human(most), DASH, "", DASH)
     known = 0 < one.at < math.inf
-    low, high = (f"{end:.0f}%" if 0 < end < math.inf else "" for end in (one.low, one.high))
+    share = capacity / most
+    low, high = (f"{end * share:.0f}%" if 0 < end < math.inf else "" for end in (one.low, one.high))
     return Knee(
         server,
         human(capacity),
-        f"{one.at:.0f}%" if known else DASH,
+        human(most),
+        f"{one.at * share:.0f}%" if known else DASH,
         crossing_interval(low, high),
-        human(capacity * one.at / 100) if known and capacity else DASH,
+        human(capacity * one.at / 100) if known else DASH,
     )
+
+
+def _most_of(view: View, part: Part, server: str) -> float | None:
+    """Returns the most requests/s that a server answered at any load: the mean of its blocks."""
+    first = view.slices(part)[0].first
+    cells = (view.at(part, first, server, x) for x in part.levels["offered"])
+    samples = [view.data.unit_sample(cell, "rps") for cell in cells if cell is not None]
+    return max((float(sample.mean()) for sample in samples if len(sample)), default=None)
 
 
 def _capacity_of(view: View, server: str) -> float | None:

@@ -29,6 +29,9 @@ from collect.tables import read_table, write_text
 MAIN_STUDY = "designs"
 PAIR_STUDY = "fork-vs-thread"
 PAIR_FIGURE = "requests"
+# The studies of what a process costs, and how the paragraph begins that says it; "": all but the
+# last one, which is about the interval.
+PROCESS_STUDIES = {"dial": "Step by step", "anatomy": "Of the ", "memory": ""}
 # The studies of many requests on a connection, the best one first.
 KEPT_OPEN = ("persistent", "protocols")
 
@@ -213,6 +216,8 @@ def _write_readme(readme: Path, reports: str, runs: list[Published]) -> None:
         blocks["models"] = _models_block(designs, newest(runs, *KEPT_OPEN), reports)
     if pair := newest(runs, PAIR_STUDY):
         blocks["pair"] = _answer_block(pair, reports, PAIR_FIGURE)
+    if process := _process_block(runs, reports):
+        blocks["process"] = process
     for name, block in blocks.items():
         text = _with_block(text, name, block)
     if text != readme.read_text(encoding="utf-8"):
@@ -233,6 +238,19 @@ def _answer_block(run: Published, reports: str, kind: str) -> str:
         "readme_answer.md.j2", figure=figure, answer=answer, limit=text[len(answer) :].strip(),
         where=where,
     )  # fmt: skip
+
+
+def _process_block(runs: list[Published], reports: str) -> str:
+    """Returns the block of README with what the parts of a process cost, as abstracts have it."""
+    lines = []
+    for study, begin in PROCESS_STUDIES.items():
+        run = newest(runs, study)
+        paragraphs = run.abstract[1] if run else []
+        at = next((i for i, text in enumerate(paragraphs) if text.startswith(begin)), None)
+        if run and at is not None:
+            text = " ".join(paragraphs[at:-1]) if not begin else paragraphs[at]
+            lines.append(f"- [{run.title}]({reports}/{run.path}/report.md): {text}\n")
+    return "".join(lines)
 
 
 def _models_block(run: Published, kept_open: Published | None, reports: str) -> str:

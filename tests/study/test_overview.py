@@ -16,6 +16,7 @@ from collect.infer.claims_file import read_wording
 from collect.pack import machine_name
 from collect.present.claims_page import drawing
 from collect.present.published_pages import (
+    PROCESS_STUDIES,
     Cost,
     _by_cost,
     _with_block,
@@ -23,6 +24,7 @@ from collect.present.published_pages import (
     images_that_fit,
     kept_open_costs,
     models,
+    newest,
     overview,
     ways_of,
 )  # fmt: skip
@@ -428,6 +430,20 @@ def test_blocks_of_the_readme() -> None:
     )
     new = _with_block(text, "figure", "new\n")
     assert new == text.replace("old\n", "new\n")
+
+
+def test_the_readme_says_of_a_process_what_the_abstracts_say() -> None:
+    runs = find_published(PUBLISHED)
+    readme = (PROJECT / "README.md").read_text()
+    block = readme.partition("<!-- made: process -->\n")[2].partition("<!-- /made -->")[0]
+    lines = block.splitlines()
+    assert len(lines) == len(PROCESS_STUDIES)
+    for line, study in zip(lines, PROCESS_STUDIES, strict=True):
+        run = newest(runs, study)
+        assert run and f"](report/{run.path}/report.md): " in line
+        said = line.partition(".md): ")[2]
+        report = (run.folder / "report.md").read_text()
+        assert said and said in report.replace("\n\n", " "), study
 
 
 def test_ways_to_accept() -> None:

@@ -301,6 +301,21 @@ def test_an_abstract_answers_what_else_is_asked(tmp_path: Path) -> None:
     assert re.match(r"The ratio is \d\.\d+ \(.* ms against .* ms; ", sentences[3])
 
 
+def test_an_abstract_compares_two_sides_once_and_says_how_much_elsewhere(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "elsewhere", blocks=8, concurrency=3)
+    contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'
+    also = ", ".join(
+        f'{{ of = {{ server = "thread" }}, to = {{ server = "fork" }}, when = {{ {where} }} }}'
+        for where in ('file = "small.txt"', "concurrency = 3")
+    )
+    sentences = answered(folder, f"{contrast}\nalso = [{also}]")
+    assert len(sentences) == 4, sentences
+    assert re.match(r"\*\*thread\*\* takes less server CPU", sentences[0])
+    one = r"0\.\d+ \(.* µs against .* µs; 95% interval .*; {}.*\)"
+    elsewhere = rf"Elsewhere it is {one.format('small.txt')} and {one.format('concurrency 3')}\.$"
+    assert re.match(elsewhere, sentences[2]), sentences[2]
+
+
 def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
     folder = invent(tmp_path / "steps", blocks=8, concurrency=3)
     contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'
@@ -580,25 +595,32 @@ def test_a_server_that_cannot_hold_all_connections(tmp_path: Path) -> None:
 
 
 def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
-    """It lies where the 99th percentile comes over five times that at the lowest load."""
+    """It lies where the 99th percentile comes over five times that at the lowest load, and is told
+    as a share of the most that the server answered at any load."""
     folder = reported(publish("offered-load", tmp_path / "offered"))
     report = text_of(folder)
     table = report.partition("\n### The knee\n")[2].partition("\n#")[0]
-    rows = re.findall(r"^\| (\w+) \| ([\d,]+) \| (\d+)% \(.*%\) \| ([\d,]+) \|$", table, re.MULTILINE)
+    pattern = r"^\| (\w+) \|" + r" ([\d,]+) \|" * 3 + r" (\d+)% \((.*)\) \|$"
+    rows = re.findall(pattern, table, re.MULTILINE)
     times: dict[str, dict[int, float]] = {}
+    most: dict[str, float] = {}
     for row in read_table(folder / "summary.tsv").rows:
         times.setdefault(row["server"], {})[int(row["offered"])] = float(row["p99_ms_estimate"])
+        most[row["server"]] = max(most.get(row["server"], 0), float(row["rps_mean"]))
     assert {row[0] for row in rows} == set(times) and len(rows) >= 6
-    for server, capacity, percent, rate in rows:
+    for server, *numbers, percent, interval in rows:
+        capacity, top, rate = (int(number.replace(",", "")) for number in numbers)
+        assert top == pytest.approx(most[server], abs=1)
+        assert int(percent) == pytest.approx(100 * rate / top, abs=0.6)
+        low, high = (int(end.rstrip("%")) for end in interval.split(" to "))
+        assert low <= int(percent) <= high
         known = times[server]
         above = min(x for x in known if known[x] > 5 * known[10])
         below = max(x for x in known if x < above)
-        assert below <= int(percent) <= above, server
-        shown = int(rate.replace(",", "")) / int(capacity.replace(",", ""))
-        assert shown == pytest.approx(int(percent) / 100, abs=0.006)
+        assert below <= 100 * rate / capacity <= above, server
     abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
-    assert "first comes to 5 times that at 10% of the capacity at " in abstract
-    assert all(f"{row[2]}% for **{row[0]}** (" in abstract for row in rows)
+    assert "first comes to 5 times that at the lowest load" in abstract
+    assert all(f"{row[4]}% for **{row[0]}** (" in abstract for row in rows)
 
 
 def test_the_batches_of_event_loops(tmp_path: Path) -> None:

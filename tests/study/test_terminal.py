@@ -126,8 +126,8 @@ def test_a_duration_calls_and_work_are_counted(
     ]
     for one in rows:
         if one["load"] == "open":
-            one["seconds"] = "0"
-            one["started"] = str(0.5 * int(one["run"]) + 40)
+            one["seconds"] = "2"  # the duration of a study that names none
+            one["started"] = str(2.5 * int(one["run"]) - 40)
     earlier(past, rows)
     base = 'servers = "fork"\nconcurrency = 1\nrepetitions = 1\n'
     own = study_file(tmp_path, base + ("" if "files" in text else 'files = "small.txt"\n') + text)
