@@ -354,18 +354,21 @@ bool listener_share(struct listener *listener)
 }
 
 /* Each worker has an epoll: with one for all, a connection would wake a second worker in vain. */
-int listener_watch(const struct listener *listener)
+int listener_watch(const struct listener *listener, int stop)
 {
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = LISTENER_SOCKETS};
     int events = epoll_create1(EPOLL_CLOEXEC);
+    bool good = events >= 0 && epoll_ctl(events, EPOLL_CTL_ADD, stop, &event) == 0;
 
-    for (int i = 0; events >= 0 && i < listener->count; i++) {
-        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = (uint32_t)i};
-        if (epoll_ctl(events, EPOLL_CTL_ADD, listener->sockets[i], &event) < 0) {
-            int error = errno;
-            close(events);
-            errno = error;
-            return -1;
-        }
+    for (int i = 0; good && i < listener->count; i++) {
+        event = (struct epoll_event){EPOLLIN | EPOLLEXCLUSIVE, {.u32 = (uint32_t)i}};
+        good = epoll_ctl(events, EPOLL_CTL_ADD, listener->sockets[i], &event) == 0;
+    }
+    if (!good && events >= 0) {
+        int error = errno;
+        close(events);
+        errno = error;
+        return -1;
     }
     return events;
 }
@@ -376,11 +379,13 @@ int listener_await(struct listener *listener, int events, int milliseconds, unio
     int fd, count;
 
     do {
-        if (listener->count > 1 || milliseconds == 0) {
+        if (listener->count > 1 || milliseconds != LISTENER_PATIENCE) {
             count = epoll_wait(events, &event, 1, milliseconds);
             if (count == 0)
                 errno = EAGAIN;
-            if (count < 1)
+            else if (count > 0 && event.data.u32 == LISTENER_SOCKETS)
+                errno = ECANCELED;
+            if (count < 1 || event.data.u32 == LISTENER_SOCKETS)
                 return -1;
         }
         fd = take_at(listener, (int)event.data.u32, client);

@@ -50,12 +50,12 @@ bool listener_defer(const struct listener *listener);
 
 /* Prepares the listener for several workers. */
 bool listener_share(struct listener *listener);
-/* Makes an epoll descriptor for one worker to wait at; -1 with errno. A connection wakes one of the
- * workers. */
-int listener_watch(const struct listener *listener);
+/* Makes an epoll descriptor for one worker to wait at, until a client comes or `stop` is readable;
+ * -1 with errno. A connection wakes one of the workers. */
+int listener_watch(const struct listener *listener, int stop);
 /* Waits at that descriptor and accepts the next connection; -1 with errno, EAGAIN if none came in
- * time, EINTR if a signal came first. At a single socket it waits in accept() itself, which serves
- * the workers in the order of their arrival and returns after LISTENER_PATIENCE at the latest. */
+ * time, EINTR if a signal came first, ECANCELED if the stop did. For LISTENER_PATIENCE at a single
+ * socket it waits in accept() itself, which serves the workers in the order of their arrival. */
 int listener_await(struct listener *listener, int events, int milliseconds, union address *client);
 
 /* Refuses new clients; those that are connecting are still accepted. False if the kernel does not

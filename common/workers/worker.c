@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 /* A worker may die at any point. Its own count of connections, which the server then subtracts from
@@ -88,13 +89,32 @@ static bool is_drained(struct worker *worker, bool stopping)
     return true;
 }
 
+/* Returns how long the worker waits for a client, in milliseconds; -1: until one comes or the
+ * server stops. A busy worker waits in accept(), which saves a call. One that waited there in vain
+ * does not look up again and again. */
+static int patience(const struct worker *worker, int service_wait)
+{
+    if (atomic_load(&worker->server->board->no_late_clients))
+        return 0;
+    return worker->idle && !worker->stops ? service_wait : LISTENER_PATIENCE;
+}
+
+/* Waits for a client; -1 with errno, EINTR if the server stops. */
 static int await(struct worker *worker, int milliseconds, union address *client)
 {
+    int socket;
+
     if (worker->events < 0)
-        worker->events = listener_watch(worker->listener);
-    return worker->events < 0
-               ? -1
-               : listener_await(worker->listener, worker->events, milliseconds, client);
+        worker->events = listener_watch(worker->listener, worker->server->stop);
+    if (worker->events < 0)
+        return -1;
+    socket = listener_await(worker->listener, worker->events, milliseconds, client);
+    if (socket < 0 && errno == ECANCELED) {
+        epoll_ctl(worker->events, EPOLL_CTL_DEL, worker->server->stop, NULL);
+        worker->stops = true;
+        errno = EINTR;
+    }
+    return socket;
 }
 
 int worker_accept(struct worker *worker)
@@ -107,9 +127,9 @@ int worker_accept(struct worker *worker)
         union address client;
         int socket;
 
-        services_review(&server->services, clock_now().milliseconds, false);
-        socket =
-            await(worker, atomic_load(&board->no_late_clients) ? 0 : LISTENER_PATIENCE, &client);
+        int wait = services_review(&server->services, clock_now().milliseconds, false);
+        socket = await(worker, patience(worker, wait), &client);
+        worker->idle = socket < 0 && errno == EAGAIN;
 
         if (socket >= 0 && !take_seat(worker, socket, &client))
             continue;

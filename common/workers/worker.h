@@ -10,7 +10,9 @@ struct worker {
     struct scoreboard_slot *slot;
     int number; /* from 0 */
     int seat;   /* of the connection that it took last */
-    int events; /* epoll: the sockets of the listener; -1: it has not waited for them yet */
+    int events; /* epoll: the listener and the stop; -1: it has not waited for them yet */
+    bool idle;  /* it waited for a client in vain */
+    bool stops; /* it knows of the stop */
 };
 
 struct worker worker_begin(struct server *server, int number);
