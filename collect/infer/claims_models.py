@@ -193,6 +193,13 @@ def dial_2(data: Cells) -> list[Finding]:
     return found(CLAIM, "most", tested, _share(data, (NOTHING, MEMORY), (NOTHING, ALL)), "")
 
 
+def dial_3(data: Cells) -> list[Finding]:
+    findings = []
+    for servers in ((NOTHING, "fork"), (ALL, "thread+no-file-cache")):
+        findings += of_servers(data, CLAIM, "end", servers, "server_cpu_us", data.pick(), "")
+    return findings
+
+
 def tlpi_1(data: Cells) -> list[Finding]:
     without = "iterative+no-file-cache"
     tested = f"{NOTHING} / {ALMOST_ALL}, process control ({data.cpu_words} less that of {without})"
@@ -473,6 +480,7 @@ TESTS = {
     "UNP.2": unp_2,
     "DIAL.1": dial_1,
     "DIAL.2": dial_2,
+    "DIAL.3": dial_3,
     "TLPI.1": tlpi_1,
     "ANTIREZ.1": antirez_1,
     "ROAD.1": road_1,

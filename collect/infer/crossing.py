@@ -35,6 +35,11 @@ class Crossing:
     low: float
     high: float
 
+    @property
+    def is_sure(self) -> bool:
+        """Returns true if the ends of the intervals come there where the ratio does, or never."""
+        return self.low == self.at == self.high
+
 
 def crossing(ratios: Sequence[Ratio], bound: float) -> Crossing:
     """Finds where ratios, in the order of x, fall to a bound for good."""

@@ -619,7 +619,7 @@ def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
         below = max(x for x in known if x < above)
         assert below <= 100 * rate / capacity <= above, server
     abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
-    assert "first comes to 5 times that at the lowest load" in abstract
+    assert "with a 99th percentile of 5 times that at the lowest load" in abstract
     assert all(f"{row[4]}% for **{row[0]}** (" in abstract for row in rows)
 
 

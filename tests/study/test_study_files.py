@@ -15,6 +15,7 @@ from collect.design.factors import NAMES, Context, choose_axis, factor_value
 from collect.design.plan import (
     cells_of,
     check_ballast,
+    check_baseline,
     check_servers,
     check_workers,
     plan_round,
@@ -275,6 +276,15 @@ def test_numbers_of_a_report() -> None:
     assert made.theirs_of(fork | {"concurrency": "2"}, "rps") is None
     assert made.theirs_of(fork | {"server": "thread"}, "rps") is None
     assert made.theirs_of(fork, "min_ms") is None
+
+
+@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_study_can_be_planned(path: Path, quick: bool) -> None:
+    data = {**read_toml(path), "given": {"quick": quick}}
+    made = study_of(data, path.stem, source_of(data, str(path)))
+    check_baseline(made)
+    assert cells_of(made, 2).blocks
 
 
 @pytest.mark.parametrize("path", sorted(STUDIES.glob("*.toml")), ids=lambda path: path.stem)
