@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# A server without clients: its processes and threads sleep until a client comes or the server stops.
+# A server without clients: its processes and threads sleep until a client comes or the server stops. In the normal build
+# alone: the thread sanitizer has a thread of its own that looks up ten times a second.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
