@@ -334,7 +334,7 @@ def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
 def test_an_abstract_says_what_the_steps_save_that_are_not_shown(tmp_path: Path) -> None:
     report = written(publish("dial", tmp_path / "dial"))
     abstract = report.partition("## Abstract")[2].partition("\n## ")[0]
-    names = r"(\*\*clone\+share=[a-z-]+\*\*(, | and )?){4}"
+    names = r"(\*\*clone\+share=[a-z-]+\*\*(, | and )?){2,4}"
     saved = r"\d+\.\d \(−?\d+\.\d to \d+\.\d\)"
     assert re.search(
         rf"no saving is shown of {names} alone; together they save {saved}\.", abstract
