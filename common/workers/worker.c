@@ -124,13 +124,11 @@ int worker_accept(struct worker *worker)
 
     while (acceptor_goes_on(server) && !atomic_load(&board->drained)) {
         bool stopping = atomic_load(&board->refusing); /* those that came before are served */
-        union address client;
-        int socket;
-
         int wait = services_review(&server->services, clock_now().milliseconds, false);
-        socket = await(worker, patience(worker, wait), &client);
-        worker->idle = socket < 0 && errno == EAGAIN;
+        union address client;
+        int socket = await(worker, patience(worker, wait), &client);
 
+        worker->idle = socket < 0 && errno == EAGAIN;
         if (socket >= 0 && !take_seat(worker, socket, &client))
             continue;
         if (socket >= 0) {

@@ -107,6 +107,7 @@ def test_a_slow_server_of_somebody_tells_nothing_of_the_others(past: Path, tmp_p
     ("text", "seconds"),
     [
         ('load = "open"\nrate = 5\nduration = 7\n', 7.5),
+        ('load = "witness"\nrequests = 100000\nduration = 3\n', 0.5 + 3.0),
         ("requests = 100\ncalls = 20\nload = 'httperf'\n", 0.5 + 2.0),
         ("requests = 1000\nservice = 'work'\nfiles = 'cpu'\namount = 3000\n", 0.5 + 1.0 + 3.0),
     ],
@@ -119,6 +120,7 @@ def test_a_duration_calls_and_work_are_counted(
         {"load": "ab"},
         {"load": "httperf", "concurrency": 1},
         {"load": "open", "requests": "-"},
+        {"load": "witness"},
     ]
     rows = [
         row(n, **{"server": "fork", "requests": 1000, "started": 1.5 * n, "seconds": 1, **kind})
