@@ -47,7 +47,7 @@ class Compared:
     blocks: int
     cells: int
     asked: int
-    state: str  # higher, lower, same (no difference is shown), open (cannot tell)
+    state: str  # higher, lower, same (less than a tenth apart), open (cannot tell)
     average: float | None
     base_average: float | None
     adjusted: bool
@@ -107,7 +107,7 @@ class Extremes:
 
 
 def is_open(row: Row) -> bool:
-    """Returns true if no difference is shown, but one of a tenth may be there."""
+    """Returns true if the interval allows no difference, and also one of a tenth."""
     if row["difference"] != "not shown":
         return False
     low, high = row.get("all_low", "-"), row.get("all_high", "-")

@@ -108,7 +108,7 @@ def latency_rows(view: View, part: Part) -> list[Latency]:
                 average = average_of(view, part, measure, server, one.first)
                 row = view.comparison(part, scope, measure, server, one.first)
                 ratio = "1" if server == part.baseline and average else ratio_text(row)
-                words = {"same": ", no difference shown", "open": ", cannot tell"}
+                words = {"same": ", within a tenth", "open": ", cannot tell"}
                 texts += [_mean(average), ratio + (words.get(state_of(row), "") if row else "")]
             if texts[0] != DASH:
                 rows.append(Latency(one.text, server, *texts))
