@@ -59,10 +59,12 @@ def _options(words: list[str], text: str) -> argparse.Namespace:
     parser.add_argument("--peers", metavar="NAME,...", help="these peers, or none")
     parser.add_argument("--soak", metavar="S", type=float, help="seconds of the soak in all (240)")
     parser.add_argument("--output", metavar="FOLDER", help="where the results go (results)")
+    parser.add_argument("--page", action="store_true", help="only make the page again, of the table")
     options = parser.parse_args(words)
     options.only = _listed(parser, options.only, names, "trial")
     options.servers = _listed(parser, options.servers, models, "server")
     peers = "" if options.quick and options.peers is None else options.peers
+    options.folder = Path(options.output or PROJECT / "results")
     options.peers = [] if peers in ("", "none") else _listed(parser, peers, list(PEERS), "peer")
     return options
 
@@ -142,6 +144,20 @@ def _commit() -> str:
     return (git("rev-parse", "--short=10", "HEAD") or "unknown") + changed
 
 
+def _write_page(folder: Path, kept: list[Kept], options: argparse.Namespace) -> None:
+    (folder / "trust.md").write_text(page.make(TRIALS, kept, quick=options.quick))
+
+
+def _page(folder: Path, options: argparse.Namespace) -> int:
+    """Makes the page of a table that is there."""
+    kept = read_rows(folder / "trust.tsv")
+    if not kept:
+        print(f"trust: there is no table {folder / 'trust.tsv'}", file=sys.stderr)
+        return 2
+    _write_page(folder, kept, options)
+    return 0
+
+
 def _all(options: argparse.Namespace, work: Path) -> int:
     """Runs the trials. After each one the table and the page are written, so that an interrupt
     loses one trial at most."""
@@ -149,7 +165,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
         options.quick, options.servers, options.peers, work,
         options.soak or (5 if options.quick else 240), _say,
     )  # fmt: skip
-    folder = Path(options.output or PROJECT / "results")
+    folder = options.folder
     folder.mkdir(parents=True, exist_ok=True)
     kept = read_rows(folder / "trust.tsv")
     today, commit = date.today().isoformat(), _commit()
@@ -165,7 +181,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
         made = [Kept(trial.name, row, today, commit, seconds) for row in rows]
         kept = [one for one in kept if one.trial != trial.name] + made
         write_rows(folder / "trust.tsv", kept)
-        (folder / "trust.md").write_text(page.make(TRIALS, kept, quick=options.quick))
+        _write_page(folder, kept, options)
     _say(f"{failed} limits exceeded; {time.monotonic() - begin:.0f} s; see {folder / 'trust.md'}")
     return 1 if failed else 0
 
@@ -177,6 +193,8 @@ def _stop(_number: int, _frame: object) -> None:
 
 def main(words: list[str], text: str) -> int:
     options = _options(words, text)
+    if options.page:
+        return _page(options.folder, options)
     if options.quick:
         be_patient()
     scarcity.raise_limits()

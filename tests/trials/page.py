@@ -7,8 +7,9 @@ import platform
 from pathlib import Path
 
 from trials.table import Kept
-from trials.trial import Trial
+from trials.trial import PROJECT, Trial
 
+FUZZED = PROJECT / "tests/corpora/figures.tsv"
 PEERS = {"nginx", "lighttpd", "apache"}
 
 
@@ -65,6 +66,22 @@ def _summary(trials: list[Trial], kept: list[Kept]) -> list[str]:
     return lines
 
 
+def _fuzzing() -> list[str]:
+    """What the fuzzers did in all, on machines of any time."""
+    rows = [line.split("\t") for line in FUZZED.read_text().splitlines()[1:]]
+    lines = [
+        "## Fuzzing", "",
+        "What the fuzzers (`tests/fuzz_*.c`) have done in all, with AddressSanitizer and "
+        "UndefinedBehaviorSanitizer. An edge is a branch of the compiled code.", "",
+        "| target | engine | CPU time | executions | edges covered | inputs kept | findings |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for target, engine, seconds, executions, edges, inputs, findings in rows:
+        words = [target, engine, f"{int(seconds) / 3600:.2f} h", f"{int(executions):,}"]
+        lines.append("| " + " | ".join([*words, edges, inputs, findings]) + " |")
+    return [*lines, "", "Again: `make fuzz TIME=60`", ""]
+
+
 def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
     """Makes the page from the rows that there are."""
     lines = ["# Trust: what the servers were put through", ""]
@@ -79,4 +96,5 @@ def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
         lines += [f"## {trial.title}", "", trial.tried, "", trial.counted, ""]
         lines += [trial.peers, ""] if trial.peers else []
         lines += [*_table(rows), "", f"Again: `tests/trust --only {trial.name}`", ""]
+    lines += _fuzzing()
     return "\n".join(lines)
