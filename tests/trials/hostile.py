@@ -81,6 +81,7 @@ TRIAL = Trial(
     needs={
         "strace": "strace",
         "clang-14": "clang-14",
+        "/usr/include/cmocka.h": "libcmocka-dev",
         "/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer*": "libclang-rt-14-dev",
     },
 )
