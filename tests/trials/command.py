@@ -59,7 +59,9 @@ def _options(words: list[str], text: str) -> argparse.Namespace:
     parser.add_argument("--peers", metavar="NAME,...", help="these peers, or none")
     parser.add_argument("--soak", metavar="S", type=float, help="seconds of the soak in all (240)")
     parser.add_argument("--output", metavar="FOLDER", help="where the results go (results)")
-    parser.add_argument("--page", action="store_true", help="only make the page again, of the table")
+    parser.add_argument(
+        "--page", action="store_true", help="only make the page again, of the table"
+    )
     options = parser.parse_args(words)
     options.only = _listed(parser, options.only, names, "trial")
     options.servers = _listed(parser, options.servers, models, "server")

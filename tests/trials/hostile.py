@@ -51,10 +51,10 @@ def _fuzz(context: Context) -> Iterator[Row]:
         )
         return
     status, text, _ = _run("make", "--no-print-directory", "fuzz", f"TIME={FUZZ_SECONDS}")
-    executions = sum(map(int, re.findall(r"stat::number_of_executed_units:\s*(\d+)", text)))
-    fuzzers = len(re.findall(r"^== ", text, re.M))
-    measure = f"findings of {fuzzers} fuzzers" + ("" if status == 0 else f": {_last(text)}")
-    yield context.judge("all", case, executions, measure, int(status != 0), 0)
+    counts = [int(count) for count in re.findall(r"^\w+: (\d+) executions in", text, re.M)]
+    failed = status != 0 or not counts
+    measure = f"findings of {len(counts)} fuzzers" + (f": {_last(text)}" if failed else "")
+    yield context.judge("all", case, sum(counts), measure, int(failed), 0)
 
 
 def run(context: Context) -> Iterator[Row]:
