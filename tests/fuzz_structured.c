@@ -9,6 +9,7 @@ const char *const fuzz_seeds[] = {
     "a=1.5;p;q=\"x\", b=(1 \"y\";z tok), c=:YQ==:",
     "a=?0, b=@1659578233, c=%\"b%c3%bcr\", d=\"\\\"\\\\\"",
     "*a.b_c-9*=T:/x;y=2, s-maxage=5, private=\"a\"",
+    " \ta, b",
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "dictionaries of structured fields";
@@ -42,6 +43,16 @@ static void try_longer(const char *bytes, size_t size, bool good)
     free(longer);
 }
 
+/* Returns true if there is a tab before the first member: it may stand behind a comma only. */
+static bool begins_with_tab(const char *bytes, size_t size)
+{
+    size_t blanks = 0;
+
+    while (blanks < size && bytes[blanks] == ' ')
+        blanks++;
+    return blanks < size && bytes[blanks] == '\t';
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *bytes = copy_of((const char *)data, size);
@@ -50,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct cache_control control;
 
     count(text);
-    if (size > 0 && bytes[0] != '\t') /* blanks of the other kind may stand behind a comma only */
+    if (size > 0 && !begins_with_tab(bytes, size))
         try_longer(bytes, size, good);
     cache_control_read_targeted(text, TEXT("a"), &control);
     free(bytes);
