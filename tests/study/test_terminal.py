@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,7 @@ from collect.design.study import load_study, study_names, study_path
 from collect.expected_time import expected_seconds
 from collect.measure import disturbance, progress, study_turn
 from collect.measure.disturbance import Disturbance
-from collect.measure.foreign_load import Ticks
+from collect.measure.foreign_load import Ticks, read_ticks
 from collect.measure.stop import Interrupted
 from collect.readable_numbers import about_time
 from collect.tables import write_table
@@ -400,3 +401,18 @@ def family(parent: int) -> set[int]:
     """A process and its children."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return {parent, *map(int, children)}
+
+
+def test_a_descendant_that_lives_is_none_of_the_others() -> None:
+    """The program that delays packets lives as long as its study, and works all the time."""
+
+    def of_descendants() -> float:
+        own = sum(os.times()[:4])  # and of children that have ended
+        return read_ticks().own / os.sysconf("SC_CLK_TCK") - own
+
+    before, busy = of_descendants(), "while :; do :; done"
+    with subprocess.Popen(["sh", "-c", f"sh -c '{busy}' & wait"], start_new_session=True) as shell:
+        try:
+            assert until(lambda: of_descendants() >= before + 0.3)
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
