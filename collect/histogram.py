@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 LEAST_MS = 0.001
 GROWTH = 1.02
@@ -77,5 +77,26 @@ def to_text(histogram: Mapping[int, float]) -> str:
 
 def from_text(text: str) -> Histogram:
     """Reads a histogram of a table."""
-    pairs = (word.split(":") for word in text.split() if ":" in word)
-    return {int(bucket): float(count) for bucket, count in pairs}
+    if text == "-":
+        return {}
+    words = text.replace(":", " ").split()
+    return dict(zip(map(int, words[::2]), map(float, words[1::2]), strict=True))
+
+
+class Histograms(Mapping[str, Histogram]):
+    """The histograms of many runs, each read when it is first asked for: there may be thousands."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = {run: text for run, text in texts.items() if text != "-"}
+        self._read: dict[str, Histogram] = {}
+
+    def __getitem__(self, run: str) -> Histogram:
+        if run not in self._read:
+            self._read[run] = from_text(self._texts[run])
+        return self._read[run]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)

@@ -14,6 +14,8 @@
 #define PACE_BYTES_PER_MILLISECOND 1
 /* It may be ahead of that by so many milliseconds. */
 #define PACE_AHEAD_LIMIT 5000
+/* A connection that others wait for ends after this long even if more requests have come. */
+#define YIELD_MILLISECONDS 50
 
 /* So many connections at once are a crowd. */
 #define CROWD 256
@@ -452,6 +454,17 @@ static void fill_in_response(const struct service_context *context, struct excha
     response_apply_conditions(response, request, now);
 }
 
+/* When the server stops, or others wait for the end of the connection, the last response in the
+ * pipeline announces the end. Others do not wait long for a pipeline that never ends. */
+static bool is_last(const struct connection *connection)
+{
+    bool yields = connection->yields_from != 0;
+
+    if (exchange_received(connection->exchange).length == 0)
+        return yields || scoreboard_stopping(connection->context->board);
+    return yields && connection->now.milliseconds - connection->yields_from >= YIELD_MILLISECONDS;
+}
+
 static enum outcome respond(struct connection *connection)
 {
     const struct service_context *context = connection->context;
@@ -462,9 +475,7 @@ static enum outcome respond(struct connection *connection)
         fill_in_response(context, exchange, connection->now);
         connection->has_response = true;
     }
-    /* When the server stops, the last response in the pipeline announces the end. */
-    if (connection->client_closes || context->protocol == PROTOCOL_SIMPLE ||
-        (scoreboard_stopping(context->board) && exchange_received(exchange).length == 0))
+    if (connection->client_closes || context->protocol == PROTOCOL_SIMPLE || is_last(connection))
         connection->closing = true;
     if (!put_head(connection)) {
         if (exchange_has_output(exchange))

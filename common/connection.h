@@ -39,6 +39,7 @@ struct connection {
     uint64_t acknowledged;      /* bytes the client had read when the write deadline was set */
     uint64_t received;          /* bytes received in all */
     uint64_t step_bytes;        /* bytes moved in this step */
+    int64_t yields_from;        /* since when others wait for its end; 0: none do */
     int64_t pace_from;          /* from when it is measured, in monotonic milliseconds */
     uint64_t pace_bytes;        /* bytes sent and received then */
     struct moment now;          /* the caller keeps it up to date */

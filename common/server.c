@@ -34,6 +34,8 @@
 /* and after this long, for models that serve a connection before they accept the next. */
 #define CHECK_MILLISECONDS   100
 #define CROWDED_MILLISECONDS 10000
+/* Where others wait for the end of a connection, it ends after this long. */
+#define TURN_MILLISECONDS 10
 
 /* ---- opening ---- */
 
@@ -332,6 +334,42 @@ static bool give_way(struct server *server, struct connection *connection)
     return true;
 }
 
+struct listener *server_listener(struct server *server, int worker)
+{
+    bool own = server->options.accept == ACCEPT_REUSEPORT && worker > 0;
+
+    return own ? &server->twins[worker - 1] : &server->listener;
+}
+
+/* Returns true if each worker serves one connection, and then the next that waits. */
+static bool serves_in_turn(const struct server *server)
+{
+    return server->model->makes == NULL || server->options.workers > 0;
+}
+
+/* Returns true if clients wait for the end of a connection of this worker. With --accept queue,
+ * they have been accepted. */
+static bool others_wait(struct server *server, const struct scoreboard_slot *slot)
+{
+    int workers = server->options.workers;
+
+    return (workers > 0 && atomic_load(&server->board->active) > workers) ||
+           !listener_is_empty(server_listener(server, (int)(slot - server->board->slots)));
+}
+
+/* A client that sends one request after another does not keep its worker from all others. */
+static void check_turn(struct server *server, const struct scoreboard_slot *slot,
+                       struct connection *connection, int64_t *turn)
+{
+    if (connection->now.milliseconds - *turn < TURN_MILLISECONDS)
+        return;
+    *turn = connection->now.milliseconds;
+    if (!others_wait(server, slot))
+        connection->yields_from = 0;
+    else if (connection->yields_from == 0)
+        connection->yields_from = connection->now.milliseconds;
+}
+
 /* Waits for what a connection needs; false if its time is over. A patient transport waits in its
  * next read itself, for a moment, which saves a system call: the deadline is checked here. The
  * thread that accepts must handle signals while it serves. */
@@ -366,6 +404,7 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     struct connection connection;
     struct exchange exchange;
     enum need need;
+    int64_t turn = now.milliseconds;
     uint32_t number =
         has_copies(server) ? server->number : trace_number(server->context.trace, seat);
 
@@ -374,9 +413,12 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     connection.number = number;
     connection_lend(&connection, &exchange);
     connection.transport.patient = true;
-    while ((need = connection_step(&connection)) != NEED_NOTHING)
+    while ((need = connection_step(&connection)) != NEED_NOTHING) {
         if (!await(server, slot, seat, &connection, need))
             connection_expire(&connection);
+        if (serves_in_turn(server))
+            check_turn(server, slot, &connection, &turn);
+    }
     connection_close(&connection);
     seats_leave(&server->seats, seat);
     scoreboard_add(slot, &connection.tally);

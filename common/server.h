@@ -47,6 +47,8 @@ void server_lost_child(struct server *server, pid_t child);
 
 /* A child process calls this first: it then ends with its parent, and has fewer rights. */
 void server_child(struct server *server);
+/* Returns the listener at which the clients of a worker wait. */
+struct listener *server_listener(struct server *server, int worker);
 /* A thread that server_serve_at() is called in calls this first. */
 void server_thread(const struct server *server);
 /* A child process that has served many connections calls this last: it frees its memory. */

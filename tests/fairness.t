@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # An event loop is fair: it serves at most 64 clients before it looks for others, and a client that has sent many requests at
 # once gets some responses, and then others have their turn, before it gets more. No response waits for others that take long.
+# A worker that serves one client at a time ends a connection that others wait for, and no other.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -78,6 +79,47 @@ each_server(sub ($model) {
         $alone++ if $response->{status} == 200 && $i < $#clients && !IO::Select->new($clients[$i + 1]{socket})->can_read(0);
     }
     cmp_ok $alone, '>', 0, 'a response leaves before the next one is made, if that takes long';
+    $server->stop(warnings => qr/a limit of \d+ descriptors/);
+});
+
+# Asks again and again until the connection ends, or for long, with so many requests at a time. Returns the last response, and the number of
+# responses.
+sub ask_on ($client, $at_once) {
+    my ($response, $count) = (undef, 0);
+    while (!$response || $response->persistent && $count < 100_000) {
+        $client->send(request(GET => '/small.txt') x $at_once);
+        for (1 .. $at_once) {
+            $response = $client->response;
+            $count++;
+            last if !$response->persistent;
+        }
+    }
+    return ($response, $count);
+}
+
+each_way_to_accept(sub ($model) {
+    return if !$model->{single} && !($model->{workers} && $model->{limited});
+    my $server = start_server(options => [$model->{workers} ? qw(--workers 1) : ()], root => "$FindBin::Bin/../data");
+    my $first = $server->connect;
+    my $kept = 0;
+    for (my $end = now() + 0.3; now() < $end;) {
+        my $response = $first->ask(request(GET => '/small.txt'));
+        $kept++ if $response->{status} == 200 && $response->persistent;
+        last if !$response->persistent;
+    }
+    ok $first->open, "a client that no other waits for keeps its connection, for 0.3 s and $kept responses";
+
+    for my $at_once (1, 8) {
+        my $second = $server->connect;
+        $second->send(request(GET => '/small.txt'));
+        my ($last, $count) = ask_on($first, $at_once);
+        is $last->{status}, 200, "$at_once at a time: a client that others wait for has a whole last response (after $count)";
+        ok !$last->persistent, '... which says that the connection ends';
+        $first->close;
+        is $second->response->{status}, 200, '... and the next client is served';
+        $first = $second;
+    }
+    $first->close;
     $server->stop(warnings => qr/a limit of \d+ descriptors/);
 });
 

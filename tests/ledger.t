@@ -94,9 +94,11 @@ sub traced_calls ($kept, $requests) {
     return \%calls;
 }
 
-# An event loop asks for what it used a hundred times a second at most: on a slow machine that is for each request.
+# An event loop asks for what it and other loops used a hundred times a second at most: on a slow machine that is for each
+# request.
 sub is_by_time ($call) {
-    return $CLOCK{$call} ? $CLOCK_IS_CALLED : $call eq 'getrusage' && model()->{label} =~ /\A(?:epoll|uring)/;
+    return 1 if $call =~ /\A(?:getrusage|clock_gettime)\z/ && model()->{label} =~ /\A(?:epoll|uring)/;
+    return $CLOCK{$call} && $CLOCK_IS_CALLED;
 }
 
 # Returns the calls of one request.

@@ -189,8 +189,11 @@ class Cells:
 
     def like(self, cell: int, **changes: str) -> int | None:
         """Returns the cell that differs from this one in these factors alone, or None."""
-        key = tuple(changes.get(n, v) for n, v in zip(self.factors, self.keys[cell], strict=True))
-        return self._at.get(key)
+        key = list(self.keys[cell])
+        for name, value in changes.items():
+            if name in self.factors:
+                key[self.factors.index(name)] = value
+        return self._at.get(tuple(key))
 
     @cached_property
     def _servers_at(self) -> dict[tuple[str, ...], dict[str, int]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from collect.design.factors import NAMES
 from collect.design.study import load_study
-from collect.histogram import Histogram, from_text
+from collect.histogram import Histogram, Histograms
 from collect.infer.cells import Cells
 from collect.infer.round_floors import read_calibration
 from collect.project import (
@@ -71,10 +72,9 @@ def _capacity(folder: Path) -> pd.DataFrame | None:
     return found[found["valid"] == "yes"]
 
 
-def _histograms(folder: Path) -> dict[str, Histogram]:
+def _histograms(folder: Path) -> Mapping[str, Histogram]:
     """Reads the times of requests of each run; none where the file is missing."""
     path = folder / HISTOGRAMS_FILE
     if not path.is_file():
         return {}
-    found = {row["run"]: from_text(row["histogram"]) for row in read_table(path).rows}
-    return {run: histogram for run, histogram in found.items() if histogram}
+    return Histograms({row["run"]: row["histogram"] for row in read_table(path).rows})

@@ -48,7 +48,7 @@ def _average_figure(
             if row:
                 blocks = int(row["blocks"])
                 lines.append(_average_line(server, row))
-        if len(slices) == 1:
+        if len(slices) == 1 and not view.study.steps:
             lines.sort(key=lambda line: line.marks[0].value)
         if lines:
             groups.append((one.text if len(slices) > 1 else "", lines))

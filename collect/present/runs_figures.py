@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from collect.histogram import Histogram, add, from_text, quantile
+from collect.histogram import Histogram, add, quantile
 from collect.infer.cells import Part
 from collect.infer.contrast import contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import Values, describe
@@ -15,7 +15,7 @@ from collect.present.palette import look_of
 from collect.present.results_view import Slice, View
 from collect.present.scales import Scale, linear_tics, log_tics, ratio_scale
 from collect.present.server_groups import Group, group_servers
-from collect.project import CALIBRATION_FILE, HISTOGRAMS_FILE
+from collect.project import CALIBRATION_FILE
 from collect.tables import read_table
 
 CPU = "server_cpu_us"
@@ -193,14 +193,11 @@ def latency_figure(view: View) -> LineFigure | None:
 
 def read_histograms(view: View) -> dict[int, list[Histogram]]:
     """The histograms of the valid runs, by cell."""
-    path = view.folder / HISTOGRAMS_FILE
-    if not path.exists():
-        return {}
-    known = {row["run"]: row["histogram"] for row in read_table(path).rows}
     found: dict[int, list[Histogram]] = {}
     for run, cell in view.data.valid_runs[["run", "cell"]].itertuples(index=False):
-        if known.get(run, "-") != "-":
-            found.setdefault(int(cell), []).append(from_text(known[run]))
+        histogram = view.data.histograms.get(run)
+        if histogram is not None:
+            found.setdefault(int(cell), []).append(histogram)
     return found
 
 

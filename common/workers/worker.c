@@ -23,13 +23,11 @@ static void disclaim(struct worker *worker)
 
 struct worker worker_begin(struct server *server, int number)
 {
-    bool own = server->options.accept == ACCEPT_REUSEPORT && number > 0;
-
     trace_note(server->context.trace, TRACE_START, 0, (uint64_t)number + 1);
     trace_note(server->context.trace, TRACE_WAIT, 0, 0);
     return (struct worker){
         .server = server,
-        .listener = own ? &server->twins[number - 1] : &server->listener,
+        .listener = server_listener(server, number),
         .slot = &server->board->slots[number],
         .number = number,
         .seat = -1,

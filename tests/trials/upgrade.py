@@ -189,7 +189,7 @@ TRIAL = Trial(
     "`ab -c 4` (a connection for each request), `wrk -c 8` (persistent connections), one download of "
     "8 MiB in 8 s, and four clients that make a request every 3 ms on a connection each, by which "
     "waits are measured. A server of one connection at a time has these four alone. prefork and pool "
-    "have as many workers as wrk may hold: there the four wait for their turn until the load ends.",
+    "have as many workers as wrk has connections: there a connection ends when others wait.",
     "A request fails that is refused, cut off, late or wrong. The longest wait is from the first "
     "try of a request to its whole response.",
     run,
