@@ -82,8 +82,8 @@ each_server(sub ($model) {
     $server->stop(warnings => qr/a limit of \d+ descriptors/);
 });
 
-# Asks again and again until the connection ends, or for long, with so many requests at a time. Returns the last response, and the number of
-# responses.
+# Asks again and again until the connection ends, or for long, with so many requests at a time. Returns the last response, and
+# the number of responses.
 sub ask_on ($client, $at_once) {
     my ($response, $count) = (undef, 0);
     while (!$response || $response->persistent && $count < 100_000) {
