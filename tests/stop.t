@@ -30,7 +30,7 @@ sub stop_among_clients ($server, %count) {
     $_->{hold} = 1 for @{ $clients{download} };
     my @crowd = map { @{ $clients{$_} } } qw(busy download hasty);
     run_until(\@crowd, sub {
-        return $clients{busy}[0]{responses} >= 200 if model()->{single};
+        return $clients{busy}[0]{responses} > 0 if model()->{single};
         return !grep({ $_->{responses} < 3 } map { @{ $clients{$_} } } qw(busy hasty)) && !grep { !length $_->{in} } @{ $clients{download} };
     });
     # These may still be in the listen queue when the signal arrives.

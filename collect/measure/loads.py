@@ -529,7 +529,7 @@ def _read_witness(said: Said, lines: list[str]) -> None:
         if line.startswith("witness: "):
             said.words = line
         if line.startswith("histogram "):
-            said.histogram = from_text(line)
+            said.histogram = from_text(line.removeprefix("histogram "))
         if not line.startswith("witness "):
             continue
         f = line.split()

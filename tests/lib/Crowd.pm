@@ -5,7 +5,8 @@ package Crowd;
 #   my @crowd = map { client($server->port, 'busy') } 1 .. 8;
 #   run_until(\@crowd, sub { !grep { $_->{responses} < 3 } @crowd });
 #
-# kind: busy      keep-alive: the next request follows each response at once, until a response has Connection: close
+# kind: busy      keep-alive: the next request follows each response at once, until a response has Connection: close and a stop was
+#                 requested; before, it connects again: others may wait for its place
 #       download  one big file; while `hold` is set, the client stops reading after the first bytes
 #       hasty     a connection for each request, until connections are refused
 #       once      one request
@@ -110,7 +111,7 @@ sub readable ($client) {
     $client->{responses}++;
     $client->{asked} = 0;
     my $last = $client->{kind} ne 'busy' || $head =~ /^Connection: close\r$/mi;
-    if ($client->{kind} eq 'hasty' || $last && $client->{again}) {
+    if ($client->{kind} eq 'hasty' || $last && ($client->{again} || $client->{kind} eq 'busy' && !$signalled)) {
         close $client->{socket};
         begin($client);
     } elsif ($last) {

@@ -45,7 +45,7 @@ our $LINGER   = 2;
 
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within make run_command run_server describe build sanitized no_leak_search
-    has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
+    all_cases has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
     group_processes serving_processes helper_workers model_programs cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
@@ -86,13 +86,15 @@ sub skip_case ($why) {
 
 sub build     { return $ENV{TEST_PASS} // 'normal' }
 sub sanitized { return build() ne 'normal' }
+# Whether cases that take long, or need a browser, are run, too: not by tests/run without --all.
+sub all_cases { return ($ENV{TEST_EXTENT} // 'all') eq 'all' }
 sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) }
 
 # Returns the environment for a server in which the sanitizer cannot search for leaks: in the sandbox or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
 
 # Returns true if cases may use a browser. tests/run without --all uses none.
-sub has_browser { return ($ENV{TEST_BROWSER} // '') ne 'no' && !sanitized() && command_exists('chromium') }
+sub has_browser { return all_cases() && !sanitized() && command_exists('chromium') }
 
 # Returns the document that a browser makes of a page.
 sub browse ($url, @options) {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from extent import FOR_ALL, SHORT
 
 from collect.infer.stage import analyse
 from collect.present import stage
@@ -87,8 +87,8 @@ QUIET = (
 
 
 def browser() -> str:
-    if os.environ.get("TEST_BROWSER") == "no":
-        pytest.skip("tests/run uses a browser with --all only")
+    if SHORT:
+        pytest.skip(FOR_ALL)
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if not found:
         pytest.skip("chromium is not installed")

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from extent import takes_long
 from measuring import (
     TOP,
     Bench,
@@ -665,6 +666,7 @@ def test_progress_on_a_terminal(bench: Bench) -> None:
 # --- a slow-down is found ---
 
 
+@takes_long
 def test_a_slow_down_is_found(bench: Bench) -> None:
     """A slow-down that is too large for other load to hide."""
     folder = bench.folder / "slowed"

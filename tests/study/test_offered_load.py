@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from extent import takes_long
 from measuring import Bench, raw, runs
 from presenting import written
 
@@ -333,6 +334,7 @@ def test_what_held_connections_need_is_measured(bench: Bench) -> None:
 # --- a run ---
 
 
+@takes_long
 def test_runs_have_the_share_of_the_capacity_that_they_were_offered(bench: Bench) -> None:
     folder = bench.folder / "offered"
     done = bench.measure(

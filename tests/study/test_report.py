@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from extent import SHORT
 from presenting import (
     add_machine,
     figures_of,
@@ -354,7 +355,16 @@ def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
 # --- published runs ---
 
 
-@pytest.mark.parametrize("run", find_published(PUBLISHED), ids=lambda run: run.path)
+# Without --all, so many are enough to see that a report changes.
+FEW_PUBLISHED = 8
+
+
+def rendered_here() -> list[Published]:
+    found = find_published(PUBLISHED)
+    return found[:: len(found) // FEW_PUBLISHED] if SHORT else found
+
+
+@pytest.mark.parametrize("run", rendered_here(), ids=lambda run: run.path)
 def test_published_abstracts_end_with_their_limit(run: Published) -> None:
     """And the reports and their figures are those that the tables of today make."""
     view = load_view(run.folder)

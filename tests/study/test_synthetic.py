@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from extent import takes_long
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -304,6 +305,7 @@ def same_server_share(
     return below / studies
 
 
+@takes_long
 def test_the_rule_of_a_server_against_itself() -> None:
     """By the study's cells and the rule of its claim; and by those of the first edition."""
     study = load_study(study_path("same-server"))
