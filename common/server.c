@@ -34,8 +34,10 @@
 /* and after this long, for models that serve a connection before they accept the next. */
 #define CHECK_MILLISECONDS   100
 #define CROWDED_MILLISECONDS 10000
-/* Where others wait for the end of a connection, it ends after this long. */
-#define TURN_MILLISECONDS 10
+/* Where others wait for the end of a connection, it ends after this long. With TLS the next one
+ * begins with a handshake, which takes as much work as a hundred requests. */
+#define TURN_MILLISECONDS     10
+#define TURN_TLS_MILLISECONDS 200
 
 /* ---- opening ---- */
 
@@ -361,7 +363,9 @@ static bool others_wait(struct server *server, const struct scoreboard_slot *slo
 static void check_turn(struct server *server, const struct scoreboard_slot *slot,
                        struct connection *connection, int64_t *turn)
 {
-    if (connection->now.milliseconds - *turn < TURN_MILLISECONDS)
+    int length = server->options.tls ? TURN_TLS_MILLISECONDS : TURN_MILLISECONDS;
+
+    if (connection->now.milliseconds - *turn < length)
         return;
     *turn = connection->now.milliseconds;
     if (!others_wait(server, slot))

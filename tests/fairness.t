@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use IO::Select;
+use POSIX ();
 
 my $CLIENTS = 500;
 my $ROUND   = 64;    # common/workers/poller.h
@@ -97,6 +98,17 @@ sub ask_on ($client, $at_once) {
     return ($response, $count);
 }
 
+# Starts a process that sends a request again and again, with the start of the next one, and does not wait for responses.
+# Returns it.
+sub send_on ($client, $request) {
+    my $writer = fork // die "fork: $!\n";
+    return $writer if $writer;
+    my ($start, $rest) = unpack 'a20a*', $request;
+    $client->send($start);
+    1 while $client->send("$rest$start" x 100);
+    POSIX::_exit(0);
+}
+
 each_way_to_accept(sub ($model) {
     return if !$model->{single} && !($model->{workers} && $model->{limited});
     my $server = start_server(options => [$model->{workers} ? qw(--workers 1) : ()], root => "$FindBin::Bin/../data");
@@ -119,7 +131,19 @@ each_way_to_accept(sub ($model) {
         is $second->response->{status}, 200, '... and the next client is served';
         $first = $second;
     }
+
+    # A pipeline that never runs empty ends, too: what the server has read never ends with a request.
+    my $second = $server->connect;
+    $second->send(request(GET => '/small.txt'));
+    my $writer = send_on($first, request(GET => '/small.txt', 'X-Filler' => 'x' x 700));
+    my ($response, $count) = (undef, 0);
+    do { $response = $first->response } while ($response->persistent && ++$count < 100_000);
+    ok !$response->persistent, "a client that always sends more while others wait: its connection ends (after $count)";
+    kill KILL => $writer;
+    waitpid $writer, 0;
     $first->close;
+    is $second->response->{status}, 200, '... and the next client is served';
+    $second->close;
     $server->stop(warnings => qr/a limit of \d+ descriptors/);
 });
 

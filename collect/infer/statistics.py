@@ -89,7 +89,8 @@ def describe(values: Sequence[float] | Values) -> Description:
     median = float(sample[(n - 1) // 2] + sample[n // 2]) / 2
     extremes = float(sample[0]), float(sample[-1])
     if n == 1:
-        return Description(1, median, NOTHING, median, NOTHING, NOTHING, *extremes)
+        mean = median
+        return Description(1, mean, NOTHING, median, NOTHING, NOTHING, *extremes)
     test = mean_test(sample)
     sd = test.error * math.sqrt(n)
     return Description(n, test.estimate, sd, median, test.low, test.high, *extremes)

@@ -5,8 +5,8 @@ package Crowd;
 #   my @crowd = map { client($server->port, 'busy') } 1 .. 8;
 #   run_until(\@crowd, sub { !grep { $_->{responses} < 3 } @crowd });
 #
-# kind: busy      keep-alive: the next request follows each response at once, until a response has Connection: close and a stop was
-#                 requested; before, it connects again: others may wait for its place
+# kind: busy      keep-alive: the next request follows each response at once, until a response has Connection: close; before a
+#                 stop is requested it then connects again, since a server ends connections that others wait for
 #       download  one big file; while `hold` is set, the client stops reading after the first bytes
 #       hasty     a connection for each request, until connections are refused
 #       once      one request

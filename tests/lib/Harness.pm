@@ -86,14 +86,14 @@ sub skip_case ($why) {
 
 sub build     { return $ENV{TEST_PASS} // 'normal' }
 sub sanitized { return build() ne 'normal' }
-# Whether cases that take long, or need a browser, are run, too: not by tests/run without --all.
+# Returns true if cases may take long or need a browser. tests/run without --all leaves these out.
 sub all_cases { return ($ENV{TEST_EXTENT} // 'all') eq 'all' }
 sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) }
 
 # Returns the environment for a server in which the sanitizer cannot search for leaks: in the sandbox or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
 
-# Returns true if cases may use a browser. tests/run without --all uses none.
+# Returns true if cases may use a browser.
 sub has_browser { return all_cases() && !sanitized() && command_exists('chromium') }
 
 # Returns the document that a browser makes of a page.

@@ -100,8 +100,6 @@ sub record () {
     close $new or die "$schedule: $!\n";
 }
 
-sub passes_of ($file, %row) { return @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } }
-
 # Returns the passes of a file that has no row: the normal one for tests of the study, all passes with servers for others.
 sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal asan tsan)] }
 
@@ -109,8 +107,8 @@ sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal as
 sub files_of ($pass) {
     my %row = scheduled();
     my @all = @given ? @given : glob 'tests/*.t tests/study/test_*.py';
-    my @names = ($pass, $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? 'long' : ());
-    my @files = grep { my $file = $_; any { my $name = $_; any { $_ eq $name } @names } passes_of($file, %row) } @all;
+    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr/\A(?:normal|long)\z/ : qr/\A$pass\z/;
+    my @files = grep { my $file = $_; any { $_ =~ $named } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } } @all;
     return sort { ($row{$b}{seconds} // 0) <=> ($row{$a}{seconds} // 0) || $a cmp $b } @files;
 }
 

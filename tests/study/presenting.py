@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from extent import FOR_ALL, SHORT
+from long_cases import FOR_ALL, SHORT
 
 from collect.infer.stage import analyse
 from collect.present import stage

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from extent import FOR_ALL, SHORT
+from long_cases import FOR_ALL, SHORT
 from measuring import TOP, Bench, runs, until
 
 from collect.histogram import bucket_of, of_quantiles

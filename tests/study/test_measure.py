@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from extent import takes_long
+from long_cases import takes_long
 from measuring import (
     TOP,
     Bench,

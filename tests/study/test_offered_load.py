@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from extent import takes_long
+from long_cases import takes_long
 from measuring import Bench, raw, runs
 from presenting import written
 

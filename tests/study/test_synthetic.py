@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from extent import takes_long
+from long_cases import takes_long
 from numpy.typing import NDArray
 from scipy import stats
 

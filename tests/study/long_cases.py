@@ -1,4 +1,4 @@
-"""Which cases are for `tests/run --all` alone: those that take long, or need what only that installs."""
+"""Marks the cases of `tests/run --all` alone: those that take long, or need what only that installs."""
 
 from __future__ import annotations
 
