@@ -8,6 +8,7 @@ counts from the first try.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import random
 import re
@@ -188,7 +189,7 @@ def _turn(clients: list[Client], sockets: dict[int, Client], poll: select.epoll)
             client.handle(poll)
 
 
-def _run(plan: Plan, pipe: Connection) -> None:
+def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
     """The process of the clients: works until the pipe has a word, and sends what was counted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -201,9 +202,8 @@ def _run(plan: Plan, pipe: Connection) -> None:
     while time.monotonic() - looked < 0.02 or not pipe.poll():
         if time.monotonic() - looked >= 0.02:
             looked = time.monotonic()
-            # How many were answered so far, for those that wait for the load to begin.
-            pipe.send(counts.answered)
         _turn(clients, sockets, poll)
+        answered.value = counts.answered
     now = time.monotonic()
     counts.longest = max([counts.longest, *(now - one.first for one in clients if one.first)])
     pipe.send(counts)
@@ -217,29 +217,28 @@ class Load:
     def __init__(self, plan: Plan) -> None:
         self.pipe, other = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")
-        self.process = context.Process(target=_run, args=(plan, other), daemon=True)
+        # How many requests were answered so far. It is no word on the pipe: a pipe that nobody
+        # reads for some seconds is full, and stops the clients.
+        self.answered = context.RawValue(ctypes.c_int64)
+        self.process = context.Process(target=_run, args=(plan, other, self.answered), daemon=True)
         self.process.start()
         other.close()
-        self.answered = 0
 
     def wait_for(self, answered: int, seconds: float = 20.0) -> bool:
         """Waits until so many requests were answered."""
         deadline = time.monotonic() + seconds
-        while self.answered < answered and time.monotonic() < deadline:
-            if self.pipe.poll(0.1):
-                self.answered = self.pipe.recv()
-        return self.answered >= answered
+        while self.progress() < answered and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self.progress() >= answered
 
     def progress(self) -> int:
         """Returns how many requests were answered so far."""
-        while self.pipe.poll():
-            self.answered = self.pipe.recv()
-        return self.answered
+        return self.answered.value
 
     def end(self) -> Counts:
         self.pipe.send("end")
-        while not isinstance(told := self.pipe.recv(), Counts):
-            pass
+        told = self.pipe.recv()
+        assert isinstance(told, Counts)
         self.process.join()
         return told
 
