@@ -19,7 +19,7 @@ from collect.present.stage import LIST_COLUMNS, present
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def need_programs() -> None:
