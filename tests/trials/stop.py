@@ -45,10 +45,11 @@ def _under_load(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _is_taken(port: int) -> bool:
-    """Returns true if somebody takes a connection and then gives no response."""
+    """Returns true if somebody takes a connection and then gives no response. A server of one
+    client at a time may give it after the download."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5) as client:
         try:
-            client.settimeout(patience(1))
+            client.settimeout(patience(3 * DOWNLOAD_SECONDS))
             client.sendall(b"GET /small.txt HTTP/1.0\r\nHost: localhost\r\n\r\n")
             return not client.recv(100)
         except OSError:
