@@ -219,7 +219,7 @@ lint:
 	@# Its analyzer takes what it knows of a file's identifiers for those of the next: so each has a process of its own.
 	printf '%s\n' $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) | xargs -P "$$(nproc)" -I FILE \
 	    clang-tidy --quiet FILE -- $(CPPFLAGS) -std=c17 2>/dev/null
-	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
+	cppcheck -j "$$(nproc)" --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c)
 	shellcheck $(SCRIPTS)
 	/usr/bin/python3 -m mypy --no-incremental collect

@@ -466,7 +466,6 @@ sub parse_response ($text, $method = 'GET', $ended = 0) {
         else                                                                { push @flaws, "field line '$line'" }
     }
     my $fields = $response{fields};
-    $response{names} = [map { /^($token):/ ? $1 : () } @lines];
     for my $single (qw(content-length content-type date server etag last-modified location content-range)) {
         push @flaws, "more than one $single" if @{ $fields->{$single} // [] } > 1;
     }

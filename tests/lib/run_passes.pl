@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# run_passes.pl: builds the servers for each pass, runs the test files of the pass, and reports what failed.
+# run_passes.pl: builds the servers for each pass, runs the test files of all passes, and reports what failed.
 #
 # usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... [--jobs N] --ways WAYS [--verbose] [--record] [FILE]...
 # example:  tests/lib/run_passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
@@ -37,12 +37,12 @@ for my $pass (grep { !$builds{$_} } @{ $options{pass} }) {
 $options{jobs} //= jobs_for(memory());
 my $start = time;
 my ($files, $cases) = (0, 0);
-my (@failed, @complaints, %seconds);
+my (@failed, @complaints, %seconds);    # passes, what failed, and file => the seconds that it took in the normal pass
 my $interrupted = 0;
 for my $signal (qw(INT TERM HUP)) {
     $SIG{$signal} = sub { die "interrupted by SIG$signal\n" };
 }
-eval { run_pass($_) for @{ $options{pass} }; 1 } or do {
+eval { run_jobs(map { prepared($_) } @{ $options{pass} }); 1 } or do {
     die $@ if $@ !~ /^interrupted/;
     push @failed, $@ =~ s/\n//r;
     $interrupted = 1;
@@ -79,7 +79,7 @@ sub jobs_for ($mib) { return max(1, min(12, int($mib / 128))) }
 
 # --- The schedule --------------------------------------------------------------------------------------------------
 
-# Returns the rows of the schedule: file => its passes, and the seconds that it took when it was recorded.
+# Returns the rows of the schedule: file => its passes as they stand there, and the seconds that it took when it was recorded.
 sub scheduled () {
     open my $table, '<', $schedule or die "$schedule: $!\n";
     chomp(my ($head, @lines) = grep { !/^#/ } <$table>);
@@ -103,13 +103,18 @@ sub record () {
 # Returns the passes of a file that has no row: the normal one for tests of the study, all passes with servers for others.
 sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal asan tsan)] }
 
-# Returns the test files of a pass, the longest first.
+# Returns the test files of a pass, each as a hash: file, seconds, and half: undef where it runs with all servers, else which
+# half of them it gets, in turns.
 sub files_of ($pass) {
-    my %row = scheduled();
-    my @all = @given ? @given : glob 'tests/*.t tests/study/test_*.py';
-    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr/\A(?:normal|long)\z/ : qr/\A$pass\z/;
-    my @files = grep { my $file = $_; any { $_ =~ $named } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } } @all;
-    return sort { ($row{$b}{seconds} // 0) <=> ($row{$a}{seconds} // 0) || $a cmp $b } @files;
+    my %row   = scheduled();
+    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr{\A(?:normal|long)\z} : qr{\A$pass(?:/2)?\z};
+    my ($turn, @files) = (0);
+    for my $file (@given ? @given : glob 'tests/*.t tests/study/test_*.py') {
+        my ($how) = grep { $_ =~ $named } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } or next;
+        my $half = !@given && $how =~ m{/2\z} ? $turn++ % 2 : undef;
+        push @files, { file => $file, seconds => $row{$file}{seconds} // 0, half => $half };
+    }
+    return @files;
 }
 
 # --- A pass --------------------------------------------------------------------------------------------------------
@@ -126,17 +131,24 @@ sub wrapper ($pass) {
     return $pass =~ /san\z/ ? @setarch : ();
 }
 
-# Returns true if --describe says that the server makes threads.
-sub has_threads ($pass, $server) {
+# Returns what --describe says of a server.
+sub described ($pass, $server) {
     open my $output, '-|', wrapper($pass), $server, '--describe' or die "$server: $!\n";
     local $/;
-    return (decode_json(<$output>)->{makes} // '') eq 'threads';
+    return decode_json(<$output>);
 }
 
-sub run_pass ($pass) {
+# Returns the servers in an order in which every second one is a half that has each kind: what they make, and for how long.
+sub by_kind ($pass, @servers) {
+    my %kind = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
+    return sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
+}
+
+# Builds a pass. Returns its jobs as hashes: name, pass, file, seconds, environment.
+sub prepared ($pass) {
     my $build = $builds{$pass};
     my @files = files_of($pass) or return;
-    print "\n== $pass: @{ $options{server} }\n";
+    print "== $pass: @{ $options{server} }\n";
     # Only a sanitizer sees much of what the seeds of the fuzzers could do wrong.
     my %units = (normal => 'tests/unit_*.c', asan => 'tests/unit_*.c tests/fuzz_*.c');
     my @units = @given ? () : map { s{^tests/(.*)\.c\z}{$1}r } glob($units{$pass} // '');
@@ -149,50 +161,83 @@ sub run_pass ($pass) {
         return;
     }
     my @servers = map { join '/', $build->{folder} // '.', "${_}_server" } @{ $options{server} };
-    @servers = grep { has_threads($pass, $_) } @servers if $pass eq 'tsan';
+    @servers = grep { (described($pass, $_)->{makes} // '') eq 'threads' } @servers if $pass eq 'tsan';
     return if !@servers;
 
-    local @ENV{qw(TEST_PASS TEST_WAYS TEST_SERVERS TEST_WRAPPER CMOCKA_MESSAGE_OUTPUT)} =
-        ($pass, $pass eq 'normal' ? $options{ways} : 'first', "@servers", join(' ', wrapper($pass)), 'TAP');
-    local $ENV{ASAN_OPTIONS}  = 'detect_leaks=1:detect_stack_use_after_return=1:exitcode=97';
-    local $ENV{UBSAN_OPTIONS} = 'print_stacktrace=1';
-    local $ENV{TSAN_OPTIONS}  = 'exitcode=66';
-    push @failed, $pass if !run_files($pass, @units, @files);
+    my @kinds = by_kind($pass, @servers);
+    my @halves = map { my $half = $_; join ' ', @kinds > 1 ? @kinds[grep { $_ % 2 == $half } 0 .. $#kinds] : @kinds } 0, 1;
+    my %environment = (
+        TEST_PASS    => $pass,
+        TEST_WAYS    => $pass eq 'normal' ? $options{ways} : 'first',
+        TEST_SERVERS => "@servers",
+        TEST_WRAPPER => join(' ', wrapper($pass)),
+        CMOCKA_MESSAGE_OUTPUT => 'TAP',
+        ASAN_OPTIONS  => 'detect_leaks=1:detect_stack_use_after_return=1:exitcode=97',
+        UBSAN_OPTIONS => 'print_stacktrace=1',
+        TSAN_OPTIONS  => 'exitcode=66',
+    );
+    # It is not known how long the units take: they come first.
+    return map { {
+        pass => $pass,
+        name => @{ $options{pass} } > 1 ? "$pass: $_->{file}" : $_->{file},
+        file => $_->{file},
+        seconds     => $_->{seconds},
+        environment => { %environment, defined $_->{half} ? (TEST_SERVERS => $halves[$_->{half}]) : () },
+    } } @files, map { { file => $_, seconds => 'inf' } } @units;
 }
 
-# Runs the files, several at the same time. Returns true if all passed.
-sub run_files ($pass, @all) {
+# --- The jobs ------------------------------------------------------------------------------------------------------
+
+# Returns the command of a job.
+sub command ($job) {
+    my ($file, $environment) = @$job{qw(file environment)};
+    return 'env', (map { "$_=$environment->{$_}" } sort keys %$environment),
+        $file =~ /\.t\z/ ? $^X : $file =~ /\.py\z/ ? @pytest : (), $file;
+}
+
+# Runs the jobs of all passes, several at the same time, the longest first: one queue, so that no processor rests before the end.
+sub run_jobs (@jobs) {
+    print "\n";
+    @jobs = sort { $b->{seconds} <=> $a->{seconds} || $a->{name} cmp $b->{name} } @jobs;
+    my %job        = map { $_->{name} => $_ } @jobs;
     my $aggregator = TAP::Parser::Aggregator->new;
     my $harness = TAP::Harness->new({
         verbosity => $options{verbose} ? 1 : 0,
         timer     => $options{verbose} || $options{record},
         merge     => 1,
         jobs      => $options{jobs},
-        exec      => sub ($, $file) { return [$file =~ /\.t\z/ ? $^X : $file =~ /\.py\z/ ? @pytest : (), $file] },
         # This formatter does not mix the cases of different files.
         $options{verbose} ? (formatter_class => 'TAP::Formatter::File') : (),
     });
-    $harness->callback(made_parser => sub ($parser, $job) { listen_to($pass, $job->[0], $parser) });
-    $harness->callback(after_test => sub ($job, $parser) {
-        my $file = $job->[0];
+    # TAP::Harness knows a job as its file and its name.
+    $harness->callback(parser_args => sub ($arguments, $known) {
+        delete $arguments->{source};
+        $arguments->{exec} = [command($job{ $known->[1] })];
+    });
+    $harness->callback(made_parser => sub ($parser, $known) { listen_to($job{ $known->[1] }, $parser) });
+    my %failed;
+    $harness->callback(after_test => sub ($known, $parser) {
+        my ($pass, $file) = @{ $job{ $known->[1] } }{qw(pass file)};
+        $failed{$pass} = 1 if $parser->has_problems;
         $seconds{$file} = sprintf '%.0f', $parser->end_time - $parser->start_time if $pass eq 'normal' && $file =~ /^tests/;
     });
     $aggregator->start;
-    my $complete = eval { $harness->aggregate_tests($aggregator, @all); 1 };
+    my $complete = eval { $harness->aggregate_tests($aggregator, map { [@$_{qw(file name)}] } @jobs); 1 };
     my $why = $@;
     $aggregator->stop;
-    $files += $aggregator->descriptions;
-    $cases += $aggregator->total;
-    if (!$complete) {
-        die $why if $why =~ /^interrupted/;
-        push @complaints, "$pass: $why";    # a test that bailed out
-        end_children();
-    }
-    return $complete && $aggregator->all_passed;
+    $files = $aggregator->descriptions;
+    $cases = $aggregator->total;
+    push @failed, sort keys %failed;
+    return if $complete;
+    die $why if $why =~ /^interrupted/;
+    push @failed, 'a file that gave up' if !%failed;
+    push @complaints, $why;
+    end_children();
 }
 
 # Records each case of a file that fails, with the lines that follow it, and a file that ends abnormally.
-sub listen_to ($pass, $file, $parser) {
+sub listen_to ($job, $parser) {
+    my ($pass, $file) = @$job{qw(pass file)};
     my @said;             # the last lines that are not cases
     my $failures = 0;
     my $complaint;        # the complaint to which the next lines belong
