@@ -214,13 +214,17 @@ uninstall:
 	rm -f $(MODELS:%=$(DESTDIR)$(bindir)/%) $(DESTDIR)$(bindir)/dcollect $(PAGES:%=$(DESTDIR)$(mandir)/man1/%)
 	rm -f $(DESTDIR)$(compdir)/dcollect $(MODELS:%=$(DESTDIR)$(compdir)/%)
 
-lint:
+lint: lint-c lint-scripts
+
+lint-c:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 	@# Its analyzer takes what it knows of a file's identifiers for those of the next: so each has a process of its own.
 	printf '%s\n' $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) | xargs -P "$$(nproc)" -I FILE \
 	    clang-tidy --quiet FILE -- $(CPPFLAGS) -std=c17 2>/dev/null
 	cppcheck -j "$$(nproc)" --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c)
+
+lint-scripts:
 	shellcheck $(SCRIPTS)
 	/usr/bin/python3 -m mypy --no-incremental collect
 	MYPYPATH=tests /usr/bin/python3 -m mypy --no-incremental -p trials
@@ -260,7 +264,7 @@ for text in (model["summary"] + ".", f"Take it {advice['take']}. Do not take it 
 endef
 export MODEL_HELP
 
-.PHONY: all units fuzz check certificate bench man map install uninstall lint clean help collect crash escape
+.PHONY: all units fuzz check certificate bench man map install uninstall lint lint-c lint-scripts clean help collect crash escape
 .DELETE_ON_ERROR:
 -include $(wildcard $(FUZZBUILD)/common/*.d $(FUZZBUILD)/common/*/*.d) $(foreach folder,$(sort $(BUILD) $(SHARED)),$(wildcard \
     $(folder)/*.d $(folder)/common/*.d $(folder)/common/*/*.d $(folder)/tests/*.d))
