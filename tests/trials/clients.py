@@ -29,6 +29,8 @@ from trials.hang_timeout import patience
 from trials.trial import CLIENTS
 
 RETRY_SECONDS = 0.002
+# Clients that did nothing for so long do not ask as fast as they can.
+STILL_SECONDS = 10.0
 # A server may close a connection that was idle for longer: a client that got no processor for so
 # long takes a new one, as browsers do.
 IDLE_SECONDS = 2.0
@@ -189,7 +191,14 @@ def _turn(clients: list[Client], sockets: dict[int, Client], poll: select.epoll)
             client.handle(poll)
 
 
-def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
+class Progress(ctypes.Structure):
+    """What the process of the clients tells while it works: how many requests were answered, and
+    when it last looked at its clients."""
+
+    _fields_ = (("answered", ctypes.c_int64), ("looked", ctypes.c_double))
+
+
+def _run(plan: Plan, pipe: Connection, progress: Progress) -> None:
     """The process of the clients: works until the pipe has a word, and sends what was counted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -203,7 +212,7 @@ def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
         if time.monotonic() - looked >= 0.02:
             looked = time.monotonic()
         _turn(clients, sockets, poll)
-        answered.value = counts.answered
+        progress.answered, progress.looked = counts.answered, time.monotonic()
     now = time.monotonic()
     counts.longest = max([counts.longest, *(now - one.first for one in clients if one.first)])
     pipe.send(counts)
@@ -217,10 +226,10 @@ class Load:
     def __init__(self, plan: Plan) -> None:
         self.pipe, other = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")
-        # How many requests were answered so far. It is no word on the pipe: a pipe that nobody
-        # reads for some seconds is full, and stops the clients.
-        self.answered = context.RawValue(ctypes.c_int64)
-        self.process = context.Process(target=_run, args=(plan, other, self.answered), daemon=True)
+        # No words on the pipe: a pipe that nobody reads is full after some seconds, and stops the
+        # clients.
+        self._progress = context.RawValue(Progress, 0, time.monotonic())
+        self.process = context.Process(target=_run, args=(plan, other, self._progress), daemon=True)
         self.process.start()
         other.close()
 
@@ -233,9 +242,11 @@ class Load:
 
     def progress(self) -> int:
         """Returns how many requests were answered so far."""
-        return self.answered.value
+        return int(self._progress.answered)
 
     def end(self) -> Counts:
+        still = time.monotonic() - self._progress.looked
+        assert still < patience(STILL_SECONDS), f"the clients stood still for {still:.1f} s"
         self.pipe.send("end")
         told = self.pipe.recv()
         assert isinstance(told, Counts)
