@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -136,6 +137,19 @@ def _run(trial: Trial, context: Context) -> Iterator[Row]:
     _say(f"   {time.monotonic() - begin:.0f} s")
 
 
+def _machine() -> str:
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    kib = int(Path("/proc/meminfo").read_text().split()[1])
+    return (
+        f"{os.cpu_count()} processors ({model}), {kib / (1 << 20):.0f} GiB of memory, "
+        f"{platform.system()} {platform.release()}"
+    )
+
+
 def _commit() -> str:
     def git(*words: str) -> str:
         command = ["git", "-C", str(PROJECT), *words]
@@ -170,7 +184,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
     folder = options.folder
     folder.mkdir(parents=True, exist_ok=True)
     kept = read_rows(folder / "trust.tsv")
-    today, commit = date.today().isoformat(), _commit()
+    today, commit, machine = date.today().isoformat(), _commit(), _machine()
     failed = 0
     begin = time.monotonic()
     for trial in TRIALS:
@@ -180,7 +194,7 @@ def _all(options: argparse.Namespace, work: Path) -> int:
         rows = list(_run(trial, context))
         failed += sum(row.verdict == "FAIL" for row in rows)
         seconds = f"{time.monotonic() - start:.0f}"
-        made = [Kept(trial.name, row, today, commit, seconds) for row in rows]
+        made = [Kept(trial.name, row, today, commit, seconds, machine) for row in rows]
         kept = [one for one in kept if one.trial != trial.name] + made
         write_rows(folder / "trust.tsv", kept)
         _write_page(folder, kept, options)

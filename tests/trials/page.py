@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import platform
-from pathlib import Path
-
 from trials.table import Kept
 from trials.trial import PROJECT, Trial
 
 FUZZED = PROJECT / "tests/corpora/figures.tsv"
 PEERS = {"nginx", "lighttpd", "apache"}
-
-
-def _machine() -> str:
-    model = "unknown processor"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(":")[2].strip()
-            break
-    kib = int(Path("/proc/meminfo").read_text().split()[1])
-    return (
-        f"{os.cpu_count()} processors ({model}), {kib / (1 << 20):.0f} GiB of memory, "
-        f"{platform.system()} {platform.release()}"
-    )
 
 
 def _cell(text: str) -> str:
@@ -47,9 +30,9 @@ def _table(rows: list[Kept]) -> list[str]:
     return lines
 
 
-def _summary(trials: list[Trial], kept: list[Kept]) -> list[str]:
+def _summary(trials: list[Trial], kept: list[Kept], machines: list[str]) -> list[str]:
     lines = [
-        "| trial | limits kept | exceeded | peers | date, commit, seconds |",
+        "| trial | limits kept | exceeded | peers | date, commit, seconds, machine |",
         "| --- | ---: | ---: | --- | --- |",
     ]
     for trial in trials:
@@ -61,7 +44,8 @@ def _summary(trials: list[Trial], kept: list[Kept]) -> list[str]:
         one = rows[-1]
         lines.append(
             f"| [{trial.title}](#{trial.title.lower().replace(' ', '-')}) | {count['pass']} | "
-            f"{count['FAIL']} | {', '.join(peers)} | {one.date}, `{one.commit}`, {one.seconds} s |"
+            f"{count['FAIL']} | {', '.join(peers)} | {one.date}, `{one.commit}`, {one.seconds} s, "
+            f"{machines.index(one.machine) + 1} |"
         )
     return lines
 
@@ -85,10 +69,13 @@ def _fuzzing() -> list[str]:
 def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
     """Makes the page from the rows that there are."""
     lines = ["# Trust: what the servers were put through", ""]
-    lines += ["Made by `tests/trust` from its table `trust.tsv`. " + _machine() + ".", ""]
+    machines = list(dict.fromkeys(one.machine for one in kept))
+    lines += ["Made by `tests/trust` from its table `trust.tsv`.", ""]
+    lines += [f"- machine {number}: {machine}" for number, machine in enumerate(machines, 1)]
+    lines += [""]
     if quick:
         lines += ["**The short form: few repetitions, and no times are judged.**", ""]
-    lines += [*_summary(trials, kept), ""]
+    lines += [*_summary(trials, kept, machines), ""]
     for trial in trials:
         rows = [one for one in kept if one.trial == trial.name]
         if not rows:

@@ -8,19 +8,20 @@ from pathlib import Path
 from trials.trial import Row
 
 OWN = [field.name for field in fields(Row)]
-COLUMNS = ["trial", *OWN, "date", "commit", "seconds"]
+COLUMNS = ["trial", *OWN, "date", "commit", "seconds", "machine"]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A row, the trial that made it, when, from which commit (`+`: with changes), and how many
-    seconds the whole trial took."""
+    """A row, the trial that made it, when, from which commit (`+`: with changes), how many seconds
+    the whole trial took, and on which machine."""
 
     trial: str
     row: Row
     date: str
     commit: str
     seconds: str
+    machine: str
 
 
 def read_rows(path: Path) -> list[Kept]:
@@ -41,7 +42,7 @@ def write_rows(path: Path, kept: list[Kept]) -> None:
     lines = ["\t".join(COLUMNS)]
     for one in kept:
         own = [getattr(one.row, name) for name in OWN]
-        words = [one.trial, *own, one.date, one.commit, one.seconds]
+        words = [one.trial, *own, one.date, one.commit, one.seconds, one.machine]
         lines.append("\t".join(" ".join(word.split()) for word in words))
     part = path.with_suffix(".part")
     part.write_text("\n".join(lines) + "\n")
