@@ -154,9 +154,14 @@ each_server(sub ($model) {
     is scalar(grep { $_->fill($PATIENCE) } @crowd), 260, '260 connections are served and stay open';
     my $silent = $server->connect(Sockopts => [[SOL_SOCKET, SO_RCVBUF, 4096]]);
     $silent->send(request(GET => '/middle.bin'));
-    ok until_true(sub { $server->end_of($silent)->{unacknowledged} > 0 && sleeps($server) }), 'the server waits for a client that does not read';
-    cmp_ok $server->end_of($silent)->{unacknowledged}, '<', 128 * 1024, 'less than 128 KiB are queued for it';
-    $_->close for @crowd, $silent;
+    my $queued = sub { $server->end_of($silent)->{unacknowledged} };
+    ok until_true(sub { $queued->() > 0 && sleeps($server) }), 'the server waits for a client that does not read';
+    cmp_ok $queued->(), '<', 128 * 1024, 'less than 128 KiB are queued for it';
+    ok until_true(sub { $silent->fill(1); length $silent->pending > 40_000 }), 'it reads a little';
+    ok until_true(sub { $queued->() > 0 && sleeps($server) }), 'the server waits for it again';
+    cmp_ok $queued->(), '<', 128 * 1024, 'still less than 128 KiB are queued for it';
+    $silent->close;
+    $_->close for @crowd;
     $server->stop;
 });
 

@@ -9,6 +9,8 @@
 #define COPY_BYTES 16384
 /* The same for a client in a crowd that has not read yet. */
 #define UNSENT_BYTES_CROWD (32 * 1024)
+/* The kernel of a client that does not read makes room, too, while its window grows. */
+#define READER_ROOMS 4
 
 bool transport_open_stream(struct transport *transport, struct text *request)
 {
@@ -74,8 +76,12 @@ void transport_expect_crowd(struct transport *transport)
 
 void transport_note_room(struct transport *transport, bool room)
 {
-    transport->was_full |= !room;
+    if (!room)
+        transport->was_full = true;
     if (!room || !transport->was_full || !transport->in_crowd)
+        return;
+    transport->was_full = false;
+    if (++transport->rooms_made < READER_ROOMS)
         return;
     transport->in_crowd = false;
     limit_unsent(transport, TRANSPORT_UNSENT_BYTES);

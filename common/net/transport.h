@@ -27,7 +27,8 @@ struct transport {
     bool nonblocking;  /* the socket has O_NONBLOCK, for calls that take no flag */
     bool session_over; /* the encrypted session has ended: further bytes are no data */
     bool overflowed;   /* more was written than `response_limit` */
-    bool was_full;     /* a write found no room in the socket */
+    bool was_full;     /* a write found no room in the socket, and none has found it since */
+    int rooms_made;    /* how often room was found after that */
     bool rests;        /* after the next write there is nothing to do until the peer sends more */
     bool in_crowd;     /* the client has not read yet, and there are many */
     uint64_t response_limit; /* the most bytes that a response may have */
@@ -81,8 +82,8 @@ bool transport_is_taking(struct transport *transport);
 /* The kernel takes no more of a response than this beyond what the client can receive now. With a
  * quarter of it, a document of 1 MiB takes six calls instead of one. */
 #define TRANSPORT_UNSENT_BYTES (1024 * 1024)
-/* There are many clients. Until this one has made room once, the kernel takes less for it: many
- * clients that do not read would exhaust its memory. */
+/* There are many clients. Until this one has made room several times, the kernel takes less for it:
+ * many clients that do not read would exhaust its memory. */
 void transport_expect_crowd(struct transport *transport);
 /* Each write to the socket of a stream says whether there was room. */
 void transport_note_room(struct transport *transport, bool room);

@@ -78,6 +78,39 @@ def publish(study: str, target: Path) -> Path:
 
 # --- the browser ---
 
+# The widths of a window that pages are looked at in.
+WIDTHS = (400, 1280)
+
+# Tells what is wrong with the figures of a page.
+LAYOUT = """
+document.querySelectorAll('details').forEach(d => { d.open = true; });
+const root = document.documentElement, flaws = [];
+const figures = [...document.querySelectorAll('figure')];
+const shown = [...document.querySelectorAll('figure svg')].filter(s => s.getBoundingClientRect().width > 0);
+const seen = shown.map(s => s.getBoundingClientRect()).filter(r => r.width > 200 && r.height > 100);
+let least = 99;
+shown.forEach(svg => {
+    const edge = svg.getBoundingClientRect(), texts = [];
+    svg.querySelectorAll('text').forEach(t => {
+        const r = t.getBoundingClientRect(), words = t.textContent.trim();
+        if (!words || r.width < 1) return;
+        least = Math.min(least, parseFloat(getComputedStyle(t).fontSize) * edge.width / svg.viewBox.baseVal.width);
+        if (r.left < edge.left - 1 || r.right > edge.right + 1 || r.top < edge.top - 1
+            || r.bottom > edge.bottom + 1) flaws.push('cut: ' + words);
+        texts.forEach(([other, o]) => {
+            if (Math.min(r.right, o.right) - Math.max(r.left, o.left) > 2
+                && Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top) > 4)
+                flaws.push(other + ' / ' + words);
+        });
+        texts.push([words, r]);
+    });
+});
+send({ wide: root.scrollWidth - root.clientWidth, figures: figures.length, seen: seen.length,
+    scrolled: shown.filter(s => s.getBoundingClientRect().width > s.parentNode.clientWidth + 1).length,
+    width: innerWidth, least, flaws: flaws.length + ': ' + flaws.slice(0, 5).join('; '),
+    fetched: performance.getEntriesByType('resource').map(e => e.name).join(' ') });
+"""
+
 QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from presenting import (
+    LAYOUT,
+    WIDTHS,
     browser,
     need_programs,
     opened,
@@ -21,43 +22,12 @@ from presenting import (
 from synthetic import invent
 
 from collect.present.published_pages import overview
-from collect.present.published_runs import KEPT, Published, find_published
+from collect.present.published_runs import KEPT
 from collect.present.stage import present, write_page
 from collect.project import PROJECT, PUBLISHED
 from collect.tables import read_table, write_table
 
 need_programs()
-
-WIDTHS = (400, 1280)
-
-LAYOUT = """
-document.querySelectorAll('details').forEach(d => { d.open = true; });
-const root = document.documentElement, flaws = [];
-const figures = [...document.querySelectorAll('figure')];
-const shown = [...document.querySelectorAll('figure svg')].filter(s => s.getBoundingClientRect().width > 0);
-const seen = shown.map(s => s.getBoundingClientRect()).filter(r => r.width > 200 && r.height > 100);
-let least = 99;
-shown.forEach(svg => {
-    const edge = svg.getBoundingClientRect(), texts = [];
-    svg.querySelectorAll('text').forEach(t => {
-        const r = t.getBoundingClientRect(), words = t.textContent.trim();
-        if (!words || r.width < 1) return;
-        least = Math.min(least, parseFloat(getComputedStyle(t).fontSize) * edge.width / svg.viewBox.baseVal.width);
-        if (r.left < edge.left - 1 || r.right > edge.right + 1 || r.top < edge.top - 1
-            || r.bottom > edge.bottom + 1) flaws.push('cut: ' + words);
-        texts.forEach(([other, o]) => {
-            if (Math.min(r.right, o.right) - Math.max(r.left, o.left) > 2
-                && Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top) > 4)
-                flaws.push(other + ' / ' + words);
-        });
-        texts.push([words, r]);
-    });
-});
-send({ wide: root.scrollWidth - root.clientWidth, figures: figures.length, seen: seen.length,
-    scrolled: shown.filter(s => s.getBoundingClientRect().width > s.parentNode.clientWidth + 1).length,
-    width: innerWidth, least, flaws: flaws.length + ': ' + flaws.slice(0, 5).join('; '),
-    fetched: performance.getEntriesByType('resource').map(e => e.name).join(' ') });
-"""
 
 HOVER = """
 document.querySelectorAll('details').forEach(d => { d.open = true; });
@@ -172,35 +142,6 @@ def test_a_report(main: Path, tmp_path: Path, width: int) -> None:
     assert found["fetched"] == ""
     assert found["scrolled"] == "0"
     assert float(found["least"]) >= 11
-
-
-@pytest.mark.parametrize("kind", ["mistakes", "processors", "table1", "designs", "https"])
-def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind: str) -> None:
-    browser()
-    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3), narrow=True)
-    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
-
-
-@pytest.mark.parametrize("study", ["idle", "crash", "growth"])
-def test_figures_of_published_runs(tmp_path: Path, study: str) -> None:
-    browser()
-    folder = publish(study, tmp_path / study)
-    present(folder)
-    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
-
-
-@pytest.mark.parametrize("run", find_published(PUBLISHED), ids=lambda run: run.path)
-def test_published_figures(tmp_path: Path, run: Published) -> None:
-    """As they are published."""
-    browser()
-    folder = tmp_path / "run"
-    shutil.copytree(run.folder, folder)
-    narrow = write_page(folder, run.title)
-    page = folder / "index.html"
-    assert len(narrow) == page.read_text().count("<figure>")
-    for width in WIDTHS:
-        found = told(page, LAYOUT, tmp_path, width)
-        assert (found["flaws"], found["seen"]) == ("0: ", str(len(narrow)))
 
 
 def test_values_under_the_mouse(main: Path, tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""The figures of published and invented runs in headless Chromium: no text of them is cut off or lies
+on another."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from presenting import LAYOUT, WIDTHS, browser, need_programs, publish, reported, told
+from synthetic import invent
+
+from collect.present.published_runs import Published, find_published
+from collect.present.stage import present, write_page
+from collect.project import PUBLISHED
+
+need_programs()
+
+
+@pytest.mark.parametrize("kind", ["mistakes", "processors", "table1", "designs", "https"])
+def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind: str) -> None:
+    browser()
+    folder = reported(invent(tmp_path / kind, kind=kind, blocks=3), narrow=True)
+    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
+
+
+@pytest.mark.parametrize("study", ["idle", "crash", "growth"])
+def test_figures_of_published_runs(tmp_path: Path, study: str) -> None:
+    browser()
+    folder = publish(study, tmp_path / study)
+    present(folder)
+    assert told(folder / "index.html", LAYOUT, tmp_path)["flaws"] == "0: "
+
+
+@pytest.mark.parametrize("run", find_published(PUBLISHED), ids=lambda run: run.path)
+def test_published_figures(tmp_path: Path, run: Published) -> None:
+    """As they are published."""
+    browser()
+    folder = tmp_path / "run"
+    shutil.copytree(run.folder, folder)
+    narrow = write_page(folder, run.title)
+    page = folder / "index.html"
+    assert len(narrow) == page.read_text().count("<figure>")
+    for width in WIDTHS:
+        found = told(page, LAYOUT, tmp_path, width)
+        assert (found["flaws"], found["seen"]) == ("0: ", str(len(narrow)))
