@@ -138,10 +138,12 @@ sub described ($pass, $server) {
     return decode_json(<$output>);
 }
 
-# Returns the servers in an order in which every second one is a half that has each kind: what they make, and for how long.
-sub by_kind ($pass, @servers) {
-    my %kind = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
-    return sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
+# Returns two lists of servers, every second one of those of a kind each: of those that make the same, for as long. One server
+# is in both lists.
+sub halves ($pass, @servers) {
+    my %kind   = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
+    my @sorted = sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
+    return map { my $half = $_; @sorted > 1 ? [@sorted[grep { $_ % 2 == $half } 0 .. $#sorted]] : \@sorted } 0, 1;
 }
 
 # Builds a pass. Returns its jobs as hashes: name, pass, file, seconds, environment.
@@ -164,8 +166,7 @@ sub prepared ($pass) {
     @servers = grep { (described($pass, $_)->{makes} // '') eq 'threads' } @servers if $pass eq 'tsan';
     return if !@servers;
 
-    my @kinds = by_kind($pass, @servers);
-    my @halves = map { my $half = $_; join ' ', @kinds > 1 ? @kinds[grep { $_ % 2 == $half } 0 .. $#kinds] : @kinds } 0, 1;
+    my @halves = halves($pass, @servers);
     my %environment = (
         TEST_PASS    => $pass,
         TEST_WAYS    => $pass eq 'normal' ? $options{ways} : 'first',
@@ -182,7 +183,7 @@ sub prepared ($pass) {
         name => @{ $options{pass} } > 1 ? "$pass: $_->{file}" : $_->{file},
         file => $_->{file},
         seconds     => $_->{seconds},
-        environment => { %environment, defined $_->{half} ? (TEST_SERVERS => $halves[$_->{half}]) : () },
+        environment => { %environment, defined $_->{half} ? (TEST_SERVERS => "@{ $halves[$_->{half}] }") : () },
     } } @files, map { { file => $_, seconds => 'inf' } } @units;
 }
 

@@ -156,7 +156,9 @@ def _commit() -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    changed = "+" if git("status", "--porcelain", "--untracked-files=no") else ""
+    # The results of the trials before are no change of what is tried.
+    code = ("--", str(PROJECT), f":!{PROJECT / 'report'}")
+    changed = "+" if git("status", "--porcelain", "--untracked-files=no", *code) else ""
     return (git("rev-parse", "--short=10", "HEAD") or "unknown") + changed
 
 
