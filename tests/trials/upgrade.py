@@ -43,7 +43,9 @@ def _upgrade_ours(server: servers.Server) -> bool:
 def _upgrade_nginx(server: servers.Server) -> bool:
     """As its manual says: SIGUSR2 starts a new program, SIGQUIT ends the old one."""
     file = server.folder / "server/nginx.pid"
-    server.pid = int(_read(file))
+    # Where the upgrade before did not happen, there may be no file.
+    if (known := _read(file).strip()).isdigit():
+        server.pid = int(known)
     server.send(SIGUSR2)
     old = Path(f"{file}.oldbin")
     if not processes.wait_until(lambda: old.exists() and _read(file).strip().isdigit(), 10):
