@@ -876,8 +876,8 @@ int64_t connection_standing(const struct connection *connection, enum need need)
 
 /* Bytes that the client has not acknowledged yet do not count as read. If the client is fast
  * enough, it is measured again from now on; what it was ahead of its pace is time in which it may
- * do nothing, because a lost packet alone can stop it for a second. In a crowd that holds for
- * clients that have read: the kernels of the others take the first bytes at once. */
+ * do nothing, because a lost packet alone can stop it for a second. In a crowd only clients that
+ * seem to read get this time: the kernels of the others take the first bytes at once. */
 static bool keeps_pace(struct connection *connection)
 {
     struct transport *transport = &connection->transport;
@@ -891,7 +891,7 @@ static bool keeps_pace(struct connection *connection)
     if (ahead < 0)
         return false;
     begin_reading_pace(connection);
-    if (!transport->in_crowd)
+    if (transport_has_reader(transport))
         connection->pace_from += ahead < PACE_AHEAD_LIMIT ? ahead : PACE_AHEAD_LIMIT;
     return true;
 }

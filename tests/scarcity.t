@@ -31,12 +31,12 @@ sub looks_calm ($server, $situation) {
 # Returns how long the server takes for as many requests, one after another, each on its own connection.
 sub seconds_of ($server, $requests) {
     my $start = now();
-    $server->get('/small.txt') for 1 .. $requests;
+    for (1 .. $requests) { die "no response\n" if $server->get('/small.txt')->{status} != 200 }
     return now() - $start;
 }
 
 # Tests that a server serves soon after all of its clients have left: in two seconds, or in twice the time that as many other
-# clients take. A busy machine may delay one request; a server that waits for something else delays it each time.
+# clients take, and in ten in any case. A busy machine may delay one request; a server that waits for something else delays it each time.
 sub recovers ($server, $situation, $clients) {
     my (@times, $soon);
     for my $try (1 .. 5) {
@@ -49,7 +49,7 @@ sub recovers ($server, $situation, $clients) {
         my $start = now();
         is $server->get('/small.txt')->{status}, 200, "$situation: the server serves again";
         push @times, now() - $start;
-        $soon = $times[-1] < 2 || $times[-1] < 2 * seconds_of($server, $clients);
+        $soon = $times[-1] < 2 || $times[-1] < 10 && $times[-1] < 2 * seconds_of($server, $clients);
         last if $soon;
     }
     ok $soon, "$situation: the server serves again soon, in one of five tries at least" or diag("@times");

@@ -7,7 +7,7 @@
 
 /* One record of TLS holds as much. */
 #define COPY_BYTES 16384
-/* The same for a client in a crowd that has not read yet. */
+/* The same in a crowd, for a client that has not shown that it reads. */
 #define UNSENT_BYTES_CROWD (32 * 1024)
 /* The kernel of a client that does not read makes room, too, while its window grows. */
 #define READER_ROOMS 4
@@ -72,6 +72,11 @@ void transport_expect_crowd(struct transport *transport)
 {
     transport->in_crowd = true;
     limit_unsent(transport, UNSENT_BYTES_CROWD);
+}
+
+bool transport_has_reader(const struct transport *transport)
+{
+    return !transport->in_crowd || transport->rooms_made > 1;
 }
 
 void transport_note_room(struct transport *transport, bool room)

@@ -27,10 +27,10 @@ struct transport {
     bool nonblocking;  /* the socket has O_NONBLOCK, for calls that take no flag */
     bool session_over; /* the encrypted session has ended: further bytes are no data */
     bool overflowed;   /* more was written than `response_limit` */
-    bool was_full;     /* a write found no room in the socket, and none has found it since */
-    int rooms_made;    /* how often room was found after that */
+    bool was_full;     /* a write found no room in the socket */
+    int rooms_made;    /* in a crowd: how often a write found room after that */
     bool rests;        /* after the next write there is nothing to do until the peer sends more */
-    bool in_crowd;     /* the client has not read yet, and there are many */
+    bool in_crowd;     /* there are many clients, and this one has not made room often enough */
     uint64_t response_limit; /* the most bytes that a response may have */
     void *shared;            /* state that all transports of this kind share; or NULL */
     void *own;               /* state of this one; or NULL */
@@ -85,6 +85,8 @@ bool transport_is_taking(struct transport *transport);
 /* There are many clients. Until this one has made room several times, the kernel takes less for it:
  * many clients that do not read would exhaust its memory. */
 void transport_expect_crowd(struct transport *transport);
+/* Returns true if the client seems to read: it made room twice, or there is no crowd. */
+bool transport_has_reader(const struct transport *transport);
 /* Each write to the socket of a stream says whether there was room. */
 void transport_note_room(struct transport *transport, bool room);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # run_passes.pl: builds the servers for each pass, runs the test files of all passes, and reports what failed.
 #
-# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... [--jobs N] --ways WAYS [--verbose] [--record] [FILE]...
+# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... [--jobs N] --ways WAYS [--halve] [--verbose] [--record]
+#           [FILE]...
 # example:  tests/lib/run_passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
 #
 # tests/run installs what is missing and starts this; its --help explains the options.
@@ -9,7 +10,7 @@ use v5.36;
 use FindBin;
 use Getopt::Long qw(GetOptions);
 use JSON::PP     qw(decode_json);
-use List::Util   qw(any max min);
+use List::Util   qw(any max min uniq);
 use TAP::Harness;
 use TAP::Parser::Aggregator;
 
@@ -19,8 +20,9 @@ $| = 1;
 my $schedule = 'tests/lib/pass_schedule.tsv';
 my @pytest   = qw(/usr/bin/python3 -m pytest -p no:terminal -p no:cacheprovider --tap);
 my %options  = (ways => 'marked');
-GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'verbose', 'record') or exit 2;
-my @given = @ARGV;
+GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'halve', 'verbose', 'record') or exit 2;
+my @given  = uniq @ARGV;
+my @passes = uniq @{ $options{pass} };
 
 # The build of each pass: its settings of make and its folder.
 my %builds = (
@@ -29,7 +31,7 @@ my %builds = (
     tsan     => { with => 'SANITIZE=thread', folder => 'build/tsan' },
     valgrind => { with => 'DEBUG=1', folder => 'build/debug' },
 );
-for my $pass (grep { !$builds{$_} } @{ $options{pass} }) {
+for my $pass (grep { !$builds{$_} } @passes) {
     print STDERR "run: there is no pass $pass (see --help)\n";
     exit 2;
 }
@@ -37,12 +39,12 @@ for my $pass (grep { !$builds{$_} } @{ $options{pass} }) {
 $options{jobs} //= jobs_for(memory());
 my $start = time;
 my ($files, $cases) = (0, 0);
-my (@failed, @complaints, %seconds);    # passes, what failed, and file => the seconds that it took in the normal pass
+my (@failed, @complaints, %seconds);    # what the last lines name, what failed in it, file => its seconds in the normal pass
 my $interrupted = 0;
 for my $signal (qw(INT TERM HUP)) {
     $SIG{$signal} = sub { die "interrupted by SIG$signal\n" };
 }
-eval { run_jobs(map { prepared($_) } @{ $options{pass} }); 1 } or do {
+eval { run_jobs(map { prepared($_) } @passes); 1 } or do {
     die $@ if $@ !~ /^interrupted/;
     push @failed, $@ =~ s/\n//r;
     $interrupted = 1;
@@ -107,11 +109,11 @@ sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal as
 # half of them it gets, in turns.
 sub files_of ($pass) {
     my %row   = scheduled();
-    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr{\A(?:normal|long)\z} : qr{\A$pass(?:/2)?\z};
+    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr{\A(?:normal(?:/2)?|long)\z} : qr{\A$pass(?:/2)?\z};
     my ($turn, @files) = (0);
     for my $file (@given ? @given : glob 'tests/*.t tests/study/test_*.py') {
         my ($how) = grep { $_ =~ $named } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } or next;
-        my $half = !@given && $how =~ m{/2\z} ? $turn++ % 2 : undef;
+        my $half = $options{halve} && $how =~ m{/2\z} ? $turn++ % 2 : undef;
         push @files, { file => $file, seconds => $row{$file}{seconds} // 0, half => $half };
     }
     return @files;
@@ -138,8 +140,8 @@ sub described ($pass, $server) {
     return decode_json(<$output>);
 }
 
-# Returns two lists of servers, every second one of those of a kind each: of those that make the same, for as long. One server
-# is in both lists.
+# Returns two lists of servers, every second one of those of a kind each: of those that make the same, for as long. A single
+# server is in both lists.
 sub halves ($pass, @servers) {
     my %kind   = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
     my @sorted = sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
@@ -163,10 +165,18 @@ sub prepared ($pass) {
         return;
     }
     my @servers = map { join '/', $build->{folder} // '.', "${_}_server" } @{ $options{server} };
-    @servers = grep { (described($pass, $_)->{makes} // '') eq 'threads' } @servers if $pass eq 'tsan';
+    my @halves;
+    my $described = eval {
+        @servers = grep { (described($pass, $_)->{makes} // '') eq 'threads' } @servers if $pass eq 'tsan';
+        @halves  = halves($pass, @servers) if any { defined $_->{half} } @files;
+        1;
+    };
+    if (!$described) {
+        die $@ if $@ =~ /^interrupted/;
+        push @failed, "$pass (a server does not describe itself)";
+        return;
+    }
     return if !@servers;
-
-    my @halves = halves($pass, @servers);
     my %environment = (
         TEST_PASS    => $pass,
         TEST_WAYS    => $pass eq 'normal' ? $options{ways} : 'first',
@@ -180,7 +190,7 @@ sub prepared ($pass) {
     # It is not known how long the units take: they come first.
     return map { {
         pass => $pass,
-        name => @{ $options{pass} } > 1 ? "$pass: $_->{file}" : $_->{file},
+        name => @passes > 1 ? "$pass: $_->{file}" : $_->{file},
         file => $_->{file},
         seconds     => $_->{seconds},
         environment => { %environment, defined $_->{half} ? (TEST_SERVERS => "@{ $halves[$_->{half}] }") : () },
@@ -196,7 +206,8 @@ sub command ($job) {
         $file =~ /\.t\z/ ? $^X : $file =~ /\.py\z/ ? @pytest : (), $file;
 }
 
-# Runs the jobs of all passes, several at the same time, the longest first: one queue, so that no processor rests before the end.
+# Runs the jobs of all passes, several at the same time, in one queue, so that no processor rests before the end. Those come first
+# that take longest in the normal pass.
 sub run_jobs (@jobs) {
     print "\n";
     @jobs = sort { $b->{seconds} <=> $a->{seconds} || $a->{name} cmp $b->{name} } @jobs;
@@ -216,10 +227,11 @@ sub run_jobs (@jobs) {
         $arguments->{exec} = [command($job{ $known->[1] })];
     });
     $harness->callback(made_parser => sub ($parser, $known) { listen_to($job{ $known->[1] }, $parser) });
-    my %failed;
+    my (%failed, %cases);
     $harness->callback(after_test => sub ($known, $parser) {
         my ($pass, $file) = @{ $job{ $known->[1] } }{qw(pass file)};
         $failed{$pass} = 1 if $parser->has_problems;
+        $cases{$pass} += $parser->tests_run;
         $seconds{$file} = sprintf '%.0f', $parser->end_time - $parser->start_time if $pass eq 'normal' && $file =~ /^tests/;
     });
     $aggregator->start;
@@ -229,9 +241,10 @@ sub run_jobs (@jobs) {
     $files = $aggregator->descriptions;
     $cases = $aggregator->total;
     push @failed, sort keys %failed;
+    push @failed, map { "$_ (no case ran)" } grep { !$cases{$_} && !$failed{$_} } uniq map { $_->{pass} } @jobs if $complete;
     return if $complete;
     die $why if $why =~ /^interrupted/;
-    push @failed, 'a file that gave up' if !%failed;
+    push @failed, 'a file gave up';
     push @complaints, $why;
     end_children();
 }
@@ -256,6 +269,7 @@ sub listen_to ($job, $parser) {
         push @complaints, "$pass, $file: " . $result->raw . "\n";
         $complaint = \$complaints[-1];
     });
+    $parser->callback(bailout => sub ($result) { push @complaints, "$pass, $file: " . $result->raw . "\n" });
     $parser->callback(EOF => sub ($) {
         my @flaws = $parser->parse_errors;
         push @flaws, sprintf 'it ended with status %d', $parser->exit if $parser->exit && !$failures;
@@ -278,7 +292,7 @@ sub end_children () {
 sub close_report () {
     my $good = !@failed && $cases > 0;
     print "\n== what failed\n", @complaints if @complaints;
-    print "\n== all passes: @{ $options{pass} }\n";
+    print "\n== all passes: @passes\n";
     print @failed ? "Failed: @failed\n" : "All tests successful.\n";
     printf "Files=%d, Tests=%d, %d wallclock secs\n", $files, $cases, time - $start;
     print 'Result: ', $good ? 'PASS' : 'FAIL', "\n";

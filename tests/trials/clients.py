@@ -43,6 +43,7 @@ class Counts:
     """The record of what the clients saw.
 
     longest  the longest wait for a response, in seconds, with that of requests still open
+    still    the longest time in which no client was looked at
     losses   for each lost request: when its connection was begun
     """
 
@@ -51,6 +52,7 @@ class Counts:
     late: int = 0
     wrong: int = 0
     longest: float = 0.0
+    still: float = 0.0
     losses: list[float] = field(default_factory=list)
 
     @property
@@ -191,14 +193,7 @@ def _turn(clients: list[Client], sockets: dict[int, Client], poll: select.epoll)
             client.handle(poll)
 
 
-class Progress(ctypes.Structure):
-    """What the process of the clients tells while it works: how many requests were answered, and
-    when it last looked at its clients."""
-
-    _fields_ = (("answered", ctypes.c_int64), ("looked", ctypes.c_double))
-
-
-def _run(plan: Plan, pipe: Connection, progress: Progress) -> None:
+def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
     """The process of the clients: works until the pipe has a word, and sends what was counted."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -207,13 +202,14 @@ def _run(plan: Plan, pipe: Connection, progress: Progress) -> None:
     clients = [Client(plan, number >= plan.fresh, number, counts) for number in range(every)]
     sockets: dict[int, Client] = {}
     poll = select.epoll()
-    looked = time.monotonic()
-    while time.monotonic() - looked < 0.02 or not pipe.poll():
-        if time.monotonic() - looked >= 0.02:
-            looked = time.monotonic()
+    now = asked = time.monotonic()
+    while now - asked < 0.02 or not pipe.poll():
+        if now - asked >= 0.02:
+            asked = now
         _turn(clients, sockets, poll)
-        progress.answered, progress.looked = counts.answered, time.monotonic()
-    now = time.monotonic()
+        answered.value = counts.answered
+        counts.still = max(counts.still, time.monotonic() - now)
+        now = time.monotonic()
     counts.longest = max([counts.longest, *(now - one.first for one in clients if one.first)])
     pipe.send(counts)
     for client in clients:
@@ -226,31 +222,32 @@ class Load:
     def __init__(self, plan: Plan) -> None:
         self.pipe, other = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")
-        # No words on the pipe: a pipe that nobody reads is full after some seconds, and stops the
-        # clients.
-        self._progress = context.RawValue(Progress, 0, time.monotonic())
-        self.process = context.Process(target=_run, args=(plan, other, self._progress), daemon=True)
+        # It is no word on the pipe: a pipe that nobody reads is full after some seconds, and stops
+        # the clients.
+        self._answered = context.RawValue(ctypes.c_int64)
+        self.process = context.Process(target=_run, args=(plan, other, self._answered), daemon=True)
         self.process.start()
         other.close()
 
     def wait_for(self, answered: int, seconds: float = 20.0) -> bool:
         """Waits until so many requests were answered."""
         deadline = time.monotonic() + seconds
-        while self.progress() < answered and time.monotonic() < deadline:
+        while (
+            self.progress() < answered and time.monotonic() < deadline and self.process.is_alive()
+        ):
             time.sleep(0.01)
         return self.progress() >= answered
 
     def progress(self) -> int:
         """Returns how many requests were answered so far."""
-        return int(self._progress.answered)
+        return self._answered.value
 
     def end(self) -> Counts:
-        still = time.monotonic() - self._progress.looked
-        assert still < patience(STILL_SECONDS), f"the clients stood still for {still:.1f} s"
         self.pipe.send("end")
         told = self.pipe.recv()
         assert isinstance(told, Counts)
         self.process.join()
+        assert told.still < patience(STILL_SECONDS), f"clients stood still for {told.still:.1f} s"
         return told
 
 

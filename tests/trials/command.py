@@ -157,7 +157,7 @@ def _commit() -> str:
         return done.stdout.strip()
 
     # The results of the trials before are no change of what is tried.
-    code = ("--", str(PROJECT), f":!{PROJECT / 'report'}")
+    code = ("--", ".", ":(exclude)report")
     changed = "+" if git("status", "--porcelain", "--untracked-files=no", *code) else ""
     return (git("rev-parse", "--short=10", "HEAD") or "unknown") + changed
 

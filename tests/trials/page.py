@@ -32,7 +32,7 @@ def _table(rows: list[Kept]) -> list[str]:
 
 def _summary(trials: list[Trial], kept: list[Kept], machines: list[str]) -> list[str]:
     lines = [
-        "| trial | limits kept | exceeded | peers | date, commit, seconds, machine |",
+        "| trial | limits kept | exceeded | peers | date, commit, seconds, where |",
         "| --- | ---: | ---: | --- | --- |",
     ]
     for trial in trials:
@@ -45,7 +45,7 @@ def _summary(trials: list[Trial], kept: list[Kept], machines: list[str]) -> list
         lines.append(
             f"| [{trial.title}](#{trial.title.lower().replace(' ', '-')}) | {count['pass']} | "
             f"{count['FAIL']} | {', '.join(peers)} | {one.date}, `{one.commit}`, {one.seconds} s, "
-            f"{machines.index(one.machine) + 1} |"
+            f"machine {machines.index(one.machine) + 1} |"
         )
     return lines
 

@@ -29,11 +29,13 @@ def read_rows(path: Path) -> list[Kept]:
     if not path.is_file():
         return []
     lines = path.read_text().splitlines()
-    if not lines or lines[0].split("\t") != COLUMNS:
+    head = lines[0].split("\t") if lines else []
+    if head not in (COLUMNS, COLUMNS[:-1]):
         return []
     kept = []
     for line in lines[1:]:
         words = line.split("\t")
+        words += ["not recorded"] * (len(COLUMNS) - len(head))
         kept.append(Kept(words[0], Row(*words[1 : 1 + len(OWN)]), *words[1 + len(OWN) :]))
     return kept
 
