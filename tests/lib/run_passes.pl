@@ -140,8 +140,8 @@ sub described ($pass, $server) {
     return decode_json(<$output>);
 }
 
-# Returns two lists of servers, every second one of those of a kind each: of those that make the same, for as long. A single
-# server is in both lists.
+# Returns the servers as two lists with servers of each kind in both: those that make the same, for as long, are of one kind.
+# A single server is in both lists.
 sub halves ($pass, @servers) {
     my %kind   = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
     my @sorted = sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
