@@ -142,7 +142,8 @@ each_server(sub ($model) {
 # Returns true for a model whose connections give their places up to clients that wait.
 sub yields ($model) { return !$model->{single} && !$model->{limited} }
 
-# In a crowd, the kernel does not queue much for a client that has read nothing or little: thousands of them would exhaust its memory.
+# In a crowd, the kernel does not queue much for a client that has read nothing or little: thousands of them would exhaust its
+# memory.
 each_server(sub ($model) {
     if (!yields($model)) {
         skip_case('this model does not serve a crowd at once');

@@ -36,7 +36,8 @@ sub seconds_of ($server, $requests) {
 }
 
 # Tests that a server serves soon after all of its clients have left: in two seconds, or in twice the time that as many other
-# clients take, and in ten in any case. A busy machine may delay one request; a server that waits for something else delays it each time.
+# clients take, and in ten in any case. A busy machine may delay one request; a server that waits for something else delays it
+# each time.
 sub recovers ($server, $situation, $clients) {
     my (@times, $soon);
     for my $try (1 .. 5) {

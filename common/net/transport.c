@@ -9,8 +9,10 @@
 #define COPY_BYTES 16384
 /* The same in a crowd, for a client that has not shown that it reads. */
 #define UNSENT_BYTES_CROWD (32 * 1024)
-/* The kernel of a client that does not read makes room, too, while its window grows. */
-#define READER_ROOMS 4
+/* The kernel of a client that does not read makes room, too, while its window grows: hardly ever
+ * twice. After more rooms than that it is sure that the client reads. */
+#define READER_ROOMS      2
+#define SURE_READER_ROOMS 4
 
 bool transport_open_stream(struct transport *transport, struct text *request)
 {
@@ -76,7 +78,7 @@ void transport_expect_crowd(struct transport *transport)
 
 bool transport_has_reader(const struct transport *transport)
 {
-    return !transport->in_crowd || transport->rooms_made > 1;
+    return !transport->in_crowd || transport->rooms_made >= READER_ROOMS;
 }
 
 void transport_note_room(struct transport *transport, bool room)
@@ -86,7 +88,7 @@ void transport_note_room(struct transport *transport, bool room)
     if (!room || !transport->was_full || !transport->in_crowd)
         return;
     transport->was_full = false;
-    if (++transport->rooms_made < READER_ROOMS)
+    if (++transport->rooms_made < SURE_READER_ROOMS)
         return;
     transport->in_crowd = false;
     limit_unsent(transport, TRANSPORT_UNSENT_BYTES);
