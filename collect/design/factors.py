@@ -211,7 +211,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "offered", "offered", "100", "50,100",
         "requests of the load `open`: percent of the server's capacity, which each round measures",
-        least=1, quiet=True, say=lambda value, _: f"{value}% offered",
+        least=1, quiet=True, say=lambda value, _: f"{value}% of its capacity offered",
         axis=lambda _: "offered load, % of capacity",
     ),
     Factor(
@@ -231,7 +231,8 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "mixed", "mixed", "0", "0,5",
         "percent of the requests that are for the study's `other` document (open)", least=0,
-        say=lambda value, _: f"{value}% other requests" if value != "0" else "no other requests",
+        say=lambda value, _: f"{value}% requests for another document" if value != "0"
+        else "no requests for another",
         axis=lambda _: "other requests, %",
     ),
     Factor(

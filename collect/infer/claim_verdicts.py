@@ -27,6 +27,7 @@ NOT_CONFIRMED = "not confirmed"
 CLAIM, CLAIM_ASIDE = "claim", "claim aside"
 READING, READING_ASIDE, READING_CONTROL = "reading", "reading aside", "reading control"
 
+EQUIVALENCE = 0.90  # the interval of two one-sided tests at 5% each
 WIDEST = 4.0  # an interval of a ratio that spans more than this factor has no power
 
 
@@ -92,9 +93,16 @@ class Part:
                 return f"{finding.count} of {finding.of} ({interval})"
         value = finding.estimate()
         if finding.scale == "ratio":
-            return estimate_text(value, self.low, self.high)
+            return estimate_text(value, self.low, self.high) + self._equivalence()
         unit = f" {finding.scale}" if finding.scale else ""
         return f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
+
+    def _equivalence(self) -> str:
+        """The interval on which a rule with two margins rests."""
+        if self.rule.rule != "within":
+            return ""
+        low, high = self.finding.interval(EQUIVALENCE)
+        return f"; 90% interval {low:.3f} to {high:.3f}"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ class Rule:
     low: float = 0.0
     high: float = 0.0
     strict: bool = False  # one exception refutes it
+    changed: str = ""  # after which results the rule was changed, and why
+
+    @property
+    def whole_reason(self) -> str:
+        return f"{self.reason}. Changed {self.changed}" if self.changed else self.reason
 
     def text(self, scale: str) -> str:
         """The rule in words; `scale` is "ratio", "share" or a unit."""
@@ -57,6 +62,11 @@ class Claim:
     needs: Mapping[str, float] = field(default_factory=dict)
     needs_reason: str = ""
     rules: Mapping[str, Rule] = field(default_factory=dict)
+
+    @property
+    def is_changed(self) -> bool:
+        """Returns true if a rule was changed once there were results."""
+        return any(rule.changed for rule in self.rules.values())
 
     @property
     def said(self) -> str:

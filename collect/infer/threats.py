@@ -28,6 +28,7 @@ def weigh(data: Cells, planned: int, machine: Path) -> pd.DataFrame:
         _row("planned", count, planned or count),
         _row("disbelieved", data.disbelieved, count + data.disbelieved),
         _row("client_bound", sum(map(data.client_bound, judged)), len(judged)),
+        *_lateness(data),
         *_invalid(data),
         _machine("others", machine),
         _machine("stolen", machine),
@@ -52,6 +53,14 @@ def _invalid(data: Cells) -> list[Row]:
     return rows + [
         ["reason", str(reason), str(n), "-", "-", str(len(bad))] for reason, n in reasons.items()
     ]
+
+
+def _lateness(data: Cells) -> list[Row]:
+    """Returns the largest share of requests of a run that the open loop started late."""
+    if "late" not in data.runs:
+        return []
+    late = pd.to_numeric(data.valid_runs["late"], errors="coerce").dropna()
+    return [["late", "-", number(float(late.max())), "-", "-", str(len(late))]] if len(late) else []
 
 
 def _machine(name: str, path: Path) -> Row:

@@ -14,13 +14,14 @@ from collect.infer.pooling import PooledClaim, pool_claims
 from collect.present import verdicts
 from collect.present.published_runs import Published
 from collect.present.report import ClaimPart, ClaimResult
-from collect.present.templating import render_html, render_markdown
+from collect.present.templating import code, render_html, render_markdown
 from collect.project import CLAIMS_FILE
 from collect.tables import read_frame
 
 NOT_MEASURED = "not measured yet"
 ANSWERED = "answered by tests"
 SHOWN, ALL_SHOWN = 3, 6  # parts that are not folded away
+CLAIM_NAME = re.compile(r"\b[A-Z][A-Z0-9]*\.[0-9]+\b")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,19 @@ class Page:
     wording: Wording
     entries: list[Entry]
     runs: list[Published]  # those that a finding is from
+
+    def linked(self, words: str, entry: Entry) -> str:
+        """Markdown in which the names of other claims lead to them."""
+        return self._link(words, entry, "[{0}](#{0})")
+
+    def linked_html(self, words: str, entry: Entry) -> Markup:
+        return Markup(self._link(code(words), entry, '<a href="#{0}">{0}</a>'))
+
+    def _link(self, words: str, entry: Entry, link: str) -> str:
+        others = {other.claim.name for other in self.entries} - {entry.claim.name}
+        return CLAIM_NAME.sub(
+            lambda name: link.format(name[0]) if name[0] in others else name[0], words
+        )
 
     def of_report(self, report: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.report == report]

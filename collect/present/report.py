@@ -128,6 +128,7 @@ class ClaimPart:
     verdict: str
     is_cause: bool
     reason: str
+    is_aside: bool = False  # shown, and decides nothing
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
             ClaimPart(
                 row["tested"], row["found"], row["blocks"] if row["blocks"].isdigit() else "",
                 row["verdict"], row["kind"].startswith("reading"), row.get("reason", "-"),
+                row["kind"].endswith("aside"),
             )
             for row in mine
             if row["part"].isdigit()

@@ -131,6 +131,18 @@ def answered_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
     return rows
 
 
+def other_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
+    """Returns the 99th percentile of the requests for the other document of each server, by x;
+    none, if nobody asks for it."""
+    rows = []
+    for server in part.levels["server"]:
+        cells = [view.at(part, one.first, server, x) for x in view.x_values(part)]
+        times = [DASH if cell is None else _interval(view, cell, "other_p99_ms") for cell in cells]
+        if any(time != DASH for time in times):
+            rows.append([server, *times])
+    return rows
+
+
 def any_lacking(view: View, part: Part) -> bool:
     """Returns true if some server has a measure at some values of the x axis alone."""
     return any(

@@ -59,7 +59,7 @@ def test_an_open_loop_with_a_rate_has_no_percents() -> None:
 
 
 def test_percents_in_words() -> None:
-    assert factor_value("offered", "90") == "90% offered"
+    assert factor_value("offered", "90") == "90% of its capacity offered"
     assert factor_value("offered", "-") == ""
 
 
@@ -234,7 +234,7 @@ def test_a_server_that_fails_to_the_end_has_not_recovered() -> None:
 def test_the_cost_of_a_surge_is_not_that_of_the_run() -> None:
     made = surged(0, warm_up=2)
     assert (made["server_cpu_us"], made["client_cpu_us"], made["rps"]) == ("-", "-", "90.00")
-    assert (made["load_cpu"], made["first_tenth"]) == ("-", "-")
+    assert (made["load_cpu"], made["first_tenth"]) == ("0.167", "-")
     assert surged(0)["load_cpu"] != "-" and surged(0)["first_tenth"] != "-"
 
 

@@ -187,6 +187,12 @@ def test_links_lead_somewhere(reports: Path, markdown: str, html: str) -> None:
                 assert (reports / link.partition("#")[0]).exists(), link
 
 
+def test_a_claim_that_names_another_leads_to_it(markdown: str, html: str) -> None:
+    assert "is asked by [WEIGHT.1](#WEIGHT.1)." in section(markdown, "R1.1")
+    assert 'is asked by <a href="#WEIGHT.1">WEIGHT.1</a>.' in html
+    assert "](#R1.1)" not in section(markdown, "R1.1")
+
+
 @pytest.mark.parametrize(
     ("claim", "pattern"),
     [
