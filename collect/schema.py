@@ -329,7 +329,7 @@ CLAIMS = Schema(
         UNIT,
         Column("rule", "", "the name of the rule in claims.toml"),
         Column("reason", "", "the reason for its margins"),
-        Column("scale", "", "ratio: estimate and error are logarithms; share, or a unit"),
+        Column("scale", "", "ratio, or log and a unit: estimate and error are logarithms; share; or a unit"),
         Column("estimate", "", "the estimate"),
         Column("error", "", "its standard error"),
         Column("df", "", "its degrees of freedom"),
@@ -345,8 +345,8 @@ CLAIMS = Schema(
 THREATS = Schema(
     "threats.tsv", "threats", "something that could be wrong with the study",
     (
-        Column("name", "", "planned, disbelieved, client_bound, late (the largest share of a run that "
-               "the open loop started late), invalid, reason, others, stolen, "
+        Column("name", "", "planned, disbelieved, client_bound, late (the largest share of a run "
+               "that the open loop started late), invalid, reason, others, stolen, "
                "moved (floors that are a tenth faster or slower at the end of their round), "
                "moved_floor (its end / its begin), unsteady (servers whose first tenth of a run "
                "is a tenth faster or slower than the rest), unsteady_unknown (runs that are too "

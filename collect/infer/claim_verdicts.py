@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from collect.infer import contrast
-from collect.infer.claims_file import Claim, Rule
+from collect.infer.claims_file import LOG, Claim, Rule
 from collect.infer.contrast import Result
 from collect.infer.statistics import clumped_interval, share_interval
 from collect.readable_numbers import estimate_text, human, percent_text
@@ -38,7 +38,7 @@ class Finding:
     kind: str
     tested: str
     rule: str  # its name in claims.toml
-    scale: str = "ratio"  # ratio: the result is of logarithms; else a unit
+    scale: str = "ratio"  # ratio, share, or a unit; LOG before a unit
     result: Result | None = None
     count: int = 0  # without a result: the number of events
     of: int = 0  # the number of runs that they are from
@@ -51,14 +51,18 @@ class Finding:
             if self.scale == "share":
                 return share_interval(self.count, self.of, confidence)
             return clumped_interval(self.count, self.of, self.dispersion, confidence)
-        if self.scale == "ratio":
+        if self._is_log:
             return self.result.ratio_interval(confidence)
         return self.result.test.interval(confidence)
 
     def estimate(self) -> float:
         if self.result is None:
             return self.count / self.of
-        return self.result.ratio if self.scale == "ratio" else self.result.test.estimate
+        return self.result.ratio if self._is_log else self.result.test.estimate
+
+    @property
+    def _is_log(self) -> bool:
+        return self.scale == "ratio" or self.scale.startswith(LOG)
 
     @property
     def limited(self) -> str:
@@ -94,7 +98,7 @@ class Part:
         value = finding.estimate()
         if finding.scale == "ratio":
             return estimate_text(value, self.low, self.high) + self._equivalence()
-        unit = f" {finding.scale}" if finding.scale else ""
+        unit = f" {finding.scale.removeprefix(LOG)}" if finding.scale else ""
         return f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
 
     def _equivalence(self) -> str:

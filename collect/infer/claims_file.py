@@ -13,6 +13,10 @@ from collect.readable_numbers import human
 CLAIMS = Path(__file__).with_name("claims.toml")
 
 
+# Before the unit of a scale: the result is of logarithms, as that of a ratio is.
+LOG = "log "
+
+
 @dataclass(frozen=True)
 class Rule:
     """The range of an estimate in which a part of a claim is reproduced, and the reason."""
@@ -29,10 +33,10 @@ class Rule:
         return f"{self.reason}. Changed {self.changed}" if self.changed else self.reason
 
     def text(self, scale: str) -> str:
-        """The rule in words; `scale` is "ratio", "share" or a unit."""
+        """The rule in words; `scale` is "ratio", "share" or a unit, as it is or of logarithms."""
         if scale == "share":
             return f"below {self.high:.0%}" if self.rule == "below" else f"above {self.low:.0%}"
-        unit = "" if scale in ("ratio", "") else f" {scale}"
+        unit = "" if scale in ("ratio", "") else f" {scale.removeprefix(LOG)}"
         ratio = "ratio " if scale == "ratio" else ""
         match self.rule:
             case "ahead":

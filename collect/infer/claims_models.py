@@ -25,6 +25,7 @@ from collect.infer.claim_building_blocks import (
     without_mistake,
 )
 from collect.infer.claim_verdicts import CLAIM, CLAIM_ASIDE, READING, READING_ASIDE, Finding
+from collect.infer.claims_file import LOG
 from collect.infer.contrast import (
     Result,
     blocks_test,
@@ -267,18 +268,19 @@ def recovery_1(data: Cells) -> list[Finding]:
             continue
         times = _at_least(data, data.pick(server=server, surge=top), "again_ms", "never")
         tested = f"{server}: time until all requests are answered again, surge {top}%"
-        findings += found(CLAIM, "soon", tested, by_block(data, times), "ms")
+        findings += found(CLAIM, "soon", tested, by_block(data, times), LOG + "ms")
     return findings
 
 
 def _at_least(
     data: Cells, cells: Sequence[int], measure: str, never: str
 ) -> Callable[[int], float]:
-    """Returns the mean of a time in a block; where it was not over, it counts as the whole run."""
+    """Returns the mean logarithm of a time in a block. Where it was not over, it counts as the
+    whole run; less than a millisecond counts as one."""
     runs = data.valid_runs[data.valid_runs["cell"].isin(cells)]
     whole = 1000.0 * (data.study.duration or 0)
     times = data.column(measure, runs).where(runs[measure] != never, whole)
-    of_blocks = times.groupby(runs["block_number"]).mean()
+    of_blocks = np.log(times.clip(lower=1.0)).groupby(runs["block_number"]).mean()
     return lambda block: float(of_blocks.get(block + 1, np.nan))
 
 

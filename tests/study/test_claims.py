@@ -28,6 +28,7 @@ from collect.infer.claim_verdicts import (
     READING_CONTROL,
     REPRODUCED,
     Finding,
+    Part,
     judge,
     judge_claim,
 )
@@ -303,6 +304,14 @@ WITHIN = Rule("within", "", low=0.9, high=1.1)
 )
 def test_judge(rule: Rule, low: float, high: float, expected: str) -> None:
     assert judge(rule, finding("", low, high)) == expected
+
+
+def test_a_rule_with_two_margins_shows_the_interval_on_which_it_rests() -> None:
+    tested = finding("", 0.95, 1.102)
+    low, high = tested.interval()
+    said = Part(tested, WITHIN, low, high, REPRODUCED).found()
+    assert said == "1.02 (0.95 to 1.10); 90% interval 0.961 to 1.089"
+    assert "90%" not in Part(tested, AHEAD, low, high, REPRODUCED).found()
 
 
 @pytest.mark.parametrize(

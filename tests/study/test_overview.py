@@ -216,6 +216,12 @@ def test_what_is_said_of_a_claim(markdown: str, claim: str, pattern: str) -> Non
     assert re.search(pattern, section(markdown, claim), re.S), section(markdown, claim)
 
 
+def test_a_rule_that_was_changed_after_there_were_results_says_so(markdown: str, html: str) -> None:
+    assert "**A rule was changed** after the first edition" in section(markdown, "CF.1")
+    assert "<strong>A rule was changed</strong> after the first edition" in html
+    assert "A rule was changed" not in section(markdown, "R1.1")
+
+
 def test_nobody_used_those_machines(markdown: str) -> None:
     assert "Caution" not in section(markdown, "R1.2") + section(markdown, "X.1")
 

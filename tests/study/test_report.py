@@ -317,6 +317,17 @@ def test_an_abstract_compares_two_sides_once_and_says_how_much_elsewhere(tmp_pat
     assert re.match(elsewhere, sentences[2]), sentences[2]
 
 
+def test_a_report_of_an_open_loop_tells_of_the_client_and_of_the_other_document(
+    tmp_path: Path,
+) -> None:
+    report = written(publish("mixed", tmp_path / "mixed"))
+    late = r"A late client\*\*: in the worst of \d+ runs 0\.\d+% of the requests started over 100 µs late"
+    assert re.search(late, report)
+    assert "a run in which the client itself was late is invalid" in report
+    assert "\n99th percentile of the time of a request for 1048576.bin, milliseconds" in report
+    assert re.search(r"\n\| epoll \| – \| [\d.]+ \([\d.]+ to [\d.]+\) \|", report)
+
+
 def test_an_abstract_says_what_each_step_saves(tmp_path: Path) -> None:
     folder = invent(tmp_path / "steps", blocks=8, concurrency=3)
     contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'

@@ -131,6 +131,7 @@ def _run(trial: Trial, context: Context) -> Iterator[Row]:
             yield row
     except Exception as error:
         traceback.print_exc()
+        processes.end_all()  # so that the next trial has the machine to itself
         yield Row(
             "-", "the trial itself", "1", "fault", f"{type(error).__name__}: {error}", "", "FAIL"
         )
