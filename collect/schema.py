@@ -329,7 +329,8 @@ CLAIMS = Schema(
         UNIT,
         Column("rule", "", "the name of the rule in claims.toml"),
         Column("reason", "", "the reason for its margins"),
-        Column("scale", "", "ratio, or log and a unit: estimate and error are logarithms; share; or a unit"),
+        Column("scale", "", "ratio, or log and a unit: estimate and error are logarithms; "
+               "share; or a unit"),
         Column("estimate", "", "the estimate"),
         Column("error", "", "its standard error"),
         Column("df", "", "its degrees of freedom"),

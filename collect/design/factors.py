@@ -231,8 +231,8 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "mixed", "mixed", "0", "0,5",
         "percent of the requests that are for the study's `other` document (open)", least=0,
-        say=lambda value, _: f"{value}% requests for another document" if value != "0"
-        else "no requests for another",
+        say=lambda value, _: f"{value}% of requests to another document" if value != "0"
+        else "none to another",
         axis=lambda _: "other requests, %",
     ),
     Factor(

@@ -27,7 +27,6 @@ NOT_CONFIRMED = "not confirmed"
 CLAIM, CLAIM_ASIDE = "claim", "claim aside"
 READING, READING_ASIDE, READING_CONTROL = "reading", "reading aside", "reading control"
 
-EQUIVALENCE = 0.90  # the interval of two one-sided tests at 5% each
 WIDEST = 4.0  # an interval of a ratio that spans more than this factor has no power
 
 
@@ -97,15 +96,17 @@ class Part:
                 return f"{finding.count} of {finding.of} ({interval})"
         value = finding.estimate()
         if finding.scale == "ratio":
-            return estimate_text(value, self.low, self.high) + self._equivalence()
-        unit = f" {finding.scale.removeprefix(LOG)}" if finding.scale else ""
-        return f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
+            text = estimate_text(value, self.low, self.high)
+        else:
+            unit = f" {finding.scale.removeprefix(LOG)}" if finding.scale else ""
+            text = f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
+        return text + self._equivalence()
 
     def _equivalence(self) -> str:
         """The interval on which a rule with two margins rests."""
         if self.rule.rule != "within":
             return ""
-        low, high = self.finding.interval(EQUIVALENCE)
+        low, high = self.finding.interval(_of_two_tests(0.95))
         return f"; 90% interval {low:.3f} to {high:.3f}"
 
 
@@ -164,6 +165,11 @@ def _is_known(finding: Finding, of_low: bool, of_high: bool) -> bool:
     return False
 
 
+def _of_two_tests(confidence: float) -> float:
+    """Returns the confidence of the interval that two one-sided tests make."""
+    return 2 * confidence - 1
+
+
 def _meets(rule: Rule, finding: Finding, confidence: float) -> bool:
     low, high = finding.interval(confidence)
     match rule.rule:
@@ -175,7 +181,7 @@ def _meets(rule: Rule, finding: Finding, confidence: float) -> bool:
             return low > rule.low
         case "below":
             return high < rule.high
-    low, high = finding.interval(2 * confidence - 1)
+    low, high = finding.interval(_of_two_tests(confidence))
     return low >= rule.low and high <= rule.high
 
 

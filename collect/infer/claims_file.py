@@ -28,10 +28,6 @@ class Rule:
     strict: bool = False  # one exception refutes it
     changed: str = ""  # after which results the rule was changed, and why
 
-    @property
-    def whole_reason(self) -> str:
-        return f"{self.reason}. Changed {self.changed}" if self.changed else self.reason
-
     def text(self, scale: str) -> str:
         """The rule in words; `scale` is "ratio", "share" or a unit, as it is or of logarithms."""
         if scale == "share":
@@ -61,6 +57,7 @@ class Claim:
     cause: str = ""
     cause_needs_effect: bool = False
     answer: str = ""
+    changed: str = ""  # after which results its words were changed, and why
     why: str = ""  # why their result may differ from ours: no test shows that
     any: bool = False
     needs: Mapping[str, float] = field(default_factory=dict)
@@ -68,9 +65,11 @@ class Claim:
     rules: Mapping[str, Rule] = field(default_factory=dict)
 
     @property
-    def is_changed(self) -> bool:
-        """Returns true if a rule was changed once there were results."""
-        return any(rule.changed for rule in self.rules.values())
+    def changes(self) -> list[str]:
+        """The changes to the claim that were made once there were results."""
+        words = [f"the words, {self.changed}"] if self.changed else []
+        rules = dict.fromkeys(rule.changed for rule in self.rules.values() if rule.changed)
+        return words + [f"the rule, {changed}" for changed in rules]
 
     @property
     def said(self) -> str:

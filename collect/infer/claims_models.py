@@ -266,13 +266,13 @@ def recovery_1(data: Cells) -> list[Finding]:
     for server in data.subjects:
         if data.is_other(server):
             continue
-        times = _at_least(data, data.pick(server=server, surge=top), "again_ms", "never")
+        times = _mean_log_time(data, data.pick(server=server, surge=top), "again_ms", "never")
         tested = f"{server}: time until all requests are answered again, surge {top}%"
         findings += found(CLAIM, "soon", tested, by_block(data, times), LOG + "ms")
     return findings
 
 
-def _at_least(
+def _mean_log_time(
     data: Cells, cells: Sequence[int], measure: str, never: str
 ) -> Callable[[int], float]:
     """Returns the mean logarithm of a time in a block. Where it was not over, it counts as the

@@ -124,7 +124,7 @@ def _part_row(claim: Claim, place: str, part: Part, unit: str) -> dict[str, str]
         "blocks": str(finding.result.blocks) if finding.result else "-",
         "unit": unit if finding.result else "-",
         "rule": finding.rule,
-        "reason": part.rule.whole_reason,
+        "reason": part.rule.reason,
         "scale": scale,
         **dict(zip(("estimate", "error", "df"), map(_precise, figures), strict=True)),
         "count": "-" if test else str(finding.count),

@@ -606,19 +606,18 @@ def _text(value: object) -> str:
 def row_of(load: Load, said: Said, watched: Watched) -> dict[str, str]:
     """The columns of runs.tsv that follow from the output and from what was watched."""
     seconds = said.seconds if said.seconds is not None else watched.seconds
-    # What the time before the run costs is not that of the requests that count; but the client is
-    # as busy in it.
+    # What the time before the run costs is not that of the requests that count.
     complete = 0 if load.warm_up else said.complete or 0
     times = ("cpu_us", "user_us", "system_us")
     each = {name: value for name in (*times, *EVENTS)
             if (value := getattr(watched, name)) is not None and complete}  # fmt: skip
     # The time in which the load generator starts and reports is not load. Nearly all of it is CPU
     # time, unless others have the processors then.
-    whole = seconds + load.warm_up
+    whole = seconds + load.warm_up  # in a warm-up the client is as busy, in a surge it is busier
     beside = min(max(watched.seconds - whole, 0), START_SECONDS_MOST)
     spent = max(watched.load_cpu - beside, 0) if said.load_cpu is None else said.load_cpu
     busy = said.load_busy if said.load_busy is not None or not whole else spent / whole
-    known = load.generator != "httperf" and seconds >= SHARE_SECONDS
+    known = load.generator != "httperf" and seconds >= SHARE_SECONDS and not load.surge
     rps_places = 6 if said.rps is not None and said.rps < 10 else 2
     return {
         "seconds": _show(seconds, 6),

@@ -38,7 +38,7 @@ class StudyResult:
         """The parts that decide; all where they are few."""
         if len(self.parts) <= ALL_SHOWN:
             return list(self.parts)
-        deciding = [part for part in self.parts if part.verdict == self.verdict]
+        deciding = [p for p in self.parts if p.verdict == self.verdict and not p.is_aside]
         return (deciding or list(self.parts))[:SHOWN]
 
     def folded(self) -> list[ClaimPart]:
@@ -46,7 +46,7 @@ class StudyResult:
         return [part for part in self.parts if part not in shown]
 
     def tally(self) -> list[tuple[str, int]]:
-        return list(Counter(part.verdict for part in self.parts).items())
+        return list(Counter(p.verdict for p in self.parts if not p.is_aside).items())
 
 
 @dataclass(frozen=True)

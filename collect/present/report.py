@@ -11,6 +11,7 @@ from pathlib import Path
 from collect.design.factors import HOLDING
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
+from collect.infer.claim_verdicts import CLAIM_ASIDE
 from collect.infer.claims_file import read_wording
 from collect.present import anatomy, facts, report_tables
 from collect.present.knees import TIMES, knees_of
@@ -163,7 +164,7 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
             ClaimPart(
                 row["tested"], row["found"], row["blocks"] if row["blocks"].isdigit() else "",
                 row["verdict"], row["kind"].startswith("reading"), row.get("reason", "-"),
-                row["kind"].endswith("aside"),
+                row["kind"] == CLAIM_ASIDE,
             )
             for row in mine
             if row["part"].isdigit()

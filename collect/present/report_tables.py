@@ -132,15 +132,19 @@ def answered_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
 
 
 def other_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
-    """Returns the 99th percentile of the requests for the other document of each server, by x;
-    none, if nobody asks for it."""
-    rows = []
-    for server in part.levels["server"]:
-        cells = [view.at(part, one.first, server, x) for x in view.x_values(part)]
-        times = [DASH if cell is None else _interval(view, cell, "other_p99_ms") for cell in cells]
-        if any(time != DASH for time in times):
-            rows.append([server, *times])
-    return rows
+    """Returns the 99th percentile of the requests for the other document of each server, by x,
+    below the names of the columns; nothing, if nobody asks for it."""
+
+    def time(server: str, x: str) -> str:
+        cell = view.at(part, one.first, server, x)
+        return DASH if cell is None else _interval(view, cell, "other_p99_ms")
+
+    times = {x: [time(server, x) for server in part.levels["server"]] for x in view.x_values(part)}
+    known = {x: column for x, column in times.items() if set(column) != {DASH}}
+    if not known:
+        return []
+    names = ["server", *(view.say(part.x_name, x) for x in known)]
+    return [names, *map(list, zip(part.levels["server"], *known.values(), strict=True))]
 
 
 def any_lacking(view: View, part: Part) -> bool:
@@ -221,7 +225,7 @@ def _spread(view: View, cell: int, column: str) -> str:
 
 
 def _interval(view: View, cell: int, column: str) -> str:
-    """A geometric mean with its interval, which is not symmetric."""
+    """A mean with its interval, which may not be symmetric."""
     estimate = view.estimate(cell, column)
     if estimate is None:
         return DASH

@@ -217,9 +217,11 @@ def test_what_is_said_of_a_claim(markdown: str, claim: str, pattern: str) -> Non
 
 
 def test_a_rule_that_was_changed_after_there_were_results_says_so(markdown: str, html: str) -> None:
-    assert "**A rule was changed** after the first edition" in section(markdown, "CF.1")
-    assert "<strong>A rule was changed</strong> after the first edition" in html
-    assert "A rule was changed" not in section(markdown, "R1.1")
+    changed = "Changed once there were results"
+    assert f"**{changed}**: the rule, after the first edition, which" in section(markdown, "CF.1")
+    assert f"<strong>{changed}</strong>: the rule, after the first edition, which" in html
+    assert f"**{changed}**: the words, after" in section(markdown, "PAI.1")
+    assert changed not in section(markdown, "R1.1")
 
 
 def test_nobody_used_those_machines(markdown: str) -> None:
