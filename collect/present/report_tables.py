@@ -144,7 +144,7 @@ def other_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
     if not known:
         return []
     names = ["server", *(view.say(part.x_name, x) for x in known)]
-    return [names, *map(list, zip(part.levels["server"], *known.values(), strict=True))]
+    return [names, *(list(row) for row in zip(part.levels["server"], *known.values(), strict=True))]
 
 
 def any_lacking(view: View, part: Part) -> bool:
