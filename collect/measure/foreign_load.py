@@ -34,10 +34,10 @@ def _own() -> int:
     """Returns the ticks of this process, of its descendants that live (the program that delays
     packets lives as long as the study), and of the ended children of all of these."""
     parents, ticks = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            fields = path.read_text().rpartition(")")[2].split()
-            number = int(path.parent.name)
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            number = int(path.name)
             parents[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
     own = {os.getpid()}
     found = own

@@ -105,9 +105,9 @@ def read_calls(table: str) -> Iterator[tuple[str, int]]:
 
 def _is_traced(pid: int) -> bool:
     """Returns true if every thread of a process has a tracer, or has ended."""
-    for path in Path(f"/proc/{pid}/task").glob("*/status"):
+    for path in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
-            if "\nTracerPid:\t0\n" in path.read_text():
+            if "\nTracerPid:\t0\n" in (path / "status").read_text():
                 return False
     return True
 

@@ -255,8 +255,8 @@ def _end_marked(folder: Path) -> None:
     to find them by."""
     mark = f"{MARK}={folder}".encode()
     for _ in range(TRIES):
-        found = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ")
-                 if mark in _read(path).split(b"\0")]  # fmt: skip
+        found = [int(path.name) for path in Path("/proc").glob("[0-9]*")
+                 if mark in _read(path / "environ").split(b"\0")]  # fmt: skip
         for pid in found:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)

@@ -167,16 +167,16 @@ class Bench:
         """Returns the processes that a study of this test left behind."""
         left = []
         prepared = self.python.process
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            if prepared and path.parent.name == str(prepared.pid):
+        for path in Path("/proc").glob("[0-9]*"):
+            if prepared and path.name == str(prepared.pid):
                 continue
             try:
-                known = f"STUDY_TEST={self.mark}".encode() in path.read_bytes().split(b"\0")
-                line = path.with_name("cmdline").read_text().replace("\0", " ")
+                known = f"STUDY_TEST={self.mark}".encode() in (path / "environ").read_bytes().split(b"\0")
+                line = (path / "cmdline").read_text().replace("\0", " ")
             except OSError:
                 continue
             if known:
-                left.append(f"{path.parent.name} {line}")
+                left.append(f"{path.name} {line}")
         return left
 
     def assert_nothing_left(self) -> None:
