@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from collect.infer.cells import Part
+from collect.infer.statistics import mean_test
 from collect.present.facts import (
     CLIENT_CPU,
     CPU,
@@ -137,7 +141,11 @@ def other_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
 
     def time(server: str, x: str) -> str:
         cell = view.at(part, one.first, server, x)
-        return DASH if cell is None else _interval(view, cell, "other_p99_ms")
+        times = np.zeros(0) if cell is None else view.data.unit_sample(cell, "other_p99_ms")
+        if len(times) < 2:
+            return DASH
+        mean = mean_test(np.log(times))
+        return estimate_text(*map(math.exp, (mean.estimate, *mean.interval())))
 
     times = {x: [time(server, x) for server in part.levels["server"]] for x in view.x_values(part)}
     known = {x: column for x, column in times.items() if set(column) != {DASH}}
@@ -225,7 +233,7 @@ def _spread(view: View, cell: int, column: str) -> str:
 
 
 def _interval(view: View, cell: int, column: str) -> str:
-    """A mean with its interval, which may not be symmetric."""
+    """A geometric mean with its interval, which is not symmetric."""
     estimate = view.estimate(cell, column)
     if estimate is None:
         return DASH
