@@ -47,7 +47,7 @@ def _rows(
 ) -> Iterator[Row]:
     _warm(server)
     Crowd(crowd_of[0], WORKERS, server.port, "/", *crowd_of[1:], "--patience", "2").end()
-    before = processes.held(server.pid).kib
+    before = processes.held_at_rest(server.pid).kib
     crowd = Crowd(crowd_of[0], clients, server.port, "/", *crowd_of[1:], "--patience", "2")
     held = processes.held(server.pid).kib
     crowd.end()
@@ -55,8 +55,8 @@ def _rows(
     margin = max(MARGIN, 100 * SPARE_KIB / max(before, 1))
     most = before * (100 + margin) / 100
     if not context.quick:
-        processes.wait_until(lambda: processes.held(server.pid).kib <= most, PATIENCE, 0.5)
-    after = processes.held(server.pid).kib
+        processes.wait_until(lambda: processes.held_at_rest(server.pid).kib <= most, PATIENCE, 0.5)
+    after = processes.held_at_rest(server.pid).kib
     case = f"{case}: {crowd.connected:,} connected; before {before:,} KiB, with them {held:,} KiB"
     seconds = time.monotonic() - begin
     percent = round(100 * (after / max(before, 1) - 1), 1)
