@@ -99,10 +99,12 @@ static bool read_address(struct options *options, const struct option_row *row, 
     return true;
 }
 
-/* The parts of a way may also be separated by commas. */
+/* The parts of a way may all be separated by commas, too. */
 static bool names_way(const char *value, const char *name)
 {
-    while (*name != '\0' && (*value == *name || (*value == ',' && *name == '-'))) {
+    char separator = strchr(value, ',') != NULL ? ',' : '-';
+
+    while (*name != '\0' && *value == (*name == '-' ? separator : *name)) {
         value++;
         name++;
     }

@@ -574,7 +574,7 @@ static void close_all(struct server *server)
 int server_close(struct server *server)
 {
     const struct model_children *children = server->model->children;
-    bool all;
+    bool all, written;
 
     leave_listeners(server);
     all = await_all(server);
@@ -586,9 +586,9 @@ int server_close(struct server *server)
         children->collect(server, all);
     trace_file_end(server);
     summary_print(server);
-    summary_write(server, server->stats);
-    trace_file_write(server);
+    written = summary_write(server, server->stats);
+    written &= trace_file_write(server);
     if (children != NULL && children->free != NULL)
         children->free(server);
-    return 0;
+    return written ? 0 : 1;
 }

@@ -183,20 +183,31 @@ static void add_totals(struct buffer *json, const struct server *server)
 #define TOTALS_ROOM 900
 #define WORKER_ROOM 150
 
-void summary_write(const struct server *server, int file)
+static bool replace_content(int file, struct text text)
+{
+    if (is_our_file(file) && (lseek(file, 0, SEEK_SET) != 0 || ftruncate(file, 0) < 0))
+        return false;
+    return access_log_write(file, text);
+}
+
+bool summary_write(const struct server *server, int file)
 {
     size_t room = TOTALS_ROOM + (size_t)server->board->slot_count * WORKER_ROOM;
-    struct buffer json = {.data = malloc(room), .capacity = room};
+    struct buffer json = {.capacity = room};
+    bool written;
 
-    if (file >= 0 && json.data != NULL) {
+    if (file < 0)
+        return true;
+    json.data = malloc(room);
+    if (json.data != NULL) {
         add_totals(&json, server);
         if (server->options.workers > 0)
             add_workers(&json, server->board);
         buffer_string(&json, "}\n");
-        if (is_our_file(file) && (lseek(file, 0, SEEK_SET) != 0 || ftruncate(file, 0) < 0))
-            warn("cannot empty the file of --stats");
-        if (!access_log_write(file, (struct text){json.data, json.length}))
-            warn("cannot write the file of --stats");
     }
+    written = json.data != NULL && replace_content(file, (struct text){json.data, json.length});
+    if (!written)
+        warn("cannot write the file of --stats");
     free(json.data);
+    return written;
 }

@@ -7,7 +7,8 @@
 /* Prints one line for people on standard error. */
 void summary_print(const struct server *server);
 
-/* Replaces the content of the file by one JSON object; does nothing if the file is -1. */
-void summary_write(const struct server *server, int file);
+/* Replaces the content of the file by one JSON object; does nothing if the file is -1. False after
+ * it has said that it cannot. */
+bool summary_write(const struct server *server, int file);
 
 #endif

@@ -284,7 +284,7 @@ void trace_file_end(struct server *server)
               (unsigned long long)trace_lost(trace));
 }
 
-void trace_file_write(struct server *server)
+bool trace_file_write(struct server *server)
 {
     struct trace *trace = server->context.trace;
     char room[ROOM];
@@ -295,7 +295,7 @@ void trace_file_write(struct server *server)
     };
 
     if (trace == NULL)
-        return;
+        return true;
     output.connections = atomic_load(&trace->counts->connections);
     output.handed_over = calloc((size_t)output.connections + 1, sizeof(bool));
     if (output.file != STDOUT_FILENO && lseek(output.file, 0, SEEK_SET) == 0)
@@ -304,4 +304,5 @@ void trace_file_write(struct server *server)
     free(output.handed_over);
     if (output.failed)
         warn("cannot write the file of --trace");
+    return !output.failed;
 }

@@ -11,7 +11,8 @@ size_t trace_file_memory(const struct server *server);
 bool trace_file_open(struct server *server, char **arguments);
 /* Ends the trace. Says so if events were lost. */
 void trace_file_end(struct server *server);
-/* Writes the trace, in the process that opened it. */
-void trace_file_write(struct server *server);
+/* Writes the trace, in the process that opened it; does nothing without --trace. False after it has
+ * said that it cannot. */
+bool trace_file_write(struct server *server);
 
 #endif

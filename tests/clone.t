@@ -59,6 +59,7 @@ each_way_to_accept(sub ($model) {
         my $words = join ',', words($model);
         is run_server('--share', $words,            '--help')->{status}, 0, "--share $words is the same";
         is run_server('--share', $words =~ s/,/,,/r, '--help')->{status}, 2, 'two commas are refused';
+        is run_server('--share', $words =~ s/,/-/r,  '--help')->{status}, 2, 'a comma and a hyphen are refused' if $words =~ /,.*,/;
     }
     is -e "/proc/@{[$server->pid]}/task/$child" ? 1 : 0, $thread ? 1 : 0, $thread ? 'the child is a thread' : 'the child is a process';
 

@@ -160,6 +160,15 @@ each_way_to_accept(sub ($model) {
     my ($cpu) = $summary =~ /([\d.]+) s CPU/;
     cmp_ok $cpu, '>', 0.0005, "the summary has the CPU time of 300 requests ($cpu s)";
     is json($file)->{requests}, 300, 'stats: 300 requests of ab are counted';
+
+    # What cannot be written at the end is an error.
+    for my $option (qw(--stats --trace)) {
+        $server = start_server(options => [$option, '/dev/full']);
+        is $server->get('/small.txt')->{status}, 200, "$option on a full disk: a client is served";
+        $server->signal('TERM');
+        is $server->wait_exit, 1 << 8, "$option on a full disk: exit status 1";
+        like $server->errors, qr{^[^\n]*cannot write the file of \Q$option\E: No space left on device$}m, "$option on a full disk: a line that says so";
+    }
 });
 
 done_testing;

@@ -16,11 +16,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE 4096
 /* A stack that is given back keeps so much at either end: the next child begins without page
  * faults, and the variables, which are above, shift the lower end by less. */
-#define STACK_KEPT       (16 * 1024)
-#define RSEQ_LEAST_BYTES 32 /* the kernel takes no fewer */
+#define STACK_KEPT       (16 * 1024) /* or a page, if that is larger */
+#define RSEQ_LEAST_BYTES 32          /* the kernel takes no fewer */
 
 /* What a child runs on. In shared memory that is the stack and the thread-local variables of a
  * thread that has ended: the C library has prepared them, and does not know that it has ended. */
@@ -39,7 +38,7 @@ struct place {
 static struct place own; /* of this thread: a child whose memory is a copy runs on the copy */
 static struct place *places;
 static int place_count, place_limit, last_place, flags;
-static size_t stack_size;
+static size_t stack_size, page_size, stack_kept;
 
 static void note_thread(struct place *place)
 {
@@ -64,6 +63,8 @@ bool clone_child_open(int clone_flags, int limit, size_t stack_bytes)
         return true;
     place_limit = 2 * limit;
     stack_size = stack_bytes;
+    page_size = (size_t)sysconf(_SC_PAGESIZE);
+    stack_kept = page_size > STACK_KEPT ? page_size : STACK_KEPT;
     places = calloc((size_t)place_limit, sizeof *places);
     return places != NULL;
 }
@@ -135,11 +136,10 @@ static void work(struct place *place)
 /* Gives back what a long request needed of the stack, as the C library does when a thread ends. */
 static void leave_stack(const struct place *place)
 {
-    char *end = (char *)((uintptr_t)place->stack / PAGE * PAGE);
-    size_t kept = 2 * STACK_KEPT;
+    char *end = (char *)((uintptr_t)place->stack / page_size * page_size);
 
-    if (stack_size > kept)
-        madvise(end + STACK_KEPT - stack_size, stack_size - kept, MADV_DONTNEED);
+    if (stack_size > 2 * stack_kept)
+        madvise(end + stack_kept - stack_size, stack_size - 2 * stack_kept, MADV_DONTNEED);
 }
 
 static int share(void *argument)
