@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,20 @@ def replay(line: Line) -> Path:
     build(crash=load.crash)
     _check_options(labels)
     page = _page(line)
-    told = _told(line)
-    scenes = _play_all(labels, load, page)
-    write_text(page, page_of_replay(scenes, load, told))
+    try:
+        told = _told(line)
+        scenes = _play_all(labels, load, page)
+        write_text(page, page_of_replay(scenes, load, told))
+    finally:
+        if "output" not in line.values:
+            _remove_if_empty(page.parent)
     return page
+
+
+def _remove_if_empty(folder: Path) -> None:
+    """An interrupted replay leaves no folder of nothing."""
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _check(line: Line) -> None:

@@ -416,6 +416,19 @@ def test_a_replay_of_a_crash(bench: Bench) -> None:
     assert sum(one["status"] != 200 for one in thread_scene["connections"]) > 1
 
 
+def test_an_interrupted_replay_leaves_no_empty_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupt(labels: list[str], load: Play, page: Path) -> list[Scene]:
+        assert page.parent.is_dir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("collect.replay.results_folder", lambda: tmp_path)
+    monkeypatch.setattr("collect.replay._play_all", interrupt)
+    assert main(["replay", "--servers", "fork"]) == 130
+    assert list((tmp_path / "replay").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
