@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collect.infer import contrast
 from collect.infer.claims_file import LOG, Claim, Rule
 from collect.infer.contrast import Result
-from collect.infer.statistics import clumped_interval, share_interval
+from collect.infer.statistics import clumped_interval, share_interval, t_test
 from collect.readable_numbers import estimate_text, human, percent_text
 
 REPRODUCED = "reproduced"
@@ -27,6 +28,7 @@ NOT_CONFIRMED = "not confirmed"
 CLAIM, CLAIM_ASIDE = "claim", "claim aside"
 READING, READING_ASIDE, READING_CONTROL = "reading", "reading aside", "reading control"
 
+MOST_UNITS = 1000  # nobody measures more rounds or blocks than this
 WIDEST = 4.0  # an interval of a ratio that spans more than this factor has no power
 
 
@@ -86,6 +88,7 @@ class Part:
     low: float
     high: float
     verdict: str
+    needed: int = 0  # if it cannot tell: the units that would, if the estimate stays; 0: unknown
 
     def found(self) -> str:
         """The estimate with its interval, in words."""
@@ -141,6 +144,24 @@ def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95
         return CANNOT_TELL
     is_above = rule.rule in ("behind", "below") or (rule.rule == "within" and low > rule.high)
     return NOT_REPRODUCED if _is_known(finding, is_above, not is_above) else CANNOT_TELL
+
+
+def units_needed(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95) -> int:
+    """Returns how many rounds or blocks would tell, if the estimate and the spread stay:
+    MOST_UNITS if these would not; 0 where more of them do not help, or nobody knows."""
+    if finding.result is None or finding.limited or finding.result.test.error <= 0:
+        return 0
+    known = finding.result
+
+    def tells(units: int) -> bool:
+        error = known.test.error * math.sqrt(known.blocks / units)
+        test = t_test(known.test.estimate, error, units - 1)
+        narrower = replace(finding, result=replace(known, test=test, blocks=units))
+        return judge(rule, narrower, holds, fails) != CANNOT_TELL
+
+    if not tells(MOST_UNITS):
+        return MOST_UNITS
+    return bisect_left(range(MOST_UNITS), True, lo=min(known.blocks, MOST_UNITS), key=tells)
 
 
 # Whether a rule that is met says something of the lower and of the upper end of the interval.
@@ -211,11 +232,13 @@ def judge_claim(claim: Claim, findings: Iterable[Finding], unmet: str = "") -> J
     for finding in findings:
         levels = [0.95, 1 - 0.05 / max(tests[finding.kind], 1)]
         rule = claim.rules[finding.rule]
-        verdict = judge(rule, finding, *(reversed(levels) if claim.any else levels))
+        levels = levels[::-1] if claim.any else levels
+        verdict = judge(rule, finding, *levels)
         if unmet:
             verdict = NOT_TESTABLE
         if finding.has_power or verdict != CANNOT_TELL:
-            parts.append(Part(finding, rule, *finding.interval(), verdict))
+            needed = units_needed(rule, finding, *levels) if verdict == CANNOT_TELL else 0
+            parts.append(Part(finding, rule, *finding.interval(), verdict, needed))
     left_out = len(findings) - len(parts)
     verdict = combine([p.verdict for p in parts if p.finding.kind == CLAIM], claim.any)
     if not verdict and left_out and any(f.kind == CLAIM for f in findings):

@@ -31,7 +31,7 @@ from collect.infer.table_numbers import number
 COLUMNS = [
     "claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict",
     "blocks", "unit", "rule", "reason", "scale", "estimate", "error", "df", "count", "of",
-    "dispersion", "limited",
+    "dispersion", "limited", "needed",
 ]  # fmt: skip
 Test = Callable[[Cells], list[Finding]]
 
@@ -131,6 +131,7 @@ def _part_row(claim: Claim, place: str, part: Part, unit: str) -> dict[str, str]
         "of": "-" if test else str(finding.of),
         "dispersion": "-" if test or finding.scale == "share" else number(finding.dispersion),
         "limited": finding.limited or "-",
+        "needed": str(part.needed) if part.needed else "-",
     }
 
 

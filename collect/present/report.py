@@ -11,7 +11,7 @@ from pathlib import Path
 from collect.design.factors import HOLDING
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
-from collect.infer.claim_verdicts import CLAIM_ASIDE
+from collect.infer.claim_verdicts import CLAIM_ASIDE, MOST_UNITS
 from collect.infer.claims_file import read_wording
 from collect.present import anatomy, facts, report_tables
 from collect.present.knees import TIMES, knees_of
@@ -21,7 +21,7 @@ from collect.present.steps import steps_of
 from collect.present.templating import render_markdown
 from collect.present.worker_times import busiest_text, worker_rows
 from collect.project import CAPACITY_FILE, ROUNDS_FILE, command_name
-from collect.readable_numbers import join_text, plural
+from collect.readable_numbers import join_text, plural, thousands
 from collect.tables import read_table
 
 ASIDE = ("mitigation", "sysctl", "version")
@@ -130,6 +130,7 @@ class ClaimPart:
     is_cause: bool
     reason: str
     is_aside: bool = False  # shown, and decides nothing
+    telling: str = ""  # how many rounds or blocks would tell, in words
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,15 @@ class ClaimResult:
         return self.how != "nothing"
 
 
+def _telling(row: Row) -> str:
+    """Says how many rounds or blocks would tell, where a part of a claim cannot."""
+    needed = row.get("needed", "-")
+    if not needed.isdigit():
+        return ""
+    units = f"{thousands(float(needed))} {row['unit']}s"
+    return f"not even {units} would" if int(needed) == MOST_UNITS else f"about {units} would"
+
+
 def claims_of(rows: list[Row]) -> list[ClaimResult]:
     """The claims of claims.tsv, with their parts."""
     by_name: dict[str, list[Row]] = {}
@@ -164,7 +174,7 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
             ClaimPart(
                 row["tested"], row["found"], row["blocks"] if row["blocks"].isdigit() else "",
                 row["verdict"], row["kind"].startswith("reading"), row.get("reason", "-"),
-                row["kind"] == CLAIM_ASIDE,
+                row["kind"] == CLAIM_ASIDE, _telling(row),
             )
             for row in mine
             if row["part"].isdigit()

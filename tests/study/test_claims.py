@@ -19,6 +19,7 @@ from collect.infer.claim_verdicts import (
     CANNOT_TELL,
     CLAIM,
     CONFIRMED,
+    MOST_UNITS,
     NOT_CONFIRMED,
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -31,6 +32,7 @@ from collect.infer.claim_verdicts import (
     Part,
     judge,
     judge_claim,
+    units_needed,
 )
 from collect.infer.claims_file import Claim, Rule, read_wording
 from collect.infer.contrast import LIMITS, Result
@@ -314,6 +316,27 @@ def test_a_rule_with_two_margins_shows_the_interval_on_which_it_rests() -> None:
     assert "90%" not in Part(tested, AHEAD, low, high, REPRODUCED).found()
 
 
+def needed(rule: Rule, estimate: float, spread: float, blocks: int) -> int:
+    test = t_test(math.log(estimate), spread / math.sqrt(blocks), blocks - 1)
+    return units_needed(rule, Finding(CLAIM, "", "", result=Result(test, blocks, np.zeros(blocks))))
+
+
+def test_the_blocks_that_would_tell() -> None:
+    assert judge(AHEAD, finding("", 0.95, 1.3)) == CANNOT_TELL
+    assert needed(AHEAD, 1.1, 0.2, 4) == 20
+    assert needed(WITHIN, 1.0, 0.2, 4) == 13
+    assert needed(AHEAD, 1.0001, 0.2, 4) == MOST_UNITS, "it is hardly ahead"
+    for blocks in (5, 20, 80):  # what is asked for is enough, and one less is not
+        enough = needed(AHEAD, 1.05, 0.2, blocks)
+        tests = [t_test(math.log(1.05), 0.2 / math.sqrt(n), n - 1) for n in (enough, enough - 1)]
+        assert tests[0].low > 0 >= tests[1].low
+    assert units_needed(AHEAD, replace(finding("", 0.95, 1.3), result=None)) == 0
+    limited = finding("", 0.95, 1.3)
+    assert limited.result
+    limited = replace(limited, result=replace(limited.result, limited="both"))
+    assert units_needed(AHEAD, limited) == 0, "more blocks do not make the client faster"
+
+
 @pytest.mark.parametrize(
     ("rule", "low", "high", "known"),
     [
@@ -466,12 +489,19 @@ def test_reports_and_their_claims() -> None:
 # --- claims on published runs, after a change ---
 
 
-def asked(study: str, claim: str, folder: Path, put: Callable[[pd.DataFrame], object]) -> str:
-    """Returns the verdict on a claim from published runs of a study, after a change."""
+def parts(
+    study: str, claim: str, folder: Path, put: Callable[[pd.DataFrame], object]
+) -> pd.DataFrame:
+    """Judges a claim from published runs of a study, after a change."""
     publish(study, folder)
     text = re.sub(r"(?m)^claims = .*\n", "", (folder / "study.toml").read_text())
     (folder / "study.toml").write_text(f'claims = ["{claim}"]\n{text}')
-    return verdict(changed(folder, put), claim)
+    return changed(folder, put)
+
+
+def asked(study: str, claim: str, folder: Path, put: Callable[[pd.DataFrame], object]) -> str:
+    """Returns the verdict on a claim from published runs of a study, after a change."""
+    return verdict(parts(study, claim, folder, put), claim)
 
 
 def puts(
@@ -551,6 +581,15 @@ def test_a_server_that_recovers_late_or_never(
             runs.loc[chosen, "again_ms"] = time
 
     assert asked("recovery", "RECOVERY.1", tmp_path / "recovery", put) == expected
+
+
+def test_a_time_is_judged_by_its_geometric_mean_and_told_in_its_unit(tmp_path: Path) -> None:
+    def put(runs: pd.DataFrame) -> None:
+        odd = pd.to_numeric(runs["block"]) % 2 == 1
+        runs["again_ms"] = odd.map({True: "400.000", False: "900.000"})
+
+    found = parts("recovery", "RECOVERY.1", tmp_path / "recovery", put)["found"]
+    assert found.str.contains(r"^600 ms \([0-9.,]+ to [0-9.,]+\)$").any(), list(found)
 
 
 @pytest.mark.parametrize(
