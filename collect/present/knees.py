@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import pandas as pd
+from statistics import median
 
 from collect.infer.cells import Part
 from collect.infer.contrast import contrast_test, mean_of_pairs
@@ -74,15 +73,19 @@ def _rise_of(view: View, part: Part, server: str) -> Crossing | None:
 
 
 def _knee(view: View, part: Part, server: str, one: Crossing) -> Knee:
-    capacity, most = _capacity_of(view, server), _most_of(view, part, server)
-    if not capacity or not most:
-        return Knee(server, human(capacity), human(most), DASH, "", DASH)
+    runs, most = _capacity_of(view, server), _most_of(view, part, server)
+    if not runs:
+        return Knee(server, DASH, human(most), DASH, "", DASH)
+    capacity = median(runs)
+    text = f"{human(capacity)} ({human(min(runs))} to {human(max(runs))})"
+    if not most:
+        return Knee(server, text, DASH, DASH, "", DASH)
     known = 0 < one.at < math.inf
     share = capacity / most
     low, high = (f"{end * share:.0f}%" if 0 < end < math.inf else "" for end in (one.low, one.high))
     return Knee(
         server,
-        human(capacity),
+        text,
         human(most),
         f"{one.at * share:.0f}%" if known else DASH,
         crossing_interval(low, high),
@@ -98,10 +101,10 @@ def _most_of(view: View, part: Part, server: str) -> float | None:
     return max((float(sample.mean()) for sample in samples if len(sample)), default=None)
 
 
-def _capacity_of(view: View, server: str) -> float | None:
-    """Returns the requests/s of the closed loop, of which the load is a share: the median."""
+def _capacity_of(view: View, server: str) -> list[float]:
+    """Returns the requests/s of each run of the closed loop: the load is a share of the median."""
     table = view.data.capacity
     if table is None:
-        return None
+        return []
     mine = table[(table["server"] == server) & (table["valid"] == "yes")]
-    return float(pd.to_numeric(mine["rps"]).median()) if len(mine) else None
+    return [float(rps) for rps in mine["rps"]]
