@@ -13,12 +13,14 @@ from collect.measure.machine import cells_here
 from collect.options import Line, help_text, parse
 from collect.project import (
     PROJECT,
+    PUBLISHED,
     RUNS_FILE,
     StudyError,
     command_from_here,
     command_name,
     fail,
     is_source_tree,
+    results_folder,
     say,
 )
 from collect.readable_numbers import DASH, about_time
@@ -192,6 +194,22 @@ def _pack(line: Line) -> int:
     return 0
 
 
+def _paper(line: Line) -> int:
+    """Makes a PDF of the paper from the published studies."""
+    from collect.present.paper import PAPER, paper, typeset
+    from collect.present.published_runs import find_published
+
+    if not is_source_tree():
+        fail("paper works in the source tree, which holds the published studies", 2)
+    if len(line.words) > 1:
+        fail(f"usage: {command_name()} paper [FILE.pdf]", 2)
+    target = Path(line.words[0]) if line.words else results_folder() / f"{PAPER}.pdf"
+    if target.suffix != ".pdf":
+        fail(f"paper takes a file NAME.pdf, not '{target}'", 2)
+    print(typeset(paper(find_published(PUBLISHED)), PUBLISHED, target))
+    return 0
+
+
 def _replay(line: Line) -> int:
     """Plays a load against servers of ours, and makes the page that shows it."""
     from collect.replay import replay
@@ -231,7 +249,7 @@ def _completion(_: Line) -> int:
 
 
 # The commands that need the programs of the analysis at once.
-ANALYSES = frozenset({"report", "compare", "export", "overview"})
+ANALYSES = frozenset({"report", "compare", "export", "overview", "paper"})
 COMMANDS: dict[str, Command] = {
     "campaign": _campaign,
     "pack": _pack,
@@ -241,6 +259,7 @@ COMMANDS: dict[str, Command] = {
     "compare": _compare,
     "export": _export,
     "overview": _overview,
+    "paper": _paper,
     "schema": _schema,
     "completion": _completion,
 }

@@ -97,6 +97,7 @@ Usage: ./dcollect.sh [OPTION]... [STUDY]
        ./dcollect.sh export DIR --to FORMAT
        ./dcollect.sh pack DIR
        ./dcollect.sh overview
+       ./dcollect.sh paper [FILE.pdf]
        ./dcollect.sh completion
 
 Measures web servers on this machine, and writes a report with figures. Without a study:
@@ -127,6 +128,10 @@ COMMANDS = (
         "overview",
         "build the pages that lead to the published studies (report/index.html) and to the "
         "verdicts on all claims (report/claims.html), and what the README shows of them",
+    ),
+    (
+        "paper [FILE.pdf]",
+        "make a PDF (results/paper.pdf) of the paper that puts the published studies together",
     ),
     ("completion", "print what completes these commands and options in bash"),
 )

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,11 @@ from collect.infer.read_results import read_cells
 from collect.present.claims_page import claims_page, html_body, markdown_page
 from collect.present.gnuplot import require
 from collect.present.markdown_to_html import body_of_markdown, page_of_body
+from collect.present.paper import PAPER, paper, studies_cited
+from collect.present.paper import TITLE as PAPER_TITLE
 from collect.present.published_runs import Published, check_published, find_published
+from collect.present.repeated import REPEATED, repeated_page
+from collect.present.repeated import TITLE as REPEATED_TITLE
 from collect.present.report import main_picture, read_pictures
 from collect.present.stage import PAGES, write_page
 from collect.present.templating import render_markdown
@@ -46,7 +50,10 @@ def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.
     check_published(reports, runs)
     narrow = {run.path: write_page(run.folder, run.title) for run in runs}
     studies = {name: load_study(study_path(name)) for name in study_names()}
-    _write_overview(reports, runs, studies, narrow)
+    more = _more_pages(runs)
+    for name, page in more.items():
+        _write_both(reports, name, *page, narrow)
+    _write_overview(reports, runs, studies, narrow, list(more))
     _write_claims(reports, runs, studies)
     if readme:
         _write_readme(readme, reports.name, runs)
@@ -58,23 +65,52 @@ def _write_overview(
     runs: list[Published],
     studies: dict[str, Study],
     narrow: Mapping[str, Mapping[str, str]],
+    more: list[str],
 ) -> None:
     counts = Counter(run.study for run in runs)
     repeated = {study for study, count in counts.items() if count > 1}
     missing = [study for name, study in studies.items() if name not in {run.study for run in runs}]
-    for page, claims, file in (
-        ("report.md", "claims.md", "README.md"),
-        ("index.html", "claims.html", "index.html"),
+    for page, ending, file in (
+        ("report.md", "md", "README.md"),
+        ("index.html", "html", "index.html"),
     ):
         text = render_markdown(
-            "overview.md.j2", topics=by_topic(runs), missing=missing, page=page, claims=claims,
+            "overview.md.j2", topics=by_topic(runs), missing=missing, page=page,
+            claims=f"claims.{ending}", more={name: f"{name}.{ending}" for name in more},
             reports=read_wording().reports, repeated=repeated, sentences=first_sentences,
         )  # fmt: skip
-        if file.endswith(".html"):
-            body, terms = body_of_markdown(text, reports)
-            body = images_that_fit(body, narrow)
-            text = page_of_body("What was measured", body, PAGES[1:], terms)
+        if ending == "html":
+            text = _html(text, "What was measured", PAGES[1:], reports, narrow)
         write_text(reports / file, text)
+
+
+def _more_pages(runs: list[Published]) -> dict[str, tuple[str, str]]:
+    """The pages over several studies whose runs are there: the title and the text of each."""
+    found = {}
+    if studies_cited() <= {run.study for run in runs}:
+        found[PAPER] = (PAPER_TITLE, paper(runs))
+    if text := repeated_page(runs):
+        found[REPEATED] = (REPEATED_TITLE, text)
+    return found
+
+
+def _write_both(
+    reports: Path, name: str, title: str, text: str, narrow: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Writes a page as Markdown and as HTML."""
+    write_text(reports / f"{name}.md", text)
+    write_text(reports / f"{name}.html", _html(text, title, PAGES[:1], reports, narrow))
+
+
+def _html(
+    text: str,
+    title: str,
+    pages: Sequence[tuple[str, str]],
+    reports: Path,
+    narrow: Mapping[str, Mapping[str, str]],
+) -> str:
+    body, terms = body_of_markdown(text, reports)
+    return page_of_body(title, images_that_fit(body, narrow), pages, terms)
 
 
 IMAGE = re.compile(r'<img src="([^"]*)/figures/([^"]*)\.svg"[^>]*>')

@@ -24,8 +24,12 @@ class Step:
     of: str
     to: str
     less: str  # with its 95% interval
-    share: str  # of the way from the first server to the last
+    percent: float  # of the way from the first server to the last
     shown: bool  # that it is not 0
+
+    @property
+    def share(self) -> str:
+        return f"{self.percent:.0f}%".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def steps_of(view: View) -> Steps | None:
     distance = known[0].test.estimate
     adjusted = [known[0].test.p, *holm([result.test.p for result in known[1:]])]
     whole, *each = (
-        Step(*way, _text(result), _share_text(result.test.estimate / distance), p < SHOWN)
+        Step(*way, _text(result), 100 * result.test.estimate / distance, p < SHOWN)
         for way, result, p in zip(ways, known, adjusted, strict=True)
     )
     rest = [_costs(view, one.of, one.to) for one in each if not one.shown]
@@ -84,7 +88,3 @@ def _text(result: Result) -> str:
     values = (result.test.estimate, result.test.low, result.test.high)
     less, low, high = (f"{value:.1f}".replace("-", "−") for value in values)
     return f"{less} ({low} to {high})"
-
-
-def _share_text(share: float) -> str:
-    return f"{100 * share:.0f}%".replace("-", "−")

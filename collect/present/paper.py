@@ -1,0 +1,239 @@
+"""The paper: its words stand in a template, its numbers come from the published runs."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from collect.infer.contrast import Contrast, contrast_test, mean_of, mean_of_pairs
+from collect.infer.pooling import pool
+from collect.install import install
+from collect.measure.server_commands import Need
+from collect.present import facts
+from collect.present.anatomy import Spent, spent
+from collect.present.knees import Knee, knees_of
+from collect.present.published_runs import Published
+from collect.present.report import read_pictures
+from collect.present.results_view import View, load_view
+from collect.present.steps import Steps, steps_of
+from collect.present.templating import TEMPLATES, render_markdown
+from collect.project import fail
+from collect.readable_numbers import estimate_text, human, thousands
+
+TEMPLATE = "paper.md.j2"
+PAPER = "paper"
+TITLE = "What a process costs, and why"
+CPU = "server_cpu_us"
+THOUSAND = 1000
+TYPESETTING = (
+    Need("pandoc", "pandoc"),
+    Need("xelatex", "texlive-xetex"),
+    Need("/usr/share/texmf/fonts/opentype/public/lm", "lmodern"),
+    Need("rsvg-convert", "librsvg2-bin"),
+)
+LAYOUT = (
+    "--variable=documentclass:article", "--variable=papersize:a4", "--variable=fontsize:10pt",
+    "--variable=geometry:margin=22mm", "--variable=colorlinks:true",
+)  # fmt: skip
+
+Side = str | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Number:
+    """An estimate with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+    sittings: int = 1
+
+    def __str__(self) -> str:
+        if self.value < THOUSAND:
+            return estimate_text(self.value, self.low, self.high)
+        return f"{thousands(self.value)} ({thousands(self.low)} to {thousands(self.high)})"
+
+    def times(self, factor: float) -> Number:
+        return replace(
+            self, value=factor * self.value, low=factor * self.low, high=factor * self.high
+        )
+
+    @property
+    def plain(self) -> str:
+        return human(self.value)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where a ratio comes to a bound, in words."""
+
+    at: str
+    interval: str
+
+    def __str__(self) -> str:
+        return f"{self.at} ({self.interval})"
+
+
+class Cited:
+    """A study as the paper cites it: all its published runs, the newest one first."""
+
+    def __init__(self, study: str, runs: Sequence[Published]) -> None:
+        mine = [run for run in runs if run.study == study]
+        if not mine:
+            fail(f"the paper cites the study {study}, of which no run is published")
+        self.study = study
+        self._runs = sorted(mine, key=lambda run: run.machine["started"], reverse=True)
+
+    @cached_property
+    def _views(self) -> list[View]:
+        return [load_view(run.folder) for run in self._runs]
+
+    @property
+    def _newest(self) -> View:
+        return self._views[0]
+
+    # --- numbers ---
+
+    def ratio(self, of: Side, to: Side, measure: str = CPU, **when: str) -> Number:
+        """The ratio of two sides: in the cells with the values of `of`, and in those that have the
+        values of `to` and are like them otherwise. Several runs that have both are pooled."""
+        found = [
+            result
+            for view in self._views
+            if (result := contrast_test(view.data, self._pairs(view, of, to, when), measure))
+        ]
+        if not found:
+            fail(f"the paper asks {self.study} for {of} / {to}, which was not measured")
+        if len(found) == 1:
+            return Number(found[0].ratio, *found[0].ratio_interval())
+        tests = [result.test for result in found]
+        pooled = pool([test.estimate for test in tests], [test.error for test in tests]).test
+        value, low, high = (math.exp(end) for end in (pooled.estimate, *pooled.interval()))
+        return Number(value, low, high, len(found))
+
+    @staticmethod
+    def _pairs(view: View, of: Side, to: Side, when: Mapping[str, str]) -> Contrast:
+        data = view.data
+        cells = data.pick(**when, **_values(of))
+        bases = [data.like(cell, **_values(to)) for cell in cells]
+        pairs = zip(cells, bases, strict=True)
+        return mean_of_pairs([(cell, base) for cell, base in pairs if base is not None])
+
+    def mean(self, of: Side, measure: str = CPU, **when: str) -> Number:
+        """The geometric mean of cells in the newest run."""
+        data = self._newest.data
+        result = contrast_test(data, mean_of(data.pick(**when, **_values(of))), measure)
+        if result is None:
+            fail(f"the paper asks {self.study} for {measure} of {of}, which was not measured")
+        return Number(result.ratio, *result.ratio_interval())
+
+    # --- what a report says, too ---
+
+    @property
+    def steps(self) -> Steps:
+        found = steps_of(self._newest)
+        if found is None:
+            fail(f"the paper cites the steps of {self.study}, which were not measured")
+        return found
+
+    @property
+    def crossing(self) -> Crossing:
+        """Where the ratio of the study comes to its first bound."""
+        found = facts.fall(self._newest)
+        if found is None or not found.crossings[0][2]:
+            fail(f"the paper says where the ratio of {self.study} comes to its bound: nowhere")
+        at, _, interval = found.crossings[0][2].partition(" (95% interval ")
+        return Crossing(at, interval.removesuffix(")"))
+
+    @property
+    def spent(self) -> list[Spent]:
+        return spent(self._newest)
+
+    def knee(self, server: str) -> Knee:
+        found = knees_of(self._newest, self._newest.parts[0])
+        known = [knee for knee in found.each if knee.server == server] if found else []
+        if not known:
+            fail(f"the paper cites the knee of {server} in {self.study}, which was not measured")
+        return known[0]
+
+    def verdict(self, claim: str) -> str:
+        """The verdict on a claim in the newest run."""
+        return self._runs[0].claims[claim].verdict
+
+    def quote(self, claim: str) -> str:
+        return self._runs[0].claims[claim].quote
+
+    def found(self, claim: str) -> str:
+        """What the newest run found on the first part of a claim."""
+        return self._runs[0].claims[claim].parts[0].found.partition(";")[0]
+
+    # --- where it stands ---
+
+    @property
+    def machine(self) -> str:
+        return self._runs[0].machine_text
+
+    @property
+    def units(self) -> int:
+        """How many rounds or blocks the newest run has."""
+        return self._newest.data.units
+
+    @property
+    def link(self) -> str:
+        return f"[`{self.study}`]({self._runs[0].path}/report.md)"
+
+    def figure(self, name: str, words: str) -> str:
+        run = self._runs[0]
+        if name not in [picture.name for picture in read_pictures(run.folder)]:
+            fail(f"the paper shows the figure {name} of {run.path}, which is not there")
+        return f"![{words}]({run.path}/figures/{name}.svg)"
+
+
+def _values(side: Side) -> Mapping[str, str]:
+    return {"server": side} if isinstance(side, str) else side
+
+
+def _holds(condition: bool, what: str) -> str:
+    """A sentence of the paper that is no longer true stops it."""
+    if not condition:
+        fail(f"the paper says what the runs no longer show: {what}")
+    return ""
+
+
+def studies_cited() -> set[str]:
+    """The studies whose runs the paper needs."""
+    text = (TEMPLATES / TEMPLATE).read_text(encoding="utf-8")
+    return set(re.findall(r'cite\("([^"]+)"\)', text))
+
+
+def paper(runs: Sequence[Published]) -> str:
+    """Returns the paper as Markdown."""
+    return render_markdown(
+        TEMPLATE, title=TITLE, cite=lambda study: Cited(study, runs), holds=_holds
+    )  # fmt: skip
+
+
+# A link to another page; links to figures have a ! before them.
+LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:)[^)]+\)")
+
+
+def typeset(text: str, reports: Path, target: Path) -> Path:
+    """Makes a PDF of the paper; returns its path. Links to other pages are their words alone."""
+    install(TYPESETTING)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fail(f"cannot make {target.parent}: {error.strerror}")
+    command = ["pandoc", "--from=markdown", "--pdf-engine=xelatex", "--shift-heading-level-by=-1"]
+    done = subprocess.run(
+        [*command, *LAYOUT, f"--output={target.resolve()}"], cwd=reports,
+        input=LINK.sub(r"\1", text), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        fail(f"pandoc cannot make {target}: {done.stderr.strip()}")
+    return target

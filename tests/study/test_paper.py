@@ -1,0 +1,144 @@
+"""The paper: its numbers are those of the published runs, and its sentences hold."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from collect.cli import main
+from collect.present.paper import (
+    PAPER,
+    TEMPLATE,
+    Cited,
+    Number,
+    _holds,
+    paper,
+    studies_cited,
+    typeset,
+)
+from collect.present.published_runs import Published, find_published
+from collect.present.templating import TEMPLATES
+from collect.project import PUBLISHED, StudyError
+
+# Numbers that are no results: the confidence, the bound of section 5, and the sizes of a column.
+GIVEN = {"95", "1.1", "1", "8"}
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Published]:
+    return find_published(PUBLISHED)
+
+
+def test_the_published_paper_is_that_of_the_published_tables(runs: list[Published]) -> None:
+    assert (PUBLISHED / f"{PAPER}.md").read_text() == paper(runs)
+
+
+def test_no_result_is_typed_by_hand() -> None:
+    text = (TEMPLATES / TEMPLATE).read_text().partition("\n## References\n")[0]
+    text = re.sub(r"\{([{%#]).*?[}%#]\}", "", text, flags=re.S)
+    text = re.sub(
+        r"^```\n.*?^```\n|^## \d+|`[^`]*`|\[R\d\]|\b(chapter|table) [\d-]+",
+        "",
+        text,
+        flags=re.M | re.S,
+    )
+    assert set(re.findall(r"\d+(?:[.,]\d+)*", text)) <= GIVEN
+
+
+def test_the_studies_that_it_cites(runs: list[Published]) -> None:
+    assert {"dial", "anatomy", "memory", "work", "offered-load"} <= studies_cited()
+    some = [run for run in runs if run.study != "dial"]
+    with pytest.raises(StudyError, match="the study dial, of which no run is published"):
+        paper(some)
+
+
+def test_a_sentence_that_does_not_hold_stops_it() -> None:
+    assert _holds(True, "fork is dear") == ""
+    with pytest.raises(StudyError, match="no longer show: fork is dear"):
+        _holds(False, "fork is dear")
+
+
+def test_several_sittings_are_pooled(runs: list[Published]) -> None:
+    dials = [run for run in runs if run.study == "dial"][:2]
+    each = [Cited("dial", [run]).ratio("clone", "fork") for run in dials]
+    both = Cited("dial", dials).ratio("clone", "fork")
+    assert [one.sittings for one in each] == [1, 1] and both.sittings == 2
+    assert min(one.value for one in each) <= both.value <= max(one.value for one in each)
+    assert both.low < both.value < both.high
+
+
+def test_a_ratio_has_the_cells_that_differ_in_its_two_sides_alone(runs: list[Published]) -> None:
+    memory = Cited("memory", runs)
+    grown = memory.ratio({"ballast": "1024"}, {"ballast": "1"}, server="fork")
+    of, to = (memory.mean("fork", ballast=size) for size in ("1024", "1"))
+    assert grown.value == pytest.approx(of.value / to.value, rel=0.01)
+
+
+def test_what_was_not_measured_is_not_cited(runs: list[Published]) -> None:
+    dial = Cited("dial", runs)
+    for ask, message in (
+        (lambda: dial.ratio("clone", "nosuch"), "clone / nosuch"),
+        (lambda: dial.mean("nosuch"), "of nosuch"),
+        (lambda: dial.crossing, "comes to its bound: nowhere"),
+        (lambda: dial.knee("fork"), "the knee of fork"),
+        (lambda: dial.figure("nosuch", ""), "the figure nosuch"),
+        (lambda: Cited("memory", runs).steps, "the steps of memory"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (Number(0.449, 0.4431, 0.4542), "0.449 (0.443 to 0.454)"),
+        (Number(37467.1, 36669, 38282), "37,467 (36,669 to 38,282)"),
+        (Number(37467.1, 36669, 38282).times(0.001), "37.5 (36.7 to 38.3)"),
+    ],
+)
+def test_numbers_in_words(number: Number, text: str) -> None:
+    assert str(number) == text
+
+
+# --- the PDF ---
+
+
+@pytest.fixture
+def pandoc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A pandoc that puts its arguments and its input where a PDF should be."""
+    program = tmp_path / "bin" / "pandoc"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\nfor word; do case $word in --output=*) file=${word#*=};; esac; done\n"
+        '{ echo "$@"; cat; } >"$file"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr("collect.present.paper.install", lambda needs: None)
+    return program
+
+
+def test_a_pdf_has_figures_and_no_links_to_pages(pandoc: Path, tmp_path: Path) -> None:
+    text = "See [`dial`](dial/a/report.md), [the web](https://a.b/c).\n\n![F](dial/f.svg)\n"
+    target = typeset(text, tmp_path, tmp_path / "new" / "made.pdf")
+    words, _, made = target.read_text().partition("\n")
+    assert "--pdf-engine=xelatex" in words
+    assert made == "See `dial`, [the web](https://a.b/c).\n\n![F](dial/f.svg)\n"
+
+
+def test_an_error_of_pandoc_is_told(pandoc: Path, tmp_path: Path) -> None:
+    pandoc.write_text("#!/bin/sh\necho no such font >&2\nexit 43\n")
+    with pytest.raises(StudyError, match=r"pandoc cannot make .*made.pdf: no such font"):
+        typeset("text", tmp_path, tmp_path / "made.pdf")
+
+
+def test_the_command(pandoc: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "paper.pdf"
+    assert main(["paper", str(target)]) == 0
+    assert capsys.readouterr().out == f"{target}\n"
+    assert "What a process costs" in target.read_text()
+    assert main(["paper", "a.txt"]) == 2
+    assert main(["paper", "a.pdf", "b.pdf"]) == 2
