@@ -3,6 +3,10 @@
 
 #include "tests/unit.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #define NOW INT64_C(5000)
 
 static void check_few(void **state)
@@ -41,10 +45,62 @@ static void check_again(void **state)
     assert_int_equal(memory_return_review(&memory, 10, NOW + 2100), -1);
 }
 
+#define PIECES 100000
+
+/* Returns the memory of this process that is not of a file, in KiB. */
+static long anonymous(void)
+{
+    FILE *rollup = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    long kib = 0;
+
+    assert_non_null(rollup);
+    while (fgets(line, sizeof line, rollup) != NULL)
+        if (strncmp(line, "Anonymous:", 10) == 0)
+            kib = strtol(line + 10, NULL, 10);
+    fclose(rollup);
+    return kib;
+}
+
+static void *piece[PIECES];
+
+/* Takes many small pieces, and frees them in another order. Returns what the process has then. */
+static long left_behind(bool pieces)
+{
+    struct memory_return memory = {.pieces = pieces};
+
+    for (size_t i = 0; i < PIECES; i++) {
+        piece[i] = malloc(24 + i * 7919 % 1000);
+        assert_non_null(piece[i]);
+        memset(piece[i], 1, 24);
+    }
+    for (size_t i = 0; i < PIECES; i++)
+        free(piece[i * 7919 % PIECES]);
+    assert_int_equal(memory_return_review(&memory, 800, NOW), 1000);
+    assert_int_equal(memory_return_review(&memory, 0, NOW + 1), 1000);
+    assert_int_equal(memory_return_review(&memory, 0, NOW + 1001), -1);
+    return anonymous();
+}
+
+static void check_pieces(void **state)
+{
+    long before, without, with;
+
+    (void)state;
+    memset(piece, 1, sizeof piece);
+    before = anonymous();
+    without = left_behind(false) - before;
+    with = left_behind(true) - before;
+    if (without < 400)
+        skip(); /* this C library, or that of a sanitizer, caches nothing */
+    assert_true(with < without / 2);
+}
+
 int main(void)
 {
     unit_add("few connections leave nothing to give back", check_few, NULL);
     unit_add("memory is given back a second after many became few", check_return, NULL);
     unit_add("memory is kept while many come again", check_again, NULL);
+    unit_add("small pieces that lie scattered are given back, too", check_pieces, NULL);
     return unit_run("memory_return");
 }

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 /* Fewer connections leave little behind. */
 #define MANY 8
@@ -11,6 +12,16 @@
 #define FEW_PART 8
 /* They must be few for so long: the next ones may need the memory again. */
 #define CALM_MILLISECONDS 1000
+
+/* The C library caches freed pieces for the next ones of their size: so many of each of so many
+ * sizes. Those of a crowd lie scattered, each on a page that cannot be given back. */
+#define CROWD        64
+#define CACHED       7
+#define CACHED_SIZES 64
+static size_t cached_size(int piece)
+{
+    return 24 + (size_t)piece / CACHED * 16;
+}
 
 /* How much of the stacks of ended threads the C library keeps: up to 40 MiB. It frees those above
  * this limit when a thread ends, and has no function for that. Builds that load the library do not
@@ -37,6 +48,33 @@ static void free_stacks(void)
     *limit = before;
 }
 
+/* Frees for good what the C library has cached: it gets other pieces, and has no room for these
+ * then. The others lie together if most of what is free does. */
+static void free_cached(void)
+{
+    enum { COUNT = CACHED * CACHED_SIZES };
+    void *scattered[COUNT], *together[COUNT];
+
+    malloc_trim(0);
+    for (int i = 0; i < COUNT; i++)
+        scattered[i] = malloc(cached_size(i));
+    for (int i = 0; i < COUNT; i++)
+        together[i] = malloc(cached_size(i));
+    for (int i = 0; i < COUNT; i++)
+        free(together[i]);
+    for (int i = 0; i < COUNT; i++)
+        free(scattered[i]);
+}
+
+static void give_back(const struct memory_return *memory)
+{
+    if (memory->threads)
+        free_stacks();
+    for (int i = 0; i < 2 && memory->pieces && memory->most >= CROWD; i++)
+        free_cached();
+    malloc_trim(0);
+}
+
 int memory_return_review(struct memory_return *memory, int64_t connections, int64_t now)
 {
     memory_return_note(memory, connections);
@@ -48,9 +86,7 @@ int memory_return_review(struct memory_return *memory, int64_t connections, int6
         memory->since = now;
     if (memory->since == 0 || now - memory->since < CALM_MILLISECONDS)
         return CALM_MILLISECONDS;
-    if (memory->threads)
-        free_stacks();
-    malloc_trim(0);
+    give_back(memory);
     memory->most = connections;
     memory->since = 0;
     return -1;

@@ -8,6 +8,7 @@
 /* Begins with zeros. */
 struct memory_return {
     bool threads;  /* each connection has a thread */
+    bool pieces;   /* a connection takes many small pieces, in this thread */
     int64_t most;  /* connections since memory was given back */
     int64_t since; /* when they became few, in milliseconds; 0: they are many */
 };

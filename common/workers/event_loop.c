@@ -449,6 +449,7 @@ void event_loop_run(struct worker *worker, const struct poller_kind *kind)
         .worker = worker,
         .poller.kind = kind,
         .now = clock_now(),
+        .memory_return = {.pieces = worker->server->options.tls},
         .memory_return_wait = -1,
         .service_wait = -1,
     };
