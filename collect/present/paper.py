@@ -34,11 +34,13 @@ TYPESETTING = (
     Need("pandoc", "pandoc"),
     Need("xelatex", "texlive-xetex"),
     Need("/usr/share/texmf/fonts/opentype/public/lm", "lmodern"),
+    Need("/usr/share/texlive/texmf-dist/fonts/tfm/adobe/zapfding", "texlive-fonts-recommended"),
     Need("rsvg-convert", "librsvg2-bin"),
 )
 LAYOUT = (
     "--variable=documentclass:article", "--variable=papersize:a4", "--variable=fontsize:10pt",
     "--variable=geometry:margin=22mm", "--variable=colorlinks:true",
+    r"--variable=header-includes:\usepackage{float}\floatplacement{figure}{H}",
 )  # fmt: skip
 
 Side = str | Mapping[str, str]
@@ -220,19 +222,22 @@ def paper(runs: Sequence[Published]) -> str:
 
 # A link to another page; links to figures have a ! before them.
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:)[^)]+\)")
+FIGURE = re.compile(r"^!\[.*\]\(.*\)$", re.MULTILINE)
 
 
 def typeset(text: str, reports: Path, target: Path) -> Path:
-    """Makes a PDF of the paper; returns its path. Links to other pages are their words alone."""
+    """Makes a PDF of the paper; returns its path. Links to other pages are their words alone, and
+    figures stand where the text has them."""
     install(TYPESETTING)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         fail(f"cannot make {target.parent}: {error.strerror}")
+    text = FIGURE.sub(r"\g<0>{width=72%}", LINK.sub(r"\1", text))
     command = ["pandoc", "--from=markdown", "--pdf-engine=xelatex", "--shift-heading-level-by=-1"]
     done = subprocess.run(
-        [*command, *LAYOUT, f"--output={target.resolve()}"], cwd=reports,
-        input=LINK.sub(r"\1", text), capture_output=True, text=True, check=False,
+        [*command, *LAYOUT, f"--output={target.resolve()}"], cwd=reports, input=text,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         fail(f"pandoc cannot make {target}: {done.stderr.strip()}")

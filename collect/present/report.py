@@ -21,7 +21,7 @@ from collect.present.steps import steps_of
 from collect.present.templating import render_markdown
 from collect.present.worker_times import busiest_text, worker_rows
 from collect.project import CAPACITY_FILE, ROUNDS_FILE, command_name
-from collect.readable_numbers import join_text, plural, thousands
+from collect.readable_numbers import join_text, plural
 from collect.tables import read_table
 
 ASIDE = ("mitigation", "sysctl", "version")
@@ -157,7 +157,7 @@ def _telling(row: Row) -> str:
     needed = row.get("needed", "-")
     if not needed.isdigit():
         return ""
-    units = f"{thousands(float(needed))} {row['unit']}s"
+    units = f"{float(f'{float(needed):.2g}'):,.0f} {row['unit']}s"
     return f"not even {units} would" if int(needed) == MOST_UNITS else f"about {units} would"
 
 

@@ -23,8 +23,9 @@ from collect.present.published_runs import Published, find_published
 from collect.present.templating import TEMPLATES
 from collect.project import PUBLISHED, StudyError
 
-# Numbers that are no results: the confidence, the bound of section 5, and the sizes of a column.
-GIVEN = {"95", "1.1", "1", "8"}
+# Numbers that are no results: the confidence, a percentile, the bound of section 5, and the sizes of
+# a column.
+GIVEN = {"95", "99", "1.1", "1", "8"}
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def test_a_pdf_has_figures_and_no_links_to_pages(pandoc: Path, tmp_path: Path) -
     target = typeset(text, tmp_path, tmp_path / "new" / "made.pdf")
     words, _, made = target.read_text().partition("\n")
     assert "--pdf-engine=xelatex" in words
-    assert made == "See `dial`, [the web](https://a.b/c).\n\n![F](dial/f.svg)\n"
+    assert made == "See `dial`, [the web](https://a.b/c).\n\n![F](dial/f.svg){width=72%}\n"
 
 
 def test_an_error_of_pandoc_is_told(pandoc: Path, tmp_path: Path) -> None:
