@@ -108,7 +108,7 @@ static bool names_way(const char *value, const char *name)
         value++;
         name++;
     }
-    return *value == *name;
+    return *value == '\0' && *name == '\0';
 }
 
 static bool read_way(const struct option_row *row, const struct model *model, const char *value,
