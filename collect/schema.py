@@ -340,8 +340,8 @@ CLAIMS = Schema(
                "their mean, at least 1"),
         Column("limited", "", "of requests/s: the side of the ratio that the client limits: "
                "numerator, denominator or both"),
-        Column("needed", "", "if it cannot tell: the rounds or blocks that would, if estimate and "
-               "spread stay (1000: not even these); -: nobody knows"),
+        Column("needed", "", "if it cannot tell: the rounds or blocks that would in four of five "
+               "studies (1000: not even these); -: more do not help, or it is a count"),
     ),
 )  # fmt: skip
 

@@ -65,7 +65,7 @@ for my $name (qw(httperf h2load wrk)) {
             my ($own, $other) = map { min(map { $_->{$time} } @$_) } \@own, \@other;
             cmp_ok $own,   '>=', $wait - 0.05, "$case: no $time of open_loop is below what the server takes";
             cmp_ok $other, '>=', 0.99 * $wait, "$case: nor of its own";
-            next if !$within;
+            next if !$within || $time eq 'p99';    # other work is in the last percent first
             cmp_ok abs(log(($own || 1e-9) / ($other || 1e-9))), '<', log $within, "$case: the least $time of the two differs by less than a factor of $within"
                 or diag("$own ms, $other ms: $own[0]{said} $other[0]{said}");
         }

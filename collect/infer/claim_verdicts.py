@@ -28,7 +28,9 @@ NOT_CONFIRMED = "not confirmed"
 CLAIM, CLAIM_ASIDE = "claim", "claim aside"
 READING, READING_ASIDE, READING_CONTROL = "reading", "reading aside", "reading control"
 
-MOST_UNITS = 1000  # nobody measures more rounds or blocks than this
+# Nobody measures more rounds or blocks, and the spread of fewer is not known.
+FEW_UNITS, MOST_UNITS = 6, 1000
+FOUR_IN_FIVE = 0.84  # standard errors below which an estimate is in four of five studies
 WIDEST = 4.0  # an interval of a ratio that spans more than this factor has no power
 
 
@@ -147,21 +149,27 @@ def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95
 
 
 def units_needed(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95) -> int:
-    """Returns how many rounds or blocks would tell, if the estimate and the spread stay:
-    MOST_UNITS if these would not; 0 where more of them do not help, or nobody knows."""
+    """Returns how many rounds or blocks would tell in four of five studies, if the truth is what
+    was estimated: MOST_UNITS if these would not; 0 where more of them do not help, or nobody
+    knows."""
     if finding.result is None or finding.limited or finding.result.test.error <= 0:
         return 0
     known = finding.result
 
-    def tells(units: int) -> bool:
+    def verdict(units: int, off: float) -> str:
         error = known.test.error * math.sqrt(known.blocks / units)
-        test = t_test(known.test.estimate, error, units - 1)
+        test = t_test(known.test.estimate + off * error, error, units - 1)
         narrower = replace(finding, result=replace(known, test=test, blocks=units))
-        return judge(rule, narrower, holds, fails) != CANNOT_TELL
+        return judge(rule, narrower, holds, fails)
+
+    def tells(units: int) -> bool:
+        found = {verdict(units, off) for off in (-FOUR_IN_FIVE, FOUR_IN_FIVE)}
+        return len(found) == 1 and CANNOT_TELL not in found
 
     if not tells(MOST_UNITS):
         return MOST_UNITS
-    return bisect_left(range(MOST_UNITS), True, lo=min(known.blocks, MOST_UNITS), key=tells)
+    least = min(max(known.blocks, FEW_UNITS), MOST_UNITS)
+    return bisect_left(range(MOST_UNITS), True, lo=least, key=tells)
 
 
 # Whether a rule that is met says something of the lower and of the upper end of the interval.

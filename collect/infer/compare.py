@@ -91,7 +91,7 @@ def _error(row: pd.Series[str]) -> float:
 
 
 def _same(key: tuple[str, ...], rows: list[pd.Series[str] | None]) -> Same:
-    ratios, units, estimates, errors = [], [], [], []
+    ratios, units, estimates, errors, freedoms = [], [], [], [], []
     for row in rows:
         if row is None:
             ratios.append("–")
@@ -102,7 +102,8 @@ def _same(key: tuple[str, ...], rows: list[pd.Series[str] | None]) -> Same:
         units.append(f"{row['blocks']} {row.get('unit', 'block')}s")
         estimates.append(math.log(ratio))
         errors.append(_error(row))
-    return Same(key, tuple(ratios), tuple(units), pool(estimates, errors))
+        freedoms.append(int(row["blocks"]) - 1)
+    return Same(key, tuple(ratios), tuple(units), pool(estimates, errors, freedoms))
 
 
 # --- as text ---

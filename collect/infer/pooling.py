@@ -15,7 +15,7 @@ from statsmodels.stats.meta_analysis import combine_effects
 from collect.infer.claim_verdicts import NOT_TESTABLE, Finding, Judged, judge_claim
 from collect.infer.claims_file import Wording
 from collect.infer.contrast import BOTH, Result
-from collect.infer.statistics import Test, t_test
+from collect.infer.statistics import Test, Values, t_test
 
 LIMITED = re.compile(r" \([^()]*limited by the load generator\)$")
 
@@ -38,14 +38,17 @@ class Pooled:
         return self.test.estimate - half, self.test.estimate + half
 
 
-def pool(estimates: Sequence[float], errors: Sequence[float]) -> Pooled:
+def pool(
+    estimates: Sequence[float], errors: Sequence[float], freedoms: Sequence[float] = ()
+) -> Pooled:
     """Pools two or more estimates with their standard errors by random effects.
 
     The spread between studies is that of Paule and Mandel. From three studies on, the interval is
-    that of Hartung, Knapp, Sidik and Jonkman, but never narrower than without their correction;
-    two studies cannot tell their own spread, and have a normal interval.
+    that of Hartung, Knapp, Sidik and Jonkman, but never narrower than without their correction.
+    Two studies cannot tell their own spread: their interval has the degrees of freedom of their
+    errors (Welch and Satterthwaite), or is normal if these are not given.
     """
-    variances = np.maximum(np.array(errors), 1e-12) ** 2
+    variances: Values = np.square(np.maximum(np.array(errors), 1e-12))
     with np.errstate(divide="ignore"):  # its I2, where the estimates are all the same
         found = combine_effects(np.array(estimates), variances, method_re="iterated")
     tau2 = max(0.0, float(found.tau2))
@@ -55,7 +58,7 @@ def pool(estimates: Sequence[float], errors: Sequence[float]) -> Pooled:
     error = math.sqrt(1 / float(np.sum(1 / (variances + tau2))))
     if studies > 2:
         error = max(error, math.sqrt(float(found.var_hksj_re)))
-    df = studies - 1 if studies > 2 else math.inf
+    df = studies - 1 if studies > 2 else _freedom(variances, tau2, freedoms)
     return Pooled(
         studies,
         t_test(float(found.mean_effect_re), error, df),
@@ -63,6 +66,15 @@ def pool(estimates: Sequence[float], errors: Sequence[float]) -> Pooled:
         math.sqrt(tau2),
         float(homogeneity.pvalue),
     )
+
+
+def _freedom(variances: Values, tau2: float, freedoms: Sequence[float]) -> float:
+    """The degrees of freedom of a mean that is weighted by errors with these."""
+    if len(freedoms) == 0:
+        return math.inf
+    weights = 1 / (variances + tau2)
+    shares = (weights / np.sum(weights)) ** 2 * (variances + tau2)
+    return float(np.sum(shares) ** 2 / np.sum(shares**2 / np.array(freedoms)))
 
 
 @dataclass(frozen=True)
@@ -125,7 +137,7 @@ def _pool_part(subject: str, rows: pd.DataFrame) -> tuple[Finding, Pooled | None
         test = t_test(*(float(value) for value in numbers.iloc[0]))
         result = Result(test, units, np.zeros(0), limited=_limited(rows))
         return Finding(kind, subject, rule, scale, result, untestable=untestable), None
-    pooled = pool(list(numbers["estimate"]), list(numbers["error"]))
+    pooled = pool(*(list(numbers[name]) for name in ("estimate", "error", "df")))
     result = Result(pooled.test, units, np.zeros(0), limited=_limited(rows))
     return Finding(kind, subject, rule, scale, result, untestable=untestable), pooled
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from collect.infer.contrast import Contrast, contrast_test, mean_of, mean_of_pairs
-from collect.infer.pooling import pool
+from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
 from collect.install import install
 from collect.measure.server_commands import Need
 from collect.present import facts
@@ -21,7 +20,7 @@ from collect.present.published_runs import Published
 from collect.present.report import read_pictures
 from collect.present.results_view import View, load_view
 from collect.present.steps import Steps, steps_of
-from collect.present.templating import TEMPLATES, render_markdown
+from collect.present.templating import TEMPLATES, number_word, render_markdown
 from collect.project import fail
 from collect.readable_numbers import estimate_text, human, thousands
 
@@ -53,7 +52,6 @@ class Number:
     value: float
     low: float
     high: float
-    sittings: int = 1
 
     def __str__(self) -> str:
         if self.value < THOUSAND:
@@ -71,7 +69,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class Bound:
     """Where a ratio comes to a bound, in words."""
 
     at: str
@@ -82,53 +80,43 @@ class Crossing:
 
 
 class Cited:
-    """A study as the paper cites it: all its published runs, the newest one first."""
+    """A study as the paper cites it: by its newest run. Runs are not pooled here: between them the
+    programs changed, and two sittings do not tell how far sittings differ."""
 
     def __init__(self, study: str, runs: Sequence[Published]) -> None:
         mine = [run for run in runs if run.study == study]
         if not mine:
             fail(f"the paper cites the study {study}, of which no run is published")
         self.study = study
-        self._runs = sorted(mine, key=lambda run: run.machine["started"], reverse=True)
+        self._run, *self._others = sorted(mine, key=_started, reverse=True)
 
     @cached_property
-    def _views(self) -> list[View]:
-        return [load_view(run.folder) for run in self._runs]
+    def _view(self) -> View:
+        return load_view(self._run.folder)
 
-    @property
-    def _newest(self) -> View:
-        return self._views[0]
+    @cached_property
+    def earlier(self) -> Cited:
+        """The study by the run before the newest one."""
+        return Cited(self.study, self._others)
 
     # --- numbers ---
 
     def ratio(self, of: Side, to: Side, measure: str = CPU, **when: str) -> Number:
         """The ratio of two sides: in the cells with the values of `of`, and in those that have the
-        values of `to` and are like them otherwise. Several runs that have both are pooled."""
-        found = [
-            result
-            for view in self._views
-            if (result := contrast_test(view.data, self._pairs(view, of, to, when), measure))
-        ]
-        if not found:
-            fail(f"the paper asks {self.study} for {of} / {to}, which was not measured")
-        if len(found) == 1:
-            return Number(found[0].ratio, *found[0].ratio_interval())
-        tests = [result.test for result in found]
-        pooled = pool([test.estimate for test in tests], [test.error for test in tests]).test
-        value, low, high = (math.exp(end) for end in (pooled.estimate, *pooled.interval()))
-        return Number(value, low, high, len(found))
-
-    @staticmethod
-    def _pairs(view: View, of: Side, to: Side, when: Mapping[str, str]) -> Contrast:
-        data = view.data
+        values of `to` and are like them otherwise."""
+        data = self._view.data
         cells = data.pick(**when, **_values(of))
         bases = [data.like(cell, **_values(to)) for cell in cells]
         pairs = zip(cells, bases, strict=True)
-        return mean_of_pairs([(cell, base) for cell, base in pairs if base is not None])
+        known = [(cell, base) for cell, base in pairs if base is not None]
+        result = contrast_test(data, mean_of_pairs(known), measure)
+        if result is None:
+            fail(f"the paper asks {self.study} for {of} / {to}, which was not measured")
+        return Number(result.ratio, *result.ratio_interval())
 
     def mean(self, of: Side, measure: str = CPU, **when: str) -> Number:
-        """The geometric mean of cells in the newest run."""
-        data = self._newest.data
+        """The geometric mean of cells."""
+        data = self._view.data
         result = contrast_test(data, mean_of(data.pick(**when, **_values(of))), measure)
         if result is None:
             fail(f"the paper asks {self.study} for {measure} of {of}, which was not measured")
@@ -138,69 +126,74 @@ class Cited:
 
     @property
     def steps(self) -> Steps:
-        found = steps_of(self._newest)
+        found = steps_of(self._view)
         if found is None:
             fail(f"the paper cites the steps of {self.study}, which were not measured")
         return found
 
     @property
-    def crossing(self) -> Crossing:
+    def bound(self) -> Bound:
         """Where the ratio of the study comes to its first bound."""
-        found = facts.fall(self._newest)
+        found = facts.fall(self._view)
         if found is None or not found.crossings[0][2]:
             fail(f"the paper says where the ratio of {self.study} comes to its bound: nowhere")
         at, _, interval = found.crossings[0][2].partition(" (95% interval ")
-        return Crossing(at, interval.removesuffix(")"))
+        return Bound(at, interval.removesuffix(")"))
 
     @property
     def spent(self) -> list[Spent]:
-        return spent(self._newest)
+        return spent(self._view)
 
     def knee(self, server: str) -> Knee:
-        found = knees_of(self._newest, self._newest.parts[0])
+        found = knees_of(self._view, self._view.parts[0])
         known = [knee for knee in found.each if knee.server == server] if found else []
         if not known:
             fail(f"the paper cites the knee of {server} in {self.study}, which was not measured")
         return known[0]
 
     def verdict(self, claim: str) -> str:
-        """The verdict on a claim in the newest run."""
-        return self._runs[0].claims[claim].verdict
+        """The verdict on a claim."""
+        return self._run.claims[claim].verdict
 
-    def quote(self, claim: str) -> str:
-        return self._runs[0].claims[claim].quote
-
-    def found(self, claim: str) -> str:
-        """What the newest run found on the first part of a claim."""
-        return self._runs[0].claims[claim].parts[0].found.partition(";")[0]
+    def found(self, claim: str, tested: str = "") -> str:
+        """What was found on the first part of a claim that tests this."""
+        parts = self._run.claims[claim].parts
+        known = [part.found for part in parts if part.tested.startswith(tested)]
+        if not known:
+            fail(f"the paper cites what {claim} found on {tested}, which was not tested")
+        return known[0].partition(";")[0]
 
     # --- where it stands ---
 
     @property
     def machine(self) -> str:
-        return self._runs[0].machine_text
+        return self._run.machine_text
 
     @property
     def units(self) -> int:
         """How many rounds or blocks the newest run has."""
-        return self._newest.data.units
+        return self._view.data.units
 
     @property
     def link(self) -> str:
-        return f"[`{self.study}`]({self._runs[0].path}/report.md)"
+        return f"[`{self.study}`]({self._run.path}/report.md)"
 
     def figure(self, name: str, words: str) -> str:
-        run = self._runs[0]
+        run = self._run
         if name not in [picture.name for picture in read_pictures(run.folder)]:
             fail(f"the paper shows the figure {name} of {run.path}, which is not there")
         return f"![{words}]({run.path}/figures/{name}.svg)"
+
+
+def _started(run: Published) -> str:
+    return run.machine["started"]
 
 
 def _values(side: Side) -> Mapping[str, str]:
     return {"server": side} if isinstance(side, str) else side
 
 
-def _holds(condition: bool, what: str) -> str:
+def require(condition: bool, what: str) -> str:
     """A sentence of the paper that is no longer true stops it."""
     if not condition:
         fail(f"the paper says what the runs no longer show: {what}")
@@ -209,14 +202,18 @@ def _holds(condition: bool, what: str) -> str:
 
 def studies_cited() -> set[str]:
     """The studies whose runs the paper needs."""
-    text = (TEMPLATES / TEMPLATE).read_text(encoding="utf-8")
-    return set(re.findall(r'cite\("([^"]+)"\)', text))
+    return set(re.findall(r'cite\("([^"]+)"\)', _template()))
+
+
+def _template() -> str:
+    return (TEMPLATES / TEMPLATE).read_text(encoding="utf-8")
 
 
 def paper(runs: Sequence[Published]) -> str:
     """Returns the paper as Markdown."""
     return render_markdown(
-        TEMPLATE, title=TITLE, cite=lambda study: Cited(study, runs), holds=_holds
+        TEMPLATE, title=TITLE, cite=lambda study: Cited(study, runs), require=require,
+        requirements=number_word(_template().count("{% do require(")),
     )  # fmt: skip
 
 
@@ -226,19 +223,19 @@ FIGURE = re.compile(r"^!\[.*\]\(.*\)$", re.MULTILINE)
 
 
 def typeset(text: str, reports: Path, target: Path) -> Path:
-    """Makes a PDF of the paper; returns its path. Links to other pages are their words alone, and
-    figures stand where the text has them."""
+    """Makes a PDF of the paper; returns its path. Links to other pages are their words alone."""
     install(TYPESETTING)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         fail(f"cannot make {target.parent}: {error.strerror}")
-    text = FIGURE.sub(r"\g<0>{width=72%}", LINK.sub(r"\1", text))
+    text = FIGURE.sub(r"\g<0>{width=66%}", LINK.sub(r"\1", text))
     command = ["pandoc", "--from=markdown", "--pdf-engine=xelatex", "--shift-heading-level-by=-1"]
-    done = subprocess.run(
-        [*command, *LAYOUT, f"--output={target.resolve()}"], cwd=reports, input=text,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command += [f"--resource-path={reports.resolve()}", f"--output={target.resolve()}", *LAYOUT]
+    with TemporaryDirectory() as folder:  # TeX leaves files where it runs
+        done = subprocess.run(
+            command, cwd=folder, input=text, capture_output=True, text=True, check=False
+        )
     if done.returncode:
         fail(f"pandoc cannot make {target}: {done.stderr.strip()}")
     return target

@@ -87,7 +87,7 @@ class Repeated:
 
     @property
     def spread(self) -> float:
-        """By how much one sitting differs from another, beyond what their intervals explain."""
+        """The standard deviation between sittings, beyond what their intervals explain."""
         return math.expm1(self.pooled.tau)
 
     @property
@@ -151,7 +151,12 @@ def repeated_page(runs: Sequence[Published]) -> str:
     falls = [RepeatedBound(tuple(known)) for known in bounds.values() if len(known) > 1]
     if not ratios and not falls:
         return ""
-    return render_markdown(TEMPLATE, title=TITLE, ratios=ratios, falls=falls, names=NAMES)
+    shown = {sitting.run.path for one in ratios for sitting in one.sittings}
+    shown |= {bound.run.path for one in falls for bound in one.bounds}
+    alone = [run for run in _several(runs) if run.path not in shown]
+    return render_markdown(
+        TEMPLATE, title=TITLE, ratios=ratios, falls=falls, alone=alone, names=NAMES
+    )  # fmt: skip
 
 
 def _several(runs: Sequence[Published]) -> list[Published]:
@@ -163,4 +168,5 @@ def _several(runs: Sequence[Published]) -> list[Published]:
 
 def _repeated(sittings: Sequence[Sitting]) -> Repeated:
     logs = [math.log(one.answer.ratio) for one in sittings]
-    return Repeated(tuple(sittings), pool(logs, [one.error for one in sittings]))
+    freedoms = [one.answer.blocks - 1 for one in sittings]
+    return Repeated(tuple(sittings), pool(logs, [one.error for one in sittings], freedoms))

@@ -13,8 +13,9 @@
 /* They must be few for so long: the next ones may need the memory again. */
 #define CALM_MILLISECONDS 1000
 
-/* The C library caches freed pieces for the next ones of their size: so many of each of so many
- * sizes. Those of a crowd lie scattered, each on a page that cannot be given back. */
+/* The C library of GNU caches freed pieces for the next ones of their size: so many of each of so
+ * many sizes, and has no function that empties the cache. The pieces of a crowd lie scattered, each
+ * on a page that cannot be given back. */
 #define CROWD        64
 #define CACHED       7
 #define CACHED_SIZES 64
@@ -49,7 +50,7 @@ static void free_stacks(void)
 }
 
 /* Frees for good what the C library has cached: it gets other pieces, and has no room for these
- * then. The others lie together if most of what is free does. */
+ * then. Most of the others lie together. */
 static void free_cached(void)
 {
     enum { COUNT = CACHED * CACHED_SIZES };
@@ -70,6 +71,7 @@ static void give_back(const struct memory_return *memory)
 {
     if (memory->threads)
         free_stacks();
+    /* After the first time more lies together. */
     for (int i = 0; i < 2 && memory->pieces && memory->most >= CROWD; i++)
         free_cached();
     malloc_trim(0);

