@@ -26,7 +26,7 @@ sub command ($name, $load) {
     my $url = "http://127.0.0.1:$port$path";
     return ("$top/collect/clients/open_loop", qw(--arrivals even --seconds 1), '--rate', $rate, $port, $path) if $name eq 'open_loop';
     return (qw(httperf --server 127.0.0.1 --port), $port, '--uri', $path, '--num-conns', $rate, '--rate', $rate) if $name eq 'httperf';
-    return (qw(h2load --h1 -c 200), '-n', $rate, '--rps', $rate / 200, $url) if $name eq 'h2load';
+    return (qw(h2load --h1 -c 100), '-n', $rate, '--rps', $rate / 100, $url) if $name eq 'h2load';
     return (qw(wrk -t 1 -c 40 -d 2 --latency), $url);
 }
 

@@ -630,7 +630,8 @@ def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
     folder = reported(publish("offered-load", tmp_path / "offered"))
     report = text_of(folder)
     table = report.partition("\n### The knee\n")[2].partition("\n#")[0]
-    pattern = r"^\| (\w+) \|" + r" ([\d,]+) \|" * 3 + r" (\d+)% \((.*)\) \|$"
+    capacity = r" ([\d,]+) \([\d,]+ to [\d,]+\) \|"
+    pattern = r"^\| (\w+) \|" + capacity + r" ([\d,]+) \|" * 2 + r" (\d+)% \((.*)\) \|$"
     rows = re.findall(pattern, table, re.MULTILINE)
     times: dict[str, dict[int, float]] = {}
     most: dict[str, float] = {}
