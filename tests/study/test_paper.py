@@ -41,7 +41,7 @@ def test_no_result_is_typed_by_hand() -> None:
     text = (TEMPLATES / TEMPLATE).read_text().partition("\n## References\n")[0]
     text = re.sub(r"\{([{%#]).*?[}%#]\}", "", text, flags=re.S)
     text = re.sub(
-        r"^```\n.*?^```\n|^## \d+|`[^`]*`|\[R\d\]|\b(chapter|table) [\d-]+",
+        r"^```\n.*?^```\n|^## \d+|`[^`]*`|\[R\d\]|\b(chapter|table|section) [\d-]+",
         "",
         text,
         flags=re.M | re.S,
