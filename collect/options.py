@@ -126,8 +126,9 @@ COMMANDS = (
     ("pack DIR", "make one file of a results folder, to send to others"),
     (
         "overview",
-        "build the pages that lead to the published studies (report/index.html) and to the "
-        "verdicts on all claims (report/claims.html), and what the README shows of them",
+        "build the pages that lead to the published studies (report/index.html), to the verdicts "
+        "on all claims (report/claims.html), to the paper (report/paper.html) and to what another "
+        "day shows (report/repeated.html), and what the README shows of them",
     ),
     (
         "paper [FILE.pdf]",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from scipy import stats
 
 from collect.design.factors import factor_value
 from collect.infer.pooling import Pooled, pool
+from collect.infer.statistics import log_error
 from collect.project import COMPARISONS_FILE, MACHINE_FILE, command_from_here, fail
 from collect.readable_numbers import (
     estimate_text,
@@ -84,12 +84,6 @@ def _count(rows: Sequence[dict[tuple[str, ...], pd.Series[str]]], key: tuple[str
     return sum(key in of for of in rows)
 
 
-def _error(row: pd.Series[str]) -> float:
-    """Returns the standard error of a log-ratio, from its interval."""
-    half = math.log(float(row["high"]) / float(row["low"])) / 2
-    return half / float(stats.t.ppf(0.975, int(row["blocks"]) - 1))
-
-
 def _same(key: tuple[str, ...], rows: list[pd.Series[str] | None]) -> Same:
     ratios, units, estimates, errors, freedoms = [], [], [], [], []
     for row in rows:
@@ -101,8 +95,8 @@ def _same(key: tuple[str, ...], rows: list[pd.Series[str] | None]) -> Same:
         ratios.append(estimate_text(ratio, low, high))
         units.append(f"{row['blocks']} {row.get('unit', 'block')}s")
         estimates.append(math.log(ratio))
-        errors.append(_error(row))
         freedoms.append(int(row["blocks"]) - 1)
+        errors.append(log_error(low, high, freedoms[-1]))
     return Same(key, tuple(ratios), tuple(units), pool(estimates, errors, freedoms))
 
 

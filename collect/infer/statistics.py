@@ -64,6 +64,11 @@ class Test:
         return self.interval()[1]
 
 
+def log_error(low: float, high: float, df: float) -> float:
+    """Returns the standard error of the logarithm of a ratio, from its 95% interval."""
+    return math.log(high / low) / 2 / _t_quantile(0.975, df)
+
+
 @dataclass(frozen=True)
 class Line:
     """A least squares line."""

@@ -41,8 +41,8 @@ KEPT_OPEN = ("persistent", "protocols")
 
 
 def overview(reports: Path = PUBLISHED, readme: Path | None = PROJECT / "README.md") -> str:
-    """Makes REPORTS/README.md and index.html, claims.md and claims.html, the page of each study,
-    and the blocks of the README. Returns the path of the page."""
+    """Makes REPORTS/README.md and index.html, claims, paper and repeated as .md and .html, the page
+    of each study, and the blocks of the README. Returns the path of the page."""
     require("cmark-gfm", "cmark-gfm")
     runs = find_published(reports) if reports.is_dir() else []
     if not runs:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
-
 from collect.infer.pooling import Pooled, pool
+from collect.infer.statistics import log_error
 from collect.present import facts
 from collect.present.facts import Answered, Fall
 from collect.present.published_runs import Published
@@ -42,10 +41,13 @@ class Sitting:
         return plural(self.answer.blocks, unit, f"{unit}s")
 
     @property
+    def freedom(self) -> int:
+        return self.answer.blocks - 1
+
+    @property
     def error(self) -> float:
         """The standard error of the logarithm of the ratio."""
-        half = math.log(self.answer.high / self.answer.low) / 2
-        return half / float(stats.t.ppf(0.975, self.answer.blocks - 1))
+        return log_error(self.answer.low, self.answer.high, self.freedom)
 
     def holds(self, other: Sitting) -> bool:
         """Returns true if the interval of this one holds the estimate of the other one."""
@@ -168,5 +170,5 @@ def _several(runs: Sequence[Published]) -> list[Published]:
 
 def _repeated(sittings: Sequence[Sitting]) -> Repeated:
     logs = [math.log(one.answer.ratio) for one in sittings]
-    freedoms = [one.answer.blocks - 1 for one in sittings]
-    return Repeated(tuple(sittings), pool(logs, [one.error for one in sittings], freedoms))
+    pooled = pool(logs, [one.error for one in sittings], [one.freedom for one in sittings])
+    return Repeated(tuple(sittings), pooled)

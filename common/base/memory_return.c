@@ -16,7 +16,7 @@
 /* The C library of GNU caches freed pieces for the next ones of their size: so many of each of so
  * many sizes, and has no function that empties the cache. The pieces of a crowd lie scattered, each
  * on a page that cannot be given back. */
-#define CROWD        64
+#define CROWD        64 /* fewer connections leave few */
 #define CACHED       7
 #define CACHED_SIZES 64
 static size_t cached_size(int piece)
