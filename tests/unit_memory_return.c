@@ -45,6 +45,12 @@ static void check_again(void **state)
     assert_int_equal(memory_return_review(&memory, 10, NOW + 2100), -1);
 }
 
+/* Sanitizers have a malloc() of their own, which keeps freed memory in ways of its own. */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define WITH_MALLOC_OF_LIBRARY
+#endif
+
+#ifdef WITH_MALLOC_OF_LIBRARY
 #define PIECES 100000
 
 /* Returns the memory of this process that is not of a file, in KiB. */
@@ -91,18 +97,18 @@ static void check_pieces(void **state)
     before = anonymous();
     without = left_behind(false) - before;
     with = left_behind(true) - before;
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip(); /* these have another malloc() */
-#endif
     assert_true(without > 400);
     assert_true(with < without / 2);
 }
+#endif
 
 int main(void)
 {
     unit_add("few connections leave nothing to give back", check_few, NULL);
     unit_add("memory is given back a second after many became few", check_return, NULL);
     unit_add("memory is kept while many come again", check_again, NULL);
+#ifdef WITH_MALLOC_OF_LIBRARY
     unit_add("small pieces that lie scattered are given back, too", check_pieces, NULL);
+#endif
     return unit_run("memory_return");
 }
