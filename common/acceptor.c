@@ -3,6 +3,7 @@
 
 #include "common/base/trace.h"
 #include "common/base/wakeup.h"
+#include "common/net/silent_clients.h"
 #include "common/signals.h"
 
 #include <err.h>
@@ -160,6 +161,18 @@ static bool refuse_by_hop_limit(struct server *server)
     return refuse(server, listener_refuse_by_hop_limit);
 }
 
+/* None comes anew: once there is none, it need not look again. */
+bool acceptor_has_silent_client(struct server *server)
+{
+    bool has = clock_now().milliseconds < server->silent_until &&
+               listener_handover_finds_silent(server->upgrade.helper);
+
+    if (!has)
+        server->silent_until = 0;
+    atomic_store(&server->board->silent_client, has);
+    return has;
+}
+
 /* If the kernel cannot refuse new clients, there is no last one to wait for. */
 void acceptor_refuse(struct server *server)
 {
@@ -169,6 +182,9 @@ void acceptor_refuse(struct server *server)
         (!server->listener.adopted && listener_handover_refuse(server->upgrade.helper)) ||
         refuse_by_hop_limit(server);
 
+    if (refused && server->model->defers)
+        server->silent_until = clock_now().milliseconds + SILENT_CLIENTS_MILLISECONDS;
+    acceptor_has_silent_client(server);
     server->refusing = true;
     server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->no_late_clients, !refused);
@@ -212,19 +228,22 @@ static bool accept_next(struct server *server)
 void acceptor_gather(struct server *server)
 {
     int64_t now = clock_now().milliseconds, end;
+    bool silent, came;
 
     if (server->listener.adopted || server->refusing)
         return;
     acceptor_refuse(server);
     end = now + server->quiet;
-    while (sleep_for_client(server, until(end, now)) || now < end) {
-        bool came = !listener_is_empty(&server->listener);
+    do {
+        silent = acceptor_has_silent_client(server);
+        sleep_for_client(server, until(end, now));
+        came = !listener_is_empty(&server->listener);
         if (came && !accept_next(server))
             return;
         now = clock_now().milliseconds;
-        if (came)
+        if (came || silent)
             end = now + server->quiet;
-    }
+    } while (came || now < end);
     listener_shut_down(&server->listener);
     server->gathered.closed = true;
 }
@@ -269,5 +288,7 @@ bool acceptor_wait_for_client(struct server *server)
         server->now = clock_now();
     }
     left = until(server->now.milliseconds + server->quiet, clock_now().milliseconds);
+    if (left == 0 && acceptor_has_silent_client(server))
+        left = server->quiet;
     return sleep_for_client(server, left) || left > 0;
 }

@@ -23,6 +23,8 @@ void acceptor_wait_for_resources(struct server *server);
 
 /* Lets no new client connect: a stop was requested. */
 void acceptor_refuse(struct server *server);
+/* Returns true if the kernel then still holds back a client that has said nothing yet. */
+bool acceptor_has_silent_client(struct server *server);
 /* For whoever accepts a connection: it hears its client, even if it was made when no new client
  * was to connect. */
 void acceptor_welcome(const struct server *server, int socket, const union address *client);

@@ -58,6 +58,7 @@ struct scoreboard {
     _Atomic bool acceptor_waits;  /* the accepting process waits for a connection to end */
     _Atomic bool refusing;        /* at a stop, new clients are refused, if the kernel allows it */
     _Atomic bool no_late_clients; /* it does not: do not wait for clients that still connect */
+    _Atomic bool silent_client;   /* but wait: the kernel holds one back that says nothing yet */
     _Atomic bool hop_limited;     /* the listeners refuse by the hop limit */
     _Atomic unsigned reloads;     /* how often SIGHUP has come */
     _Atomic bool handed_over;     /* another server accepts all new clients */

@@ -466,7 +466,7 @@ static void free_port(struct server *server)
         return;
     while (atomic_load(&server->board->workers) > 0 && !acceptor_is_over(server, 0)) {
         int64_t now = clock_now().milliseconds;
-        if (!are_empty(server))
+        if (acceptor_has_silent_client(server) || !are_empty(server))
             quiet_from = now;
         else if (now - quiet_from >= server->quiet)
             break;

@@ -76,16 +76,17 @@ struct server {
     struct memory_gauge memory_gauge;
     int64_t crowded_until; /* in milliseconds */
     struct memory_return memory_return;
-    void *ballast;      /* see ballast.h */
-    int status;         /* see proc_status.h */
-    long threads;       /* of this process, beside those that the model makes */
-    uint64_t limit;     /* of connections at once */
-    unsigned unchecked; /* connections accepted since signals were checked */
-    int64_t checked;    /* when they were, in milliseconds */
-    int64_t asked;      /* when connections were last asked for their places, in milliseconds */
-    bool refusing;      /* a stop was requested: new clients are refused */
-    sigset_t waking;    /* the signals that are blocked even while it waits */
-    int quiet;          /* milliseconds to wait then for clients on their way */
+    void *ballast;        /* see ballast.h */
+    int status;           /* see proc_status.h */
+    long threads;         /* of this process, beside those that the model makes */
+    uint64_t limit;       /* of connections at once */
+    unsigned unchecked;   /* connections accepted since signals were checked */
+    int64_t checked;      /* when they were, in milliseconds */
+    int64_t asked;        /* when connections were last asked for their places, in milliseconds */
+    bool refusing;        /* a stop was requested: new clients are refused */
+    sigset_t waking;      /* the signals that are blocked even while it waits */
+    int quiet;            /* milliseconds to wait then for clients on their way */
+    int64_t silent_until; /* the kernel may hold silent clients back, in milliseconds */
     int exit_status;
 };
 

@@ -79,6 +79,15 @@ each_way_to_accept(sub ($model) {
         $server->ended;
     }
 
+    # The kernel may hold back a client that says nothing: it is not in the listen queue.
+    my $patient = patient_server();
+    my $silent  = $patient->connect;
+    $patient->deliver('TERM');
+    ok !$silent->fill(0.5), 'SIGTERM, a client has connected before: it says nothing for a while';
+    is $silent->ask(request(GET => '/small.txt', Connection => 'close'))->{status}, 200, 'SIGTERM, a client has connected before: it gets its response';
+    $silent->close;
+    $patient->ended;
+
     # Between the last look at the queue and its end no client comes, also where the kernel allows users no filter.
     if ($can_trace) {
         my %crowd  = (busy => 2, download => 1, hasty => 4, late => 2);

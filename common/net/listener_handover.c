@@ -3,6 +3,8 @@
 
 #include "common/base/fd_message.h"
 #include "common/base/helper_process.h"
+#include "common/net/address.h"
+#include "common/net/silent_clients.h"
 
 #include <err.h>
 #include <errno.h>
@@ -139,6 +141,20 @@ static void refuse(const struct helper *helper)
     listener_handover_send(helper->server, &answer);
 }
 
+/* All sockets have one port. */
+static void look_for_silent(const struct helper *helper)
+{
+    struct listener_handover_message answer = {.kind = LISTENER_HANDOVER_SILENT};
+    union address address = {0};
+    socklen_t length = sizeof address;
+
+    if (helper->count > 0 &&
+        getsockname(helper->listeners[0].sockets[0], &address.any, &length) == 0 &&
+        silent_clients_exist(address_port(&address)))
+        answer.error = EAGAIN;
+    listener_handover_send(helper->server, &answer);
+}
+
 static void set_environment(const struct helper *helper)
 {
     const struct listener *first = helper->listeners;
@@ -256,6 +272,8 @@ static bool hear_server(struct helper *helper)
         return true;
     else if (asked.message.kind == LISTENER_HANDOVER_REFUSE)
         refuse(helper);
+    else if (asked.message.kind == LISTENER_HANDOVER_SILENT)
+        look_for_silent(helper);
     else if (asked.message.kind == LISTENER_HANDOVER_START)
         start(helper);
     else
@@ -317,16 +335,27 @@ bool listener_handover_pass(int helper, const struct listener *listener)
     return fd_message_send(helper, &passed, sizeof passed, listener->sockets, listener->count);
 }
 
-/* Earlier messages of the process are skipped. */
-bool listener_handover_refuse(int helper)
+/* Returns the error of the answer; -1: there is none. Earlier messages of the process are skipped.
+ */
+static int ask(int helper, enum listener_handover_kind kind)
 {
-    struct listener_handover_message message = {.kind = LISTENER_HANDOVER_REFUSE};
+    struct listener_handover_message message = {.kind = kind};
 
     if (helper < 0 || !listener_handover_send(helper, &message))
-        return false;
+        return -1;
     do
         if (recv(helper, &message, sizeof message, 0) != (ssize_t)sizeof message)
-            return false;
-    while (message.kind != LISTENER_HANDOVER_REFUSE);
-    return message.error == 0;
+            return -1;
+    while (message.kind != kind);
+    return message.error;
+}
+
+bool listener_handover_refuse(int helper)
+{
+    return ask(helper, LISTENER_HANDOVER_REFUSE) == 0;
+}
+
+bool listener_handover_finds_silent(int helper)
+{
+    return ask(helper, LISTENER_HANDOVER_SILENT) == EAGAIN;
 }

@@ -1,6 +1,7 @@
 /* The listening sockets go to the program that follows a server. A process outside the sandbox,
- * with the rights that the server was started with, starts that program, and refuses new clients
- * for a server that lacks the right to. It obeys the first process of the server alone. */
+ * with the rights that the server was started with, starts that program, and for a server
+ * that lacks the right to, it refuses new clients and looks for silent ones. It obeys the first
+ * process of the server alone. */
 #ifndef COMMON_NET_LISTENER_HANDOVER_H
 #define COMMON_NET_LISTENER_HANDOVER_H
 
@@ -33,6 +34,8 @@ bool listener_handover_pass(int helper, const struct listener *listener);
 enum listener_handover_kind {
     LISTENER_HANDOVER_REFUSE, /* refuse new clients; and the answer: `error` says whether it could
                                */
+    LISTENER_HANDOVER_SILENT, /* look for clients that say nothing; and the answer: EAGAIN as
+                                 `error` says that there are some */
     LISTENER_HANDOVER_START,  /* start the program */
     LISTENER_HANDOVER_GO,     /* to the program: this server hands over */
     LISTENER_HANDOVER_STOP,   /* to the program: stop, as this server does */
@@ -53,5 +56,7 @@ bool listener_handover_receive(int socket, struct listener_handover_message *mes
 
 /* Has the process refuse new clients at all listeners, as listener_refuse() does. */
 bool listener_handover_refuse(int helper);
+/* Has it look for silent clients (silent_clients.h). */
+bool listener_handover_finds_silent(int helper);
 
 #endif

@@ -121,7 +121,8 @@ int worker_accept(struct worker *worker)
     struct scoreboard *board = server->board;
 
     while (acceptor_goes_on(server) && !atomic_load(&board->drained)) {
-        bool stopping = atomic_load(&board->refusing); /* those that came before are served */
+        /* Those that came before are served. */
+        bool stopping = atomic_load(&board->refusing) && !atomic_load(&board->silent_client);
         int wait = services_review(&server->services, clock_now().milliseconds, false);
         union address client;
         int socket = await(worker, patience(worker, wait), &client);

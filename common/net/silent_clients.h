@@ -1,0 +1,17 @@
+/* Clients that have connected and have said nothing yet. Where listener_defer() tells it to, the
+ * kernel holds them back: the server does not see them, and the end of the listener resets them. */
+#ifndef COMMON_NET_SILENT_CLIENTS_H
+#define COMMON_NET_SILENT_CLIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The kernel holds none back for longer, in milliseconds: LISTENER_DEFER, and the way to a distant
+ * client and back. */
+#define SILENT_CLIENTS_MILLISECONDS 1500
+
+/* Asks the kernel, outside a sandbox, whether there is one at the port. If it does not tell, there
+ * is none. */
+bool silent_clients_exist(uint16_t port);
+
+#endif
