@@ -1,7 +1,7 @@
 package Origin;
 
-# An origin server that sends the responses that a test gives it, and records the requests. It serves each connection in another
-# process.
+# An origin server that sends the responses that a test gives it, and records the requests. Each of its processes serves one
+# connection at a time, and there are as many as there have been connections at once.
 #
 # play() for a path a second time removes its requests and closes its gates.
 #
@@ -16,7 +16,7 @@ package Origin;
 # \'-' waits until the proxy has closed the connection, \'.' sends the end of the connection, and \'!name' says to has_come('name') that
 # the proxy's kernel has all bytes that were sent.
 #
-#   $origin->connections('/a');         the number of each request's connection
+#   $origin->connections('/a');         the name of each request's connection
 
 use v5.36;
 use Exporter qw(import);
@@ -112,9 +112,9 @@ sub stop ($self) {
     kill KILL => -$self->{pid};
     waitpid $self->{pid}, 0;
     delete $origins{ $self->{pid} };
-    # Holds the port, so that nothing listens there, and no other server gets it.
-    $left{ $self->{port} } = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $self->{port}, ReuseAddr => 1)
-        or die "origin: port $self->{port} is taken: $@\n";
+    # Holds the port, so that nothing listens there, and no other server gets it. The last process may still be ending.
+    my $hold = sub { IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $self->{port}, ReuseAddr => 1) };
+    $left{ $self->{port} } = Harness::until_true($hold) or die "origin: port $self->{port} is taken: $@\n";
 }
 
 END {
@@ -127,18 +127,33 @@ END {
 
 # --- In the origin's process ----------------------------------------------------------------------------------------
 
+# A process for each connection would take most of the time of the tests: a fork of Perl takes some milliseconds. The processes
+# that are free wait for the next connection. Each says when it takes one and when it is free again.
 sub serve ($self, $listener) {
-    my $select = IO::Select->new($listener);
+    pipe my $news, my $say or die "pipe: $!\n";
+    my $select = IO::Select->new($news);
+    my $free   = 0;
     while (kill 0 => $self->{parent}) {
-        $select->can_read(0.5) or next;
-        my $client = $listener->accept or next;
-        my $child = fork // die "fork: $!\n";
-        if ($child == 0) {
-            close $listener;
-            eval { 1 while $self->answer($client); 1 } or print STDERR "origin: $@";
-            POSIX::_exit(0);
+        while ($free < 1) {
+            my $child = fork // die "fork: $!\n";
+            $self->serve_connections($listener, $say) if $child == 0;
+            $free++;
         }
+        $select->can_read(0.5) or next;
+        sysread $news, my $changes, 4096;
+        $free += ($changes =~ tr/+//) - ($changes =~ tr/-//);
+    }
+    kill KILL => -$$;
+}
+
+sub serve_connections ($self, $listener, $say) {
+    while (1) {
+        my $client = $listener->accept or next;
+        syswrite $say, '-';
+        $self->{connection}++;
+        eval { 1 while $self->answer($client); 1 } or print STDERR "origin: $@";
         close $client;
+        syswrite $say, '+';
     }
 }
 
@@ -204,7 +219,7 @@ sub next_response ($self, $path, $bytes) {
     seek $log, 0, SEEK_SET;
     my $before = () = <$log>;
     $log->autoflush(1);
-    print {$log} unpack('H*', $bytes), " $$\n";
+    print {$log} unpack('H*', $bytes), " $$-$self->{connection}\n";
     close $log;
     my $play = $self->file(play => $path);
     return response(404, "play() has not been called for this path\n", 'Cache-Control' => 'no-store') if !-e $play;
