@@ -140,6 +140,16 @@ def opened(page: Path, scratch: Path, *options: str, width: int = 1280) -> tuple
     return done.stdout, [line for line in done.stderr.split("\n") if "CONSOLE" in line]
 
 
+def without_lines(page: Path) -> Path:
+    """Takes lines and points out of the figures of a page, which are most of it, and which move no text."""
+    text = re.sub(r"<(path|use|circle)\b[^>]*/>", "", page.read_text(encoding="utf-8"))
+    empty = re.compile(r"<(g|path)\b[^>]*>\s*(<title>[^<]*</title>)?\s*</\1>")
+    while (fewer := empty.sub("", text)) != text:
+        text = fewer
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
 def with_script(page: Path, script: str, target: Path) -> Path:
     """Copies a page, with one more script at its end."""
     text = page.read_text(encoding="utf-8")
