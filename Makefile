@@ -226,8 +226,7 @@ lint-c:
 
 lint-scripts:
 	shellcheck $(SCRIPTS)
-	/usr/bin/python3 -m mypy --no-incremental collect
-	MYPYPATH=tests /usr/bin/python3 -m mypy --no-incremental -p trials
+	MYPYPATH=tests /usr/bin/python3 -m mypy --no-incremental -p collect -p trials
 	@if command -v ruff >/dev/null; then \
 	    ruff check collect tools tests/study tests/trials && ruff format --check collect tests/trials; fi
 
