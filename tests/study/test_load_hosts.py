@@ -385,10 +385,11 @@ def test_a_load_from_three_hosts(bench: Bench, machines: Machines) -> None:
 @pytest.mark.parametrize(
     "load",
     [
+        ("ab", "--requests", 60),
         ("wrk", "--duration", 1, "--keepalive", "on"),
         ("open", "--duration", 1, "--offered", 30),
     ],
-    ids=("wrk", "offered"),
+    ids=("ab", "wrk", "offered"),
 )
 def test_the_other_generators(
     bench: Bench, machines: Machines, load: tuple[object, ...], request: pytest.FixtureRequest
