@@ -5,7 +5,6 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
