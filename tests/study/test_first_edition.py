@@ -93,7 +93,7 @@ NEW_MEASURES = ["p50_ms", "p99_ms"]
 FLOORS = {"designs"}
 
 # Where some servers cannot hold so many clients: they have no valid run in some cells.
-CANNOT_HOLD = {"idle", "slow-clients"}
+CANNOT_HOLD = {"slow-clients"}
 
 
 def differences(
