@@ -46,6 +46,9 @@ sub measure ($name, $load) {
     return { %seen, said => $run->{out} . $run->{err} };
 }
 
+# Returns the factor by which two times differ.
+sub apart ($one, $other) { return exp abs log(($one || 1e-9) / ($other || 1e-9)) }
+
 for my $name (qw(httperf h2load wrk)) {
     if (!command_exists($name)) {
         skip_case("$name is not installed");
@@ -68,11 +71,11 @@ for my $name (qw(httperf h2load wrk)) {
             cmp_ok $other, '>=', 0.99 * $wait, "$case: nor of its own";
             next if !$within || $time eq 'p99';    # other work is in the last percent first
             for (1 .. $MORE) {
-                last if abs(log(($own || 1e-9) / ($other || 1e-9))) < log $within;
+                last if apart($own, $other) < $within;
                 $own   = min($own,   measure('open_loop', $load)->{$time});
                 $other = min($other, measure($name,       $load)->{$time});
             }
-            cmp_ok abs(log(($own || 1e-9) / ($other || 1e-9))), '<', log $within, "$case: the least $time of the two differs by less than a factor of $within"
+            cmp_ok apart($own, $other), '<', $within, "$case: the least $time of the two differs by less than a factor of $within"
                 or diag("$own ms, $other ms: $own[0]{said} $other[0]{said}");
         }
     }

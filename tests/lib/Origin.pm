@@ -127,8 +127,8 @@ END {
 
 # --- In the origin's process ----------------------------------------------------------------------------------------
 
-# A process for each connection would take most of the time of the tests: a fork of Perl takes some milliseconds. The processes
-# that are free wait for the next connection. Each says when it takes one and when it is free again.
+# A fork of Perl takes some milliseconds, so a process serves one connection after the other. It says when it takes one and when it
+# is free again; when none is free, another one is made.
 sub serve ($self, $listener) {
     pipe my $news, my $say or die "pipe: $!\n";
     my $select = IO::Select->new($news);

@@ -171,9 +171,7 @@ class Bench:
             if prepared and path.name == str(prepared.pid):
                 continue
             try:
-                known = f"STUDY_TEST={self.mark}".encode() in (path / "environ").read_bytes().split(
-                    b"\0"
-                )
+                known = f"STUDY_TEST={self.mark}".encode() in (path / "environ").read_bytes().split(b"\0")
                 line = (path / "cmdline").read_text().replace("\0", " ")
             except OSError:
                 continue

@@ -112,9 +112,7 @@ def test_each_listens_at_the_addresses_of_the_study_alone(tmp_path: Path) -> Non
 def test_it_writes_in_its_folder_alone(tmp_path: Path, name: str) -> None:
     configured(tmp_path, setting(name))
     text = "".join(path.read_text() for path in configuration_files(tmp_path))
-    paths = {
-        word for word in re.findall(r"(?<=\s)/\S+", text) if not word.startswith(str(tmp_path))
-    }
+    paths = {word for word in re.findall(r"(?<=\s)/\S+", text) if not word.startswith(str(tmp_path))}
     read_only = {"/usr/bin", "/usr/lib/trafficserver", "/usr/lib/trafficserver/modules"}
     assert paths <= {"/dev/null", *read_only}
     if name == "squid":

@@ -244,16 +244,7 @@ def missing() -> str:
     """Returns why there can be no three hosts here; "" if there can."""
     if SHORT:
         return FOR_ALL
-    programs = (
-        "ip",
-        "parallel",
-        "rsync",
-        "ssh",
-        "ssh-keygen",
-        "dropbear",
-        "dropbearkey",
-        "unshare",
-    )
+    programs = ("ip", "parallel", "rsync", "ssh", "ssh-keygen", "dropbear", "dropbearkey", "unshare")
     path = os.environ["PATH"] + ":/usr/sbin"
     lacking = [name for name in programs if not shutil.which(name, path=path)]
     if lacking:
@@ -327,9 +318,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         for name in HOSTS:
             ask = made.inside(["ssh", "-F", f"{folder}/ssh_config", name, "true"])
             assert until(
-                lambda ask=ask: (
-                    subprocess.run(ask, check=False, capture_output=True).returncode == 0
-                )
+                lambda ask=ask: subprocess.run(ask, check=False, capture_output=True).returncode == 0
             ), (folder / f"{name}.log").read_text()
         yield made
     finally:
@@ -417,9 +406,8 @@ def test_an_interruption_ends_the_clients(
              "--duration", 600, "--load-hosts", ",".join(HOSTS), "--server-host", HUB)  # fmt: skip
     process = bench.spawn(measuring(bench, machines, *words))
     assert until(
-        lambda: (
-            all("witness" in machines.at_work(host) for host in HOSTS) or process.poll() is not None
-        )
+        lambda: all("witness" in machines.at_work(host) for host in HOSTS)
+        or process.poll() is not None
     )
     status, output = bench.interrupt(process, folder, 0, number)
     assert status == 130, output

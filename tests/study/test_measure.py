@@ -470,11 +470,7 @@ def peer_proxies(bench: Bench, server: str) -> dict[str, set[str]]:
 @pytest.mark.skipif(not is_installed("nginx"), reason="nginx is not installed")
 def test_nginx_is_a_proxy(bench: Bench) -> None:
     never = "nginx is not set up as one that validates each time"
-    assert peer_proxies(bench, "nginx") == {
-        "hit": {"yes"},
-        "miss": {"yes"},
-        "revalidation": {never},
-    }
+    assert peer_proxies(bench, "nginx") == {"hit": {"yes"}, "miss": {"yes"}, "revalidation": {never}}
 
 
 @pytest.mark.skipif(
@@ -502,9 +498,7 @@ def test_nginx_works_but_does_not_sleep(bench: Bench) -> None:
     refused = "nginx is not set up for the work of /sleep/2000"
     assert valid == {"cpu": "yes", "block": "yes", "touch": "yes", "sleep": refused}
     # What computes costs at least as much; what blocks costs less.
-    assert (
-        float(of_nginx["cpu"]["server_cpu_us"]) > 2000 > float(of_nginx["block"]["server_cpu_us"])
-    )
+    assert float(of_nginx["cpu"]["server_cpu_us"]) > 2000 > float(of_nginx["block"]["server_cpu_us"])
     assert float(of_nginx["block"]["p50_ms"]) > 2
     of_lighttpd = [row["valid"] for row in runs(folder) if row["server"] == "lighttpd"]
     told = ["lighttpd is not set up for the work of /cpu/2000"]

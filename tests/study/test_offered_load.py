@@ -143,7 +143,7 @@ def test_the_times_at_the_busiest_worker_are_kept_apart(bench: Bench) -> None:
     study_file.write_text(
         'servers = "epoll+accept=reuseport"\nservice = "work"\nfiles = "cpu"\namount = 10\n'
         'workers = [2, 3]\nload = "open"\nrate = 1000\nduration = 1\nconcurrency = 50\n'
-        "repetitions = 2\nlate = 1000000\n"
+        'repetitions = 2\nlate = 1000000\n'
     )
     folder = bench.folder / "workers"
     done = bench.measure("--output", folder, study_file)
@@ -259,9 +259,7 @@ def test_a_load_begins_before_its_requests_count(tmp_path: Path, keys: str, seco
 
 
 def test_a_surge_is_a_share_of_the_rate_of_the_run() -> None:
-    load = Load(
-        "open", "http://127.0.0.1:80/", "small.txt", 50, None, rate=100, surge=500, warm_up=3
-    )
+    load = Load("open", "http://127.0.0.1:80/", "small.txt", 50, None, rate=100, surge=500, warm_up=3)
     words = " ".join(command_of(load, Path("unused")))
     assert "--rate 100" in words and "--warm-up 3 --surge 500" in words
 

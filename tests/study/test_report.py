@@ -389,9 +389,7 @@ def test_published_abstracts_end_with_their_limit(run: Published) -> None:
     assert report == (run.folder / "report.md").read_text()
     assert set(figures_in(report)) <= {figure.name for figure in figures_of_study(view)}
     abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
-    assert re.search(
-        r"within this sitting of|rounds within|the client is the limit|These are medians", abstract
-    )
+    assert re.search(r"within this sitting of|rounds within|the client is the limit|These are medians", abstract)
     _, answer = abstract_of(report)
     assert answer and "Part 1" not in abstract
     if "The ratio is" in abstract:
@@ -596,9 +594,7 @@ def test_servers_that_answered_nobody(tmp_path: Path) -> None:
 def test_what_is_answered_before_a_deadline(tmp_path: Path) -> None:
     folder = publish("overload", tmp_path / "overload")
     report = written(folder)
-    table = report.partition("So much of what was due was answered within ")[2].partition(
-        "\n\nPerc"
-    )[0]
+    table = report.partition("So much of what was due was answered within ")[2].partition("\n\nPerc")[0]
     rows = {cells[0]: cells[1:] for line in table.splitlines()[4:]
             if (cells := line.strip("| ").split(" | "))}  # fmt: skip
     runs = [r for r in read_table(folder / "runs.tsv").rows if r["valid"] == "yes"]
