@@ -7,7 +7,7 @@
 static const struct model model = {
     .name = "epoll_server",
     .summary = "an event loop for each processor",
-    .take = "for many mostly idle connections: each costs under 2 KiB, with the kernel's share",
+    .take = "for many mostly idle connections: each costs about 2 KiB, with the kernel's share",
     .avoid = "where serving may block or compute for long: all other connections of the loop wait",
     .max_connections = 16384,
     .descriptors = 1, /* few connections send a file at the same time */
