@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import re
 import shutil
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
+from chromium import Chromium, OpenPage, installed
 from long_cases import FOR_ALL, SHORT
 
 from collect.infer.stage import analyse
@@ -18,8 +22,6 @@ from collect.present.results_view import load_view
 from collect.present.stage import LIST_COLUMNS, present
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
-
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def need_programs() -> None:
@@ -80,6 +82,7 @@ def publish(study: str, target: Path) -> Path:
 
 # The widths of a window that pages are looked at in.
 WIDTHS = (400, 1280)
+SCHEMES = ("light", "dark")
 
 # Tells what is wrong with the figures of a page.
 LAYOUT = """
@@ -111,33 +114,42 @@ send({ wide: root.scrollWidth - root.clientWidth, figures: figures.length, seen:
     fetched: performance.getEntriesByType('resource').map(e => e.name).join(' ') });
 """
 
-QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--enable-logging=stderr", "--hide-scrollbars",
-    "--virtual-time-budget=20000",
-)  # fmt: skip
 
-
-def browser() -> str:
+@cache
+def chromium() -> Chromium:
     if SHORT:
         pytest.skip(FOR_ALL)
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if not found:
+    if not (found := installed()):
         pytest.skip("chromium is not installed")
-    return found
+    started = Chromium(found)
+    atexit.register(started.end)
+    return started
 
 
-def opened(page: Path, scratch: Path, *options: str, width: int = 1280) -> tuple[str, list[str]]:
-    """Opens a file. Returns the document after its scripts, and what the console prints."""
-    profile = scratch / f"profile-{len(list(scratch.glob('profile-*')))}"
-    command = [browser(), *QUIET, f"--user-data-dir={profile}", f"--window-size={width},900"]
-    done = subprocess.run(
-        [*command, *options, "--dump-dom", f"file://{page}"],
-        capture_output=True, text=True, timeout=300, check=True,
-    )  # fmt: skip
-    shutil.rmtree(profile, ignore_errors=True)
-    return done.stdout, [line for line in done.stderr.split("\n") if "CONSOLE" in line]
+@contextmanager
+def opened(page: Path, width: int = 1280, **media: str) -> Iterator[OpenPage]:
+    """Opens the page of a file, which is closed in the end."""
+    shown = OpenPage(chromium(), page.as_uri(), width, **media)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+def after_scripts(page: Path) -> tuple[str, list[str]]:
+    """Returns the document after its scripts, and what the console prints."""
+    with opened(page) as shown:
+        shown.settle()
+        return str(shown.evaluate("document.documentElement.outerHTML")), shown.console()
+
+
+def told(page: Path, script: str, width: int = 1280, **media: str) -> dict[str, str]:
+    """Runs a script in a page of that width. Returns what it sends as text: send({...})."""
+    with opened(page, width, **media) as shown:
+        found = shown.evaluate(f"new Promise(send => {{ {script} }})")
+    assert isinstance(found, dict) and found, "the page told nothing"
+    return {key: json.dumps(value) if isinstance(value, bool) else str(value)
+            for key, value in found.items()}  # fmt: skip
 
 
 def without_lines(page: Path) -> Path:
@@ -148,33 +160,3 @@ def without_lines(page: Path) -> Path:
         text = fewer
     page.write_text(text, encoding="utf-8")
     return page
-
-
-def with_script(page: Path, script: str, target: Path) -> Path:
-    """Copies a page, with one more script at its end."""
-    text = page.read_text(encoding="utf-8")
-    assert "</body>" in text
-    target.write_text(text.replace("</body>", f"<script>{script}</script></body>"))
-    return target
-
-
-def told(page: Path, script: str, scratch: Path, width: int = 1280, dark: bool = False) -> dict:
-    """Runs a script in a page of that width. Returns what it sends: send({...}).
-
-    A headless window is at least 500 pixels wide, so that the page stands in a frame.
-    """
-    sender = "const send = found => parent.postMessage(found, '*');"
-    inner = with_script(page, f"addEventListener('load', () => {{ {sender} {script} }})",
-                        page.with_name("looked.html"))  # fmt: skip
-    outer = scratch / "frame.html"
-    outer.write_text(
-        "<script>addEventListener('message', event => { for (const key in event.data)"
-        " document.documentElement.setAttribute('data-' + key, event.data[key]); })</script>"
-        f'<iframe src="file://{inner}" width="{width}" height="900"></iframe>'
-    )
-    options = ["--blink-settings=preferredColorScheme=0"] if dark else []
-    document, _ = opened(outer, scratch, *options, width=width + 40)
-    inner.unlink()
-    pairs = re.findall(r'\sdata-([a-z]+)="([^"]*)"', document.split("<iframe")[0])
-    assert pairs, "the page told nothing"
-    return dict(pairs)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from measuring import Bench, until
-from presenting import opened, told
+from presenting import SCHEMES, after_scripts, told
 from test_page import AXE, axe_core
 
 from collect import live_page
@@ -90,7 +90,7 @@ def test_the_page_tells_how_far_the_study_is(
 ) -> None:
     (tmp_path / "live.html").write_text((finished / "live.html").read_text())
     (tmp_path / "live.js").write_text(f"tell({json.dumps(told)});\n")
-    document, errors = opened(tmp_path / "live.html", tmp_path)
+    document, errors = after_scripts(tmp_path / "live.html")
     assert errors == [] and words in document
 
 
@@ -98,18 +98,18 @@ def test_the_page_shows_the_report_of_the_runs_so_far(finished: Path, tmp_path: 
     (tmp_path / "live.html").write_text((finished / "live.html").read_text())
     (tmp_path / "live.js").write_text('tell({"state":"runs","done":1,"total":2,"reports":1});\n')
     (tmp_path / "index.html").write_text("<p>a report</p>")
-    document, errors = opened(tmp_path / "live.html", tmp_path)
+    document, errors = after_scripts(tmp_path / "live.html")
     assert errors == [] and 'src="index.html"' in document
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [400, 1280])
-def test_axe(finished: Path, tmp_path: Path, width: int, dark: bool) -> None:
+def test_axe(finished: Path, tmp_path: Path, width: int, scheme: str) -> None:
     axe = axe_core()
     page = tmp_path / "live.html"
     page.write_text((finished / "live.html").read_text())
     (tmp_path / "live.js").write_text('tell({"state":"runs","done":1,"total":2,"reports":0});\n')
-    found = told(page, f"{axe};\n{AXE}", tmp_path, width, dark)
+    found = told(page, f"{axe};\n{AXE}", width, prefers_color_scheme=scheme)
     assert found["violations"] == ""
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from presenting import (
     LAYOUT,
+    SCHEMES,
     WIDTHS,
-    browser,
+    after_scripts,
+    chromium,
     need_programs,
-    opened,
     publish,
     published,
     reported,
     told,
-    with_script,
 )
 from synthetic import invent
 
@@ -94,7 +94,7 @@ send({ texts, poor: [...poor].slice(0, 5).join('; '),
 
 @pytest.fixture(scope="module")
 def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    browser()
+    chromium()
     folder = invent(tmp_path_factory.mktemp("page") / "run", blocks=6, concurrency=6)
     return reported(folder, narrow=True) / "index.html"
 
@@ -102,7 +102,7 @@ def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Makes the page of all claims, from the published runs."""
-    browser()
+    chromium()
     reports = tmp_path_factory.mktemp("claims")
     for run in ("fork-vs-thread", "table1", "mistakes", "sized", "idle"):
         folder = publish(run, reports / run / published(run).name)
@@ -120,21 +120,22 @@ def index(claims: Path) -> Path:
     return claims.with_name("index.html")
 
 
-def test_nothing_in_the_console_nothing_from_the_network(main: Path, tmp_path: Path) -> None:
+def test_nothing_in_the_console_nothing_from_the_network(main: Path) -> None:
     page = main.read_text()
     network = r"""(?:src|srcset|href|action|data)\s*=\s*["']?\s*(?:https?:)?//|url\(\s*["']?https?:|@import"""
     assert not re.search(network, page)
-    document, console = opened(main, tmp_path)
+    document, console = after_scripts(main)
     assert console == []
     assert document.rstrip().endswith("</html>")
     # A word in the console would have been seen.
-    loud = with_script(main, "console.error('heard')", main.with_name("loud.html"))
-    assert len(opened(loud, tmp_path)[1]) == 1
+    loud = main.with_name("loud.html")
+    loud.write_text(page.replace("</body>", "<script>console.error('heard')</script></body>"))
+    assert len(after_scripts(loud)[1]) == 1
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_report(main: Path, tmp_path: Path, width: int) -> None:
-    found = told(main, LAYOUT, tmp_path, width)
+def test_a_report(main: Path, width: int) -> None:
+    found = told(main, LAYOUT, width)
     assert int(found["width"]) == width
     assert int(found["wide"]) <= 0
     assert found["seen"] == found["figures"] != "0"
@@ -144,14 +145,14 @@ def test_a_report(main: Path, tmp_path: Path, width: int) -> None:
     assert float(found["least"]) >= 11
 
 
-def test_values_under_the_mouse(main: Path, tmp_path: Path) -> None:
-    found = told(main, HOVER, tmp_path, 1280)
+def test_values_under_the_mouse(main: Path) -> None:
+    found = told(main, HOVER, 1280)
     assert int(found["shown"]) == main.read_text().count("<figure>")
     assert re.match(r"(fork|thread), concurrency \d+: [\d.]+ µs/request \(", found["first"])
 
 
-def test_values_by_keyboard(main: Path, tmp_path: Path) -> None:
-    found = told(main, KEYS, tmp_path, 1280)
+def test_values_by_keyboard(main: Path) -> None:
+    found = told(main, KEYS, 1280)
     assert found["focused"] == "true"
     assert found["first"] == found["third"] != found["second"]
     assert "hidden" not in (found["first"], found["second"])
@@ -159,26 +160,26 @@ def test_values_by_keyboard(main: Path, tmp_path: Path) -> None:
     assert found["reachable"] == "true"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_contrast_of_a_report(main: Path, tmp_path: Path, dark: bool) -> None:
-    found = told(main, CONTRAST, tmp_path, 1280, dark)
-    assert found["dark"] == str(dark).lower()
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_contrast_of_a_report(main: Path, scheme: str) -> None:
+    found = told(main, CONTRAST, 1280, prefers_color_scheme=scheme)
+    assert found["dark"] == str(scheme == "dark").lower()
     assert int(found["texts"]) > 200
     assert found["poor"] == ""
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_contrast_of_the_claims(claims: Path, tmp_path: Path, dark: bool) -> None:
-    found = told(claims, CONTRAST, tmp_path, 1280, dark)
-    assert (found["dark"], found["poor"]) == (str(dark).lower(), "")
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_contrast_of_the_claims(claims: Path, scheme: str) -> None:
+    found = told(claims, CONTRAST, 1280, prefers_color_scheme=scheme)
+    assert (found["dark"], found["poor"]) == (str(scheme == "dark").lower(), "")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_claims(claims: Path, tmp_path: Path, width: int) -> None:
-    found = told(claims, LAYOUT, tmp_path, width)
+def test_the_claims(claims: Path, width: int) -> None:
+    found = told(claims, LAYOUT, width)
     assert int(found["wide"]) <= 0
     assert found["fetched"] == ""
-    assert opened(claims, tmp_path)[1] == []
+    assert after_scripts(claims)[1] == []
 
 
 # --- the way around a page ---
@@ -217,8 +218,8 @@ send({ shown, words, after, mouse: tip.textContent === said(terms[1]),
 """
 
 
-def test_the_figure_is_on_the_first_screen(main: Path, tmp_path: Path) -> None:
-    found = told(main, FIRST_SCREEN, tmp_path)
+def test_the_figure_is_on_the_first_screen(main: Path) -> None:
+    found = told(main, FIRST_SCREEN)
     assert int(found["top"]) > 0 and int(found["bottom"]) <= 900
     assert int(found["links"]) >= 7
     assert found["lost"] == "0"
@@ -226,18 +227,18 @@ def test_the_figure_is_on_the_first_screen(main: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("width", "form"), zip(WIDTHS, ("narrow", "wide"), strict=True))
 def test_a_narrow_screen_has_figures_of_its_own(
-    main: Path, tmp_path: Path, width: int, form: str
+    main: Path, width: int, form: str
 ) -> None:
     """With the names of the lines below them."""
-    found = told(main, FORMS, tmp_path, width)
+    found = told(main, FORMS, width)
     assert found["forms"] == f"scroll {form}"
     assert found["shown"] == found["figures"] != "0"
     assert found["names"] == "2"
     assert found["below"] == str(form == "narrow").lower()
 
 
-def test_each_term_has_its_meaning_under_it(main: Path, tmp_path: Path) -> None:
-    found = told(main, TERMS, tmp_path)
+def test_each_term_has_its_meaning_under_it(main: Path) -> None:
+    found = told(main, TERMS)
     assert (found["shown"], found["words"], found["after"]) == ("visible", "true", "hidden")
     assert (found["mouse"], found["whole"], found["aside"]) == ("true", "true", "0")
     assert int(found["meanings"]) >= 8
@@ -281,9 +282,9 @@ send({ looked, unnamed: unnamed.length + ': ' + unnamed.slice(0, 6).join('; '), 
 
 
 @pytest.mark.parametrize("name", ["main", "claims", "index"])
-def test_everything_has_a_name(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
+def test_everything_has_a_name(request: pytest.FixtureRequest, name: str) -> None:
     page: Path = request.getfixturevalue(name)
-    found = told(page, NAMES, tmp_path)
+    found = told(page, NAMES)
     assert int(found["looked"]) > 10
     assert found["unnamed"] == "0: "
     assert (found["language"], found["title"], found["landmark"]) == ("en", "true", "1")
@@ -291,12 +292,12 @@ def test_everything_has_a_name(request: pytest.FixtureRequest, tmp_path: Path, n
 
 
 def test_a_page_without_names_is_found(tmp_path: Path) -> None:
-    browser()
+    chromium()
     page = tmp_path / "bad.html"
     page.write_text(
         "<!doctype html><html><body><h1>T</h1><h3>U</h3><a href='#x'></a></body></html>"
     )
-    found = told(page, NAMES, tmp_path)
+    found = told(page, NAMES)
     assert found["unnamed"] == "2: a ; a heading of level 3 after 1"
 
 
@@ -317,14 +318,14 @@ def axe_core() -> str:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", ["main", "claims", "index"])
 def test_axe(
-    request: pytest.FixtureRequest, tmp_path: Path, name: str, dark: bool, width: int
+    request: pytest.FixtureRequest, name: str, scheme: str, width: int
 ) -> None:
     axe = axe_core()
     page: Path = request.getfixturevalue(name)
     opened_all = "document.querySelectorAll('details').forEach(d => { d.open = true; });"
-    found = told(page, f"{axe};\n{opened_all}{AXE}", tmp_path, width, dark)
+    found = told(page, f"{axe};\n{opened_all}{AXE}", width, prefers_color_scheme=scheme)
     assert int(found["passes"]) > 10
     assert found["violations"] == ""

@@ -10,7 +10,7 @@ import pytest
 from presenting import (
     LAYOUT,
     WIDTHS,
-    browser,
+    chromium,
     need_programs,
     publish,
     reported,
@@ -28,17 +28,17 @@ need_programs()
 
 @pytest.mark.parametrize("kind", ["mistakes", "processors", "table1", "designs", "https"])
 def test_no_text_of_a_figure_is_cut_off_or_lies_on_another(tmp_path: Path, kind: str) -> None:
-    browser()
+    chromium()
     folder = reported(invent(tmp_path / kind, kind=kind, blocks=3), narrow=True)
-    assert told(without_lines(folder / "index.html"), LAYOUT, tmp_path)["flaws"] == "0: "
+    assert told(without_lines(folder / "index.html"), LAYOUT)["flaws"] == "0: "
 
 
 @pytest.mark.parametrize("study", ["idle", "crash", "growth"])
 def test_figures_of_published_runs(tmp_path: Path, study: str) -> None:
-    browser()
+    chromium()
     folder = publish(study, tmp_path / study)
     present(folder)
-    assert told(without_lines(folder / "index.html"), LAYOUT, tmp_path)["flaws"] == "0: "
+    assert told(without_lines(folder / "index.html"), LAYOUT)["flaws"] == "0: "
 
 
 def newest() -> list[Published]:
@@ -50,12 +50,12 @@ def newest() -> list[Published]:
 @pytest.mark.parametrize("run", newest(), ids=lambda run: run.path)
 def test_published_figures(tmp_path: Path, run: Published) -> None:
     """As they are published."""
-    browser()
+    chromium()
     folder = tmp_path / "run"
     shutil.copytree(run.folder, folder)
     narrow = write_page(folder, run.title)
     page = without_lines(folder / "index.html")
     assert len(narrow) == page.read_text().count("<figure>")
     for width in WIDTHS:
-        found = told(page, LAYOUT, tmp_path, width)
+        found = told(page, LAYOUT, width)
         assert (found["flaws"], found["seen"]) == ("0: ", str(len(narrow)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from presenting import browser, opened, told
+from presenting import SCHEMES, after_scripts, chromium, told
 from replaying import LOAD, SLOW_US, scene
 from test_page import AXE, CONTRAST, NAMES, axe_core
 from test_replay import TOLD, crashed, lone
@@ -27,7 +27,7 @@ const said = number => scenes[number].querySelector('.now').textContent;
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    browser()
+    chromium()
     path = tmp_path_factory.mktemp("replay") / "page.html"
     scenes = [scene(label) for label in ("iterative", "fork", "epoll")]
     path.write_text(page_of_replay(scenes, LOAD, TOLD), encoding="utf-8")
@@ -36,21 +36,21 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def crash_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    browser()
+    chromium()
     path = tmp_path_factory.mktemp("crash") / "page.html"
     scenes = [crashed(), lone("thread", 5)]
     path.write_text(page_of_replay(scenes, Play(4, 1, 8, crash=True), TOLD), encoding="utf-8")
     return path
 
 
-def looked(page: Path, script: str, tmp_path: Path, width: int = 1280, dark: bool = False) -> dict:
-    return told(page, HELPERS + script, tmp_path, width, dark)
+def looked(page: Path, script: str, width: int = 1280, **media: str) -> dict[str, str]:
+    return told(page, HELPERS + script, width, **media)
 
 
-def test_nothing_in_the_console_nothing_fetched(page: Path, tmp_path: Path) -> None:
-    assert opened(page, tmp_path)[1] == []
+def test_nothing_in_the_console_nothing_fetched(page: Path) -> None:
+    assert after_scripts(page)[1] == []
     fetched = "send({ fetched: performance.getEntriesByType('resource').map(e => e.name).join() });"
-    assert looked(page, fetched, tmp_path)["fetched"] == ""
+    assert looked(page, fetched)["fetched"] == ""
 
 
 LAYOUT = """
@@ -78,8 +78,8 @@ send({ wide: root.scrollWidth - root.clientWidth, width: innerWidth, flaws: flaw
 
 
 @pytest.mark.parametrize(("width", "columns"), [(400, "1"), (1280, "3")])
-def test_everything_is_on_the_screen(page: Path, tmp_path: Path, width: int, columns: str) -> None:
-    found = looked(page, LAYOUT, tmp_path, width)
+def test_everything_is_on_the_screen(page: Path, width: int, columns: str) -> None:
+    found = looked(page, LAYOUT, width)
     assert int(found["wide"]) <= 0
     assert (found["flaws"], found["columns"]) == ("", columns)
 
@@ -102,8 +102,8 @@ until(() => clock() > 0.5, () => {
 """
 
 
-def test_it_plays_pauses_and_ends(page: Path, tmp_path: Path) -> None:
-    found = looked(page, PLAY, tmp_path)
+def test_it_plays_pauses_and_ends(page: Path) -> None:
+    found = looked(page, PLAY)
     assert (found["label"], found["moved"], found["stays"]) == ("Pause", "true", "true")
     assert found["end"] == "true"
     assert found["first"] == "0 in the accept queue, 0 being served, 9 of 9 closed"
@@ -116,8 +116,8 @@ setTimeout(() => send({ still: clock() === before, label: find('play').getAttrib
 """
 
 
-def test_nothing_moves_before_it_is_asked_to(page: Path, tmp_path: Path) -> None:
-    assert looked(page, STILL, tmp_path) == {"still": "true", "label": "Play"}
+def test_nothing_moves_before_it_is_asked_to(page: Path) -> None:
+    assert looked(page, STILL) == {"still": "true", "label": "Play"}
 
 
 SCRUB = f"""
@@ -131,9 +131,9 @@ send({{ first: said(0), second: said(1), boxes: box(0) + ' | ' + box(1) + ' | ' 
 """
 
 
-def test_the_slow_client_halfway(page: Path, tmp_path: Path) -> None:
+def test_the_slow_client_halfway(page: Path) -> None:
     """Under iterative all others wait; under fork and epoll they have been served."""
-    found = looked(page, SCRUB, tmp_path)
+    found = looked(page, SCRUB)
     assert found["first"] == "8 in the accept queue, 1 being served, 0 of 9 closed"
     assert (
         found["second"] == "0 in the accept queue, 1 being served, 8 of 9 closed; 9 processes made"
@@ -159,8 +159,8 @@ send({ words: said_at.join(' | '), back: three < four, end: end > 39, begin: clo
 """
 
 
-def test_steps_from_event_to_event(page: Path, tmp_path: Path) -> None:
-    found = looked(page, STEPS, tmp_path)
+def test_steps_from_event_to_event(page: Path) -> None:
+    found = looked(page, STEPS)
     assert (
         "0.030 ms: iterative: iterative_server (process 100): accept, connection 1, on processor 0"
         in found["words"]
@@ -183,9 +183,9 @@ send({ typed, moved: at_button > 0, playing: find('play').getAttribute('aria-lab
 
 
 def test_keys_do_what_they_do_elsewhere_in_fields_and_on_buttons(
-    page: Path, tmp_path: Path
+    page: Path
 ) -> None:
-    assert looked(page, KEYS, tmp_path) == {"typed": "0", "moved": "true", "playing": "Play"}
+    assert looked(page, KEYS) == {"typed": "0", "moved": "true", "playing": "Play"}
 
 
 QUESTIONS = """
@@ -205,8 +205,8 @@ send({ hidden, made: answers[0], held: answers[1], first: answers[2], waited: an
 """
 
 
-def test_predict_then_reveal(page: Path, tmp_path: Path) -> None:
-    found = looked(page, QUESTIONS, tmp_path)
+def test_predict_then_reveal(page: Path) -> None:
+    found = looked(page, QUESTIONS)
     assert found["hidden"] == "true"
     assert found["made"].startswith("Right. fork made 9 processes.")
     assert found["held"].startswith("You said 7. 2: worker 1 of epoll.")
@@ -228,8 +228,8 @@ send({ all: all[2] > 40000, near: near[2], clicked: Math.abs(clock() * 1000 - ne
 """
 
 
-def test_zoom_and_clicks_into_a_chart(page: Path, tmp_path: Path) -> None:
-    assert looked(page, ZOOM, tmp_path) == {"all": "true", "near": "2000", "clicked": "true"}
+def test_zoom_and_clicks_into_a_chart(page: Path) -> None:
+    assert looked(page, ZOOM) == {"all": "true", "near": "2000", "clicked": "true"}
 
 
 CALM = """
@@ -240,46 +240,41 @@ send({ calm: matchMedia('(prefers-reduced-motion: reduce)').matches, first, move
 """
 
 
-def test_reduced_motion(page: Path, tmp_path: Path) -> None:
-    inner = page.with_name("calm.html")
-    inner.write_text(
-        page.read_text().replace("</body>", f"<script>const send = found => {{ document.title ="
-        f" JSON.stringify(found); }}; {HELPERS}{CALM}</script></body>")
-    )  # fmt: skip
-    document, _ = opened(inner, tmp_path, "--force-prefers-reduced-motion")
-    assert '<title>{"calm":true,"first":"0s","moves":0,"seconds":"0s"}</title>' in document
+def test_reduced_motion(page: Path) -> None:
+    found = looked(page, CALM, prefers_reduced_motion="reduce")
+    assert found == {"calm": "true", "first": "0s", "moves": "0", "seconds": "0s"}
 
 
-def test_nothing_moves_before_the_first_use(page: Path, tmp_path: Path) -> None:
-    found = looked(page, CALM, tmp_path)
+def test_nothing_moves_before_the_first_use(page: Path) -> None:
+    found = looked(page, CALM)
     assert (found["calm"], found["first"], found["moves"]) == ("false", "0s", "0")
     assert found["seconds"] != "0s"
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [400, 1280])
-def test_contrast(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
+def test_contrast(page: Path, width: int, scheme: str) -> None:
     shown = "document.querySelectorAll('[hidden]').forEach(e => { e.hidden = false; });"
     shown += "document.querySelectorAll('.mark.away').forEach(e => e.remove());"
-    found = told(page, shown + CONTRAST, tmp_path, width, dark)
-    assert found["dark"] == str(dark).lower()
+    found = told(page, shown + CONTRAST, width, prefers_color_scheme=scheme)
+    assert found["dark"] == str(scheme == "dark").lower()
     assert int(found["texts"]) > 100
     assert found["poor"] == ""
 
 
-def test_everything_has_a_name(page: Path, tmp_path: Path) -> None:
-    found = told(page, NAMES, tmp_path)
+def test_everything_has_a_name(page: Path) -> None:
+    found = told(page, NAMES)
     assert int(found["looked"]) > 20
     assert found["unnamed"] == "0: "
     assert (found["language"], found["title"], found["landmark"]) == ("en", "true", "1")
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [400, 1280])
-def test_axe(page: Path, tmp_path: Path, width: int, dark: bool) -> None:
+def test_axe(page: Path, width: int, scheme: str) -> None:
     shown = "document.querySelectorAll('details').forEach(d => { d.open = true; });"
     shown += "document.querySelectorAll('.question').forEach(form => form.requestSubmit());"
-    found = told(page, f"{axe_core()};\n{shown}{AXE}", tmp_path, width, dark)
+    found = told(page, f"{axe_core()};\n{shown}{AXE}", width, prefers_color_scheme=scheme)
     assert int(found["passes"]) > 10
     assert found["violations"] == ""
 
@@ -292,17 +287,17 @@ send({ first: said(0), second: said(1), one: lost(0), many: lost(1) });
 """
 
 
-def test_a_crash(crash_page: Path, tmp_path: Path) -> None:
-    found = looked(crash_page, CRASHED, tmp_path)
+def test_a_crash(crash_page: Path) -> None:
+    found = looked(crash_page, CRASHED)
     lost = "9 of 9 closed, {} of them without a response"
     assert found["first"].endswith(f"{lost.format(1)}; 9 processes made")
     assert found["second"] == f"0 at the server, {lost.format(5)}"
     assert (found["one"], found["many"]) == ("6", "1 2 3 4 5")
-    assert opened(crash_page, tmp_path)[1] == []
+    assert after_scripts(crash_page)[1] == []
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_axe_after_a_crash(crash_page: Path, tmp_path: Path, dark: bool) -> None:
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_after_a_crash(crash_page: Path, scheme: str) -> None:
     end = "find('time').value = find('time').max; find('time').dispatchEvent(new Event('input'));"
-    found = told(crash_page, f"{axe_core()};\n{HELPERS}{end}{AXE}", tmp_path, 400, dark)
+    found = told(crash_page, f"{axe_core()};\n{HELPERS}{end}{AXE}", 400, prefers_color_scheme=scheme)
     assert found["violations"] == ""
