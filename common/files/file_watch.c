@@ -22,6 +22,9 @@
 #define CHANGES ((uint32_t)(IN_MODIFY | IN_ATTRIB))
 #define EVENTS  (CHANGES | IN_MOVE_SELF | IN_DELETE_SELF)
 
+/* So much is read of the queue at once. */
+#define EVENT_BYTES 4096
+
 /* The handler gets no argument: each process has one flag. */
 static volatile sig_atomic_t has_news;
 
@@ -66,7 +69,7 @@ void file_watch_close(struct file_watch *watch)
 /* What the queue then still has, such as that each watch is gone, is no news. */
 static void give_up(struct file_watch *watch)
 {
-    char events[4096];
+    char events[EVENT_BYTES];
 
     for (int i = 0; i < watch->count; i++)
         inotify_rm_watch(watch->queue, watch->watches[i]);
@@ -91,15 +94,14 @@ static enum file_watch_news judge(const char *events, size_t length)
 }
 
 /* The flag is cleared first. Events that come while the queue is read set it again, or join events
- * in the queue that are still to be read. */
-enum file_watch_news file_watch_ask(struct file_watch *watch)
+ * in the queue that are still to be read. Not inline: each request would touch pages of the stack
+ * for the events that few read. */
+static __attribute__((noinline)) enum file_watch_news read_news(struct file_watch *watch)
 {
     enum file_watch_news news = FILE_WATCH_NOTHING;
-    char events[4096];
+    char events[EVENT_BYTES];
     ssize_t length;
 
-    if (!has_news)
-        return FILE_WATCH_NOTHING;
     has_news = 0;
     while ((length = read(watch->queue, events, sizeof events)) > 0) {
         enum file_watch_news more = judge(events, (size_t)length);
@@ -108,6 +110,11 @@ enum file_watch_news file_watch_ask(struct file_watch *watch)
     if (news == FILE_WATCH_LOST)
         give_up(watch);
     return news;
+}
+
+enum file_watch_news file_watch_ask(struct file_watch *watch)
+{
+    return has_news ? read_news(watch) : FILE_WATCH_NOTHING;
 }
 
 /* These tell of every change. In others, such as those of networks, somebody else may change a
