@@ -24,17 +24,6 @@ my $extensions = extension(43, "\2\3\4") . extension(10, pack 'n/a*', "\0\x1d") 
 my $message = pack 'n a32 C/a* n/a* C/a* n/a*', 0x0303, 'r' x 32, '', "\x13\1", "\0", $extensions;
 my $hello = pack 'C n n/a*', 22, 0x0301, pack 'C C n/a*', 1, 0, $message;
 
-# Returns the memory of the server that no file backs, in KiB.
-sub memory ($server) {
-    my $sum = 0;
-    for my $process (group_processes($server->pid)) {
-        my $rollup = eval { slurp("/proc/$process->[0]/smaps_rollup") } // next;
-        my %memory = $rollup =~ /^(\w+): +(\d+) kB/mg;
-        $sum += $memory{Pss_Anon} // 0;
-    }
-    return $sum;
-}
-
 each_server(sub ($model) {
     if ($model->{limited} || $model->{single} || sanitized()) {
         skip_case('the model serves few connections at once, or the build keeps freed memory');
@@ -53,14 +42,14 @@ each_server(sub ($model) {
         $_->close for @few;
         # Processes share memory: what one has cannot be told while others end.
         until_true(sub { $at_rest == (() = serving_processes($server->pid)) }) or die "$name: processes do not end\n";
-        my $before = memory($server);
+        my $before = anonymous_memory($server);
         my @held   = map { my $one = $server->connect; $one->send($bytes); $one } 1 .. $CLIENTS;
         my $with   = 0;
-        until_true(sub { $with = memory($server); $with > $before + 2 * $SPARE }, 60);
+        until_true(sub { $with = anonymous_memory($server); $with > $before + 2 * $SPARE }, 60);
         cmp_ok $with, '>', $before + 2 * $SPARE, "$name: $CLIENTS clients need memory";
         $_->close for @held;
         my $after;
-        ok until_true(sub { $after = memory($server); $after < 1.1 * $before + $SPARE }, 60),
+        ok until_true(sub { $after = anonymous_memory($server); $after < 1.1 * $before + $SPARE }, 60),
             "$name: when they have left, the memory is as before"
             or diag("$before KiB before, $with with them, $after after");
         $server->stop;

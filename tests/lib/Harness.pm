@@ -46,7 +46,7 @@ our $LINGER   = 2;
 our @EXPORT = qw(
     each_server each_way_to_accept start_server within make run_command run_server describe build sanitized no_leak_search
     all_cases has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
-    group_processes serving_processes helper_workers model_programs cpu_seconds parse_parts command_exists skip_case done_testing
+    group_processes anonymous_memory serving_processes helper_workers model_programs cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
 );
 
@@ -189,6 +189,17 @@ sub group_processes ($group) {
         push @found, [$pid, $state, $name] if $its_group == $group;
     }
     return @found;
+}
+
+# Returns the memory of the server that no file backs, in KiB.
+sub anonymous_memory ($server) {
+    my $sum = 0;
+    for my $process (group_processes($server->pid)) {
+        my $rollup = eval { slurp("/proc/$process->[0]/smaps_rollup") } // next;
+        my %memory = $rollup =~ /^(\w+): +(\d+) kB/mg;
+        $sum += $memory{Pss_Anon} // 0;
+    }
+    return $sum;
 }
 
 # Returns the processes of a process group that serve: all but the helper processes, which have rights that the server gave up.
