@@ -58,7 +58,7 @@ each_server(sub ($model) {
         request(GET => '/large.bin', Range => 'bytes=0-59999'), request(POST => '/', 'Content-Length' => 50_000, body => 'b' x 50_000);
     is_deeply [map { $_->{status} } @responses], [200, 403, 404, 206, 405], 'under valgrind the server serves datagrams';
     $server->datagram($_) for '', 'no request', request(GET => '/file.txt') . 'x';
-    is run_command('ab', '-q', '-n', 50, '-c', $model->{single} ? 1 : 3, $server->url . 'file.txt')->{status}, 0, 'under valgrind the server serves the load of ab';
+    is run_command('ab', '-q', '-n', 12, '-c', $model->{single} ? 1 : 3, $server->url . 'file.txt')->{status}, 0, 'under valgrind the server serves the load of ab';
     $server->signal('USR1');
     ok until_true(sub { -s "$logs/stats.json" }), 'under valgrind the server writes statistics';
     $server->stop;

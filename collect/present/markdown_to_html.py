@@ -94,9 +94,10 @@ def _body_line(line: str) -> str:
         return "</table></div>"
     if line.startswith("<pre>"):
         return f'<pre tabindex="0" role="group" aria-label="Command">{line[5:]}'
-    for verdict in words():
-        pattern = rf"^<td>((?:<strong>)?){re.escape(verdict)}"
-        line = re.sub(pattern, rf'<td class="{class_of(verdict)}">\1{verdict}', line)
+    if cell := re.match("<td>(<strong>)?", line):
+        for verdict in words():
+            if line.startswith(verdict, cell.end()):
+                return f'<td class="{class_of(verdict)}">{line[len("<td>") :]}'
     # Empty heads of tables are no heads.
     return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", line)
 

@@ -566,10 +566,15 @@ def test_a_question_that_the_runs_do_not_answer(tmp_path: Path) -> None:
     assert "of uring with that of epoll, keep-alive on." in abstract
 
 
-def test_requests_that_were_asked_for_compare_no_servers(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def offered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return reported(publish("offered-load", tmp_path_factory.mktemp("offered") / "run"))
+
+
+def test_requests_that_were_asked_for_compare_no_servers(offered: Path, tmp_path: Path) -> None:
     """An open loop below the capacity asks so many requests a second."""
-    folder = publish("offered-load", tmp_path / "offered")
-    assert "As this client sees it" in written(folder)
+    folder = shutil.copytree(offered, tmp_path / "offered")
+    assert "As this client sees it" in text_of(folder)
     runs = read_table(folder / "runs.tsv")
     write_table(folder / "runs.tsv", runs.columns, [r for r in runs.rows if r["offered"] == "50"])
     study = folder / "study.toml"
@@ -624,18 +629,17 @@ def test_a_server_that_cannot_hold_all_connections(tmp_path: Path) -> None:
     assert "**epoll** cannot" not in abstract
 
 
-def test_the_knee_of_an_offered_load(tmp_path: Path) -> None:
+def test_the_knee_of_an_offered_load(offered: Path) -> None:
     """It lies where the 99th percentile comes over five times that at the lowest load, and is told
     as a share of the most that the server answered at any load."""
-    folder = reported(publish("offered-load", tmp_path / "offered"))
-    report = text_of(folder)
+    report = text_of(offered)
     table = report.partition("\n### The knee\n")[2].partition("\n#")[0]
     capacity = r" ([\d,]+) \([\d,]+ to [\d,]+\) \|"
     pattern = r"^\| (\w+) \|" + capacity + r" ([\d,]+) \|" * 2 + r" (\d+)% \((.*)\) \|$"
     rows = re.findall(pattern, table, re.MULTILINE)
     times: dict[str, dict[int, float]] = {}
     most: dict[str, float] = {}
-    for row in read_table(folder / "summary.tsv").rows:
+    for row in read_table(offered / "summary.tsv").rows:
         times.setdefault(row["server"], {})[int(row["offered"])] = float(row["p99_ms_estimate"])
         most[row["server"]] = max(most.get(row["server"], 0), float(row["rps_mean"]))
     assert {row[0] for row in rows} == set(times) and len(rows) >= 6
