@@ -40,7 +40,7 @@ VERDICTS = {
 }
 
 # Studies whose average over all cells was one of unlike cells.
-UNLIKE_CELLS = {"https", "processors"}
+UNLIKE_CELLS = {"https"}
 
 OF_FAMILY = ["p_holm", "all_low", "all_high", "difference"]
 
