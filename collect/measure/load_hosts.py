@@ -219,7 +219,9 @@ class LoadHosts:
             raise
 
     def _begin(self, generators: Sequence[str]) -> dict[str, str]:
+        started = time.monotonic()
         facts = self._facts(generators)
+        self.lead = LEAD_TIMES * (time.monotonic() - started) + LEAD_SECONDS
         machine = os.uname().machine
         for host, fact in facts.items():
             if fact.get("machine") != machine:
@@ -227,16 +229,11 @@ class LoadHosts:
             for name in generators:
                 if name not in OURS and f"lacks_{name}" in fact:
                     fail(f"load host {host} has no {name}")
-        # Two names may be those of one machine.
-        self._on_all(f"mkdir -p -m 700 {self.folder}")
         files = ["begin_at", *{OURS[name] for name in generators if name in OURS}]
         self._parallel(
             "--onall", "--transferfile", "{}", "--workdir", self.folder, "test -e {/}",
             ":::", *(f"{CLIENTS}/./{name}" for name in files),
         )  # fmt: skip
-        started = time.monotonic()
-        self._on_all("true")
-        self.lead = LEAD_TIMES * (time.monotonic() - started) + LEAD_SECONDS
         self.compare_clocks()
         return {
             host: f"{fact.get('model', '')}, {fact.get('processors', '?')} processors, "
@@ -254,15 +251,18 @@ class LoadHosts:
             self._run("--nonall", f"{clients}; rm -rf {self.folder}")
 
     def _facts(self, generators: Sequence[str]) -> dict[str, dict[str, str]]:
-        """What the hosts say of themselves."""
+        """Makes the folder on each host, and returns what the hosts say of themselves."""
         lacks = "".join(
             f"command -v {name} >/dev/null || echo lacks_{name} 1; "
             for name in generators
             if name in ("ab", "wrk")
         )
-        done = self._on_all(
+        # Two names may be those of one machine, so that the folder may be there.
+        done = self._parallel(
+            "--nonall",
+            f"mkdir -p -m 700 {self.folder} || exit; "
             "echo machine $(uname -m); echo kernel $(uname -sr); echo processors $(nproc); "
-            f"{lacks}grep -m1 'model name' /proc/cpuinfo | sed 's/.*: /model /'; true"
+            f"{lacks}grep -m1 'model name' /proc/cpuinfo | sed 's/.*: /model /'; true",
         )
         facts: dict[str, dict[str, str]] = {name: {} for name in self.names}
         for host, line in _tagged(done.stdout):
@@ -378,9 +378,6 @@ class LoadHosts:
             said = [f"{host}: {line}" if host else line for host, line in _tagged(done.stderr)]
             fail(f"load hosts: {one_line(' '.join(said))[-300:] or 'a command failed'}")
         return done
-
-    def _on_all(self, script: str) -> subprocess.CompletedProcess[str]:
-        return self._parallel("--nonall", script)
 
 
 def _tagged(text: str) -> list[tuple[str, str]]:
