@@ -7,7 +7,7 @@ use Harness;
 
 my $CLIENTS = 100;
 # KiB for each, by what the model makes for a connection, if anything.
-my %most = (threads => 18, processes => 32, nothing => 4);
+my %most = (threads => 18, processes => 32, nothing => 8);
 
 my $root = tree('small.txt' => 'x' x 100);
 

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -51,6 +50,7 @@ class Chromium:
             os.close(end)
         self.number = 0
         self.received = b""
+        self.results: dict[int, dict] = {}
         self.events: list[Message] = []
 
     def end(self) -> None:
@@ -64,6 +64,10 @@ class Chromium:
 
     def order(self, method: str, session: str = "", **parameters: object) -> dict:
         """Sends an order, and returns its result."""
+        return self.result(self.send(method, session, **parameters))
+
+    def send(self, method: str, session: str = "", **parameters: object) -> int:
+        """Sends an order, and returns its number."""
         self.number += 1
         message: Message = {"id": self.number, "method": method, "params": parameters}
         if session:
@@ -71,36 +75,38 @@ class Chromium:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.orders, data) :]
-        answer = self._receive(lambda message: message.get("id") == self.number)
-        assert "error" not in answer, f"{method}: {answer['error']}"
-        return answer["result"]
+        return self.number
 
-    def event(self, name: str, session: str) -> Message:
-        """Waits for an event of a page, or returns one that came before."""
+    def result(self, number: int) -> dict:
+        """Waits for the result of an order."""
+        while number not in self.results:
+            self._receive()
+        message = self.results.pop(number)
+        assert "error" not in message, message["error"]
+        return message["result"]
 
-        def wanted(message: Message) -> bool:
-            return message.get("method") == name and message.get("sessionId") == session
+    def event(self, name: str, session: str) -> None:
+        """Waits for an event of a page, if it has not come yet."""
+        while not any(
+            event["method"] == name and event.get("sessionId") == session for event in self.events
+        ):
+            self._receive()
 
-        return next(filter(wanted, self.events), None) or self._receive(wanted)
-
-    def _receive(self, wanted: Callable[[Message], bool]) -> dict:
-        """Keeps the events that come until a message comes that is wanted."""
+    def _receive(self) -> None:
+        """Waits for a message, and keeps it."""
         end = time.monotonic() + PATIENCE
-        while True:
-            while b"\0" not in self.received:
-                ready, _, _ = select.select(
-                    [self.answers], [], [], max(0.0, end - time.monotonic())
-                )
-                assert ready, f"Chromium has said nothing for {PATIENCE:.0f} s"
-                data = os.read(self.answers, 1 << 16)
-                assert data, f"Chromium ended with status {self.process.wait()}"
-                self.received += data
-            line, _, self.received = self.received.partition(b"\0")
-            message = json.loads(line)
-            if "method" in message:
-                self.events.append(message)
-            if wanted(message):
-                return message
+        while b"\0" not in self.received:
+            ready, _, _ = select.select([self.answers], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"Chromium has said nothing for {PATIENCE:.0f} s"
+            data = os.read(self.answers, 1 << 16)
+            assert data, f"Chromium ended with status {self.process.wait()}"
+            self.received += data
+        line, _, self.received = self.received.partition(b"\0")
+        message = json.loads(line)
+        if "id" in message:
+            self.results[message["id"]] = message
+        else:
+            self.events.append(message)
 
 
 class OpenPage:
@@ -123,21 +129,29 @@ class OpenPage:
         self.order("Emulation.setEmulatedMedia", features=features)
         self.order("Page.navigate", url=address)
         browser.event("Page.loadEventFired", self.session)
-        self.order("Emulation.setVirtualTimePolicy", policy="advance", budget=VIRTUAL_MS)
 
     def order(self, method: str, **parameters: object) -> dict:
         return self.browser.order(method, self.session, **parameters)
 
     def evaluate(self, expression: str) -> object:
         """Returns the value of an expression; of a promise, what it promises."""
-        answer = self.order("Runtime.evaluate", expression=expression, awaitPromise=True,
-                            returnByValue=True)  # fmt: skip
+        number = self.browser.send(
+            "Runtime.evaluate", self.session, expression=expression, awaitPromise=True,
+            returnByValue=True,
+        )  # fmt: skip
+        # The timers that it sets are there by now.
+        self._move_timers_on()
+        answer = self.browser.result(number)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def settle(self) -> None:
         """Waits until its timers have run."""
+        self._move_timers_on()
         self.browser.event("Emulation.virtualTimeBudgetExpired", self.session)
+
+    def _move_timers_on(self) -> None:
+        self.order("Emulation.setVirtualTimePolicy", policy="advance", budget=VIRTUAL_MS)
 
     def console(self) -> list[str]:
         """Returns what it has printed, and what went wrong in it."""
