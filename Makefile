@@ -34,6 +34,7 @@ CFLAGS  += -O1 -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-reco
 LDFLAGS += -fsanitize=$(SANITIZE)
 OUTPUT   = $(BUILD)/
 else ifdef DEBUG
+CPPFLAGS += -DSIGNER_PATIENCE_SECONDS=120
 CFLAGS  += -O1 -fno-omit-frame-pointer
 OUTPUT   = $(BUILD)/
 else
