@@ -215,13 +215,16 @@ uninstall:
 	rm -f $(MODELS:%=$(DESTDIR)$(bindir)/%) $(DESTDIR)$(bindir)/dcollect $(PAGES:%=$(DESTDIR)$(mandir)/man1/%)
 	rm -f $(DESTDIR)$(compdir)/dcollect $(MODELS:%=$(DESTDIR)$(compdir)/%)
 
+# How far clang's analyzer follows a function. Its own bound, 225000, takes four times as long: make lint NODES=225000.
+NODES := 20000
+
 lint: lint-c lint-scripts
 
 lint-c:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 	@# Its analyzer takes what it knows of a file's identifiers for those of the next: so each has a process of its own.
 	printf '%s\n' $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c) | xargs -P "$$(nproc)" -I FILE \
-	    clang-tidy --quiet FILE -- $(CPPFLAGS) -std=c17 2>/dev/null
+	    clang-tidy --quiet FILE -- $(CPPFLAGS) -std=c17 -Xclang -analyzer-config -Xclang max-nodes=$(NODES) 2>/dev/null
 	cppcheck -j "$$(nproc)" --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --suppress=missingIncludeSystem $(CPPFLAGS) $(MODELS:=.c) $(COMMON) $(wildcard collect/clients/*.c)
 

@@ -140,7 +140,7 @@ sub margins ($call, $should) {
     # A template's answer is received.
     my $waits = $WAITS{$call} || $call eq 'recvfrom' && model()->{label} =~ /template/;
     # The end of a child wakes its parent, or is found with the next client.
-    my $by_child = $call =~ /\A(?:epoll_wait|wait4)\z/ && model()->{each} && describe()->{makes} eq 'processes';
+    my $by_child = $call =~ /\A(?:accept4|epoll_wait|wait4)\z/ && model()->{each} && describe()->{makes} eq 'processes';
     return ($WAIT_MARGIN + ($by_child ? 0.5 : 0), $should) if $waits || $call eq $SWITCHES;
     # A parent copies the pages that it shares with a child that has not ended yet: fewer are chance, too.
     return ($FAULTS_MARGIN + $FAULTS_SHARE * $should, $should) if $call eq $FAULTS;

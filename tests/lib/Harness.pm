@@ -457,14 +457,14 @@ sub request ($method, $target, @fields) {
 
 my $token = qr/[!#\$%&'*+\-.^_`|~0-9A-Za-z]+/;
 
-# Parses the response at the start of the text. Returns nothing if it is not complete; if the connection has $ended, an incomplete
-# response has a flaw instead. A response has version, status, reason, fields (lower-case name => list), names (of the fields in
-# order), body, size, and flaws (violations of the syntax).
+# Parses the response at the start of the text, a reference, since it may be long. Returns nothing if the response is not
+# complete; if the connection has $ended, an incomplete one has a flaw instead. A response has version, status, reason, fields
+# (lower-case name => list), body, size, and flaws (violations of the syntax).
 sub parse_response ($text, $method = 'GET', $ended = 0) {
-    my $head_end = index $text, "\r\n\r\n";
+    my $head_end = index $$text, "\r\n\r\n";
     return if $head_end < 0;
     my @flaws;
-    my ($status_line, @lines) = split /\r\n/, substr($text, 0, $head_end), -1;
+    my ($status_line, @lines) = split /\r\n/, substr($$text, 0, $head_end), -1;
     my %response = (method => $method, fields => {}, flaws => \@flaws, body => '');
     if ($status_line =~ m{^(HTTP/1\.[01]) ([1-5]\d\d) ([\t\x20-\x7e]*)\z}) {
         @response{qw(version status reason)} = ($1, $2, $3);
@@ -473,8 +473,8 @@ sub parse_response ($text, $method = 'GET', $ended = 0) {
         $response{status} = 0;
     }
     for my $line (@lines) {
-        if ($line =~ /^($token):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*\z/) { push @{ $response{fields}{ lc $1 } }, $2 }
-        else                                                                { push @flaws, "field line '$line'" }
+        if ($line =~ /^($token):[ \t]*([\t\x20-\x7e\x80-\xff]*)\z/) { push @{ $response{fields}{ lc $1 } }, $2 =~ s/[ \t]+\z//r }
+        else                                                              { push @flaws, "field line '$line'" }
     }
     my $fields = $response{fields};
     for my $single (qw(content-length content-type date server etag last-modified location content-range)) {
@@ -498,31 +498,31 @@ sub parse_response ($text, $method = 'GET', $ended = 0) {
     } elsif (lc($coding) eq 'chunked') {
         my $position = $from;
         while (1) {
-            pos($text) = $position;
-            $text =~ /\G([0-9A-Fa-f]+)(?:;[^\r\n]*)?\r\n/gc or return;
+            pos($$text) = $position;
+            $$text =~ /\G([0-9A-Fa-f]+)(?:;[^\r\n]*)?\r\n/gc or return;
             my $size = hex $1;
-            $position = pos $text;
+            $position = pos $$text;
             if ($size == 0) {
-                $text =~ /\G(?:[^\r\n]+\r\n)*\r\n/gc or return;
-                $response{size} = pos $text;
+                $$text =~ /\G(?:[^\r\n]+\r\n)*\r\n/gc or return;
+                $response{size} = pos $$text;
                 last;
             }
-            return if length $text < $position + $size + 2;
-            $response{body} .= substr $text, $position, $size;
+            return if length $$text < $position + $size + 2;
+            $response{body} .= substr $$text, $position, $size;
             $position += $size + 2;
         }
     } elsif (defined $length) {
-        if (length($text) < $from + $length) {
+        if (length($$text) < $from + $length) {
             return if !$ended;
-            push @flaws, sprintf 'body ends after %d of %d bytes', length($text) - $from, $length;
-            $length = length($text) - $from;
+            push @flaws, sprintf 'body ends after %d of %d bytes', length($$text) - $from, $length;
+            $length = length($$text) - $from;
         }
-        $response{body} = substr $text, $from, $length;
+        $response{body} = substr $$text, $from, $length;
         $response{size} = $from + $length;
     } else {
         return if !$ended;
-        $response{body} = substr $text, $from;
-        $response{size} = length $text;
+        $response{body} = substr $$text, $from;
+        $response{size} = length $$text;
     }
     return bless \%response, 'Harness::Response';
 }
@@ -532,10 +532,10 @@ sub parse_responses ($text, @methods) {
     my @responses;
     while (length $text) {
         my $method = $methods[0] // 'GET';
-        my $response = parse_response($text, $method, 1);
+        my $response = parse_response(\$text, $method, 1);
         if (!$response) {
             my $start = substr $text, 0, 60;
-            push @responses, bless { status => 0, fields => {}, flaws => [], body => $text, size => length $text, names => [] },
+            push @responses, bless { status => 0, fields => {}, flaws => [], body => $text, size => length $text },
                 'Harness::Response'
                 if !@responses;
             push @{ $responses[-1]{flaws} }, "bytes that are no response: '$start'";
@@ -775,7 +775,7 @@ sub response ($self, $method = 'GET') {
     my $needed = 0;
     while (1) {
         my $enough = length $self->{buffer} >= $needed || $self->{ended};
-        my $response = $enough ? Harness::parse_response($self->{buffer}, $method, $self->{ended}) : undef;
+        my $response = $enough ? Harness::parse_response(\$self->{buffer}, $method, $self->{ended}) : undef;
         if ($response) {
             substr $self->{buffer}, 0, $response->{size}, '';
             Harness::fail('the response is well-formed: ' . join '; ', @{ $response->{flaws} }) if @{ $response->{flaws} };
@@ -881,7 +881,7 @@ sub response ($self, $method = 'GET') {
     return $response;
 }
 
-$Harness::nothing = bless { status => 0, version => '', reason => '', fields => {}, flaws => [], body => '', names => [], size => 0 },
+$Harness::nothing = bless { status => 0, version => '', reason => '', fields => {}, flaws => [], body => '', size => 0 },
     'Harness::Response';
 
 1;
