@@ -122,4 +122,4 @@ const char *const fuzz_seeds[] = {
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "the file of an entry";
-const long fuzz_rounds = 20000;
+const long fuzz_rounds = 5000;

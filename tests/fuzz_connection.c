@@ -76,4 +76,4 @@ const char *const fuzz_seeds[] = {
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "the bytes of a connection, each cut in six ways";
-const long fuzz_rounds = 30000;
+const long fuzz_rounds = 7500;

@@ -140,4 +140,4 @@ const char *const fuzz_seeds[] = {
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "datagrams";
-const long fuzz_rounds = 50000;
+const long fuzz_rounds = 12500;

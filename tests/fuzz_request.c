@@ -303,4 +303,4 @@ const char *const fuzz_seeds[] = {
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "requests, responses, bodies, paths, ranges and dates";
-const long fuzz_rounds = 200000;
+const long fuzz_rounds = 50000;

@@ -13,7 +13,7 @@ const char *const fuzz_seeds[] = {
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "dictionaries of structured fields";
-const long fuzz_rounds = 100000;
+const long fuzz_rounds = 25000;
 
 /* Returns the number of members. */
 static size_t count(struct text text)

@@ -299,4 +299,4 @@ const char *const fuzz_seeds[] = {
 };
 const size_t fuzz_seed_count = COUNT_OF(fuzz_seeds);
 const char fuzz_subject[] = "what a client of TLS sends";
-const long fuzz_rounds = 2000;
+const long fuzz_rounds = 500;

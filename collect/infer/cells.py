@@ -137,6 +137,7 @@ class Cells:
             key=lambda key: [rank[n][v] for n, v in zip(self.factors, key, strict=True)],
         )
         self._at = {key: i for i, key in enumerate(self.keys)}
+        self._place = {name: i for i, name in enumerate(self.factors)}
         self.runs["cell"] = [self._at[key] for key in key_of_run]
         self.runs["block_number"] = self.runs["block"].astype(int)
         self.blocks = int(self.runs["block_number"].max())
@@ -185,14 +186,14 @@ class Cells:
         return len(self.keys)
 
     def value(self, cell: int, factor: str) -> str:
-        return self.keys[cell][self.factors.index(factor)]
+        return self.keys[cell][self._place[factor]]
 
     def like(self, cell: int, **changes: str) -> int | None:
         """Returns the cell that differs from this one in these factors alone, or None."""
         key = list(self.keys[cell])
         for name, value in changes.items():
-            if name in self.factors:
-                key[self.factors.index(name)] = value
+            if name in self._place:
+                key[self._place[name]] = value
         return self._at.get(tuple(key))
 
     @cached_property
@@ -431,6 +432,13 @@ class Cells:
         open loop says itself that it was too slow; but the closed loop that found the capacity may
         have been the limit.
         """
+        return self._client_bound[cell]
+
+    @cached_property
+    def _client_bound(self) -> list[bool]:
+        return [self._judge_client(cell) for cell in range(self.count)]
+
+    def _judge_client(self, cell: int) -> bool:
         if self.is_ceiling(cell):
             return False
         if self._is_open(cell):

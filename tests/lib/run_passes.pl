@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # run_passes.pl: builds the servers for each pass, runs the test files of all passes, and reports what failed.
 #
-# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... [--jobs N] --ways WAYS [--halve] [--verbose] [--record]
+# usage:    tests/lib/run_passes.pl --pass NAME... --server NAME... [--jobs N] --ways WAYS [--share] [--verbose] [--record]
 #           [FILE]...
 # example:  tests/lib/run_passes.pl --pass normal --server fork --server epoll --jobs 2 --ways marked tests/stop.t
 #
@@ -20,7 +20,7 @@ $| = 1;
 my $schedule = 'tests/lib/pass_schedule.tsv';
 my @pytest   = qw(/usr/bin/python3 -m pytest -p no:terminal -p no:cacheprovider --tap);
 my %options  = (ways => 'marked');
-GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'halve', 'verbose', 'record') or exit 2;
+GetOptions(\%options, 'pass=s@', 'server=s@', 'jobs=i', 'ways=s', 'share', 'verbose', 'record') or exit 2;
 my @given  = uniq @ARGV;
 my @passes = uniq @{ $options{pass} };
 
@@ -105,16 +105,16 @@ sub record () {
 # Returns the passes of a file that has no row: the normal one for tests of the study, all passes with servers for others.
 sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal asan tsan)] }
 
-# Returns the test files of a pass, each as a hash: file, seconds, and half: undef where it runs with all servers, else which
-# half of them it gets, in turns.
+# Returns the test files of a pass, each as a hash: file, seconds, and share: undef where it runs with all servers, else which
+# of how many shares of them it gets, in turns.
 sub files_of ($pass) {
     my %row   = scheduled();
-    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr{\A(?:normal(?:/2)?|long)\z} : qr{\A$pass(?:/2)?\z};
+    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr{\A(?:normal(?:/\d)?|long)\z} : qr{\A$pass(?:/\d)?\z};
     my ($turn, @files) = (0);
     for my $file (@given ? @given : glob 'tests/*.t tests/study/test_*.py') {
         my ($how) = grep { $_ =~ $named } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } or next;
-        my $half = $options{halve} && $how =~ m{/2\z} ? $turn++ % 2 : undef;
-        push @files, { file => $file, seconds => $row{$file}{seconds} // 0, half => $half };
+        my $share = $options{share} && $how =~ m{/(\d)\z} ? [$turn++ % $1, $1] : undef;
+        push @files, { file => $file, seconds => $row{$file}{seconds} // 0, share => $share };
     }
     return @files;
 }
@@ -140,12 +140,16 @@ sub described ($pass, $server) {
     return decode_json(<$output>);
 }
 
-# Returns the servers as two lists with servers of each kind in both: those that make the same, for as long, are of one kind.
-# A single server is in both lists.
-sub halves ($pass, @servers) {
-    my %kind   = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
-    my @sorted = sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
-    return map { my $half = $_; @sorted > 1 ? [@sorted[grep { $_ % 2 == $half } 0 .. $#sorted]] : \@sorted } 0, 1;
+# Returns the servers in an order in which those that make the same, for as long, stand together.
+sub by_kind ($pass, @servers) {
+    my %kind = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
+    return sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
+}
+
+# Returns a share of servers that stand by kind: one of each kind, as far as they go. No share is empty.
+sub share ($number, $of, @sorted) {
+    $of = min($of, scalar @sorted);
+    return @sorted[grep { $_ % $of == $number % $of } 0 .. $#sorted];
 }
 
 # Builds a pass. Returns its jobs as hashes: name, pass, file, seconds, environment.
@@ -165,10 +169,10 @@ sub prepared ($pass) {
         return;
     }
     my @servers = map { join '/', $build->{folder} // '.', "${_}_server" } @{ $options{server} };
-    my @halves;
+    my @by_kind;
     my $described = eval {
         @servers = grep { (described($pass, $_)->{makes} // '') eq 'threads' } @servers if $pass eq 'tsan';
-        @halves  = halves($pass, @servers) if any { defined $_->{half} } @files;
+        @by_kind = by_kind($pass, @servers) if any { $_->{share} } @files;
         1;
     };
     if (!$described) {
@@ -193,7 +197,7 @@ sub prepared ($pass) {
         name => @passes > 1 ? "$pass: $_->{file}" : $_->{file},
         file => $_->{file},
         seconds     => $_->{seconds},
-        environment => { %environment, defined $_->{half} ? (TEST_SERVERS => "@{ $halves[$_->{half}] }") : () },
+        environment => { %environment, $_->{share} ? (TEST_SERVERS => join ' ', share(@{ $_->{share} }, @by_kind)) : () },
     } } @files, map { { file => $_, seconds => 'inf' } } @units;
 }
 
