@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from collect.infer.anatomy import PURPOSES
 from collect.infer.cells import Part
 from collect.present import palette
-from collect.present.chart import NARROW, DrawnFigure, Figure, Line, Mark, RowFigure
+from collect.present.chart import DrawnFigure, Figure, Line, Mark, RowFigure
 from collect.present.facts import CPU, answered_cells
 from collect.present.flame_graph import flame_graph
 from collect.present.results_view import Row, Slice, View, parsed
@@ -104,8 +105,7 @@ def _flame_figures(view: View, part: Part, file: str, prefix: str) -> Iterator[F
             name = f"{prefix}flame-{server}" + (f"-{number}" if number > 1 else "")
             yield DrawnFigure(
                 name, "flame", file, f"Flame graph of {title}", said, part.number, "",
-                svg=flame_graph(title, said, seen),
-                narrow_svg=flame_graph(title, said, seen, NARROW),
+                svg=partial(flame_graph, title, said, seen),
             )  # fmt: skip
 
 

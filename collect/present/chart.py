@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from collect.present.palette import Look, number_of
@@ -113,10 +113,9 @@ class Line:
 
 @dataclass
 class DrawnFigure(Figure):
-    """An image that needs no gnuplot."""
+    """An image that needs no gnuplot. It is drawn when it is asked for."""
 
-    svg: str = ""
-    narrow_svg: str = ""
+    svg: Callable[..., str] = str  # takes a width, in pixels
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from collect.present.chart import DrawnFigure, Figure
+from collect.present.chart import NARROW, DrawnFigure, Figure
 from collect.present.facts import figures_named
 from collect.present.figures import figures_of
 from collect.present.gnuplot import draw, require, terminal_text, tidy_svg, write_script
@@ -52,7 +52,7 @@ def draw_figures(view: View) -> list[Figure]:
 
 def _draw(figure: Figure, work: Path, folder: Path) -> None:
     if isinstance(figure, DrawnFigure):
-        write_text(folder / f"{figure.name}.svg", figure.svg)
+        write_text(folder / f"{figure.name}.svg", figure.svg())
         return
     write_script(figure, work)
     svg = draw(figure, work, "svg").read_text(encoding="utf-8")
@@ -71,7 +71,7 @@ def narrow_figures(figures: Iterable[Figure]) -> dict[str, str]:
 
 def _narrow(figure: Figure, work: Path) -> str:
     if isinstance(figure, DrawnFigure):
-        return figure.narrow_svg
+        return figure.svg(NARROW)
     write_script(figure, work, narrow=True)
     return tidy_svg(draw(figure, work, "svg").read_text(encoding="utf-8"))
 

@@ -229,7 +229,7 @@ def test_names_are_unique_and_scripts_whole(figures: list) -> None:
     assert len(set(names)) == len(names)
     for figure in figures:
         if isinstance(figure, DrawnFigure):
-            assert figure.svg.startswith("<svg ") and figure.svg.endswith("</svg>\n")
+            assert figure.svg().startswith("<svg ") and figure.svg().endswith("</svg>\n")
             continue
         script = script_of(figure)
         text = script.parameters + "".join(script.files.values())
