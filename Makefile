@@ -55,9 +55,16 @@ endif
 CFLAGS  += -pthread
 LDFLAGS += -pthread
 
+# The code that each request runs is linked first, so that it lies within 64 KiB: of each 64 KiB that a new process comes to it
+# maps, by a page fault, what the page cache holds. A child of fork had 16 faults (12 or 13 where the program had just been
+# written, and so lay in larger pieces) and has 12 or 13; after a boot a request takes 10% less CPU time.
+OFTEN   := $(patsubst %,common/%.c,server sandbox connection exchange seats scoreboard net/transport net/transport_plain \
+             net/address_limit http/request http/fields http/path http/response http/conditional http/date http/mime_type \
+             files/files base/text base/open_beneath base/clock net/listener acceptor services signals workers/process_crew)
+
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
-OBJECTS = $(patsubst %.c,$(SHARED)/%.o,$(filter-out $(INJECTED),$(COMMON))) $(patsubst %.c,$(BUILD)/%.o,$(INJECTED)) \
-          $(if $(ESCAPE),$(BUILD)/tests/escape.o)
+OBJECTS = $(foreach file,$(OFTEN) $(filter-out $(OFTEN),$(COMMON)) $(if $(ESCAPE),tests/escape.c),\
+          $(if $(filter $(INJECTED) tests/escape.c,$(file)),$(BUILD),$(SHARED))/$(file:.c=.o))
 
 # All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
 # and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
