@@ -146,7 +146,7 @@ sub by_kind ($pass, @servers) {
     return sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
 }
 
-# Returns a share of servers that stand by kind: one of each kind, as far as they go. No share is empty.
+# Returns a share of servers that stand by kind, of as many kinds as it can have. No share is empty.
 sub share ($number, $of, @sorted) {
     $of = min($of, scalar @sorted);
     return @sorted[grep { $_ % $of == $number % $of } 0 .. $#sorted];
