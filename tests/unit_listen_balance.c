@@ -139,6 +139,26 @@ static void check_leave(void **state)
     end();
 }
 
+/* Where no permit can be handed on, the last one stays with its loop. */
+static void check_failure(void **state)
+{
+    int64_t now = START;
+    int permits;
+
+    (void)state;
+    begin(LOOPS);
+    permits = server.permits;
+    server.permits = -1;
+    assert_true(listen_balance_review(&balances[0], 2, now));
+    assert_true(pass_time(&balances[0], &now, 95));
+    assert_int_equal(server.board->permits, 1);
+    assert_true(pass_time(&balances[0], &now, 10));
+    server.permits = permits;
+    assert_true(pass_time(&balances[0], &now, 95));
+    assert_int_equal(server.board->permits, 2);
+    end();
+}
+
 static void check_persistent(void **state)
 {
     (void)state;
@@ -200,6 +220,7 @@ int main(void)
     unit_add("a busy loop gets help", check_help, NULL);
     unit_add("a loop that requests block gets help", check_blocked, NULL);
     unit_add("an idle loop gives its permit up, except the last one", check_leave, NULL);
+    unit_add("a permit that cannot be handed on stays", check_failure, NULL);
     unit_add("persistent connections are shared", check_persistent, NULL);
     unit_add("the permit of a dead worker goes to another", check_death, NULL);
     unit_add("a single loop always listens", check_alone, NULL);

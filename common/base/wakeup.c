@@ -4,12 +4,11 @@
 #include <stdint.h>
 #include <unistd.h>
 
-void wakeup_ring(int descriptor)
+bool wakeup_ring(int descriptor)
 {
     uint64_t one = 1;
 
-    if (write(descriptor, &one, sizeof one) < 0)
-        return; /* the counter is full, so the descriptor is readable already */
+    return write(descriptor, &one, sizeof one) == (ssize_t)sizeof one;
 }
 
 void wakeup_clear(int descriptor)

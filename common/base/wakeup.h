@@ -2,8 +2,10 @@
 #ifndef COMMON_BASE_WAKEUP_H
 #define COMMON_BASE_WAKEUP_H
 
-/* Makes the descriptor readable. */
-void wakeup_ring(int descriptor);
+#include <stdbool.h>
+
+/* Makes the descriptor readable, or adds one to a semaphore. Returns false if it could not. */
+bool wakeup_ring(int descriptor);
 /* Makes it unreadable again. */
 void wakeup_clear(int descriptor);
 

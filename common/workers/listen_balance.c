@@ -151,9 +151,24 @@ static int64_t busy_percent(struct listen_balance *balance, int64_t now)
     return from == 0 ? -1 : (balance->used - before) / ((now - from) * 10000);
 }
 
-static bool change_count(struct scoreboard *board, int from, int to)
+/* A permit is counted after it is there, and is given up after it is not counted any more. */
+static void add_permit(struct server *server)
 {
-    return atomic_compare_exchange_strong(&board->permits, &from, to);
+    if (wakeup_ring(server->permits))
+        atomic_fetch_add(&server->board->permits, 1);
+}
+
+static void give_up(struct listen_balance *balance, int permits)
+{
+    if (atomic_compare_exchange_strong(&balance->worker->server->board->permits, &permits,
+                                       permits - 1))
+        set(balance, false);
+}
+
+static void pass_on(struct listen_balance *balance)
+{
+    if (wakeup_ring(balance->worker->server->permits))
+        set(balance, false);
 }
 
 /* Adds a permit if this loop is too busy, or gives up its own if it is idle and not the last. */
@@ -165,22 +180,18 @@ static void review_load(struct listen_balance *balance, int64_t now)
 
     if (busy >= 0 && blocked > busy)
         busy = blocked;
-    if (busy >= BUSY_PERCENT && permits < board->slot_count &&
-        change_count(board, permits, permits + 1))
-        wakeup_ring(balance->worker->server->permits);
-    else if (busy >= 0 && busy < IDLE_PERCENT && permits > 1 &&
-             change_count(board, permits, permits - 1))
-        set(balance, false);
+    if (busy >= BUSY_PERCENT && permits < board->slot_count)
+        add_permit(balance->worker->server);
+    else if (busy >= 0 && busy < IDLE_PERCENT && permits > 1)
+        give_up(balance, permits);
 }
 
 bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now)
 {
     if (!balance->shared)
         return true;
-    if (is_ahead(balance, persistent)) {
-        wakeup_ring(balance->worker->server->permits);
-        set(balance, false);
-    }
+    if (is_ahead(balance, persistent))
+        pass_on(balance);
     if (balance->permitted && now - balance->reviewed >= REVIEW_MILLISECONDS)
         review_load(balance, now);
     return balance->permitted;
