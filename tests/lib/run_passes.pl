@@ -109,11 +109,12 @@ sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal as
 # of how many shares of them it gets, in turns.
 sub files_of ($pass) {
     my %row   = scheduled();
-    my $named = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all' ? qr{\A(?:normal(?:/\d)?|long)\z} : qr{\A$pass(?:/\d)?\z};
+    my $whole = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all';
+    my $named = $whole ? qr{\A(?:normal(?:/\d)?|long)\z} : qr{\A$pass(?:/\d)?\z};
     my ($turn, @files) = (0);
     for my $file (@given ? @given : glob 'tests/*.t tests/study/test_*.py') {
         my ($how) = grep { $_ =~ $named } @{ $row{$file} ? $row{$file}{passes} : usual_passes($file) } or next;
-        my $share = $options{share} && $how =~ m{/(\d)\z} ? [$turn++ % $1, $1] : undef;
+        my $share = $options{share} && !$whole && $how =~ m{/(\d)\z} ? [$turn++ % $1, $1] : undef;
         push @files, { file => $file, seconds => $row{$file}{seconds} // 0, share => $share };
     }
     return @files;

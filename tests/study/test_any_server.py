@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from long_cases import takes_long
 from measuring import TOP, Bench, column, rows_of, runs
 from test_study_files import study
 
@@ -203,6 +204,7 @@ def test_a_name_of_another_server_is_refused(bench: Bench, servers: str, words: 
 
 
 @needs_ab
+@takes_long
 def test_the_command_is_run_where_the_study_was_started(bench: Bench) -> None:
     command(bench, "here")
     words = ("--output", "there", "--servers", "here=cmd:/usr/bin/python3 here.py {port} {root}")

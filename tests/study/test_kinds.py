@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from long_cases import takes_long
 from measuring import TOP, Bench, column, rows_of, runs
 
 from collect.measure.caching_proxies import PROXIES
@@ -73,6 +74,7 @@ def test_servers_describe_themselves() -> None:
 # --- protocols ---
 
 
+@takes_long
 def test_https(bench: Bench) -> None:
     own = TOP / "certificate" / "key.pem"
     before = own.read_text() if own.exists() else ""
@@ -91,6 +93,7 @@ def test_https(bench: Bench) -> None:
     assert "TLS.3" in column(rows_of(folder / "claims.tsv"), "claim")
 
 
+@takes_long
 def test_protocols(bench: Bench) -> None:
     labels = "iterative+protocol=simple,iterative+protocol=persistent,thread+protocol=pipelined"
     folder = study(bench, "protocols", "--servers", labels, "--requests", 100, "--calls", "1,2",
@@ -146,6 +149,7 @@ def test_idle_connections(bench: Bench) -> None:
     assert all(row["baseline"] == row["server"] for row in compared)
 
 
+@takes_long
 def test_slow_clients(bench: Bench) -> None:
     folder = study(bench, "slow-clients", "--servers", "epoll,iterative,thread", "--slow", "0,2",
                    "--requests", 60, "--duration", 2)  # fmt: skip
@@ -158,6 +162,7 @@ def test_slow_clients(bench: Bench) -> None:
     assert "R1.6" in column(rows_of(folder / "claims.tsv"), "claim")
 
 
+@takes_long
 def test_crashes(bench: Bench) -> None:
     folder = study(bench, "crash", "--servers", "fork,thread", "--concurrency", 3, "--requests", 40)
     rows = runs(folder)
@@ -194,6 +199,7 @@ def test_requests_of_each_worker_are_counted(bench: Bench) -> None:
             assert 0 < float(row["batch"]) <= 64
 
 
+@takes_long
 def test_memory_of_an_idle_connection(bench: Bench) -> None:
     folder = study(bench, "growth-memory", "--servers", "thread,epoll", "--idle", "20,60",
                    "--requests", 20)  # fmt: skip

@@ -444,6 +444,7 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
 
 
 @pytest.mark.skipif(not is_installed("wrk"), reason="wrk is not installed")
+@takes_long
 def test_wrk_asks_a_proxy_that_revalidates(bench: Bench) -> None:
     study = PROXIES.replace('"fork", "liar", "forgetful"', '"fork"').replace("requests = 20", "")
     study = study.replace('"proxy-hit", "proxy-revalidation", "proxy-miss"', '"proxy-revalidation"')
@@ -525,6 +526,7 @@ def test_slow_readers_are_held(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("server", "program"), [("squid", "squid"), ("trafficserver", "traffic_server")]
 )
+@takes_long
 def test_a_caching_proxy_of_others_is_measured(bench: Bench, server: str, program: str) -> None:
     if not is_installed(program):
         pytest.skip(f"{program} is not installed")
@@ -584,6 +586,7 @@ def test_over_a_slow_link(bench: Bench) -> None:
 
 
 @needs_namespaces
+@takes_long
 def test_a_round_trip_takes_as_long_as_each_run_asks(bench: Bench) -> None:
     before = network()
     folder = bench.folder / "distance"

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from long_cases import SHORT
+from long_cases import SHORT, takes_long
 from presenting import (
     add_machine,
     figures_of,
@@ -138,6 +138,7 @@ def test_the_terminal(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, drawn.split("\n"))) <= 80
 
 
+@takes_long
 def test_the_terminal_of_many_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     folder = invent(tmp_path / "designs", kind="designs", blocks=3)
