@@ -680,8 +680,9 @@ def _marks(at: float, line: Line, levels: int, figure: RowFigure) -> str:
 
 
 def _notes(at: float, line: Line, levels: int, x: Scale) -> str:
+    first = x.value(0.001)  # gnuplot leaves out words that rounding puts before the axis
     return "".join(
-        f"{x.low if place is None else place:.7g} {_level_place(at, level, levels):.4f} "
+        f"{first if place is None else place:.7g} {_level_place(at, level, levels):.4f} "
         f"{data_text(words)}\n"
         for level, place, words in line.notes
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from collect.infer.cells import FAULT, PERCENTILES, SURGE, Part
 from collect.present.chart import Figure, Line, Mark, RowFigure
@@ -223,14 +223,25 @@ class _Outcome:
         if not (place is None and said_before and "cannot hold" not in words):
             notes.append((level, place, words))
 
+    def shown_levels(self) -> list[int]:
+        """The levels of which the figure shows or says something."""
+        rows = self.lines.values()
+        marked = {mark.level for marks, _ in rows for mark in marks}
+        return sorted(marked | {level for _, notes in rows for level, _, _ in notes})
+
+    def line(self, server: str) -> Line:
+        place = {level: place for place, level in enumerate(self.shown_levels())}
+        marks, notes = self.lines[server]
+        return Line(
+            server,
+            tuple(replace(mark, level=place[mark.level]) for mark in marks),
+            tuple((place[level], at, words) for level, at, words in notes),
+        )
+
     def finish(self, log: bool) -> RowFigure | None:
         groups = []
         for group in group_servers(self.part.levels["server"]):
-            lines = [
-                Line(server, tuple(self.lines[server][0]), tuple(self.lines[server][1]))
-                for server in group.servers
-                if server in self.lines
-            ]
+            lines = [self.line(server) for server in group.servers if server in self.lines]
             if lines:
                 groups.append((group.title, lines))
         self.figure.groups = groups
@@ -239,7 +250,7 @@ class _Outcome:
         if len(self.levels) > 1:
             self.figure.levels = [
                 (self.level_text(level), level_look(level, len(self.levels)))
-                for level in range(len(self.levels))
+                for level in self.shown_levels()
             ]
         _scale(self.figure, log)
         # The ends of a range are runs: none is cut off.

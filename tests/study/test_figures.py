@@ -224,6 +224,23 @@ def test_a_logarithmic_axis_says_so(figures: list) -> None:
             assert "logarithmic" in figure.y_title + figure.subtitle, figure.name
 
 
+def test_a_legend_names_what_is_shown(figures: list) -> None:
+    for figure in figures:
+        if isinstance(figure, RowFigure) and figure.levels:
+            shown = {mark.level for line in figure.lines() for mark in line.marks}
+            shown |= {level for line in figure.lines() for level, _, _ in line.notes}
+            assert shown == set(range(len(figure.levels))), figure.name
+
+
+def test_words_at_the_beginning_of_an_axis_are_on_it(figures: list) -> None:
+    """gnuplot leaves out what a rounding puts before a logarithmic axis."""
+    for figure in figures:
+        if isinstance(figure, RowFigure) and figure.x.log:
+            labels = script_of(figure).files[f"{figure.name}.labels"].splitlines()
+            for line in labels if any(line.notes for line in figure.lines()) else ():
+                assert float(line.split()[0]) > figure.x.low, (figure.name, line)
+
+
 def test_names_are_unique_and_scripts_whole(figures: list) -> None:
     names = [figure.name for figure in figures]
     assert len(set(names)) == len(names)
