@@ -121,10 +121,10 @@ def _campaign(line: Line) -> int:
 def _write_report(folder: Path) -> None:
     """Writes tables, figures and report from the runs."""
     from collect.infer.stage import analyse
-    from collect.measure.study_turn import study_turn_if_free
+    from collect.measure.study_lock import study_lock_if_free
     from collect.present.stage import present
 
-    with study_turn_if_free():
+    with study_lock_if_free():
         analyse(folder)
         present(folder)
 

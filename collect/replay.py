@@ -30,7 +30,7 @@ from collect.measure.server_commands import (
     recipe_name,
 )
 from collect.measure.servers import ServerProblem, Servers
-from collect.measure.study_turn import study_turn
+from collect.measure.study_lock import study_lock
 from collect.options import Line
 from collect.present.replay import Told, page_of_replay
 from collect.present.replay_scene import Scene, quickest, scene_of, scene_of_clients, typical
@@ -155,7 +155,7 @@ def _told(line: Line) -> Told:
 
 def _play_all(labels: list[str], load: Play, page: Path) -> list[Scene]:
     scenes = []
-    with study_turn(lambda: None), scratch() as work:
+    with study_lock(lambda: None), scratch() as work:
         documents = prepare_documents(work, (SMALL, BIG))
         servers = Servers(work, Accounting())
         try:

@@ -54,7 +54,7 @@ from collect.measure.server_commands import (
     recipe_name,
 )
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
-from collect.measure.study_turn import study_turn
+from collect.measure.study_lock import study_lock
 from collect.project import CLIENTS, DATA, fail, say
 
 FLOOR_OF = {"fork": "floor-fork", "thread": "floor-thread", "iterative": "floor-one"}
@@ -397,7 +397,7 @@ def bench_main(arguments: Sequence[str]) -> int:
     chosen = _chosen(options.subjects)
     if not is_installed("ab"):
         fail("ab is missing: apt-get install apache2-utils")
-    with study_turn(lambda: None), scratch() as work:
+    with study_lock(lambda: None), scratch() as work:
         documents = work / "data"
         documents.mkdir()
         for path in DATA.glob("*.txt"):

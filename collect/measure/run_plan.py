@@ -37,7 +37,7 @@ from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
 from collect.measure.scratch import scratch
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
-from collect.measure.study_turn import study_turn
+from collect.measure.study_lock import study_lock
 from collect.project import (
     CALIBRATION_FILE,
     HISTOGRAMS_FILE,
@@ -103,7 +103,7 @@ def _child(folder: Path, after_block: AfterBlock | None) -> int:
     try:
         stop = Stop()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        with _locked(folder), study_turn(stop.check):
+        with _locked(folder), study_lock(stop.check):
             status = _run(folder, stop, after_block)
     except Interrupted:
         say(f"Interrupted before the first run. Go on with: {_resume(folder)}")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from measuring import Bench
+from bench import Bench
 
 from collect.install import build
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from measuring import Bench
+from bench import Bench
 from presenting import written
 
 from collect import gzip_members, schema

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from measuring import TOP
+from bench import TOP
 
 from collect.completion import OPTIONS, script
 from collect.design.study import study_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from measuring import TOP
+from bench import TOP
 
 from collect.present.glossary import Marker, read_terms
 

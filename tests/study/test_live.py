@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from measuring import Bench, until
+from bench import Bench, until
 from presenting import SCHEMES, after_scripts, told
 from test_page import AXE, axe_core
 

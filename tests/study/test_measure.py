@@ -16,8 +16,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from long_cases import takes_long
-from measuring import (
+from bench import (
     TOP,
     Bench,
     assert_follows_plan,
@@ -27,6 +26,7 @@ from measuring import (
     rows_of,
     runs,
 )
+from long_cases import takes_long
 
 from collect.measure import origin
 from collect.measure.control_groups import sweep
@@ -187,7 +187,7 @@ def test_a_folder_that_holds_a_study_is_not_written_over(bench: Bench, main: Pat
 
 
 def test_the_floors_are_asked_4000_times_in_two_turns() -> None:
-    """Calibrations of tests are shorter: see measuring.py."""
+    """Calibrations of tests are shorter: see bench.py."""
     assert set(column(calibration_cells(), "requests")) == {"4000"}
     assert column(calibration_cells(), "server") == ["floor-fork", "floor-thread", "floor-one"] * 2
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from bench import Bench, raw, runs
 from long_cases import takes_long
-from measuring import Bench, raw, runs
 from presenting import written
 
 from collect import schema

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measuring import Bench
+from bench import Bench
 from replaying import INVENTED, LOAD, MAIN, SLOW_US, fork, iterative, scene
 
 from collect.cli import main

@@ -10,14 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from measuring import PATIENCE_SECONDS, Bench, column, row_count, runs, until
+from bench import PATIENCE_SECONDS, Bench, column, row_count, runs, until
 
 from collect import expected_time, install
 from collect.design.factors import FACTORS, NAMES
 from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
 from collect.expected_time import expected_seconds
-from collect.measure import disturbance, progress, study_turn
+from collect.measure import disturbance, progress, study_lock
 from collect.measure.disturbance import Disturbance
 from collect.measure.foreign_load import Ticks, read_ticks
 from collect.measure.stop import Interrupted
@@ -340,8 +340,8 @@ def test_without_a_terminal_the_first_block_tells_of_itself_early(
 def test_a_study_waits_for_a_report_that_is_made(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study_turn, "_address", lambda: f"\0a test, {os.getpid()}")
-    monkeypatch.setattr(study_turn, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(study_lock, "_address", lambda: f"\0a test, {os.getpid()}")
+    monkeypatch.setattr(study_lock, "LOOK_SECONDS", 0)
     looks = 0
 
     def look() -> None:
@@ -350,14 +350,14 @@ def test_a_study_waits_for_a_report_that_is_made(
         if looks == 3:
             raise Interrupted
 
-    reporting, waiting = study_turn.study_turn_if_free(), study_turn.study_turn(look)
+    reporting, waiting = study_lock.study_lock_if_free(), study_lock.study_lock(look)
     with reporting, pytest.raises(Interrupted), waiting:
         raise AssertionError("it did not wait")
     assert (
         f"Another study measures on this machine (process {os.getpid()})" in capsys.readouterr().err
     )
     # A report waits for no study.
-    with study_turn.study_turn(lambda: None), study_turn.study_turn_if_free():
+    with study_lock.study_lock(lambda: None), study_lock.study_lock_if_free():
         pass
     assert capsys.readouterr().err == ""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from measuring import Bench, raw, runs
+from bench import Bench, raw, runs
 
 from collect.design.factors import FACTORS
 from collect.design.study import Study, source_of, study_of

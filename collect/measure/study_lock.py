@@ -33,7 +33,7 @@ def _holder() -> str:
 
 
 @contextmanager
-def study_turn(check: Callable[[], None]) -> Iterator[None]:
+def study_lock(check: Callable[[], None]) -> Iterator[None]:
     """Waits until no other study measures; `check` raises an exception to end the wait."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
         told = False
@@ -55,7 +55,7 @@ def study_turn(check: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def study_turn_if_free() -> Iterator[None]:
+def study_lock_if_free() -> Iterator[None]:
     """Has other studies wait, if none measures: what is done here would be measured by them."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as held:
         with suppress(OSError):
