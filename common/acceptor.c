@@ -1,4 +1,4 @@
-/* Waits, in the accepting process, for clients, places, resources and signals. */
+/* Waits, in the accepting process, for clients, seats, resources and signals. */
 #include "common/acceptor.h"
 
 #include "common/base/trace.h"
@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 /* A child that dies without reporting the end of its connection is noticed within this time. */
-#define PLACE_MILLISECONDS 100
+#define SEAT_MILLISECONDS 100
 /* While clients wait, connections are asked to give way this often. */
 #define YIELD_MILLISECONDS 25
-/* Each time, all connections are looked through: not again for each one that has ended. */
+/* At most this often: each time, all connections are looked through. */
 #define ASK_MILLISECONDS 10
 
 /* Events are numbered: the listener's sockets come first. */
@@ -124,16 +124,16 @@ static bool make_way(struct server *server)
     if (waiting > 0)
         acceptor_sleep(server, YIELD_MILLISECONDS);
     else
-        sleep_for_client(server, PLACE_MILLISECONDS);
+        sleep_for_client(server, SEAT_MILLISECONDS);
     return true;
 }
 
-void acceptor_wait_for_place(struct server *server)
+void acceptor_wait_for_seat(struct server *server)
 {
     atomic_store(&server->board->acceptor_waits, true);
     signals_collect(server);
     if (acceptor_is_full(server) && !make_way(server))
-        acceptor_sleep(server, PLACE_MILLISECONDS);
+        acceptor_sleep(server, SEAT_MILLISECONDS);
     atomic_store(&server->board->acceptor_waits, false);
 }
 
@@ -161,7 +161,8 @@ static bool refuse_by_hop_limit(struct server *server)
     return refuse(server, listener_refuse_by_hop_limit);
 }
 
-/* None comes anew: once there is none, it need not look again. */
+/* New clients are refused by then: once no silent client is left, no other comes, and nobody looks
+ * again. */
 bool acceptor_has_silent_client(struct server *server)
 {
     bool has = clock_now().milliseconds < server->silent_until &&

@@ -1,4 +1,4 @@
-/* The waits of the accepting process: for clients, a free place, scarce resources, and signals. */
+/* The waits of the accepting process: for clients, a free seat, scarce resources, and signals. */
 #ifndef COMMON_ACCEPTOR_H
 #define COMMON_ACCEPTOR_H
 
@@ -17,7 +17,7 @@ void acceptor_sleep(struct server *server, int milliseconds);
 bool acceptor_wait_for_client(struct server *server);
 /* Waits until a connection ends; where a process or thread serves each connection, asks those that
  * wait longest to end. */
-void acceptor_wait_for_place(struct server *server);
+void acceptor_wait_for_seat(struct server *server);
 /* Waits until resources may be free again: until a connection ends, but not for long. */
 void acceptor_wait_for_resources(struct server *server);
 
@@ -25,8 +25,8 @@ void acceptor_wait_for_resources(struct server *server);
 void acceptor_refuse(struct server *server);
 /* Returns true if the kernel then still holds back a client that has said nothing yet. */
 bool acceptor_has_silent_client(struct server *server);
-/* For whoever accepts a connection: it hears its client, even if it was made when no new client
- * was to connect. */
+/* Lets the socket of an accepted connection receive from its client: at a stop, the listeners may
+ * have refused new clients in a way that their sockets inherit. */
 void acceptor_welcome(const struct server *server, int socket, const union address *client);
 /* For a process that serves while it accepts: frees the port, once it has accepted those that wait
  * and those that are on their way. */
@@ -56,7 +56,7 @@ static inline bool acceptor_is_crowded(const struct server *server)
     return server->now.milliseconds < server->crowded_until;
 }
 
-/* Returns true if there is no place for another connection, or no memory. */
+/* Returns true if there is no seat for another connection, or no memory. */
 static inline bool acceptor_is_full(const struct server *server)
 {
     return atomic_load(&server->board->active) >= (int64_t)server->limit ||

@@ -10,7 +10,7 @@
 #define LINGER_MILLISECONDS 2000
 /* A client that reads less than this before the write deadline is cut off. */
 #define PROGRESS_BYTES 16384
-/* A client that is slower than this does not make progress if others need its place. */
+/* A client that is slower than this does not make progress if others need its seat. */
 #define PACE_BYTES_PER_MILLISECOND 1
 /* It may be ahead of that by so many milliseconds. */
 #define PACE_AHEAD_LIMIT 5000

@@ -1,6 +1,6 @@
-/* A connection is a state machine with one step function, which never waits. The caller waits for
- * the descriptor that a step asks for: by poll() in a process or thread for each connection, or in
- * an event loop for all. */
+/* A connection is a state machine with one step function, which does not wait (but see
+ * `patient` in transport.h). The caller waits for the descriptor that a step asks for: by poll() in
+ * a process or thread for each connection, or in an event loop for all. */
 #ifndef COMMON_CONNECTION_H
 #define COMMON_CONNECTION_H
 
@@ -70,12 +70,12 @@ enum need connection_step(struct connection *connection);
 void connection_expire(struct connection *connection);
 void connection_close(struct connection *connection);
 
-/* How long the client has kept the connection waiting, for a server that needs its place: the
+/* How long the client has kept the connection waiting, for a server that needs its seat: the
  * connection with the lowest number gives way first. First come idle connections, then those whose
  * request has not arrived, then those whose client sends a body or reads a response; of each kind
  * the oldest first. 0: it does not wait for its client. seats.h uses it. */
 int64_t connection_standing(const struct connection *connection, enum need need);
-/* Ends the connection, since its place is needed. False if its client makes progress. */
+/* Ends the connection, since its seat is needed. False if its client makes progress. */
 bool connection_give_way(struct connection *connection);
 
 #endif

@@ -208,7 +208,8 @@ static const struct syscall_rule processes[] = {
     ANY(wait4),
 };
 
-/* What a child runs on that the C library did not make is known to a thread that it made. */
+/* A child that the C library did not make runs on the stack of a thread that it made, and asks the
+ * kernel what is registered for that thread. */
 static const struct syscall_rule clones[] = {
     IF(prctl, 0, INT, PR_GET_TID_ADDRESS),
     IF(get_robust_list, 0, INT, 0),
@@ -219,8 +220,8 @@ static const struct syscall_rule template[] = {
     IF(prctl, 0, INT, PR_SET_NAME),
 };
 
-/* The accepting process asks others to give their places up, by a signal that ends nobody. */
-static const struct syscall_rule calls_for_places[] = {
+/* The accepting process asks others to give their seats up, by a signal that ends nobody. */
+static const struct syscall_rule calls_for_seats[] = {
     IF(tkill, 1, INT, SIGURG),
 };
 
@@ -393,7 +394,7 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
     syscall_filter_begin(filter);
     allow_handover(filter);
     if (sandbox->makes == SANDBOX_THREADS || sandbox->makes == SANDBOX_CHILDREN)
-        ALLOW(filter, calls_for_places);
+        ALLOW(filter, calls_for_seats);
     if (sandbox->makes == SANDBOX_THREADS)
         ALLOW(filter, threads);
     if (sandbox->makes == SANDBOX_CHILDREN || sandbox->makes == SANDBOX_WORKERS)

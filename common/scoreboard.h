@@ -25,7 +25,7 @@ struct scoreboard_slot {
     _Atomic bool assigned;      /* a connection was passed to the worker and has not ended */
 };
 
-/* The place of one connection. It stays where it is while processes come and go. */
+/* The seat of one connection. It stays where it is while processes come and go. */
 struct seat {
     _Atomic int64_t standing; /* how the connection waits; see seats.h */
     _Atomic int owner;        /* the process, thread or worker that has it; 0: it is free */
@@ -57,8 +57,8 @@ struct scoreboard {
     _Atomic int64_t stop_deadline;
     _Atomic bool acceptor_waits;  /* the accepting process waits for a connection to end */
     _Atomic bool refusing;        /* at a stop, new clients are refused, if the kernel allows it */
-    _Atomic bool no_late_clients; /* it does not: do not wait for clients that still connect */
-    _Atomic bool silent_client;   /* but wait: the kernel holds one back that says nothing yet */
+    _Atomic bool no_late_clients; /* the kernel does not: nobody waits for clients that connect */
+    _Atomic bool silent_client;   /* the kernel holds a client back that has said nothing yet */
     _Atomic bool hop_limited;     /* the listeners refuse by the hop limit */
     _Atomic unsigned reloads;     /* how often SIGHUP has come */
     _Atomic bool handed_over;     /* another server accepts all new clients */
@@ -67,7 +67,7 @@ struct scoreboard {
     _Atomic int scarce_warnings;
     _Atomic int permits;       /* to listen, given to event loops: see listen_balance.h */
     _Atomic int free_seat;     /* no seat below this one is free, most probably */
-    _Atomic uint64_t gave_way; /* connections that were ended since others needed their places */
+    _Atomic uint64_t gave_way; /* connections that were ended since others needed their seats */
     _Atomic uint64_t refused;  /* clients whose address had too many connections */
     struct scoreboard_cache cache;
     int slot_count, seat_count;

@@ -34,8 +34,8 @@
 /* and after this long, for models that serve a connection before they accept the next. */
 #define CHECK_MILLISECONDS   100
 #define CROWDED_MILLISECONDS 10000
-/* Where others wait for the end of a connection, it ends after this long. With TLS the next one
- * begins with a handshake, which takes as much work as a hundred requests. */
+/* Where others wait for the end of a connection, it is asked to end after this long. With TLS the
+ * next begins with a handshake, which takes as much work as a hundred requests. */
 #define TURN_MILLISECONDS     10
 #define TURN_TLS_MILLISECONDS 200
 
@@ -156,7 +156,7 @@ int server_accept(struct server *server)
         if (is_time_to_check(server))
             acceptor_check(server);
         if (acceptor_is_full(server)) {
-            acceptor_wait_for_place(server);
+            acceptor_wait_for_seat(server);
             continue;
         }
         trace_note(server->context.trace, TRACE_ACCEPT, 0, 0);
@@ -307,7 +307,7 @@ static int until(int64_t deadline, int64_t now)
     return deadline > now ? (int)(deadline - now) : 0;
 }
 
-/* Sleeps until the connection can go on, a signal arrives, its place is needed, or the time is
+/* Sleeps until the connection can go on, a signal arrives, its seat is needed, or the time is
  * over.
  */
 static void sleep_for(struct server *server, const struct connection *connection, enum need need,

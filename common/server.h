@@ -14,7 +14,7 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
  * exist; the others need not. */
 void server_ready(struct server *server);
 
-/* Returns the next connection, when there is one and a place for it; -1 when the server stops. */
+/* Returns the next connection, when there is one and a seat for it; -1 when the server stops. */
 int server_accept(struct server *server);
 
 /* Serves a connection to its end, and closes it. It needs this much stack, most of it for

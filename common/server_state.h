@@ -82,7 +82,7 @@ struct server {
     uint64_t limit;       /* of connections at once */
     unsigned unchecked;   /* connections accepted since signals were checked */
     int64_t checked;      /* when they were, in milliseconds */
-    int64_t asked;        /* when connections were last asked for their places, in milliseconds */
+    int64_t asked;        /* when connections were last asked for their seats, in milliseconds */
     bool refusing;        /* a stop was requested: new clients are refused */
     sigset_t waking;      /* the signals that are blocked even while it waits */
     int quiet;            /* milliseconds to wait then for clients on their way */

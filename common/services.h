@@ -52,8 +52,8 @@ struct sandbox services_sandbox(const struct services *services);
 void services_print(const struct options *options);
 
 void services_close(struct services *services);
-/* For a process that was made for one connection, and waits for another request on it: from now on
- * what it keeps may pay. */
+/* For a process that was made for one connection, and waits for a second request on it: a cache of
+ * its own may pay from now on. */
 void services_stay(struct services *services);
 /* For a process of one thread that serves many connections, before it enters its sandbox: from now
  * on the kernel tells it of changes to what it keeps. */

@@ -135,8 +135,8 @@ static void raise_descriptors(struct server *server)
           (unsigned long long)wanted);
 }
 
-/* By default one address may have half of the places, which leaves some to others. Loopback has no
- * limit: a client on this machine can do worse than take places. */
+/* By default one address may have half of the seats, which leaves some to others. Loopback has no
+ * limit: a client on this machine can do worse than take seats. */
 #define LEAST_PER_ADDRESS 64
 static struct address_limit limit_of_addresses(const struct server *server)
 {

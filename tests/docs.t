@@ -50,6 +50,12 @@ for my $page (@pages) {
 
 is join(' ', slurp("$top/README.md") =~ /\(([^()]*\.png)\)/g), join(' ', map { s{^\Q$top\E/}{}r } glob "$top/report/fork-vs-thread/*/figures/small-requests.png"),
     'README.md shows one figure, that of fork and thread';
+SKIP: {
+    my $tracked = run_command('git', '-C', $top, 'ls-files', '*.png');
+    skip('the project is not in git here', 1) if $tracked->{status} != 0;
+    is $tracked->{out} =~ s/\n//gr, join('', map { s{^\Q$top\E/}{}r } glob "$top/report/fork-vs-thread/*/figures/small-requests.png"),
+        'git has no other PNG';
+}
 cmp_ok scalar(() = slurp("$top/README.md") =~ /\n/g), '<=', 110, 'README.md has about a hundred lines';
 like slurp("$top/VERSION"), qr/\A\d+\.\d+(?:\.\d+)?(?:-\w+)?\n\z/, 'VERSION has one line with a version';
 

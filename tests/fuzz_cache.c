@@ -42,7 +42,7 @@ static void set_up(void)
 
     require(mkdtemp(path) != NULL && cache_open(&cache, path, 1 << 20), "there is a directory");
     atexit(remove_directory);
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     require(cache_writer_begin(&cache, &writer, &record, TEXT("")) &&
                 cache_writer_add(&cache, &writer, BODY) && cache_writer_commit(&cache, &writer),
             "an entry is stored");

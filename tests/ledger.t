@@ -39,17 +39,6 @@ my $TRACES = 3;
 my $queue_refused = 0;
 my $folder = scratch();
 
-# Returns a copy of the current model's program, made now. The kernel holds a file that cp has just written in larger pieces
-# than one that was read from the disk, as after a boot, and a process maps those with fewer page faults (fork: 13 and not 16).
-sub fresh_program () {
-    state %copies;
-    return $copies{ model()->{path} } //= do {
-        my $copy = "$folder/" . model()->{name};
-        die "no copy\n" if run_command('cp', model()->{path}, $copy)->{status};
-        $copy;
-    };
-}
-
 # Returns how often a server calls the kernel, by the names of the calls, in so many requests. A trace in which fewer responses
 # are sent than came has lost calls, and says nothing: there is another one. A ring sends without a call of its own.
 sub calls ($kept, $requests) {
@@ -71,11 +60,13 @@ sub await_rest (@processes) {
     die "the server does not rest\n";
 }
 
-# Lets a server answer so many requests, and stop.
+# Lets a server answer so many requests, and stop. The kernel holds a file that cp has just written in larger pieces than one
+# that was read from the disk, as after a boot, and a process maps those with fewer page faults (fork: 13 and not 16): so all
+# programs are copies.
 sub serve ($kept, $requests, $through) {
     # One worker: of several more than one may wake for a connection, by chance.
     my @workers = model()->{workers} ? ('--workers', 1) : ();
-    my $server  = start_server(root => "$FindBin::Bin/../data", path => fresh_program(), options => \@workers, through => $through);
+    my $server  = start_server(root => "$FindBin::Bin/../data", path => program_copy(), options => \@workers, through => $through);
     my $client  = $kept ? $server->connect : undef;
     my @processes = map { $_->[0] } group_processes($server->pid);
     for (1 .. $requests) {
@@ -106,10 +97,12 @@ sub traced_calls ($kept, $requests) {
     return \%calls;
 }
 
-# An event loop asks for what it and other loops used a hundred times a second at most: on a slow machine that is for each
-# request. Who waits for a new thread, at the start, yields until it is there.
-sub is_by_time ($call) {
+# A hundred times a second at most, an event loop asks what it and other loops used, and a server of one connection after
+# another asks whether others wait: on a slow machine that is for each request. Who waits for a new thread, at the start,
+# yields until it is there.
+sub is_by_time ($call, $kept) {
     return 1 if $call eq 'sched_yield';
+    return 1 if $call eq 'poll' && $kept && (model()->{single} || model()->{limited});
     return 1 if $call =~ /\A(?:getrusage|clock_gettime)\z/ && model()->{label} =~ /\A(?:epoll|uring)/;
     return $CLOCK{$call} && $CLOCK_IS_CALLED;
 }
@@ -120,7 +113,7 @@ sub of_request ($kept) {
     my ($few, $many) = map { calls($kept, $_) } $FEW, $MANY;
     delete $many->{newfstatat} if $queue_refused && model()->{label} =~ /\A(?:epoll|uring|iterative|prefork)/;
     my %each = map { $_ => ($many->{$_} - ($few->{$_} // 0)) / ($MANY - $FEW) } keys %$many;
-    return { map { $_ => $each{$_} } grep { my $call = s/\Q$FAILS\E\z//r; $each{$_} >= $LEAST && !is_by_time($call) } keys %each };
+    return { map { $_ => $each{$_} } grep { my $call = s/\Q$FAILS\E\z//r; $each{$_} >= $LEAST && !is_by_time($call, $kept) } keys %each };
 }
 
 # Returns the page faults and the context switches of one request, in a server that is not traced.

@@ -31,12 +31,12 @@ each_server(sub ($model) {
         'a kernel without io_uring: one line says why';
     # A user who may not raise the limit of locked memory: that is asked as the user who makes the rings.
     my @as_user = ($> == 0 ? qw(setpriv --reuid=65534 --regid=65534 --clear-groups) : (), qw(prlimit --memlock=0));
-    if (run_command(@as_user, $model->{path}, '--version')->{status} == 0) {
+    if (run_command(@as_user, program_copy(), '--version')->{status} == 0) {
         # The second limit is enough for the ring of one worker, but not for those of four.
         for my $case (['no locked memory', 0], ['locked memory for one ring', 40_960]) {
             my ($what, $limit) = @$case;
             $as_user[-1] = "--memlock=$limit";
-            $refused = run_command(@as_user, $model->{path}, qw(--workers 4 0));
+            $refused = run_command(@as_user, program_copy(), qw(--workers 4 0));
             is $refused->{status}, 1, "$what: exit status 1";
             like $refused->{err}, qr/\A$program: cannot make a ring for each worker within the limit of locked memory .*\n\z/, "$what: one line says why";
         }

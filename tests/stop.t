@@ -93,14 +93,14 @@ each_way_to_accept(sub ($model) {
         my %crowd  = (busy => 2, download => 1, hasty => 4, late => 2);
         my @places = $model->{limited} ? ('--workers', 9) : ();    # for all of them at once; each is traced
         my @delay  = qw(strace -D -f -qq -o /dev/null -e trace=shutdown -e inject=shutdown:delay_enter=10000);
-        my $server = patient_server(through => [@user, @delay], options => \@places);
+        my $server = patient_server(through => [@user, @delay], path => program_copy(), options => \@places);
         my @flaws  = stop_among_clients($server, %crowd);
         ok !@flaws, 'SIGTERM, a user, time before the port is closed: no request is lost' or diag(join "\n", @flaws);
         $server->ended;
 
         # Workers listen until new clients are refused, however late that is.
         @delay  = qw(strace -D -f -qq -o /dev/null -e trace=getsockname -e inject=getsockname:delay_enter=150000);
-        $server = patient_server(through => [@user, @delay], options => \@places);
+        $server = patient_server(through => [@user, @delay], path => program_copy(), options => \@places);
         @flaws  = stop_among_clients($server, %crowd);
         ok !@flaws, 'SIGTERM, a user, time before new clients are refused: no request is lost' or diag(join "\n", @flaws);
         $server->ended;

@@ -72,7 +72,7 @@ static bool store(const struct cache_record *record, const char *request, struct
     struct cache_writer writer;
     bool stored;
 
-    asked.removals = cache_removals(&cache, record->uri);
+    asked.removals = cache_uri_removals(&cache, record->uri);
     stored = cache_writer_begin(&cache, &writer, &asked, text_of(request)) &&
              cache_writer_add(&cache, &writer, body) && cache_writer_commit(&cache, &writer);
     cache_writer_end(&cache, &writer);
@@ -202,7 +202,7 @@ static void store_short(bool replaces, off_t size)
 
     if (!replaces)
         cache_remove(&cache, URI);
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     assert_true(cache_writer_begin_short(&cache, &writer, &record, TEXT(""), body.length));
     assert_true(cache_writer_add(&cache, &writer, body));
     if (cache.links)
@@ -386,7 +386,7 @@ static void check_removal(void **state)
     (void)state;
     for (int varies = 0; varies < 2; varies++) {
         record.list = varies ? TEXT("accept") : TEXT("");
-        record.removals = cache_removals(&cache, URI);
+        record.removals = cache_uri_removals(&cache, URI);
         assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
         assert_true(cache_writer_add(&cache, &writer, TEXT("before")));
         cache_remove(&cache, URI);
@@ -397,15 +397,15 @@ static void check_removal(void **state)
         assert_true(store(&record, "", TEXT("after")));
         assert_true(holds(URI, "", TEXT("after")));
     }
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     cache_remove(&cache, URI);
     assert_false(cache_writer_update(&cache, &entry, &record, TEXT("")));
     cache_entry_close(&entry);
     assert_false(holds(URI, "", TEXT("after")));
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     cache_remove(&cache, TEXT("http://another.example:80/"));
-    assert_int_equal(cache_removals(&cache, URI), record.removals);
+    assert_int_equal(cache_uri_removals(&cache, URI), record.removals);
 }
 
 /* Removals of other URIs do not keep a response from being stored. */
@@ -415,19 +415,19 @@ static void check_other_removals(void **state)
     char uri[40];
 
     (void)state;
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     for (int i = 0; i < 20000; i++) {
         snprintf(uri, sizeof uri, "http://a/%d", i);
         cache_remove(&cache, text_of(uri));
-        assert_false(cache_is_removed_since(&cache, URI, record.removals));
+        assert_false(cache_uri_removed_since(&cache, URI, record.removals));
     }
     cache_remove(&cache, URI);
     for (int i = 0; i < 400000; i++) { /* far more than are remembered */
         if (i % 50000 == 0)
-            assert_true(cache_is_removed_since(&cache, URI, record.removals));
+            assert_true(cache_uri_removed_since(&cache, URI, record.removals));
         cache_removals_note(&cache, (uint64_t)i * 7919);
     }
-    assert_true(cache_is_removed_since(&cache, URI, record.removals));
+    assert_true(cache_uri_removed_since(&cache, URI, record.removals));
 }
 
 static char large_body[400 * 1024];
@@ -438,7 +438,7 @@ static void update_large(const char *fields)
     struct cache_entry entry;
 
     record.fields = text_of(fields);
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
     assert_true(cache_writer_update(&cache, &entry, &record, TEXT("")));
     cache_entry_close(&entry);
@@ -607,7 +607,7 @@ static void check_recent(void **state)
     assert_false(is_recalled(TEXT("body")));
     assert_true(is_recalled(TEXT("body")));
     assert_int_equal(cache_find(&cache, URI, TEXT(""), &entry, NO_NAME), CACHE_FOUND);
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     assert_true(cache_writer_update(&cache, &entry, &record, TEXT(""))); /* without its file */
     assert_true(text_equal(entry.body, TEXT("body")));
     cache_entry_close(&entry);
@@ -955,7 +955,7 @@ static void work(int teller)
         large_body[0] = (char)turn;
         if (!store_plain(URI, body) || write(teller, "", 1) != 1)
             _exit(1);
-        record.removals = cache_removals(&cache, URI);
+        record.removals = cache_uri_removals(&cache, URI);
         if (cache_find(&cache, URI, TEXT(""), &entry, NO_NAME) == CACHE_FOUND)
             cache_writer_update(&cache, &entry, &record, TEXT(""));
         cache_entry_close(&entry);
@@ -1167,7 +1167,7 @@ static void check_growing(void **state)
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
     for (int end = 0; end < 3; end++) {
-        record.removals = cache_removals(&cache, URI);
+        record.removals = cache_uri_removals(&cache, URI);
         assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
         assert_true(cache_writer_add(&cache, &writer, TEXT("12345")));
         assert_false(cache_growing_open(&cache, name, URI, TEXT(""), &entry));
@@ -1204,7 +1204,7 @@ static void check_growing_torn(void **state)
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
     assert_true(cache_writer_add(&cache, &writer, TEXT("12345")));
     cache_growing_show(&cache, &writer, name, CACHE_GROWING_UNKNOWN);
@@ -1231,7 +1231,7 @@ static void check_growing_removed(void **state)
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
-    record.removals = cache_removals(&cache, URI);
+    record.removals = cache_uri_removals(&cache, URI);
     assert_true(cache_writer_begin(&cache, &writer, &record, TEXT("")));
     cache_growing_show(&cache, &writer, name, 9);
     assert_true(cache_growing_open(&cache, name, URI, TEXT(""), &entry));
@@ -1353,7 +1353,7 @@ static void check_shared_file(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(truncate(name, i * 1000), 0);
         assert_true(holds(URI, "", TEXT("first")));
-        assert_int_equal(cache_removals(&cache, URI), 0);
+        assert_int_equal(cache_uri_removals(&cache, URI), 0);
         assert_true(store_plain(TEXT("http://b/"), TEXT("second")));
         assert_int_equal(cache_shared_size(&cache), 2 * 4096);
     }

@@ -262,7 +262,6 @@ NAMES: tuple[str, ...] = tuple(factor.name for factor in FACTORS)
 BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}
 # A study file names a factor by its key in a condition, too.
 BY_WORD: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS} | BY_NAME
-BY_KEY: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS}
 
 # The factors that may be an x axis: where several vary, the one with the most values, and of
 # those the first. Processors are taken where no other number varies.

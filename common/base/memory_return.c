@@ -6,17 +6,18 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Fewer connections leave little behind. */
+/* Where there were never so many connections, there is little to give back. */
 #define MANY 8
-/* Few are this part of the most. */
+/* It is given back when this part of the most is left, */
 #define FEW_PART 8
-/* They must be few for so long: the next ones may need the memory again. */
+/* and for so long: the next connections may need the memory again. */
 #define CALM_MILLISECONDS 1000
 
 /* The C library of GNU caches freed pieces for the next ones of their size: so many of each of so
  * many sizes, and has no function that empties the cache. The pieces of a crowd lie scattered, each
- * on a page that cannot be given back. */
-#define CROWD        64 /* fewer connections leave few */
+ * on a page that cannot be given back. Fewer connections than a crowd leave few pages of this kind.
+ */
+#define CROWD        64
 #define CACHED       7
 #define CACHED_SIZES 64
 static size_t cached_size(int piece)
@@ -49,8 +50,9 @@ static void free_stacks(void)
     *limit = before;
 }
 
-/* Frees for good what the C library has cached: it gets other pieces, and has no room for these
- * then. Most of the others lie together. */
+/* Empties the caches of the C library: takes what is in them and as many new pieces, most of which
+ * lie together, and frees the new ones first. They fill the caches, so that the old ones are freed
+ * for good. */
 static void free_cached(void)
 {
     enum { COUNT = CACHED * CACHED_SIZES };
@@ -71,7 +73,7 @@ static void give_back(const struct memory_return *memory)
 {
     if (memory->threads)
         free_stacks();
-    /* After the first time more lies together. */
+    /* The second time, more of the new pieces lie together. */
     for (int i = 0; i < 2 && memory->pieces && memory->most >= CROWD; i++)
         free_cached();
     malloc_trim(0);

@@ -131,14 +131,14 @@ static size_t size_of_counts(void)
     return aligned(sizeof(struct trace_counts));
 }
 
-static size_t size_of_numbers(int places)
+static size_t size_of_numbers(int seats)
 {
-    return aligned((size_t)places * sizeof(uint32_t));
+    return aligned((size_t)seats * sizeof(uint32_t));
 }
 
-size_t trace_size(uint64_t size, int places)
+size_t trace_size(uint64_t size, int seats)
 {
-    return size_of_counts() + size_of_numbers(places) + size * sizeof(struct trace_record);
+    return size_of_counts() + size_of_numbers(seats) + size * sizeof(struct trace_record);
 }
 
 /* Touches the first records: memory that nobody has used yet costs a virtual machine up to 20 us a
@@ -156,19 +156,19 @@ static void touch(const struct trace *trace)
 }
 
 void trace_make(struct trace *trace, struct trace_scratch *scratches, void *memory, uint64_t size,
-                int places)
+                int seats)
 {
     char *numbers = (char *)memory + size_of_counts();
 
     *trace = (struct trace){
         .started = ticks_start(),
         .size = size,
-        .places = places,
+        .seats = seats,
         .process = getpid(),
         .counts = memory,
         .scratches = scratches,
         .numbers = (_Atomic uint32_t *)(void *)numbers,
-        .records = (struct trace_record *)(void *)(numbers + size_of_numbers(places)),
+        .records = (struct trace_record *)(void *)(numbers + size_of_numbers(seats)),
     };
     maker = &trace->maker;
     touch(trace);
@@ -186,7 +186,7 @@ static void end_last(struct trace_record *last, uint64_t now)
     last->duration = now > last->time ? now - last->time : 1;
 }
 
-/* A thread that goes on with the same makes no further record. */
+/* Returns true if the thread still does what its last record says: there is no new one then. */
 static bool goes_on(const struct trace_task *task, enum trace_what what, uint32_t connection)
 {
     return task->last != NULL && task->last->what == what && task->last->connection == connection;
@@ -242,13 +242,13 @@ void trace_add_death(struct trace *trace, pid_t process)
         };
 }
 
-uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port)
+uint32_t trace_add_accepted(struct trace *trace, int seat, uint16_t port)
 {
     uint32_t number =
         atomic_fetch_add_explicit(&trace->counts->connections, 1, memory_order_relaxed) + 1;
 
-    if (place >= 0 && place < trace->places)
-        atomic_store_explicit(&trace->numbers[place], number, memory_order_relaxed);
+    if (seat >= 0 && seat < trace->seats)
+        atomic_store_explicit(&trace->numbers[seat], number, memory_order_relaxed);
     trace_add(trace, TRACE_ACCEPT, number, port);
     return number;
 }

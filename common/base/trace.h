@@ -74,28 +74,28 @@ struct trace {
     struct ticks started;
     double scale;                   /* nanoseconds of a tick, once it is finished */
     uint64_t size;                  /* of `records` */
-    int places;                     /* of `numbers` */
+    int seats;                      /* of `numbers` */
     pid_t process;                  /* that made it */
     struct trace_task maker;        /* the thread that made it */
     struct trace_scratch *of_child; /* for the child that is being made; or NULL */
     struct trace_counts *counts;
     struct trace_scratch *scratches;
     struct trace_record *records;
-    _Atomic uint32_t *numbers; /* of the connection in each place */
+    _Atomic uint32_t *numbers; /* of the connection in each seat */
 };
 
-/* Returns the size of the memory for so many records, of a server with so many places for
+/* Returns the size of the memory for so many records, of a server with so many seats for
  * connections. What nobody has written to takes no room. */
-size_t trace_size(uint64_t size, int places);
+size_t trace_size(uint64_t size, int seats);
 /* Makes a trace in memory that is shared, aligned to 64 bytes, and zero; `scratches` is an array of
  * TRACE_SCRATCHES. The trace may not move. */
 void trace_make(struct trace *trace, struct trace_scratch *scratches, void *memory, uint64_t size,
-                int places);
+                int seats);
 
 /* Adds a record of this thread, which ends the last one of this thread. */
 void trace_add(struct trace *trace, enum trace_what what, uint32_t connection, uint64_t value);
-/* Gives the connection in a place the next number, and notes that this thread accepted it. */
-uint32_t trace_add_accepted(struct trace *trace, int place, uint16_t port);
+/* Gives the connection in a seat the next number, and notes that this thread accepted it. */
+uint32_t trace_add_accepted(struct trace *trace, int seat, uint16_t port);
 /* Notes that a process has died without saying so. */
 void trace_add_death(struct trace *trace, pid_t process);
 /* Returns the number of places that may hold a record, and of records that did not fit. */
@@ -133,16 +133,16 @@ static inline void trace_died(struct trace *trace, pid_t process)
         trace_add_death(trace, process);
 }
 
-static inline uint32_t trace_accepted(struct trace *trace, int place, uint16_t port)
+static inline uint32_t trace_accepted(struct trace *trace, int seat, uint16_t port)
 {
-    return trace != NULL ? trace_add_accepted(trace, place, port) : 0;
+    return trace != NULL ? trace_add_accepted(trace, seat, port) : 0;
 }
 
-/* Returns the number of the connection in a place. */
-static inline uint32_t trace_number(const struct trace *trace, int place)
+/* Returns the number of the connection in a seat. */
+static inline uint32_t trace_number(const struct trace *trace, int seat)
 {
-    return trace != NULL && place >= 0 && place < trace->places
-               ? atomic_load_explicit(&trace->numbers[place], memory_order_relaxed)
+    return trace != NULL && seat >= 0 && seat < trace->seats
+               ? atomic_load_explicit(&trace->numbers[seat], memory_order_relaxed)
                : 0;
 }
 

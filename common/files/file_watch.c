@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* A signal that nothing else uses, and whose loss nothing notices: one that is pending says all. */
+/* Nothing else uses this signal. It may be lost while one is pending: that one says the same. */
 #define NEWS_SIGNAL SIGSTKFLT
 
 /* A file can be written to or get other rights. If a file or directory moves, or is removed, its

@@ -57,18 +57,19 @@ static const char *read_field(struct text line, struct buffer *fields)
         text_trim((struct text){line.data, colon}); /* blanks may precede the colon */
 
     if (line.data[0] == ' ' || line.data[0] == '\t')
-        return "A header field of the origin's reply is folded over several lines.";
+        return "A header field of the origin's response is folded over several lines.";
     if (colon == line.length || name.length == 0)
-        return "A header field of the origin's reply has no name.";
+        return "A header field of the origin's response has no name.";
     for (size_t i = 0; i < name.length; i++)
         if (!request_is_token(name.data[i]))
-            return "The name of a header field of the origin's reply has a character that no name "
+            return "The name of a header field of the origin's response has a character that no "
+                   "name "
                    "can have.";
     line = text_trim((struct text){line.data + colon + 1, line.length - colon - 1});
     if (!is_printable(line))
-        return "A header field of the origin's reply has a control character.";
+        return "A header field of the origin's response has a control character.";
     fields_add(fields, name, line);
-    return fields->overflow ? "The head of the origin's reply is too long." : NULL;
+    return fields->overflow ? "The head of the origin's response is too long." : NULL;
 }
 
 /* Reads Content-Length; several lengths must be equal. */
@@ -121,16 +122,16 @@ static const char *settle_framing(struct parsed_response *response, enum method 
     bool coded = fields_has(response->fields, TEXT("Transfer-Encoding"));
 
     if (!read_length(response))
-        return "The origin's reply has no single, numeric Content-Length.";
+        return "The origin's response has no single, numeric Content-Length.";
     if (coded && (response->has_length || response->minor == 0))
-        return "The origin's reply says in two ways how long it is.";
+        return "The origin's response says in two ways how long it is.";
     if (coded && !is_chunked_alone(response->fields))
-        return "The origin's reply has a transfer coding that was not asked for.";
+        return "The origin's response has a transfer coding that was not asked for.";
     if (method == METHOD_HEAD || response->status < 200 || response->status == 204 ||
         response->status == 304)
         return NULL; /* these never have a body */
     if (response->content_length > BODY_READER_LIMIT_ANY)
-        return "The origin's reply is longer than any body can be.";
+        return "The origin's response is longer than any body can be.";
     if (coded)
         response->framing = FRAMING_CHUNKED;
     else if (response->has_length)
@@ -157,7 +158,7 @@ static enum response_parser_progress read_head(struct parsed_response *response,
     while (problem == NULL && text_line(&head, &line) && line.length > 0) {
         problem = read_field(line, fields);
         if (++count > RESPONSE_FIELD_LIMIT)
-            problem = "The origin's reply has more than 200 header fields.";
+            problem = "The origin's response has more than 200 header fields.";
     }
     if (problem != NULL)
         return refuse(response, problem);
@@ -165,7 +166,7 @@ static enum response_parser_progress read_head(struct parsed_response *response,
     if (names_too_many(response->fields, TEXT("Connection")) ||
         names_too_many(response->fields, TEXT("Vary")) ||
         names_too_many(response->fields, TEXT("Cache-Control")))
-        return refuse(response, "The origin's reply names more than 200 fields.");
+        return refuse(response, "The origin's response names more than 200 fields.");
     problem = settle_framing(response, method);
     return problem != NULL ? refuse(response, problem) : RESPONSE_PARSER_WHOLE;
 }
@@ -179,7 +180,7 @@ static enum response_parser_progress scan(struct parsed_response *response, stru
         bool after_return = i > response->line_start && bytes.data[i - 1] == '\r';
 
         if (bytes.data[i] == '\0' || (after_return && bytes.data[i] != '\n'))
-            return refuse(response, "The head of the origin's reply has a control character.");
+            return refuse(response, "The head of the origin's response has a control character.");
         if (bytes.data[i] != '\n')
             continue;
         if (i == response->line_start + (after_return ? 1 : 0))
@@ -202,6 +203,6 @@ enum response_parser_progress response_parser_read(struct parsed_response *respo
         return read_head(response, method, (struct text){bytes.data, *taken}, fields);
     }
     if (progress == RESPONSE_PARSER_PARTIAL && known.length == RESPONSE_HEAD_LIMIT)
-        return refuse(response, "The head of the origin's reply is longer than 32 KiB.");
+        return refuse(response, "The head of the origin's response is longer than 32 KiB.");
     return progress;
 }

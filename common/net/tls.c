@@ -24,9 +24,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-/* For TLS 1.2: forward secrecy and authenticated encryption only. TLS 1.3 has nothing else. */
-#define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
-#define GROUPS  "X25519:P-256:P-384"
+#define GROUPS "X25519:P-256:P-384"
 
 /* The size of a page; with larger pages no memory is given back. */
 #define PAGE_BYTES ((uintptr_t)4096)
@@ -210,7 +208,7 @@ static bool configure(SSL_CTX *context, struct tls *tls)
     SSL_CTX_set_timeout(context, TLS_TICKETS_SECONDS);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-           SSL_CTX_set_cipher_list(context, CIPHERS) == 1 &&
+           SSL_CTX_set_cipher_list(context, TLS_CIPHERS) == 1 &&
            SSL_CTX_set1_groups_list(context, GROUPS) == 1 &&
            SSL_CTX_set_tlsext_ticket_key_evp_cb(context, use_ticket) == 1;
 }

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* For TLS 1.2: forward secrecy and authenticated encryption only. TLS 1.3 has nothing else. */
+#define TLS_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+
 struct tls;
 struct tls_bio;
 struct key_files;

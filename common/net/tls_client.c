@@ -13,9 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-/* For TLS 1.2: forward secrecy and authenticated encryption only. */
-#define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
-
 /* No host has a longer name. */
 #define NAME_LIMIT 256
 
@@ -57,7 +54,7 @@ static bool configure(const struct tls_client *client)
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-           SSL_CTX_set_cipher_list(context, CIPHERS) == 1 &&
+           SSL_CTX_set_cipher_list(context, TLS_CIPHERS) == 1 &&
            SSL_CTX_set_alpn_protos(context, protocol, sizeof protocol - 1) == 0 &&
            expect_host(client);
 }

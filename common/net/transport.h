@@ -40,6 +40,8 @@ struct transport {
 struct transport_kind {
     /* The transport carries one request and its response, not a stream of them. */
     bool one_request;
+    /* The bytes of the socket are those of the stream: a ring may receive and send them. */
+    bool fits_ring;
     /* Says why a CONNECT is refused; NULL if the transport can carry a tunnel. */
     const char *no_tunnel;
     /* Prepares a transport whose `kind`, `socket` and `shared` are set; it may change the kind.

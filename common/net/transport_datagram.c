@@ -103,7 +103,7 @@ static void datagram_refuse_long(const struct transport *transport, struct respo
     bool wrong = response->status >= 400, in_parts = response->has_validators;
     char problem[240];
     int length = snprintf(problem, sizeof problem,
-                          "The reply does not fit into one datagram, which may have %llu bytes "
+                          "The response does not fit into one datagram, which may have %llu bytes "
                           "here. Ask by TCP",
                           (unsigned long long)transport->response_limit);
 

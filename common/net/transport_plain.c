@@ -91,6 +91,7 @@ static void plain_close(struct transport *transport)
 }
 
 const struct transport_kind transport_plain = {
+    .fits_ring = true,
     .open = transport_open_stream,
     .read = plain_read,
     .write = plain_write,

@@ -107,12 +107,12 @@ static uint64_t number_of(struct text uri)
     return cache_name_number(name);
 }
 
-uint64_t cache_removals(const struct cache *cache, struct text uri)
+uint64_t cache_uri_removals(const struct cache *cache, struct text uri)
 {
     return cache_removals_count(cache, number_of(uri));
 }
 
-bool cache_is_removed_since(const struct cache *cache, struct text uri, uint64_t removals)
+bool cache_uri_removed_since(const struct cache *cache, struct text uri, uint64_t removals)
 {
     return cache_removals_since(cache, number_of(uri), removals);
 }

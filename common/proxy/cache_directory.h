@@ -31,7 +31,7 @@ enum cache_found cache_find(const struct cache *cache, struct text uri, struct t
 void cache_remove(const struct cache *cache, struct text uri);
 /* Counts removals. A record holds the count from before the origin was asked: if the URI has been
  * removed since, the response may be older than the reason for it, and is not stored. */
-uint64_t cache_removals(const struct cache *cache, struct text uri);
-bool cache_is_removed_since(const struct cache *cache, struct text uri, uint64_t removals);
+uint64_t cache_uri_removals(const struct cache *cache, struct text uri);
+bool cache_uri_removed_since(const struct cache *cache, struct text uri, uint64_t removals);
 
 #endif

@@ -18,8 +18,6 @@
 #define MAGIC "fvtcach2"
 /* Bytes that the first read takes: most entries are smaller. */
 #define READ_SIZE 8192
-/* Of all texts of an entry: this program writes no larger ones. */
-#define TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
 /* Uses of an entry within this time may count as one. */
 #define USE_NANOSECONDS INT64_C(1000000000)
 
@@ -57,7 +55,7 @@ static size_t texts_length(const struct cache_header *header)
 static bool is_sound(const struct cache_header *header, uint64_t size)
 {
     if (memcmp(header->magic, MAGIC, sizeof header->magic) != 0 ||
-        header->self != sum_header(header) || texts_length(header) > TEXTS_LIMIT)
+        header->self != sum_header(header) || texts_length(header) > CACHE_TEXTS_LIMIT)
         return false;
     return header->length <= size && sizeof *header + texts_length(header) + header->length +
                                              cache_blocks_size(header->length) ==

@@ -11,6 +11,8 @@
 
 /* Bytes of the fields, or of the URI. The parser of responses takes shorter heads only. */
 #define CACHE_HEAD_LIMIT 36864
+/* Of all texts of an entry: this program writes no larger ones. */
+#define CACHE_TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
 
 enum cache_entry_kind {
     CACHE_ENTRY_RESPONSE = 1,
@@ -30,7 +32,7 @@ struct cache_record {
     unsigned minor;              /* of the version of the origin's response */
     int64_t requested, received; /* seconds since 1970 */
     uint64_t length;             /* of the body */
-    uint64_t removals; /* cache_removals() when the origin was asked: not stored in the file */
+    uint64_t removals; /* cache_uri_removals() when the origin was asked: not stored in the file */
 };
 
 /* The beginning of a file. */

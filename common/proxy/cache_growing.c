@@ -14,8 +14,6 @@
 #define MAGIC_GROWS "fvtgrow1"
 #define MAGIC_WHOLE "fvtwhol1"
 #define MAGIC_LOST  "fvtlost1"
-/* Of all texts: this program writes no larger ones. */
-#define TEXTS_LIMIT (4 * CACHE_HEAD_LIMIT)
 
 /* The beginning of the file until the entry has its header. */
 struct head {
@@ -96,7 +94,7 @@ static bool find_file(const struct cache *cache, const char *name, struct text u
     removals = atomic_load(&shared->growing_removals[slot]);
     cache_name_write(file, CACHE_NAME_TEMPORARY, number);
     return atomic_load(&shared->growing_numbers[slot]) == cache_name_number(name) &&
-           !cache_is_removed_since(cache, uri, removals);
+           !cache_uri_removed_since(cache, uri, removals);
 }
 
 static size_t texts_length(const struct head *head)
@@ -104,7 +102,7 @@ static size_t texts_length(const struct head *head)
     size_t length = 0;
 
     for (int i = 0; i < 5; i++)
-        length += head->lengths[i] <= TEXTS_LIMIT ? head->lengths[i] : TEXTS_LIMIT;
+        length += head->lengths[i] <= CACHE_TEXTS_LIMIT ? head->lengths[i] : CACHE_TEXTS_LIMIT;
     return length;
 }
 
@@ -112,8 +110,8 @@ static bool is_sound(const struct head *head)
 {
     size_t length = texts_length(head);
 
-    return memcmp(head->magic, MAGIC_GROWS, sizeof head->magic) == 0 && length <= TEXTS_LIMIT &&
-           head->start >= sizeof(struct cache_header) + length;
+    return memcmp(head->magic, MAGIC_GROWS, sizeof head->magic) == 0 &&
+           length <= CACHE_TEXTS_LIMIT && head->start >= sizeof(struct cache_header) + length;
 }
 
 static bool read_texts(struct cache_entry *entry, const struct head *head)

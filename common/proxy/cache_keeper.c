@@ -52,7 +52,7 @@ static void wake_all(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* What a process leaves undone that dies in its round is asked for again by who needs it. */
+/* If the process dies in a round, whoever needs the rest asks for it again. */
 static void do_round(const struct cache *cache)
 {
     struct requests *requests = cache->keeper->requests;

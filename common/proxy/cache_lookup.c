@@ -73,7 +73,7 @@ void cache_lookup_note_request(struct cache_lookup *lookup, struct moment now)
     lookup->requested = now.seconds;
     lookup->collapse.asked = now.milliseconds;
     if (lookup->uri.data != NULL)
-        lookup->removals = cache_removals(lookup->cache, lookup->uri);
+        lookup->removals = cache_uri_removals(lookup->cache, lookup->uri);
 }
 
 /* ---- the entry ---- */
@@ -123,7 +123,7 @@ static bool has_validator(const struct cache_lookup *lookup)
 static enum service_progress ask(struct cache_lookup *lookup, struct service_call *call)
 {
     if (lookup->control.only_if_cached)
-        return stage_refuse(call, 504, "The proxy has no stored reply that could be used.");
+        return stage_refuse(call, 504, "The proxy has no stored response that could be used.");
     return stage_go_to(call, STAGE_OPEN);
 }
 

@@ -107,7 +107,7 @@ static bool is_for_later(const struct cache_lookup *lookup, const struct fetch *
     struct cached_response response;
 
     if (call->request->method != METHOD_POST || head->status != 200 ||
-        cache_is_removed_since(lookup->cache, lookup->uri, lookup->removals) ||
+        cache_uri_removed_since(lookup->cache, lookup->uri, lookup->removals) ||
         !cache_invalidate_is_about_target(lookup, fetch))
         return false;
     cache_lookup_read(lookup, &response,
@@ -223,7 +223,7 @@ void cache_store_begin(struct cache_store *store, struct fetch *fetch, struct se
     store->for_later = is_for_later(lookup, fetch, call);
     cache_invalidate(lookup, fetch, call->request->method);
     if (store->for_later)
-        lookup->removals = cache_removals(lookup->cache, lookup->uri);
+        lookup->removals = cache_uri_removals(lookup->cache, lookup->uri);
     if (call->request->method == METHOD_HEAD && cache_lookup_has_entry(lookup))
         cache_update_by_head(lookup, fetch, call);
     store->storing = may_store(store, head, call) && begin(store, fetch, call);

@@ -172,7 +172,8 @@ static enum service_progress fail_to_connect(const struct fetch *fetch,
     if (fetch->origin->late)
         return stage_fail(call, 504, "The origin did not accept the connection in time.");
     if (cache_lookup_has_entry(lookup))
-        return stage_fail(call, 504, "The stored reply is stale, and the origin cannot be asked.");
+        return stage_fail(call, 504,
+                          "The stored response is stale, and the origin cannot be asked.");
     return stage_fail(call, 502, "The origin does not accept connections.");
 }
 
@@ -406,7 +407,7 @@ enum service_progress fetch_take_head(struct fetch *fetch, struct service_call *
         return stage_fail(call, 502,
                           upstream->problem != NULL
                               ? upstream->problem
-                              : "The origin has ended the connection without a reply.");
+                              : "The origin has ended the connection without a response.");
     fetch_renew_deadline(fetch, call);
     if (upstream->response.status < 200)
         return take_interim(fetch, call);

@@ -47,8 +47,9 @@ static bool is_silent(const struct cache *cache, int file, bool *had_byte)
     return count < 0 ? errno == EAGAIN : is_pipe(cache, file);
 }
 
-/* Whoever tells something after the request is noted sees that; what was told before, the caller
- * sees. A byte that was not old is for others. */
+/* From the moment on in which the listener is noted, news wake it; what was told before, the caller
+ * sees. If news came meanwhile, it tries again, and a byte that was read goes back into the pipe:
+ * it is for another listener. */
 int fetch_news_listen(const struct cache *cache, const char *name)
 {
     _Atomic uint32_t *news = &cache->shared->news[cache_shared_slot(name)];

@@ -421,7 +421,7 @@ static void end(struct service_call *call)
 const struct service service_proxy = {
     .name = "proxy",
     .watches_client = true,
-    .broken_off = "The origin has broken off its reply.",
+    .broken_off = "The origin has broken off its response.",
     .descriptors = 2, /* the origin, and an epoll for the client and the origin */
     .step = step,
     .expire = expire,

@@ -105,7 +105,7 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
         call->keeps_connection = false;
     write_head(store, fetch, call);
     if (fetch->writer.lines.overflow)
-        return stage_fail(call, 502, "The head of the origin's reply is too long.");
+        return stage_fail(call, 502, "The head of the origin's response is too long.");
     call->response->status = fetch->upstream.response.status;
     call->client_deadline = 0;
     return stage_go_to(call, STAGE_SEND);
@@ -113,8 +113,8 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
 
 /* ---- the body ---- */
 
-/* A reset takes from the client what it has not taken from the kernel: that goes first, unless the
- * client does not read for too long. Nothing tells when it has all, so looks again and again. */
+/* A reset would take from the client what it has not read yet. So the reset waits until the client
+ * has read all, unless that takes too long. Nothing tells when: it has to look again and again. */
 static bool awaits_reset(struct fetch *fetch, struct service_call *call)
 {
     int64_t now = call->now.milliseconds;
@@ -255,7 +255,7 @@ enum service_progress send_response_run(struct cache_store *store, struct fetch 
 
         if (theirs == TRANSFER_FAILED && !lose_origin(store, fetch, call)) {
             response_writer_give_up(writer, call);
-            return stage_fail(call, 502, "The origin has broken off its reply.");
+            return stage_fail(call, 502, "The origin has broken off its response.");
         }
         correct_claim(store, writer);
         if (!call->client_gone)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Without a free place or descriptor, the loop does not listen for this long. */
+/* Without a free seat or descriptor, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
 /* While clients wait and no connection has waited long enough to be ended, it looks again after so
  * long. */
@@ -43,7 +43,7 @@ struct event_loop {
     struct listen_balance balance;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
-    bool pressed;       /* clients wait, and there may be no place for them */
+    bool pressed;       /* clients wait, and there may be no seat for them */
     bool listening;
     bool awaits_permit;
     bool stopping;
@@ -411,10 +411,10 @@ static void wait_for_events(struct event_loop *loop)
     }
 }
 
-/* Returns true if there is a place, or one could be made. */
-static bool has_place(struct event_loop *loop)
+/* Returns true if there is a seat, or one could be made. */
+static bool has_seat(struct event_loop *loop)
 {
-    return worker_has_place(loop->worker) ||
+    return worker_has_seat(loop->worker) ||
            (loop->now.milliseconds >= loop->yield_from && make_way(loop));
 }
 
@@ -430,9 +430,9 @@ static void maintain(struct event_loop *loop)
     review_balance(loop);
     loop->service_wait = services_review(&loop->worker->server->services, now, false);
     loop->memory_return_wait = memory_return_review(&loop->memory_return, loop->clients, now);
-    /* At a stop, too: clients that came before it and found no place are waiting. */
+    /* At a stop, too: clients that came before it and found no seat are waiting. */
     if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
-        has_place(loop)) {
+        has_seat(loop)) {
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
     }

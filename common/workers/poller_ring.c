@@ -2,7 +2,6 @@
  */
 #include "common/workers/poller_ring.h"
 
-#include "common/net/transport_plain.h"
 #include "common/net/transport_ring.h"
 
 #include <errno.h>
@@ -70,7 +69,7 @@ static bool begin_client(struct poller *poller, struct watch *watch, struct conn
     own->clients++;
     client->watch = watch;
     client->stream.ring = own->ring;
-    if (own->streams && connection->transport.kind == &transport_plain)
+    if (own->streams && connection->transport.kind->fits_ring)
         transport_ring_begin(&connection->transport, &client->stream, own->ring);
     return true;
 }
@@ -114,8 +113,8 @@ static uint64_t data_of_source(int source)
     return (uint64_t)source << 2 | RING_OF_SOURCE;
 }
 
-/* Several processes may wait for the same, and all are woken: the kernel ends the waits of a
- * process that has died somewhat later, and if one alone was woken, it could be that one. */
+/* Where several processes wait for a source, it wakes them all. If it woke one alone, that could be
+ * a process that has died, whose waits the kernel has not ended yet. */
 static void add(struct poller *poller, int source, int descriptor, uint32_t events)
 {
     struct poller_ring *own = poller->ring;

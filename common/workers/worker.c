@@ -164,7 +164,7 @@ int worker_try(struct worker *worker)
     int socket = -1;
 
     claim(worker);
-    active = atomic_fetch_add(&board->active, 1) + 1; /* a place is claimed first */
+    active = atomic_fetch_add(&board->active, 1) + 1; /* a seat is claimed first */
     if (active > (int64_t)server->limit)
         errno = EBUSY;
     else
@@ -181,7 +181,7 @@ int worker_try(struct worker *worker)
     return -1;
 }
 
-bool worker_has_place(const struct worker *worker)
+bool worker_has_seat(const struct worker *worker)
 {
     return !acceptor_is_full(worker->server);
 }

@@ -31,10 +31,10 @@ void worker_lost_seats(struct server *server, int number);
 void worker_serve(struct worker *worker, int socket);
 
 /* For a worker that serves many connections at once: returns the next connection if there is one
- * and a place for it; else -1 with errno: EAGAIN, EBUSY, or an error that was reported. */
+ * and a seat for it; else -1 with errno: EAGAIN, EBUSY, or an error that was reported. */
 int worker_try(struct worker *worker);
-/* Returns true if there is a place for a connection. */
-bool worker_has_place(const struct worker *worker);
+/* Returns true if there is a seat for a connection. */
+bool worker_has_seat(const struct worker *worker);
 /* At a stop: after how many milliseconds without a client the worker stops listening. */
 int worker_quiet(const struct worker *worker);
 /* Returns true if new clients are not refused yet: the last one has not come. */

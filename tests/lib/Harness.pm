@@ -44,7 +44,7 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server within make run_command run_server describe build sanitized no_leak_search
+    each_server each_way_to_accept start_server program_copy within make run_command run_server describe build sanitized no_leak_search
     all_cases has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
     group_processes anonymous_memory serving_processes helper_workers model_programs cpu_seconds parse_parts command_exists skip_case done_testing
     ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
@@ -380,6 +380,19 @@ sub each_variant ($cases, $all_ways) {
         }
         $model = undef;
     }
+}
+
+# Returns a copy of the current model's program, made by cp in this process. Every user may start it: the folder of the project
+# may be one that others cannot enter.
+sub program_copy () {
+    state ($folder, %copies);
+    $folder //= scratch();
+    return $copies{ $model->{path} } //= do {
+        my $copy = "$folder/" . basename($model->{path});
+        die "no copy of $model->{path}\n" if run_command('cp', $model->{path}, $copy)->{status};
+        chmod 0755, $copy;
+        $copy;
+    };
 }
 
 # Starts the current model's server and waits for its ready line. Its timeouts are longer than any test unless `options` sets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import subprocess
@@ -16,6 +17,7 @@ from trials.trial import Context, Row, Trial, has_option, skipped
 
 DESCRIPTORS = 40
 PROCESSES = 20
+USERS = itertools.count()
 MEMORY = 32 << 20
 DISK_KIB = 512
 CLIENTS = 200
@@ -95,7 +97,7 @@ def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
         return
     through = ["prlimit", f"--nproc={PROCESSES}:{PROCESSES}"]
     # A user that owns no other processes: the limit counts all of a user's, also in other tests.
-    user = 56_000 + os.getpid() % 4000
+    user = 50_000 + (os.getpid() * 16 + next(USERS)) % 10_000
     server = _start(context, name, documents, through=through, user=user)
     yield from _rows(context, server, case)
 

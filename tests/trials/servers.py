@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -118,7 +119,10 @@ def start(
         command = command_of(setting, own, port)
         _configure(name, own, change)
     else:
-        command = [str(build / f"{name}_server"), "--root", str(documents), *options, "0"]
+        program = build / f"{name}_server"
+        if user is not None:  # who may not enter the folder of the project
+            program = Path(shutil.copy(program, folder))
+        command = [str(program), "--root", str(documents), *options, "0"]
     process = _launch([*(through or []), *command], folder, user)
     server = Server(name, process, port, folder, process, "--tls" in options)
     _wait(server)
