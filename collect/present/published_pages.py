@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +66,6 @@ def _write_overview(
     narrow: Mapping[str, Mapping[str, str]],
     more: list[str],
 ) -> None:
-    counts = Counter(run.study for run in runs)
-    repeated = {study for study, count in counts.items() if count > 1}
     missing = [study for name, study in studies.items() if name not in {run.study for run in runs}]
     for page, ending, file in (
         ("report.md", "md", "README.md"),
@@ -77,7 +74,7 @@ def _write_overview(
         text = render_markdown(
             "overview.md.j2", topics=by_topic(runs), missing=missing, page=page,
             claims=f"claims.{ending}", more={name: f"{name}.{ending}" for name in more},
-            reports=read_wording().reports, repeated=repeated, sentences=first_sentences,
+            reports=read_wording().reports, sentences=first_sentences,
         )  # fmt: skip
         if ending == "html":
             text = _html(text, "What was measured", PAGES[1:], reports, narrow)

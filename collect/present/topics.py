@@ -20,6 +20,13 @@ class Topic:
     name: str
     runs: tuple[Published, ...]
 
+    @property
+    def by_study(self) -> list[list[Published]]:
+        """The runs of each study, the newest first."""
+        newest = sorted(self.runs, key=lambda run: run.machine["started"], reverse=True)
+        studies = dict.fromkeys(run.study for run in self.runs)
+        return [[run for run in newest if run.study == study] for study in studies]
+
 
 def studies_by_topic() -> dict[str, list[str]]:
     data = tomllib.loads(TOPICS_FILE.read_text(encoding="utf-8"))

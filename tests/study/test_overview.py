@@ -292,6 +292,26 @@ def test_the_overview_is_ordered_by_question(reports: Path) -> None:
         assert f"- **{report.name}. {report.title}.** " in text
 
 
+def test_a_study_that_was_measured_again_stands_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # These runs have no tables.
+    monkeypatch.setattr("collect.present.published_pages.repeated_page", lambda runs: "")
+    days = {"a-b-2-20260102": "2026-01-02", "a-b-2-20260103": "2026-01-03", "c-4-20260101": "2026-01-01"}
+    for machine, day in days.items():
+        write_run(tmp_path, "table1", machine)
+        pairs = tmp_path / "table1" / machine / "machine.tsv"
+        text = pairs.read_text().replace("2026-01-02 ", f"{day} ")
+        pairs.write_text(text.replace("A & B", "C") if machine.startswith("c") else text)
+    overview(tmp_path, None)
+    asked = (tmp_path / "README.md").read_text().partition("## Four reports")[0]
+    assert re.findall(r"^- .*", asked, re.M) == [
+        "- [The study table1](table1/a-b-2-20260103/report.md) Measured 2026-01-03; also "
+        "[2026-01-02](table1/a-b-2-20260102/report.md); "
+        "[2026-01-01](table1/c-4-20260101/report.md) on C, 2 processors."
+    ]
+
+
 def test_each_study_has_a_topic() -> None:
     topics = [study for studies in studies_by_topic().values() for study in studies]
     assert sorted(topics) == study_names()
