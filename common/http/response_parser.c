@@ -62,7 +62,7 @@ static const char *read_field(struct text line, struct buffer *fields)
         return "A header field of the origin's response has no name.";
     for (size_t i = 0; i < name.length; i++)
         if (!request_is_token(name.data[i]))
-            return "The name of a header field of the origin\'s response has a character that "
+            return "The name of a header field of the origin's response has a character that "
                    "no name can have.";
     line = text_trim((struct text){line.data + colon + 1, line.length - colon - 1});
     if (!is_printable(line))
