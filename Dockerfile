@@ -1,8 +1,10 @@
 # Runs the two commands of README.md on a bare Debian 12.
 #
 # usage:    docker build -t fork-vs-thread .
-#           docker run --rm -it -v "$PWD/results:/fork-vs-thread/results" fork-vs-thread
-#           docker run --rm -it fork-vs-thread tests/run
+#           docker run --init --rm -it -v "$PWD/results:/fork-vs-thread/results" fork-vs-thread
+#           docker run --init --rm -it fork-vs-thread tests/run
+#
+# --init: a process that waits for the orphans of stopped servers, as init does on a machine.
 FROM debian:12
 WORKDIR /fork-vs-thread
 COPY . .
