@@ -51,7 +51,8 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 # Measures without a report, which takes long.
 MEASURE = f"""{SHORT_CALIBRATION}
-import sys
+import os, sys
+os.environ["LC_ALL"] = "C"  # as the command does
 from collect.cli import main
 from collect.measure.run_plan import run_plan
 from collect.options import parse
