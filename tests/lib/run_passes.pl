@@ -76,8 +76,8 @@ sub memory () {
     return min(@kib, 2**40) / 1024;
 }
 
-# Some tests take over 100 MiB.
-sub jobs_for ($mib) { return max(1, min(12, int($mib / 128))) }
+# A test of the study takes 190 MiB.
+sub jobs_for ($mib) { return max(1, min(12, int($mib / 200))) }
 
 # --- The schedule --------------------------------------------------------------------------------------------------
 
