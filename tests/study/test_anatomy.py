@@ -293,7 +293,8 @@ def test_servers_are_looked_into_once_a_round(bench: Bench) -> None:
     calls = read_table(folder / "system_calls.tsv").rows
     each = {(row["server"], row["call"]): float(row["each"]) for row in calls}
     assert each["fork", "clone"] == pytest.approx(1, abs=0.3)
-    assert each["epoll", "recvfrom"] == pytest.approx(1, abs=0.3)
+    assert each["epoll", "sendto"] == pytest.approx(1, abs=0.3)
+    assert each["epoll", "recvfrom"] > 0.7  # and once more where the request comes after the connection
     assert ("epoll", "clone") not in each
     # What was looked at is not looked at again; what was not is.
     write_table(
