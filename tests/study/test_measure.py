@@ -4,6 +4,7 @@ count, proxies, a slow link."""
 from __future__ import annotations
 
 import fcntl
+import json
 import math
 import os
 import re
@@ -387,8 +388,6 @@ while (1) {
 }
 """
 PROXIES = """
-servers = ["fork", "liar", "forgetful"]
-baseline = "fork"
 files = ["125", "150"]
 service = ["proxy-hit", "proxy-revalidation", "proxy-miss"]
 concurrency = [1, 4]
@@ -419,11 +418,16 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
     forgetful = f'#!/bin/sh\nexec {TOP}/fork_server "$@" --no-cache\n'
     bench.spit("fakes/forgetful_server", forgetful, 0o755)
     bench.environment["SERVER_FOLDER"] = str(fakes)
-    folder = bench.folder / "proxied"
-    done = bench.measure("--output", folder, bench.spit("proxies.toml", PROXIES))
+    # The origin may count requests of the liar late, in the next run: so fork is measured alone.
+    rows = {}
+    for name, first, servers, status in ("good", "fork", "fork", 0), ("bad", "liar", "liar,forgetful", 3):
+        text = f'servers = {json.dumps(servers.split(","))}\nbaseline = "{first}"\n{PROXIES}'
+        folder = bench.folder / name
+        done = bench.measure("--output", folder, bench.spit(f"{name}.toml", text))
+        assert done.returncode == status, done.stderr
+        rows[name] = runs(folder)
     del bench.environment["SERVER_FOLDER"]
-    assert done.returncode == 3, done.stderr
-    of_fork = [row for row in runs(folder) if row["server"] == "fork"]
+    of_fork = rows["good"]
     seen = sorted((r["service"], r["file"], r["concurrency"], r["valid"]) for r in of_fork)
     assert seen == sorted(
         (f"proxy-{kind}", "150" if kind == "miss" else "125", at_once, "yes")
@@ -434,9 +438,8 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
         "liar": "no hit: of 20 requests the origin was asked for 20",
         "forgetful": "no hit: the proxy says HTTP/1.1 200 OK, no Cache-Status",
     }
-    others = [row for row in runs(folder) if row["server"] != "fork"]
-    assert len(others) == 4
-    for row in others:
+    assert len(rows["bad"]) == 4
+    for row in rows["bad"]:
         # ab with four clients may have begun three more requests when the last one is complete; and
         # the origin may count late what the liar asked before the load, since that says `hit`.
         more = "[0-4]" if row["concurrency"] == "4" else "[01]"
