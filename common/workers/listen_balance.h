@@ -1,6 +1,7 @@
 /* Decides which event loops listen: as few as the load needs. Waking a loop on another processor
  * costs more than a small request costs a loop that is awake. A loop listens while it has a permit.
- * The loops of a server share the permits: there is always one, and at most one for each loop. */
+ * The loops of a server share the permits: there is always one. Loops that add one at the same
+ * moment may make more than there are loops: those that are idle give theirs up. */
 #ifndef COMMON_WORKERS_LISTEN_BALANCE_H
 #define COMMON_WORKERS_LISTEN_BALANCE_H
 

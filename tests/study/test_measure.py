@@ -4,7 +4,6 @@ count, proxies, a slow link."""
 from __future__ import annotations
 
 import fcntl
-import json
 import math
 import os
 import re
@@ -422,9 +421,10 @@ def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:
     bench.environment["SERVER_FOLDER"] = str(fakes)
     # The origin may count requests of the liar late, in the next run: so fork is measured alone.
     rows = {}
-    for name, first, servers, status in ("good", "fork", "fork", 0), ("bad", "liar", "liar,forgetful", 3):
-        lines = f'servers = {json.dumps(servers.split(","))}\nbaseline = "{first}"\nfiles'
-        text = f"{lines}{PROXIES.partition('files')[2]}"
+    good = PROXIES.replace('"fork", "liar", "forgetful"', '"fork"')
+    bad = PROXIES.replace('"fork", "liar", "forgetful"', '"liar", "forgetful"')
+    bad = bad.replace('baseline = "fork"', 'baseline = "liar"')
+    for name, text, status in ("good", good, 0), ("bad", bad, 3):
         folder = bench.folder / name
         done = bench.measure("--output", folder, bench.spit(f"{name}.toml", text))
         assert done.returncode == status, done.stderr
