@@ -181,7 +181,7 @@ certificate:
 	collect/certificate.sh $(CERTIFICATE) $(RSA)
 
 bench: all
-	/usr/bin/python3 -m collect bench
+	/usr/bin/python3 -m collect bench $(if $(BEFORE),--before '$(BEFORE)')
 
 # Manual pages, from what the servers and dcollect.sh say of their options.
 man: all
@@ -250,7 +250,8 @@ help:
 	@echo 'make check         run the tests, as tests/run does'
 	@echo 'make certificate   make a key and a certificate for --tls (P-256; RSA=2048 for an RSA key)'
 	@echo 'make fuzz TIME=60  run libFuzzer (ENGINE=afl: AFL++) on all that reads bytes of others, TIME seconds each'
-	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers'
+	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers;'
+	@echo '                   BEFORE=DIR: as ratios to the servers of another source tree, which has been built'
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
 	@echo 'make escape        build servers that try to break out of their sandbox in build/escape, for tests/escape.t'
 	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck, mypy, and ruff where it is'

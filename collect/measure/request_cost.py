@@ -12,9 +12,10 @@ Then, on one connection, `ab -k -c 1 -n 1000`; on 32 and 256 kept connections, w
 Then HTTPS, with a key of P-256 and of RSA-2048, sessions new and resumed: the witness with 1,000
 connections (or --requests, if that is less), ten at once (--concurrency), on ours and on nginx.
 
-Where a server is a subject both with options and without, as in `--subjects fork,fork+no-sandbox`,
-the last lines of a table say how much more it costs without them, with a 95% interval over the
-rounds. A part whose number of rounds is 0 is left out.
+Where a server is a subject with options, as in `--subjects fork+no-sandbox`, a line below the table
+says how much more it costs without them, by bursts.py. `--before DIR` says the same, and nothing
+else, of each server of this source tree and of another one, which has been built. A part whose
+number of rounds is 0 is left out.
 
 Then how cost grows: the same CPU time at concurrency 1, 10, 100 and 1,000, and the memory of an
 idle keep-alive connection where 100 and 1,000 of them are held (10,000 for event loops): the
@@ -27,18 +28,19 @@ cannot hold that many has a dash.
 from __future__ import annotations
 
 import argparse
-import math
+import os
 import random
+import re
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collect.infer.statistics import mean_test
 from collect.measure import control_groups, crowd, loads
+from collect.measure.bursts import percent_more, ratio_of_start
 from collect.measure.loads import Load
 from collect.measure.machine import processors_allowed
 from collect.measure.scratch import scratch
@@ -51,6 +53,7 @@ from collect.measure.server_commands import (
     is_peer,
     lacks_of,
     need_of,
+    our_servers,
     recipe_name,
 )
 from collect.measure.servers import Server, ServerProblem, Servers, count_of_workers
@@ -62,6 +65,8 @@ FLOOR_OF = {"fork": "floor-fork", "thread": "floor-thread", "iterative": "floor-
 MANY = 5000
 LOOPS = ("epoll", "uring")
 IDLE_SECONDS = 600
+# Pairs of bursts where a burst takes two seconds, not milliseconds.
+LONG_PAIRS = 2
 
 
 @dataclass
@@ -84,6 +89,8 @@ class Bench:
     servers: Servers
     setting: Setting
     load: Load
+    starts: int
+    pairs: int
     results: list[Measured] = field(default_factory=list)
 
     def of(self, kind: str) -> list[Measured]:
@@ -94,8 +101,12 @@ class Bench:
 
     def measure(self, kind: str, number: int, subject: str) -> None:
         """Starts a subject and runs one load on it."""
-        server = self.start(subject)
-        load = replace(self.load, url=server.url)
+        result = self._run(self.start(subject), self.load)
+        self.servers.stop("it")
+        self.results.append(replace(result, kind=kind, round=number))
+
+    def _run(self, server: Server, load: Load) -> Measured:
+        load = replace(load, url=server.url)
         percentiles, result = self.work / "percentiles", self.work / "result"
         percentiles.unlink(missing_ok=True)
         command = [str(CLIENTS / "launch"), "load", "--server", str(server.pid)]
@@ -107,13 +118,36 @@ class Bench:
         watched = loads.read_watched(result)
         text = percentiles.read_text() if percentiles.exists() else ""
         said = loads.read_said(load, done.stdout + done.stderr, text)
-        self.servers.stop("it")
         verdict = loads.verdict(load, said, watched, self.setting.bytes)
         if verdict != "yes" or watched.cpu_us is None or not said.complete:
-            raise ServerProblem(f"{subject}: {verdict}")
+            raise ServerProblem(f"{server.label}: {verdict}")
         each = watched.cpu_us / said.complete
         seconds = said.seconds or watched.seconds
-        self.results.append(Measured(kind, number, subject, each, said.rps or 0.0, seconds))
+        return Measured("", 0, server.label, each, said.rps or 0.0, seconds)
+
+    def compare(self, first: Setting, second: Setting) -> tuple[float, float, float]:
+        """How much more the first server costs than the second, in percent, and the interval."""
+        load, pairs = self.load, LONG_PAIRS
+        if load.requests:
+            load = replace(load, requests=max(load.requests // 4, load.concurrency))
+            pairs = self.pairs
+        ratios = []
+        for start in range(self.starts):
+            show_progress(f"start {start + 1} of {self.starts}: {first.label}, {second.label}")
+            settings = {True: first, False: second}
+            order = (True, False) if start % 2 else (False, True)
+            servers: dict[bool, Server] = {}
+
+            def burst(is_first: bool, servers: dict[bool, Server] = servers) -> float:
+                return self._run(servers[is_first], load).value
+
+            try:
+                for key in order:
+                    servers[key] = self.servers.start(str(key), settings[key])
+                ratios.append(ratio_of_start(burst, pairs, is_first_late=not order[0]))
+            finally:
+                self.servers.stop_all()
+        return percent_more(ratios)
 
     def measure_idle(self, kind: str, number: int, subject: str) -> None:
         """Measures the memory of an idle connection."""
@@ -145,17 +179,20 @@ class Bench:
     ) -> None:
         for number in range(1, count + 1):
             for subject in random.sample(list(subjects), len(subjects)):
-                if sys.stderr.isatty():
-                    sys.stderr.write(f"\r\x1b[Kround {number} of {count}: {kind} {subject}")
-                    sys.stderr.flush()
+                show_progress(f"round {number} of {count}: {kind} {subject}")
                 try:
                     one(kind, number, subject)
                 except ServerProblem as problem:
                     say(f"bench: {problem}")
                 finally:
                     self.servers.stop("it")
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
+        show_progress("")
+
+
+def show_progress(line: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
 
 
 def memory_of(server: Server) -> int:
@@ -184,25 +221,27 @@ def _ratios(rows: Sequence[Measured], subject: str, other: str, name: str) -> st
     return f"{statistics.median(values):8.2f} {_range(values)}"
 
 
-def costs(rows: Sequence[Measured], subject: str, name: str) -> str:
-    """How much more a server costs than with the options of this subject, in percent: the geometric
-    mean of the ratios within rounds, with its 95% interval."""
-    own = {row.round: getattr(row, name) for row in rows if row.subject == subject}
-    plain = {row.round: getattr(row, name) for row in rows if row.subject == recipe_name(subject)}
-    both = sorted(own.keys() & plain.keys())
-    if len(both) < 2 or subject == recipe_name(subject):
-        return ""
-    test = mean_test([math.log(plain[number] / own[number]) for number in both])
-    low, high = (100 * math.expm1(end) for end in test.interval())
-    return f"{100 * math.expm1(test.estimate):+7.2f}% ({low:+.2f} to {high:+.2f})"
+def differences(bench: Bench, pairs: Iterable[tuple[Setting, Setting]]) -> None:
+    """Prints a line for each pair of servers."""
+    for first, second in pairs:
+        try:
+            more, low, high = bench.compare(first, second)
+        except ServerProblem as problem:
+            say(f"bench: {problem}")
+            continue
+        show_progress("")
+        amount = f"{more:+7.2f}% ({low:+.2f} to {high:+.2f})"
+        other = f"{second.label} of {second.folder}" if second.folder else second.label
+        print(f"{first.label} costs {amount} more than {other}", flush=True)
 
 
-def costs_table(rows: Sequence[Measured], chosen: Sequence[str], name: str) -> None:
-    """Prints a line for each subject with options."""
-    lines = [(subject, costs(rows, subject, name)) for subject in chosen]
-    for subject, cost in lines:
-        if cost:
-            print(f"{recipe_name(subject)} costs {cost} more than {subject}")
+def with_options(bench: Bench, chosen: Iterable[str]) -> list[tuple[Setting, Setting]]:
+    """The server without options, and with them, of each subject that has some."""
+    return [
+        (replace(bench.setting, label=recipe_name(label)), replace(bench.setting, label=label))
+        for label in chosen
+        if recipe_name(label) != label
+    ]
 
 
 def table(rows: Sequence[Measured], chosen: Sequence[str], name: str) -> None:
@@ -228,7 +267,6 @@ def table(rows: Sequence[Measured], chosen: Sequence[str], name: str) -> None:
             f"{min(values):9.{places}f} {statistics.fmean(row.rps for row in own):9.0f}   "
             f"{others[0]:<24}{others[1]:<24}{others[2]:<24}".rstrip()
         )
-    costs_table(rows, chosen, name)
 
 
 def growth_table(bench: Bench, kind: str, chosen: Sequence[str], numbers: Sequence[int]) -> None:
@@ -257,6 +295,7 @@ def close_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str])
         f"small.txt, {options.rounds} rounds; {bench.servers.accounting.method}"
     )
     table(bench.of("close"), chosen, "value")
+    differences(bench, with_options(bench, chosen))
 
 
 def size_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) -> None:
@@ -275,6 +314,7 @@ def size_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) 
             f"-c {options.concurrency}, {options.size_rounds} rounds"
         )
         table(bench.of(path), chosen, "value")
+        differences(bench, with_options(bench, chosen))
     bench.setting = plain
     bench.load = replace(bench.load, file=plain.path, requests=options.requests)
 
@@ -302,6 +342,7 @@ def keep_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) 
         bench.rounds(kind, count, chosen, bench.measure)
         print(f"\n{title}, {count} rounds")
         table(bench.of(kind), chosen, name)
+        differences(bench, with_options(bench, chosen))
     bench.setting = replace(bench.setting, keep_alive=False)
 
 
@@ -327,6 +368,7 @@ def tls_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) -
                 f"{options.concurrency} at once, {count} rounds"
             )
             table(bench.of(kind), speakers, "value")
+            differences(bench, with_options(bench, speakers))
     bench.setting = plain
 
 
@@ -355,6 +397,22 @@ def growth_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]
         growth_table(bench, "idle", chosen, options.idle)
 
 
+def before_part(bench: Bench, options: argparse.Namespace, chosen: Sequence[str]) -> None:
+    """Each server of this source tree beside that of another one."""
+    for title, load in (
+        ("One connection per request, ab", bench.load),
+        ("Keep-alive, one connection, ab -k", replace(bench.load, keep_alive=True, concurrency=1)),
+    ):
+        bench.load = load
+        bench.setting = replace(bench.setting, keep_alive=load.keep_alive)
+        print(
+            f"{title}: CPU per request; {bench.starts} starts, {bench.pairs} pairs of bursts of "
+            f"{options.requests // 4} requests"
+        )
+        settings = [replace(bench.setting, label=label) for label in chosen]
+        differences(bench, [(now, replace(now, folder=options.before)) for now in settings])
+
+
 # --- the command ---
 
 
@@ -365,12 +423,30 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
+def _from_two(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 2")
+    return int(text)
+
+
+def _tree(text: str) -> Path:
+    folder = Path(text).resolve()
+    if not any(folder.glob("*_server")):
+        raise argparse.ArgumentTypeError(f"no servers in '{text}': run make there")
+    return folder
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", add_help=True)
     parser.add_argument("--subjects", default="", help="servers, with commas between them")
     for name, usual in (("rounds", 7), ("requests", 4000), ("concurrency", 10), ("size-rounds", 5),
                         ("keep-rounds", 5), ("growth-rounds", 3), ("tls-rounds", 3)):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=usual, help=f"a number ({usual})")
+    parser.add_argument(
+        "--before", type=_tree, metavar="DIR", help="compare with the servers of a tree, built"
+    )
+    parser.add_argument("--starts", type=_from_two, default=16, help="of each server (16)")
+    parser.add_argument("--pairs", type=_from_two, default=24, help="of bursts in a start (24)")
     parser.add_argument("--growth", type=_numbers, default=[1, 10, 100, 1000])
     parser.add_argument("--idle", type=_numbers, default=[100, 1000, 10000])
     return parser.parse_args(arguments)
@@ -391,9 +467,24 @@ def _chosen(words: str) -> list[str]:
     return chosen
 
 
+def _of_both(before: Path, words: str) -> list[str]:
+    """The servers that this source tree and another one have, of the named ones."""
+    chosen = []
+    for label in words.replace(",", " ").split() or our_servers():
+        if recipe_name(label) not in our_servers():
+            fail(f"--before compares our own servers; '{label}' is none", 2)
+        elif os.access(before / f"{recipe_name(label)}_server", os.X_OK):
+            chosen.append(label)
+        else:
+            say(f"bench: {label} is left out: there is none in {before}")
+    return chosen
+
+
 def bench_main(arguments: Sequence[str]) -> int:
     """Measures and prints; returns the exit status."""
     options = _parse(arguments)
+    if options.before:
+        options.subjects = ",".join(_of_both(options.before, options.subjects))
     chosen = _chosen(options.subjects)
     if not is_installed("ab"):
         fail("ab is missing: apt-get install apache2-utils")
@@ -410,8 +501,11 @@ def bench_main(arguments: Sequence[str]) -> int:
             bytes=small.stat().st_size, path="small.txt",
         )  # fmt: skip
         load = Load("ab", "", "small.txt", options.concurrency, options.requests)
-        bench = Bench(work, servers, setting, load)
+        bench = Bench(work, servers, setting, load, options.starts, options.pairs)
         try:
+            if options.before:
+                before_part(bench, options, chosen)
+                return 0
             for part in (close_part, size_part, keep_part, tls_part, growth_part):
                 part(bench, options, chosen)
         finally:
