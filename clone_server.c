@@ -1,8 +1,8 @@
 /* One child per connection, which shares what --share names: fork() and pthread_create() are two
  * ends of one system call, clone(). */
 #include "common/base/clone_child.h"
-#include "common/base/trace.h"
 #include "common/server.h"
+#include "common/trace.h"
 
 #include <err.h>
 #include <sched.h>

@@ -1,10 +1,10 @@
 /* Waits, in the accepting process, for clients, seats, resources and signals. */
 #include "common/acceptor.h"
 
-#include "common/base/trace.h"
 #include "common/base/wakeup.h"
 #include "common/net/silent_clients.h"
 #include "common/signals.h"
+#include "common/trace.h"
 
 #include <err.h>
 #include <errno.h>

@@ -2,10 +2,10 @@
 #include "common/connection.h"
 
 #include "common/access_log.h"
-#include "common/base/trace.h"
 #include "common/escape_injection.h"
 #include "common/http/is_one_request.h"
 #include "common/seats.h"
+#include "common/trace.h"
 
 #define LINGER_MILLISECONDS 2000
 /* A client that reads less than this before the write deadline is cut off. */

@@ -6,7 +6,6 @@
 #include "common/base/proc_status.h"
 #include "common/base/ring.h"
 #include "common/base/service_manager.h"
-#include "common/base/trace.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
 #include "common/connection.h"
@@ -15,6 +14,7 @@
 #include "common/signals.h"
 #include "common/startup.h"
 #include "common/summary.h"
+#include "common/trace.h"
 #include "common/trace_file.h"
 #include "common/upgrade.h"
 

@@ -6,7 +6,6 @@
 #include "common/base/clock.h"
 #include "common/base/memory_limit.h"
 #include "common/base/memory_return.h"
-#include "common/base/trace.h"
 #include "common/model.h"
 #include "common/net/listener.h"
 #include "common/net/listener_handover.h"
@@ -15,6 +14,7 @@
 #include "common/seats.h"
 #include "common/service.h"
 #include "common/services.h"
+#include "common/trace.h"
 
 #include <sys/types.h>
 

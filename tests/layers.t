@@ -14,7 +14,7 @@ my @layers = (
     [qw(base)],
     [qw(http)],
     [qw(net)],
-    [qw(scoreboard)],
+    [qw(scoreboard trace)],
     [qw(seats)],
     [qw(service)],
     [qw(access_log exchange escape_injection)],

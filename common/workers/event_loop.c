@@ -3,9 +3,9 @@
 
 #include "common/acceptor.h"
 #include "common/base/memory_return.h"
-#include "common/base/trace.h"
 #include "common/base/wakeup.h"
 #include "common/connection.h"
+#include "common/trace.h"
 #include "common/workers/listen_balance.h"
 #include "common/workers/timers.h"
 

@@ -2,7 +2,7 @@
 #include "common/workers/worker.h"
 
 #include "common/acceptor.h"
-#include "common/base/trace.h"
+#include "common/trace.h"
 
 #include <errno.h>
 #include <poll.h>

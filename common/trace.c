@@ -1,5 +1,5 @@
 /* Records what each process and thread does with each connection, in memory that all share. */
-#include "common/base/trace.h"
+#include "common/trace.h"
 
 #include "common/base/memory_limit.h"
 

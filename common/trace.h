@@ -1,6 +1,6 @@
 /* Records what each process and thread does with each connection, in memory that all share. */
-#ifndef COMMON_BASE_TRACE_H
-#define COMMON_BASE_TRACE_H
+#ifndef COMMON_TRACE_H
+#define COMMON_TRACE_H
 
 #include "common/base/ticks.h"
 
