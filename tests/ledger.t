@@ -81,19 +81,23 @@ sub serve ($kept, $requests, $through) {
 sub traced_calls ($kept, $requests) {
     serve($kept, $requests, ['strace', '-D', '-f', '-qq', '-c', '-o', "$folder/calls"]);
     until_true(sub { slurp("$folder/calls") =~ /total$/m }) or die "strace writes no table\n";
-    my %calls;
+    my (%calls, $early_reads);
     for (split /\n/, slurp("$folder/calls")) {
         my @words = split;
         next if $words[0] !~ /\A[\d.]+\z/ || $words[-1] eq 'total';
-        # A clone that a signal interrupts begins again. An event loop reads at once from a new connection, and whether the
-        # request is there by then is chance.
+        # A clone that a signal interrupts begins again.
         my ($name, $number, $failed) = ($words[-1], $words[3], @words == 6 ? $words[4] : 0);
-        my $begins_again = $name eq 'clone' || !$kept && $name eq 'recvfrom';
+        my $is_early_read = !$kept && $name eq 'recvfrom';
+        my $begins_again  = $name eq 'clone' || $is_early_read;
         $queue_refused = 1 if $name eq 'inotify_init1' && $failed;
         $calls{$name} = $number - ($begins_again ? $failed : 0);
         $calls{"$name$FAILS"} = $failed if !$begins_again && !$WAITS{$name};
+        $early_reads = $failed if $is_early_read;
     }
     unlink "$folder/calls";
+    # An event loop reads at once from a new connection. Whether the request is there by then is chance; if not, the loop
+    # watches the connection, and waits once more.
+    for my $call (grep { $calls{$_} } qw(epoll_ctl epoll_wait)) { $calls{$call} -= $early_reads // 0 }
     return \%calls;
 }
 
