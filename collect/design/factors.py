@@ -231,8 +231,8 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "mixed", "mixed", "0", "0,5",
         "percent of the requests that are for the study's `other` document (open)", least=0,
-        say=lambda value, _: f"{value}% for another file" if value != "0"
-        else "none for another file",
+        say=lambda value, _: f"{value}% of the requests for the other file" if value != "0"
+        else "none for the other file",
         axis=lambda _: "other requests, %",
     ),
     Factor(

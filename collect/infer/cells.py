@@ -483,16 +483,20 @@ class Cells:
         return number >= float(wanted) if name.endswith("_min") else number <= float(wanted)
 
     def lacks_levels(self, server: str, cell: int, part: Part, measure: str = "rps") -> bool:
-        """Returns true if a server has no data at a value of the x axis that the baseline has.
+        """Returns true if a server has data at other values of the x axis than the baseline.
 
-        Its mean over the others would stand beside means over all of them.
+        Its mean would stand beside means over these.
         """
         if not part.x_name:
             return False
         for value in part.levels[part.x_name]:
             asked = self.like(cell, server=part.baseline, **{part.x_name: value})
             mine = self.like(cell, server=server, **{part.x_name: value})
-            if asked is not None and (mine is None or not self.has_data(mine, measure)):
+            if asked is None:
+                differs = mine is not None and self.has_data(mine, measure)
+            else:
+                differs = mine is None or not self.has_data(mine, measure)
+            if differs:
                 return True
         return False
 

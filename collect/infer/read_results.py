@@ -12,6 +12,7 @@ from collect.design.study import load_study
 from collect.histogram import Histogram, Histograms
 from collect.infer.cells import Cells
 from collect.infer.round_floors import read_calibration
+from collect.measure.loads import P99_REQUESTS_LEAST
 from collect.project import (
     CAPACITY_FILE,
     HISTOGRAMS_FILE,
@@ -20,7 +21,7 @@ from collect.project import (
     STUDY_FILE,
     fail,
 )
-from collect.tables import read_frame, read_pairs, read_table
+from collect.tables import ABSENT, read_frame, read_pairs, read_table
 
 # Older results may lack them.
 LATE_FACTORS = {
@@ -48,6 +49,7 @@ def read_cells(folder: Path) -> Cells:
     runs = read_frame(runs_file, key="run")
     if runs.empty:
         fail(f"{runs_file} holds no run", 1)
+    _leave_out_coarse_times(runs)
     factors = list(NAMES)
     while factors[-1] in LATE_FACTORS and factors[-1] not in runs:
         factors.pop()
@@ -61,6 +63,16 @@ def read_cells(folder: Path) -> Cells:
     capacity = _capacity(folder)
     histograms = _histograms(folder)
     return Cells(study, factors, runs, disbelieved, machine, calibration, capacity, histograms)
+
+
+def _leave_out_coarse_times(runs: pd.DataFrame) -> None:
+    """Takes out percentiles that are none: httperf's median, which runs of before 28 November 2026
+    have, is the middle of a millisecond; the 99th of few requests is the longest one."""
+    if "load" in runs and "p50_ms" in runs:
+        runs.loc[runs["load"] == "httperf", "p50_ms"] = ABSENT
+    if "complete" in runs and "p99_ms" in runs:
+        complete = pd.to_numeric(runs["complete"], errors="coerce")
+        runs.loc[complete < P99_REQUESTS_LEAST, "p99_ms"] = ABSENT
 
 
 def _capacity(folder: Path) -> pd.DataFrame | None:

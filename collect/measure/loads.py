@@ -443,8 +443,9 @@ def _read_httperf(said: Said, lines: list[str], load: Load) -> None:
     if mean is not None:
         said.mean_ms = mean / load.calls
         if load.calls == 1:
+            # The median that it prints is the middle of a millisecond.
             said.min_ms, said.max_ms = labels.of(times, "min "), labels.of(times, "max ")
-            said.p50_ms, said.sd_ms = labels.of(times, "median "), labels.of(times, "stddev ")
+            said.sd_ms = labels.of(times, "stddev ")
     words = [line for line in lines if line.startswith("httperf: ") and "warning" not in line]
     said.words = words[-1] if words else ""
     _httperf_rate(said, asked, asked_rate, load)

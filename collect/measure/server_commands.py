@@ -400,7 +400,6 @@ def _nginx_proxy(folder: Path) -> tuple[str, str]:
             proxy_pass http://$http_host$request_uri;
             proxy_cache cache;
             proxy_cache_key $http_host$request_uri;
-            proxy_cache_lock on;
             add_header Cache-Status $cache_status;
         }""",
     )

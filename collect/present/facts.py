@@ -22,6 +22,7 @@ from collect.readable_numbers import (
     crossing_interval,
     estimate_places,
     estimate_text,
+    factor_text,
     interval_text,
     percent_text,
     thousands,
@@ -219,7 +220,12 @@ def extremes(view: View, part: Part, measure: str, sign: int) -> Extremes | None
     )
     ours = [average for average in ranked if not view.data.is_other(average.server)]
     others = [average for average in ranked if view.data.is_other(average.server)]
-    among = "our servers"
+    lacking = {
+        server
+        for server in part.levels["server"]
+        if not is_floor(server) and not view.data.is_other(server)
+    } - {average.server for average in known}
+    among = "those of our servers that were measured everywhere" if lacking else "our servers"
     if sum(not view.data.is_other(average.server) for average in known) < 2:
         among, ours, others = "these servers", ranked, []
     if len(ours) + len(limited) < 2 or not ours:
@@ -270,6 +276,8 @@ class Answered:
     mean: float
     base_mean: float
     blocks: int
+    bound: tuple[str, ...]  # the sides that the client limits in some cell
+    ends: tuple[str, ...]  # of several cells: the least and the greatest ratio, and whose
 
     @property
     def compares(self) -> tuple[str, str, str]:
@@ -353,11 +361,24 @@ def answer(view: View) -> Answered | None:
     return _answered(view, named) if named else None
 
 
+def _asked_later(view: View) -> list[StudyAnswer]:
+    """What the study of today asks, and that of a run did not."""
+    return [one for one in _of_today(view).also if one not in view.study.also]
+
+
+def answers_asked_later(view: View) -> int:
+    """How many of the abstract's answers were asked for after the runs."""
+    later = _asked_later(view)
+    if not view.study.contrast and (named := contrast_named(view)):
+        later.append(named)
+    return sum(1 for named in later if _answered(view, named))
+
+
 def further_answers(view: View, first: Answered | None) -> list[list[Answered]]:
     """The answers to what else a study asks, where it was measured: those that compare the same
     two sides, in other cells, together. The first list is of those that compare as `first` does,
     which it begins with."""
-    named = view.study.also or _of_today(view).also
+    named = [*view.study.also, *_asked_later(view)]
     found = [one for name in named if (one := _answered(view, name))]
     groups: dict[tuple[str, str, str] | None, list[Answered]] = {
         first.compares if first else None: [first] if first else []
@@ -379,8 +400,16 @@ def _answered(view: View, named: StudyAnswer) -> Answered | None:
         named.measure, side_text(view, named.of), side_text(view, named.to),
         set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio,
         *result.ratio_interval(),
-        means[0], means[1], result.blocks,
+        means[0], means[1], result.blocks, _bound_sides(view, named, pairs),
+        _ends(view, named, pairs),
     )  # fmt: skip
+
+
+def _bound_sides(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
+    if named.measure != RPS:
+        return ()
+    sides = zip((named.of, named.to), zip(*pairs, strict=True), strict=True)
+    return tuple(side_text(view, of) for of, cells in sides if any(map(view.bound, cells)))
 
 
 def unanswered(view: View) -> StudyAnswer | None:
@@ -468,7 +497,10 @@ def fall(view: View) -> Fall | None:
     if len(points) < 2:
         return None
     found = [crossing(points, bound) for bound in named.falls_to]
-    words = tuple((f"{one.bound:g}", one, _crossing_text(view, x_name, one)) for one in found)
+    measured = [point.x for point in points]
+    words = tuple(
+        (f"{one.bound:g}", one, _crossing_text(view, x_name, one, measured)) for one in found
+    )
     where = _where_of(view, named, _answer_pairs(view, named)[:1])
     return Fall(
         named.measure, side_text(view, named.of), side_text(view, named.to), where,
@@ -476,14 +508,18 @@ def fall(view: View) -> Fall | None:
     )  # fmt: skip
 
 
-def _crossing_text(view: View, x_name: str, one: Crossing) -> str:
-    """A crossing in words: "1,400 µs of work (95% interval 1,300 to 1,600)"."""
+def _crossing_text(view: View, x_name: str, one: Crossing, measured: list[float]) -> str:
+    """A crossing in words, with the values around it that were measured: "1,400 µs of work (95%
+    interval 1,300 to 1,600; measured at 1,000 and 10,000)"."""
     if one.at in (0, math.inf):
         return ""
     low, high = (
         thousands(float(_rounded(end))) if 0 < end < math.inf else "" for end in (one.low, one.high)
     )
-    return f"{view.say(x_name, _rounded(one.at))} (95% interval {crossing_interval(low, high)})"
+    around = (max(x for x in measured if x <= one.at), min(x for x in measured if x >= one.at))
+    where = f"measured at {' and '.join(map(thousands, around))}"
+    interval = crossing_interval(low, high)
+    return f"{view.say(x_name, _rounded(one.at))} (95% interval {interval}; {where})"
 
 
 def _rounded(value: float) -> str:
@@ -515,6 +551,22 @@ def _where_of(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> s
     if len(pairs) > 1:
         said.append(f"average of {thousands(len(pairs))} cells")
     return "; ".join(text for text in said if text)
+
+
+def _ends(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> tuple[str, ...]:
+    """The least and the greatest ratio of the cells of an average, and whose they are."""
+    known = [
+        (test.ratio, view.data.value(pair[0], "server"))
+        for pair in pairs
+        if (test := contrast_test(view.data, mean_of_pairs([pair]), named.measure))
+    ]
+    if len(known) < 2:
+        return ()
+    several = "server" not in named.of and len({server for _, server in known}) > 1
+    return tuple(
+        factor_text(ratio) + (f" ({server})" if several else "")
+        for ratio, server in (min(known), max(known))
+    )
 
 
 def main_slice(view: View, part: Part) -> Slice:

@@ -166,6 +166,12 @@ class Cited:
     # --- where it stands ---
 
     @property
+    def others_percent(self) -> float:
+        """What other programs had of the processors; all of them, where this is not known."""
+        known = self._run.others_percent
+        return 100 if known is None else known
+
+    @property
     def machine(self) -> str:
         return self._run.machine_text
 

@@ -26,7 +26,7 @@ from collect.present.report import main_picture, read_pictures
 from collect.present.stage import PAGES, write_page
 from collect.present.templating import render_markdown
 from collect.present.topics import by_topic
-from collect.project import PROJECT, PUBLISHED, fail
+from collect.project import COMPARISONS_FILE, PROJECT, PUBLISHED, fail
 from collect.tables import read_table, write_text
 
 MAIN_STUDY = "designs"
@@ -248,7 +248,8 @@ def _write_readme(readme: Path, reports: str, runs: list[Published]) -> None:
     if designs := newest(runs, MAIN_STUDY):
         blocks["models"] = _models_block(designs, newest(runs, *KEPT_OPEN), reports)
     if pair := newest(runs, PAIR_STUDY):
-        blocks["pair"] = _answer_block(pair, reports, PAIR_FIGURE)
+        others = [run for run in runs if run.study == PAIR_STUDY and run is not pair]
+        blocks["pair"] = _answer_block(pair, others, reports, PAIR_FIGURE)
     if process := _process_block(runs, reports):
         blocks["process"] = process
     for name, block in blocks.items():
@@ -260,8 +261,9 @@ def _write_readme(readme: Path, reports: str, runs: list[Published]) -> None:
 PEERS = ("lighttpd", "nginx", "apache-prefork", "apache-worker", "apache-event")
 
 
-def _answer_block(run: Published, reports: str, kind: str) -> str:
-    """Returns the block of README with the answer of a study, in two sentences, and a figure."""
+def _answer_block(run: Published, others: list[Published], reports: str, kind: str) -> str:
+    """Returns the block of README with the answer of a study, in two sentences, a figure, and the
+    ratio of server CPU in its other runs."""
     shown = main_picture(read_pictures(run.folder), [kind])
     where = f"{reports}/{run.path}"
     figure = f"![{shown.text}]({where}/figures/{shown.name}.png)" if shown else ""
@@ -269,8 +271,16 @@ def _answer_block(run: Published, reports: str, kind: str) -> str:
     answer = first_sentences(text)
     return render_markdown(
         "readme_answer.md.j2", figure=figure, answer=answer, limit=text[len(answer) :].strip(),
-        where=where,
+        where=where, others=[(other, ratio) for other in others if (ratio := _ratio_of(other))],
     )  # fmt: skip
+
+
+def _ratio_of(run: Published) -> Cost | None:
+    """The ratio of server CPU that a run of two servers has, over all cells."""
+    for row in read_table(run.folder / COMPARISONS_FILE).rows:
+        if row["scope"] == "all" and row["measure"] == "server_cpu_us":
+            return Cost(float(row["ratio"]), float(row["low"]), float(row["high"]))
+    return None
 
 
 def _process_block(runs: list[Published], reports: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from collect.design.study import Study, load_study
 from collect.measure.foreign_load import SHARED, STOLEN
-from collect.present.report import ClaimResult, claims_of, main_picture, read_pictures
+from collect.present.report import ClaimResult, claims_of
 from collect.project import PROJECT, fail
 from collect.readable_numbers import machine_text, thousands
 from collect.tables import read_pairs, read_table
@@ -70,9 +71,10 @@ class Published:
 
     @cached_property
     def main_figure(self) -> tuple[str, str] | None:
-        """The path of the main figure from the folder of all reports, and its words."""
-        picture = main_picture(read_pictures(self.folder), self.design.first_figures)
-        return (f"{self.path}/figures/{picture.name}.svg", picture.text) if picture else None
+        """The first figure of the report: its path from that of all reports, and its words."""
+        report = (self.folder / "report.md").read_text(encoding="utf-8")
+        match = re.search(r"^!\[(.*)\]\((figures/[^)]+)\)$", report, re.MULTILINE)
+        return (f"{self.path}/{match[2]}", match[1]) if match else None
 
     # --- what makes a run less than it should be ---
 

@@ -65,6 +65,13 @@ def main_picture(pictures: list[Picture], wanted: Sequence[str]) -> Picture | No
     return pictures[0] if pictures else None
 
 
+def _wanted_figures(view: View) -> tuple[str, ...]:
+    """The kinds of figures that a study names, else those of the measure that answers it."""
+    answer = facts.answer(view)
+    by_answer = ("requests",) if answer and answer.measure == facts.RPS else ()
+    return facts.figures_named(view) or by_answer
+
+
 def write_report(view: View) -> str:
     """Returns the report as Markdown."""
     pictures = read_pictures(view.folder)
@@ -92,7 +99,7 @@ def write_report(view: View) -> str:
         busiest_text=busiest_text(view),
         knees_of=knees_of,
         KNEE_TIMES=TIMES,
-        main=main_picture(pictures, facts.figures_named(view)),
+        main=main_picture(pictures, _wanted_figures(view)),
         pictures=pictures,
         pictures_of=pictures_of,
         run_pictures=[p for p in pictures if p.kind in RUN_FIGURES],
@@ -199,6 +206,30 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """The valid runs whose time was up before all requests were answered."""
+
+    runs: int
+    least: int  # requests that one of them answered
+    excess: float  # the greatest share of requests that were open at the end
+
+
+def _cut(view: View) -> Cut | None:
+    """Only where a run has a number of requests, and nothing else lets requests fail."""
+    data = view.data
+    runs = data.valid_runs
+    if view.parts[0].kind != ORDINARY or not {"complete", "failed"} <= set(runs):
+        return None
+    closed = [data.value(cell, "load") == "witness" and data.value(cell, "scheme") != "udp"
+              for cell in range(data.count)]  # fmt: skip
+    done, failed = (data.column(name, runs) for name in ("complete", "failed"))
+    cut = (failed > 0) & (done > 0) & runs["cell"].map(lambda cell: closed[cell])
+    if not cut.any():
+        return None
+    return Cut(int(cut.sum()), int(done[cut].min()), float((failed[cut] / done[cut]).max()))
+
+
+@dataclass(frozen=True)
 class Method:
     """The facts about how the runs were made."""
 
@@ -218,6 +249,7 @@ class Method:
     ports: str
     ports_asked: str
     ports_given: bool
+    cut: Cut | None
 
 
 # Factors that are not worth a word where there is nothing of them.
@@ -260,6 +292,7 @@ def _method(view: View) -> Method:
         ports,
         asked,
         bool(asked) and asked == ports,
+        _cut(view),
     )
 
 

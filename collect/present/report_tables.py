@@ -15,6 +15,7 @@ from collect.present.facts import (
     RPS,
     Average,
     average_of,
+    is_asked,
     is_open,
     state_of,
 )
@@ -156,12 +157,15 @@ def other_rows(view: View, part: Part, one: Slice) -> list[list[str]]:
 
 
 def any_lacking(view: View, part: Part) -> bool:
-    """Returns true if some server has a measure at some values of the x axis alone."""
+    """Returns true if a server has a measure of the tables at other x than its baseline."""
+    measures = [CPU, CLIENT_CPU] if is_asked(view, RPS) else [CPU, CLIENT_CPU, RPS]
+    if latency_rows(view, part):
+        measures += ["p50_ms", "p99_ms"]
     return any(
         view.data.has_data(cell, measure)
         and view.data.lacks_levels(view.data.value(cell, "server"), cell, part, measure)
         for cell in part.cells
-        for measure in (CPU, RPS, CLIENT_CPU, "p50_ms", "p99_ms")
+        for measure in measures
     )
 
 

@@ -57,6 +57,11 @@ def test_httperf_row_has_its_time_not_cut_to_milliseconds() -> None:
     assert made["server_cpu_us"] == "1000.000" and made["valid"] == "yes"
 
 
+def test_httperf_median_is_the_middle_of_a_millisecond_and_left_out() -> None:
+    made = row("httperf", HTTPERF, calls=1)
+    assert made["p50_ms"] == "-" and made["min_ms"] != "-" and made["max_ms"] != "-"
+
+
 def test_httperf_mean_of_calls_at_a_rate() -> None:
     assert row("httperf", HTTPERF, calls=5, rate=10)["mean_ms"] == "1.220"
 

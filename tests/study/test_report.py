@@ -245,7 +245,7 @@ def answered(folder: Path, contrast: str) -> list[str]:
     paragraphs = [
         p.strip() for p in abstract.split("\n\n") if not p.strip().startswith(("> ", "!", "["))
     ]
-    return re.split(r"(?<=\.) (?=[A-Z])", " ".join(filter(None, paragraphs)))
+    return re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(filter(None, paragraphs)))
 
 
 @pytest.mark.parametrize(
@@ -255,11 +255,12 @@ def answered(folder: Path, contrast: str) -> list[str]:
          'to = { scheme = "http", certificate = "-", sessions = "-" }, when = { load = "witness" } }',
          r"A request takes more server CPU with \*\*HTTPS, P-256, new sessions\*\* than with HTTP\.",
          r"The ratio is 12\.\d+ \(.* µs against .* µs; 95% interval 1[12]\.\d+ to 1[23]\.\d+; .*"
-         r"average of 4 cells\)\."),
+         r"average of 4 cells, whose ratios run from [\d.]+ \(\w+\) to [\d.]+ \(\w+\)\)\."),
         ("fork-vs-thread", '{ measure = "requests", of = { server = "thread" }, '
          'to = { server = "fork" }, when = { concurrency = [1, 2] } }',
          r"\*\*thread\*\* answers more requests per second than fork, as this client sees it\.",
-         r"The ratio is 2\.\d+ \(.*; 95% interval 2\.\d+ to 2\.\d+; average of 4 cells\)\."),
+         r"The ratio is 2\.\d+ \(.*; 95% interval 2\.\d+ to 2\.\d+; "
+         r"average of 4 cells, whose ratios run from 2\.\d+ to 2\.\d+[^)]*\)\."),
         ("fork-vs-thread", '{ measure = "requests", of = { file = "big.txt" }, '
          'to = { file = "small.txt" } }',
          r"As this client sees it, fewer requests per second are answered with \*\*big\.txt\*\* than",
@@ -286,10 +287,12 @@ def test_an_abstract_has_answer_size_and_limit(
 ) -> None:
     folder = invent(tmp_path / kind, kind=kind, blocks=8, concurrency=3)
     sentences = answered(folder, contrast)
-    assert len(sentences) == 3, sentences
+    bound = [sentence for sentence in sentences if re.match(r"In \d+ of \d+ cells", sentence)]
+    sizes = [sentence for sentence in sentences if sentence.startswith("The ratio ")]
+    assert len(sentences) == 2 * len(sizes) + len(bound) + 1, sentences
     assert re.match(answer, sentences[0]), sentences
     assert re.match(size, sentences[1]), sentences
-    assert re.match(r"The interval holds within this sitting of 8 blocks|In \d+ of", sentences[2])
+    assert re.match(r"The interval holds within this sitting of 8 blocks", sentences[-1])
 
 
 def test_an_abstract_answers_what_else_is_asked(tmp_path: Path) -> None:
@@ -314,7 +317,7 @@ def test_an_abstract_compares_two_sides_once_and_says_how_much_elsewhere(tmp_pat
     assert len(sentences) == 4, sentences
     assert re.match(r"\*\*thread\*\* takes less server CPU", sentences[0])
     one = r"0\.\d+ \(.* µs against .* µs; 95% interval .*; {}.*\)"
-    elsewhere = rf"Elsewhere it is {one.format('small.txt')} and {one.format('concurrency 3')}\.$"
+    elsewhere = rf"In other cells it is {one.format('small.txt')} and {one.format('concurrency 3')}\.$"
     assert re.match(elsewhere, sentences[2]), sentences[2]
 
 
@@ -325,7 +328,7 @@ def test_a_report_of_an_open_loop_tells_of_the_client_and_of_the_other_document(
     late = r"A late client\*\*: in the worst of \d+ valid runs \d\.\d% of the requests started over 100 µs late"
     assert re.search(late, report)
     assert "\n99th percentile of the time of a request for 1048576.bin, milliseconds" in report
-    other = r"\n\| server \|.* 5% for another file \|.*\|\n\| --- \|( ---: \|)+\n"
+    other = r"\n\| server \|.* 5% of the requests for the other file \|.*\|\n\| --- \|( ---: \|)+\n"
     assert re.search(other + r"\| fork \| [\d.]+ \([\d.]+ to [\d.]+\) \|", report)
 
 
@@ -395,7 +398,22 @@ def test_published_abstracts_end_with_their_limit(run: Published) -> None:
     assert answer and "Part 1" not in abstract
     if "The ratio is" in abstract:
         first = next(text for text in answer if "The ratio is" in text)
-        assert len(re.split(r"(?<=\.) (?=[A-Z])", first)) == 2 + ("Elsewhere it is" in first)
+        sentences = re.split(r"(?<=\.)\s(?=[A-Z*])", first)
+        assert len(sentences) == 2 * first.count("The ratio is") + first.count("In other cells it is")
+
+
+def test_an_abstract_tells_opposite_answers_apart(tmp_path: Path) -> None:
+    report = written(publish("udp", tmp_path / "udp"))
+    answers = re.findall(r"A request takes (more|less) server CPU with \*\*UDP\*\*.*?; (fork|thread)", report)
+    assert ("less", "thread") in answers and ("less", "fork") not in answers
+    assert re.search(r"average of 12 cells, whose ratios run from 0\.\d+ \(thread\) to 1\.\d+ \(fork\)", report)
+
+
+def test_a_run_that_was_cut_short_is_told(tmp_path: Path) -> None:
+    report = written(publish("memory", tmp_path / "memory"))
+    assert re.search(r"A run ends after 8 s at the latest: \d+ of the runs had fewer requests answered", report)
+    assert "all requests completed or its time was up, none failed" in report
+    assert "A run ends after" not in written(publish("table1", tmp_path / "table1"))
 
 
 def test_averages_are_geometric_means_of_the_runs() -> None:
@@ -416,7 +434,7 @@ def test_published_studies_of_other_kinds(tmp_path: Path, study: str) -> None:
     sentences = {
         "idle": "cannot hold 1,000 idle connections",
         "slow-clients": "With 100 slow clients,",
-        "crash": "for good, until somebody starts them again",
+        "crash": "somebody has to start them again",
         "growth-memory": "A held connection takes this much memory",
         "udp": "requests by UDP",
     }
@@ -520,7 +538,7 @@ def test_a_report_says_when_its_rounds_were(tmp_path: Path, minutes: float, word
     folder = with_rounds(invent(tmp_path / "rounds", blocks=8, concurrency=2), minutes)
     report = written(folder)
     assert f"**2 rounds**, {words}." in report
-    assert ("the intervals hold for these hours alone" in report) == (minutes < 60)
+    assert ("the intervals hold for that time alone" in report) == (minutes < 60)
     assert f"of 2 rounds {words}: another machine" in report
 
 
@@ -557,7 +575,7 @@ def test_means_are_of_the_same_cells(tmp_path: Path) -> None:
     assert found.cells == found.asked - 1
     assert found.average and found.base_average
     assert found.average / found.base_average == pytest.approx(found.ratio, rel=1e-5)
-    assert "A dash: there is no valid run at some of the values" in report
+    assert "A dash: the server has valid runs at other values than fork" in report
 
 
 def test_a_question_that_the_runs_do_not_answer(tmp_path: Path) -> None:
