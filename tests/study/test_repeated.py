@@ -67,7 +67,8 @@ def test_ratios_stand_beside_each_other(runs: list[Published]) -> None:
 def test_bounds_stand_beside_each_other(runs: list[Published]) -> None:
     weights = study(runs, "weight")
     text = repeated_page(weights)
-    found = re.findall(r"^\| \[.*?\| ([\d,]+ µs of work \([\d,]+ to [\d,]+\)) \|", text, flags=re.M)
+    bound = r"[\d,]+ µs of work \([\d,]+ to [\d,]+; measured at [\d,]+ and [\d,]+\)"
+    found = re.findall(rf"^\| \[.*?\| ({bound}) \|", text, flags=re.M)
     assert len(found) == len(weights) > 1
     assert "**together**" not in text
 
