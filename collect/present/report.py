@@ -68,8 +68,8 @@ def main_picture(pictures: list[Picture], wanted: Sequence[str]) -> Picture | No
 def _wanted_figures(view: View) -> tuple[str, ...]:
     """The kinds of figures that a study names, else those of the measure that answers it."""
     answer = facts.answer(view)
-    by_answer = ("requests",) if answer and answer.measure == facts.RPS else ()
-    return facts.figures_named(view) or by_answer
+    kinds = {facts.RPS: ("requests",), "p50_ms": ("time",), "p99_ms": ("time",)}
+    return facts.figures_named(view) or (kinds.get(answer.measure, ()) if answer else ())
 
 
 def write_report(view: View) -> str:
