@@ -12,7 +12,7 @@ from collect.design.study import load_study
 from collect.histogram import Histogram, Histograms
 from collect.infer.cells import Cells
 from collect.infer.round_floors import read_calibration
-from collect.measure.loads import P99_REQUESTS_LEAST
+from collect.measure.loads import P95_REQUESTS_LEAST, P99_REQUESTS_LEAST
 from collect.project import (
     CAPACITY_FILE,
     HISTOGRAMS_FILE,
@@ -67,12 +67,13 @@ def read_cells(folder: Path) -> Cells:
 
 def _leave_out_coarse_times(runs: pd.DataFrame) -> None:
     """Takes out percentiles that are none: httperf's median, which runs of before 28 November 2026
-    have, is the middle of a millisecond; the 99th of few requests is the longest one."""
+    have, is the middle of a millisecond; the 95th and the 99th of few requests are the longest."""
     if "load" in runs and "p50_ms" in runs:
         runs.loc[runs["load"] == "httperf", "p50_ms"] = ABSENT
-    if "complete" in runs and "p99_ms" in runs:
-        complete = pd.to_numeric(runs["complete"], errors="coerce")
-        runs.loc[complete < P99_REQUESTS_LEAST, "p99_ms"] = ABSENT
+    for name, least in (("p95_ms", P95_REQUESTS_LEAST), ("p99_ms", P99_REQUESTS_LEAST)):
+        if "complete" in runs and name in runs:
+            complete = pd.to_numeric(runs["complete"], errors="coerce")
+            runs.loc[complete < least, name] = ABSENT
 
 
 def _capacity(folder: Path) -> pd.DataFrame | None:
