@@ -208,13 +208,21 @@ static uint32_t number_of(const unsigned char *bytes)
 static enum address_scope scope_of_v6(const unsigned char *bytes)
 {
     static const unsigned char translated[12] = {0, 0x64, 0xff, 0x9b}, zero[12];
+    static const unsigned char translated_here[6] = {0, 0x64, 0xff, 0x9b, 0, 1};
+    static const unsigned char stateless[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    static const unsigned char teredo[4] = {0x20, 0x01};
 
     if (memcmp(bytes, zero, sizeof zero) == 0) {
         uint32_t rest = number_of(bytes + 12);
         return rest <= 1 ? ADDRESS_LOCAL : scope_of_v4(rest); /* "::" and "::1" */
     }
-    if (memcmp(bytes, translated, sizeof translated) == 0)
+    if (memcmp(bytes, translated, sizeof translated) == 0 ||
+        memcmp(bytes, stateless, sizeof stateless) == 0)
         return scope_of_v4(number_of(bytes + 12));
+    /* Where these lead to the network of their translator decides (RFC 8215, RFC 4380). */
+    if (memcmp(bytes, translated_here, sizeof translated_here) == 0 ||
+        memcmp(bytes, teredo, sizeof teredo) == 0)
+        return ADDRESS_PRIVATE;
     if (bytes[0] == 0x20 && bytes[1] == 0x02) /* 6to4 */
         return scope_of_v4(number_of(bytes + 2));
     if (bytes[0] == 0xff || (bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80))

@@ -355,5 +355,6 @@ bool name_lookup_find(const struct name_lookup *lookup, int64_t now, struct addr
         atomic_thread_fence(memory_order_acquire);
         version = atomic_load(&found->version);
     } while (version != before); /* the writer comes this way once a second at most */
-    return list->count > 0 && now < until;
+    /* A worker that was taken over may have written anything there. */
+    return list->count > 0 && list->count <= ADDRESS_LIST_LIMIT && now < until;
 }

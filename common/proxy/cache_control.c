@@ -2,6 +2,7 @@
 #include "common/proxy/cache_control.h"
 
 #include "common/http/fields.h"
+#include "common/http/request.h"
 #include "common/http/structured.h"
 
 /* One directive: "name", "name=token" or "name="quoted"". */
@@ -86,6 +87,20 @@ static void add_seconds(struct cache_control *control, const struct directive *d
                     0);
 }
 
+/* Returns true for a list of names, each of them a token: a directive with any other value
+ * restricts the whole response. */
+static bool names_fields(struct text value)
+{
+    struct text name;
+    bool any = false;
+
+    for (; text_next(&value, &name); any = true)
+        for (size_t i = 0; i < name.length; i++)
+            if (!request_is_token(name.data[i]))
+                return false;
+    return any;
+}
+
 static void add_flag(struct cache_control *control, const struct directive *directive)
 {
     const struct {
@@ -99,15 +114,15 @@ static void add_flag(struct cache_control *control, const struct directive *dire
         {TEXT_IS("must-understand"), &control->must_understand},
         {TEXT_IS("only-if-cached"), &control->only_if_cached},
     };
-    bool names_fields = directive->value.length > 0;
+    bool is_qualified = names_fields(directive->value);
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (text_same(directive->name, known[i].name))
             *known[i].flag = true;
     if (text_same(directive->name, TEXT("no-cache")))
-        *(names_fields ? &control->no_cache_fields : &control->no_cache) = true;
+        *(is_qualified ? &control->no_cache_fields : &control->no_cache) = true;
     if (text_same(directive->name, TEXT("private")))
-        *(names_fields ? &control->private_fields : &control->is_private) = true;
+        *(is_qualified ? &control->private_fields : &control->is_private) = true;
 }
 
 void cache_control_read(struct text fields, bool of_request, struct cache_control *control)

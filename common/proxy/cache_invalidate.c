@@ -39,8 +39,8 @@ static struct text own_path(const struct origin *origin, struct text reference)
 static char *read_named(const struct cache_lookup *lookup, const struct fetch *fetch,
                         struct text name, struct text *target)
 {
-    struct text value, path, uri = lookup->uri;
-    size_t prefix = 7 + text_find((struct text){uri.data + 7, uri.length - 7}, '/');
+    struct text value, path;
+    size_t room;
     struct buffer buffer;
 
     if (!fields_single(fetch->upstream.response.fields, name, &value))
@@ -48,11 +48,11 @@ static char *read_named(const struct cache_lookup *lookup, const struct fetch *f
     path = own_path(fetch->origin, value);
     if (path.length == 0)
         return NULL;
-    buffer =
-        (struct buffer){.data = malloc(prefix + path.length), .capacity = prefix + path.length};
+    room = lookup->origin_length + path.length;
+    buffer = (struct buffer){.data = malloc(room), .capacity = room};
     if (buffer.data == NULL)
         return NULL;
-    buffer_add(&buffer, (struct text){uri.data, prefix});
+    buffer_add(&buffer, (struct text){lookup->uri.data, lookup->origin_length});
     buffer_add(&buffer, path);
     *target = (struct text){buffer.data, buffer.length};
     return buffer.data;

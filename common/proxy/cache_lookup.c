@@ -10,14 +10,30 @@
 
 /* ---- the request ---- */
 
-static bool write_uri(struct cache_lookup *lookup, const struct origin *origin,
-                      const struct request *request)
+/* What an origin is told of the client decides what it responds. Servers that tell it other things
+ * share no entry, nor do those that clients choose as their proxy and those that stand for it. */
+static struct text server_kind(const struct service_call *call)
 {
-    size_t room = origin->host.length + request->path.length + request->query.length + 32;
+    const struct proxy *proxy = call->context->state;
+    bool tls = call->context->scheme == SCHEME_HTTPS;
+
+    if (proxy->origin.length == 0)
+        return TEXT("");
+    if (proxy->forwarded_append)
+        return tls ? TEXT("append+https+") : TEXT("append+http+");
+    return tls ? TEXT("https+") : TEXT("http+");
+}
+
+static bool write_uri(struct cache_lookup *lookup, const struct origin *origin,
+                      const struct service_call *call)
+{
+    const struct request *request = call->request;
+    size_t room = origin->host.length + request->path.length + request->query.length + 48;
     struct buffer uri = {.data = malloc(room), .capacity = room};
 
     if (uri.data == NULL)
         return false;
+    buffer_add(&uri, server_kind(call));
     buffer_add(&uri, TEXT("http://"));
     buffer_add(&uri, origin->host);
     for (size_t i = 0; i < uri.length; i++)
@@ -25,6 +41,7 @@ static bool write_uri(struct cache_lookup *lookup, const struct origin *origin,
             uri.data[i] = (char)(uri.data[i] | 0x20);
     buffer_character(&uri, ':');
     buffer_number(&uri, origin->port);
+    lookup->origin_length = uri.length;
     buffer_add(&uri, request->path);
     buffer_add(&uri, request->query);
     lookup->uri = (struct text){uri.data, uri.length};
@@ -40,14 +57,15 @@ void cache_lookup_start(struct cache_lookup *lookup, const struct cache *cache)
 }
 
 bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin,
-                        const struct request *request)
+                        const struct service_call *call)
 {
+    const struct request *request = call->request;
     bool is_get = request->method == METHOD_GET;
 
     lookup->reason = "bypass";
     if (lookup->cache == NULL || request->method == METHOD_CONNECT)
         return true;
-    if (!write_uri(lookup, origin, request))
+    if (!write_uri(lookup, origin, call))
         return false;
     cache_control_read(request->fields, true, &lookup->control);
     lookup->reason = is_get || request->method == METHOD_HEAD ? "request" : "method";

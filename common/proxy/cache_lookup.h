@@ -12,6 +12,7 @@
 struct cache_lookup {
     const struct cache *cache;     /* NULL: none */
     struct text uri;               /* from malloc; empty: the request does not concern the cache */
+    size_t origin_length;          /* of its beginning, up to the path */
     char name[CACHE_NAME_SIZE];    /* of the entry that the request has, or would have */
     bool missing;                  /* the last look has found nothing, */
     uint64_t releases;             /* with fetch_lock_releases() before it */
@@ -36,7 +37,7 @@ struct cache_lookup {
 void cache_lookup_start(struct cache_lookup *lookup, const struct cache *cache);
 /* Reads what the request allows. Returns false if there is no memory. */
 bool cache_lookup_begin(struct cache_lookup *lookup, const struct origin *origin,
-                        const struct request *request);
+                        const struct service_call *call);
 void cache_lookup_end(struct cache_lookup *lookup);
 
 /* The stage. */

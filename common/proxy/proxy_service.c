@@ -147,7 +147,7 @@ static enum service_progress begin(struct service_call *call)
     }
     if (status == 0)
         status = find_origin_run(&proxied->origin, call, &problem);
-    if (status == 0 && !cache_lookup_begin(&proxied->lookup, &proxied->origin, request)) {
+    if (status == 0 && !cache_lookup_begin(&proxied->lookup, &proxied->origin, call)) {
         status = 503;
         problem = "The proxy has no memory for this request.";
     }

@@ -14,7 +14,7 @@ struct flow {
     bool *ended;         /* there is nothing more to read */
     unsigned wants_from, wants_to;
     uint64_t moved; /* bytes written in this step */
-    bool broken;
+    bool unreadable, unwritable;
 };
 
 static enum transfer empty(struct flow *flow)
@@ -26,7 +26,7 @@ static enum transfer empty(struct flow *flow)
     *flow->start += count;
     flow->moved += count;
     flow->wants_to |= fetch_events(transfer);
-    flow->broken |= transfer == TRANSFER_FAILED;
+    flow->unwritable |= transfer == TRANSFER_FAILED;
     return transfer;
 }
 
@@ -38,7 +38,7 @@ static enum transfer fill(struct flow *flow)
     transfer = flow->from->kind->read(flow->from, flow->space, flow->size, flow->end);
     flow->wants_from |= fetch_events(transfer);
     /* Bytes that should be encrypted and are not, or are damaged, end the tunnel. */
-    flow->broken |=
+    flow->unreadable |=
         transfer == TRANSFER_FAILED || transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED;
     if (transfer == TRANSFER_END) {
         *flow->ended = true;
@@ -72,6 +72,7 @@ static bool open_tunnel(struct tunnel *tunnel, struct fetch *fetch, struct servi
     call->keeps_connection = false;
     call->response->status = 200;
     response_writer_start(&fetch->writer);
+    fetch->writer.bodiless = true; /* what follows its head has no end that is to be marked */
     response_writer_add_status(&fetch->writer, call, 200, TEXT("Connection established"));
     buffer_add(lines, TEXT("Date: "));
     date_write(lines, call->now.seconds);
@@ -108,8 +109,14 @@ static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
     };
 
     pump(&up);
-    if (up.broken)
+    if (up.unreadable)
         return SERVICE_DONE; /* a client that has lost its session gets nothing more */
+    if (up.unwritable) {
+        /* The origin takes nothing more. What it has sent before is for the client. */
+        tunnel->client_ended = true;
+        *up.start = *up.end = 0;
+        up.wants_from = up.wants_to = 0;
+    }
     pump(&down);
     if (call->client->session_over) {
         tunnel->client_ended = true;
@@ -119,7 +126,8 @@ static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
     call->body_bytes += down.moved;
     if (up.moved > 0 || down.moved > 0)
         fetch->deadline = call->now.milliseconds + IDLE_MILLISECONDS;
-    if (down.broken || (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
+    if (down.unreadable || down.unwritable ||
+        (up.wants_from | up.wants_to | down.wants_from | down.wants_to) == 0)
         return SERVICE_DONE;
     return fetch_wait(fetch, call, up.wants_from | down.wants_to, up.wants_to | down.wants_from);
 }

@@ -13,6 +13,13 @@ static bool is_name(struct text text)
     return true;
 }
 
+/* Returns true for fields of which the proxy writes the address of each client to the origin: what
+ * the client said there did not select the response. */
+static bool tells_address(struct text name)
+{
+    return text_same(name, TEXT("Forwarded")) || text_same(name, TEXT("X-Forwarded-For"));
+}
+
 bool vary_matches_nothing(struct text fields)
 {
     struct text value, element;
@@ -20,7 +27,7 @@ bool vary_matches_nothing(struct text fields)
 
     while (fields_find(fields, TEXT("Vary"), &from, &value))
         while (text_next(&value, &element))
-            if (!is_name(element))
+            if (!is_name(element) || tells_address(element))
                 return true;
     return false;
 }
@@ -176,10 +183,12 @@ static bool read_elements(struct text name, struct text request_fields, struct e
     return elements->count > 0;
 }
 
+/* No blank follows the colon here: a malformed field, which stands as it is behind ": ", may look
+ * like this one. */
 static void add_weighted(const struct elements *elements, struct buffer *buffer)
 {
     for (size_t i = 0; i < elements->count; i++) {
-        buffer_add(buffer, i > 0 ? TEXT(", ") : TEXT(": "));
+        buffer_add(buffer, i > 0 ? TEXT(", ") : TEXT(":"));
         add_lower(buffer, elements->all[i].name);
         if (elements->all[i].weight == 1000)
             continue;

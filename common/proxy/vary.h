@@ -4,7 +4,8 @@
 
 #include "common/base/text.h"
 
-/* Returns true if no other request can share the response. */
+/* Returns true if no other request can share the response, or it may depend on the client's
+ * address. */
 bool vary_matches_nothing(struct text fields);
 /* Writes the names that Vary lists, each once, in small letters, with commas between them. */
 void vary_write_list(struct text fields, struct buffer *list);
