@@ -104,6 +104,8 @@ static enum transfer read_all(struct session *session, char *data, size_t size, 
     int idle = 0;
 
     *pending = false;
+    session->wire.reading = true;
+    session->wire.reads = session->wire.answers = 0;
     while (*count < size && (*count == 0 || holds_more(session))) {
         size_t taken = 0;
         int result;
@@ -122,6 +124,7 @@ static enum transfer read_all(struct session *session, char *data, size_t size, 
             break;
         }
     }
+    session->wire.reading = false;
     if (*count == 0)
         return transfer;
     *pending = transfer != TRANSFER_DONE && transfer != TRANSFER_READ;
