@@ -592,7 +592,9 @@ static enum outcome after_sending(struct connection *connection)
     connection->idle = true;
     begin_pace(connection);
     set_deadline(connection, connection->context->idle_timeout);
-    return connection->drained ? OUTCOME_READ : OUTCOME_GO_ON;
+    if (connection->drained)
+        return OUTCOME_READ;
+    return connection->step_requests < STEP_REQUESTS_LIMIT ? OUTCOME_GO_ON : OUTCOME_WRITE;
 }
 
 static enum outcome send_response(struct connection *connection)
@@ -692,6 +694,14 @@ void connection_lend(struct connection *connection, struct exchange *exchange)
     exchange_start(exchange);
 }
 
+static void settle(struct connection *connection)
+{
+    const struct transport_kind *kind = connection->transport.kind;
+
+    if (kind->settle != NULL)
+        kind->settle(&connection->transport);
+}
+
 struct exchange *connection_reclaim(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -701,6 +711,8 @@ struct exchange *connection_reclaim(struct connection *connection)
 
     if (!empty)
         return NULL;
+    settle(connection);
+    response_end(&exchange->response); /* of one that was cut off */
     exchange_end(exchange);
     connection->exchange = NULL;
     return exchange;
@@ -827,6 +839,7 @@ void connection_expire(struct connection *connection)
 void connection_close(struct connection *connection)
 {
     note(connection, TRACE_CLOSE, connection->sent);
+    settle(connection);
     if (connection->exchange != NULL) {
         if (connection->in_call)
             end_call(connection);

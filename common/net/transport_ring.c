@@ -242,13 +242,21 @@ static bool has_input(const struct transport *transport)
     return (stream->has_received && stream->received > 0) || transport_plain.has_input(transport);
 }
 
-/* The number of the socket is free after this: no entry may be in the queue that names it. */
-static void close_ring(struct transport *transport)
+/* A send that is still in the queue reads its memory when it is submitted. */
+static void settle(struct transport *transport)
 {
     struct ring_stream *stream = transport->own;
 
     if (stream->in_flight > 0 && ring_is_queued(stream->ring, stream->position))
         ring_submit(stream->ring);
+}
+
+/* The number of the socket is free after this: no entry may be in the queue that names it. */
+static void close_ring(struct transport *transport)
+{
+    struct ring_stream *stream = transport->own;
+
+    settle(transport);
     if (stream->has_received && stream->received > 0)
         ring_give_back(stream->ring, stream->buffer);
     if (stream->receiving)
@@ -266,6 +274,7 @@ const struct transport_kind transport_ring = {
     .unacknowledged = unacknowledged,
     .has_input = has_input,
     .abandon = abandon,
+    .settle = settle,
     .close = close_ring,
     .peer = transport_peer_of_stream,
 };
