@@ -37,8 +37,19 @@
         }                                                                                          \
     }
 
-/* The type of a socket without its flags. */
+/* A socket of the usual protocol: of this type, which stands beside flags. By MPTCP it could
+ * connect to any port, since Landlock knows ports of TCP alone. */
 #define SOCKET_TYPE 0xf
+#define SOCKET(family, type)                                                                       \
+    {                                                                                              \
+        .number = SYS_socket, .tests = 3, .test = {                                                \
+            {0, INT, family},                                                                      \
+            {1, SOCKET_TYPE, type},                                                                \
+            {2, INT, 0}                                                                            \
+        }                                                                                          \
+    }
+/* A message that opens no connection: Landlock looks at connect() alone. */
+#define SENDMSG IF(sendmsg, 2, MSG_FASTOPEN, 0)
 
 #define ALLOW(filter, rules) syscall_filter_allow(filter, rules, sizeof(rules) / sizeof((rules)[0]))
 
@@ -145,8 +156,8 @@ static const struct syscall_rule timers[] = {
 };
 
 static const struct syscall_rule proxy[] = {
-    IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_STREAM),
-    IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_STREAM),
+    SOCKET(AF_INET, SOCK_STREAM),
+    SOCKET(AF_INET6, SOCK_STREAM),
     ANY(connect),
 };
 
@@ -170,7 +181,7 @@ static const struct syscall_rule datagrams[] = {
     ANY(pipe2),
     ANY(memfd_create), /* where pipes are small */
     ANY(pwrite64),
-    ANY(sendmsg),
+    SENDMSG,
 };
 
 static const struct syscall_rule log_file[] = {
@@ -180,7 +191,7 @@ static const struct syscall_rule log_file[] = {
 /* A request for a signature carries a descriptor to answer at. */
 static const struct syscall_rule key_process[] = {
     IF(socketpair, 0, INT, AF_UNIX),
-    ANY(sendmsg),
+    SENDMSG,
 };
 
 /* A lock on a file; and the mutex of a worker that has died. */
@@ -235,7 +246,7 @@ static void allow_handover(struct syscall_filter *filter)
         IF(fcntl, 1, INT, F_SETFL),
         IF_BOTH(tgkill, 0, INT, self, 2, INT, SIGIO),
         IF(socketpair, 0, INT, AF_UNIX),
-        ANY(sendmsg),
+        SENDMSG,
     };
 
     ALLOW(filter, rules);
@@ -303,10 +314,10 @@ static const struct syscall_rule supervisor[] = {
 
 /* The process that looks names up asks by UDP, or by TCP for a long answer, and opens no file. */
 static const struct syscall_rule names[] = {
-    IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_STREAM),
-    IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_STREAM),
-    IF_BOTH(socket, 0, INT, AF_INET, 1, SOCKET_TYPE, SOCK_DGRAM),
-    IF_BOTH(socket, 0, INT, AF_INET6, 1, SOCKET_TYPE, SOCK_DGRAM),
+    SOCKET(AF_INET, SOCK_STREAM),
+    SOCKET(AF_INET6, SOCK_STREAM),
+    SOCKET(AF_INET, SOCK_DGRAM),
+    SOCKET(AF_INET6, SOCK_DGRAM),
     IF(sendto, 4, LONG, 0),
     ANY(connect),
     ANY(recvfrom),

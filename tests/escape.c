@@ -155,6 +155,26 @@ static long fast_open(const char *argument)
                : sendto(file, "x", 1, MSG_FASTOPEN, (struct sockaddr *)&address, sizeof address);
 }
 
+static long fast_open_by_message(const char *argument)
+{
+    struct sockaddr_in address = loopback(argument);
+    struct iovec data = {.iov_base = "x", .iov_len = 1};
+    struct msghdr message = {
+        .msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &data, .msg_iovlen = 1};
+    int file = socket(AF_INET, SOCK_STREAM, 0);
+
+    return file < 0 ? -1 : sendmsg(file, &message, MSG_FASTOPEN);
+}
+
+/* A socket of MPTCP connects by TCP where the other side knows no more. */
+static long connect_by_multipath(const char *argument)
+{
+    struct sockaddr_in address = loopback(argument);
+    int file = socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP);
+
+    return file < 0 ? -1 : connect(file, (struct sockaddr *)&address, sizeof address);
+}
+
 static long listen_stream(const char *argument)
 {
     struct sockaddr_in address = loopback("0");
@@ -471,6 +491,8 @@ static const struct {
     {"udp-connect", connect_datagrams},
     {"tcp-connect", connect_stream},
     {"tcp-fast-open", fast_open},
+    {"tcp-message", fast_open_by_message},
+    {"tcp-multipath", connect_by_multipath},
     {"tcp-listen", listen_stream},
     {"socket", open_socket},
     {"fork", make_process},

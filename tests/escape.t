@@ -115,7 +115,7 @@ sub refuses_all ($server, $name, %but) {
     refuses($server, $name, 'read',   '/etc/passwd');
     refuses($server, $name, @$_) for @plain;
     refuses($server, $name, "udp-$_", $datagram->sockport) for qw(send connect);
-    refuses($server, $name, "tcp-$_", $port) for $but{connects} ? () : qw(connect fast-open);
+    refuses($server, $name, "tcp-$_", $port) for $but{connects} ? () : qw(connect fast-open message multipath);
     my @calls = grep { $_ ne 'io_uring_enter' || !has_ring() } sort keys %calls;
     my %result = map { $_ => attempt($server, 'call', $calls{$_}) } @calls;
     is join(' ', map { "$_: $result{$_}" } grep { $result{$_} ne 'EPERM' } sort keys %result), '',
@@ -147,7 +147,7 @@ sub signers_refuse_all () {
     my @attempts = (
         (map { my $victim = $_; map { [$_, $victim] } @on_processes } $server->pid, @signers), @plain,
         (map { [$_, "$outside/file"] } grep { $_ ne 'read' } @on_files), ['create', "$outside/new"], ['mkdir', "$outside/made"],
-        (map { ["udp-$_", $datagram->sockport] } qw(send connect)), (map { ["tcp-$_", $port] } qw(connect fast-open)),
+        (map { ["udp-$_", $datagram->sockport] } qw(send connect)), (map { ["tcp-$_", $port] } qw(connect fast-open message multipath)),
         (map { ['call', $calls{$_}] } sort keys %calls), ['call', 41], ['call', 53], ['call', 319],    # sockets, memory with a name
     );
     my @done = grep { attempt_by_signer($server, "$place/key", @$_) !~ $refused } @attempts;
@@ -176,7 +176,7 @@ each_server(sub ($model) {
         my ($name, @options) = @$service;
         $server = starts($model, forgiving => 1, options => ['--service', $name, @options]);
         refuses_all($server, "@$service", connects => $name eq 'proxy');
-        refuses($server, $name, "tcp-$_", $port) for $name eq 'proxy' ? qw(connect fast-open) : ();
+        refuses($server, $name, "tcp-$_", $port) for $name eq 'proxy' ? qw(connect fast-open message multipath) : ();
         $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
     }
 

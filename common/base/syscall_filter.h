@@ -14,7 +14,7 @@ struct syscall_test {
 };
 
 /* Allows a system call if all tests of the rule hold. A call may have several rules. */
-#define SYSCALL_TESTS 2
+#define SYSCALL_TESTS 3
 struct syscall_rule {
     long number;
     int tests;
