@@ -66,10 +66,11 @@ static void hand_over(int socket)
 
     if (number == workers && !scoreboard_stopping(server->board))
         number = assign(false);
+    if (number < workers && fd_passing_give(&channels[number], socket))
+        return;
     if (number < workers)
-        fd_passing_give(&channels[number], socket);
-    else
-        server_drop(server, socket);
+        server_unassign(server, number);
+    server_drop(server, socket);
 }
 
 static void hand_out(void)

@@ -51,10 +51,11 @@ static void open_logs(int socket, const void *name)
     while (recv(socket, &question, 1, 0) == 1) {
         file = question == QUESTION_REOPEN ? open_waitless(name, O_APPEND) : current;
         copy = file >= 0 ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
-        if (copy >= 0)
-            fd_passing_give(&passing, copy);
-        else
+        if (copy < 0 || !fd_passing_give(&passing, copy)) {
             send(socket, &question, 1, MSG_NOSIGNAL); /* an answer without a descriptor */
+            if (copy >= 0)
+                close(copy);
+        }
         if (file >= 0 && file != current && current >= 0)
             close(current);
         if (file >= 0)

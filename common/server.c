@@ -65,6 +65,7 @@ void server_ready(struct server *server)
 bool server_open(struct server *server, const struct model *model, int argc, char **argv)
 {
     startup_fill_standard_descriptors();
+    signal(SIGCHLD, SIG_DFL); /* who started it may ignore it: then nobody can wait for a child */
     *server = (struct server){.model = model, .process = getpid(), .now = clock_now()};
     mallopt(M_ARENA_MAX, 1); /* an arena for each thread costs more than sharing one */
     switch (command_line_read(&server->options, model, argc, argv)) {
@@ -384,12 +385,14 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
     int64_t end = atomic_load(&server->board->stop_deadline);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
     bool accepts = server->model->makes == NULL;
+    /* A client that trickles would never be asked to give its seat up, if a read waited for it. */
+    bool wanted = acceptor_seats_yield(server) && atomic_load(&server->board->acceptor_waits);
 
     scoreboard_add(slot, &connection->tally);
     if (connection->idle && is_for_one(server))
         services_stay(&server->services);
     if (need == NEED_READ && connection->descriptor == connection->transport.socket &&
-        !connection->transport.timed_out && end == 0 && !accepts) {
+        !connection->transport.timed_out && end == 0 && !accepts && !wanted) {
         connection->transport.patient = true;
     } else {
         trace_note(server->context.trace, TRACE_WAIT, connection->number, 0);
@@ -510,6 +513,11 @@ bool server_assign(struct server *server, int number)
     atomic_store(&slot->seat, server->seat);
     seats_assign(&server->seats, server->seat, number + 1);
     return true;
+}
+
+void server_unassign(struct server *server, int number)
+{
+    atomic_store(&server->board->slots[number].assigned, false);
 }
 
 /* ---- closing ---- */

@@ -60,6 +60,8 @@ void server_worker_ended(struct server *server);
 
 /* Assigns the connection that server_accept() returned to a worker; false if it has one. */
 bool server_assign(struct server *server, int number);
+/* The worker has not got it. */
+void server_unassign(struct server *server, int number);
 
 /* For a process whose workers accept themselves: waits until the server stops and they have ended.
  */

@@ -94,12 +94,8 @@ static void request_stop(struct server *server)
 
 static void hear(struct server *server)
 {
-    enum upgrade_event event = upgrade_hear(server);
-
-    if (event == UPGRADE_HANDED_OVER)
+    if (upgrade_hear(server) == UPGRADE_HANDED_OVER)
         set_deadline(server, clock_now().milliseconds + server->options.stop_timeout);
-    else if (event == UPGRADE_STOP)
-        request_stop(server);
 }
 
 /* A child that serves one connection sends no signal when it ends: waking up for each would cost

@@ -79,6 +79,15 @@ void upgrade_abandon(struct server *server)
     server->upgrade.pending = false;
 }
 
+/* From now on the sockets are those of another server, which alone may end them. */
+static void let_go(struct server *server)
+{
+    listener_hand_over(&server->listener);
+    for (int i = 0; i < server->twin_count; i++)
+        listener_hand_over(&server->twins[i]);
+    atomic_store(&server->board->handed_over, true);
+}
+
 static void hand_over(struct server *server, pid_t process)
 {
     char state[40];
@@ -87,10 +96,7 @@ static void hand_over(struct server *server, pid_t process)
     warnx("process %d has taken over", (int)process);
     snprintf(state, sizeof state, "MAINPID=%d", (int)process);
     service_manager_tell(server->service_manager, state);
-    listener_hand_over(&server->listener);
-    for (int i = 0; i < server->twin_count; i++)
-        listener_hand_over(&server->twins[i]);
-    atomic_store(&server->board->handed_over, true);
+    let_go(server);
 }
 
 static enum upgrade_event hear_helper(struct server *server)
@@ -138,8 +144,9 @@ static enum upgrade_event hear_channel(struct server *server)
     upgrade->channel = -1;
     if (message.kind != LISTENER_HANDOVER_STOP)
         return UPGRADE_NOTHING;
-    warnx("the server before this one was told to stop: so this one stops, too");
-    return UPGRADE_STOP;
+    warnx("the server before this one stops, or goes on without this one: so this one stops");
+    let_go(server);
+    return UPGRADE_HANDED_OVER;
 }
 
 enum upgrade_event upgrade_hear(struct server *server)

@@ -13,8 +13,8 @@ void upgrade_abandon(struct server *server);
 
 enum upgrade_event {
     UPGRADE_NOTHING,
-    UPGRADE_HANDED_OVER, /* the new server accepts all clients that come from now on */
-    UPGRADE_STOP, /* the server before this one was told to stop, before this one was ready */
+    UPGRADE_HANDED_OVER, /* another server accepts all clients that come from now on, or will stop
+                          */
 };
 /* Reads the messages of the server before or after this one. Call it at SIGIO. */
 enum upgrade_event upgrade_hear(struct server *server);

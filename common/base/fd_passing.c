@@ -16,12 +16,14 @@ bool fd_passing_open(struct fd_passing *fd_passing)
     return true;
 }
 
-void fd_passing_give(struct fd_passing *fd_passing, int descriptor)
+bool fd_passing_give(struct fd_passing *fd_passing, int descriptor)
 {
     char nothing = 0;
 
-    fd_message_send(fd_passing->giver, &nothing, 1, &descriptor, 1);
+    if (!fd_message_send(fd_passing->giver, &nothing, 1, &descriptor, 1))
+        return false;
     close(descriptor);
+    return true;
 }
 
 int fd_passing_take(struct fd_passing *fd_passing)

@@ -11,8 +11,9 @@ struct fd_passing {
 
 /* Makes the pair. False, with errno set, on failure. */
 bool fd_passing_open(struct fd_passing *fd_passing);
-/* Passes a descriptor, and closes it in this process. */
-void fd_passing_give(struct fd_passing *fd_passing, int descriptor);
+/* Passes a descriptor, and closes it in this process. False, with the descriptor open, on failure.
+ */
+bool fd_passing_give(struct fd_passing *fd_passing, int descriptor);
 /* Waits for the next descriptor; -1 after the last one. */
 int fd_passing_take(struct fd_passing *fd_passing);
 /* Returns true if a descriptor was given and not taken yet. */

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
  */
 #define VARIABLE         "SERVER_HANDOVER"
 #define FIRST_DESCRIPTOR (STDERR_FILENO + 1)
+#define PATIENCE_SECONDS 5 /* for an answer */
 
 /* ---- the new program ---- */
 
@@ -312,6 +314,7 @@ int listener_handover_open(char **argv)
     };
     const int output[2] = {STDOUT_FILENO, STDERR_FILENO};
     const struct passed passed = {0};
+    const struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
     int sockets[2], on = 1;
     bool good;
 
@@ -319,6 +322,7 @@ int listener_handover_open(char **argv)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return -1;
     good = setsockopt(sockets[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+           setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
            helper_process_start("handover", sockets[1], serve, &program, HELPER_PROCESS_EXECUTES) &&
            fd_message_send(sockets[0], &passed, sizeof passed, output, 2);
     close(sockets[1]);

@@ -330,9 +330,11 @@ def test_what_held_connections_need_is_measured(bench: Bench) -> None:
     for row in runs(folder):
         assert row["valid"] == "yes" or "late" in row["valid"] or "Little" in row["valid"]
         # A thread has a stack of its own, of which it has touched some pages.
-        least = 4 if row["server"] == "thread" else 0.01
-        assert least < float(row["idle_kib"]) < 200
-        assert row["each_kib"] == "-" or float(row["each_kib"]) > 0
+        is_thread = row["server"] == "thread"
+        assert (4 if is_thread else 0.01) < float(row["idle_kib"]) < 200
+        # What the kernel charges to a group may hide a few KiB: where memory is scarce, it takes
+        # pages of files from the group meanwhile.
+        assert row["each_kib"] == "-" or float(row["each_kib"]) >= (4 if is_thread else 0)
         # The requests that opened the connections are not among those that count.
         assert int(row["complete"]) < 200 + 150
 
