@@ -227,6 +227,22 @@ each_server(sub ($model) {
     is $passes->(), 200, 'all places taken by clients that read nothing: another client is served';
     $_->close for @stalled;
     $server->stop;
+
+    $server = start_server(root => $root, options => [@one, '--request-timeout', 600]);
+    my @trickles = map { $server->connect } 1 .. 3;
+    $_->send("GET /small.txt HTTP/1.1\r\nHost: x\r\nX: ") for @trickles;
+    my $trickler = fork // die "fork: $!\n";
+    if ($trickler == 0) {
+        while (1) {
+            eval { $_->send('x') } for @trickles;
+            select undef, undef, undef, 0.02;    # a byte now and then is what is tested
+        }
+    }
+    is $passes->(), 200, 'all places taken by clients that send a byte now and then: another client is served';
+    kill KILL => $trickler;
+    waitpid $trickler, 0;
+    $_->close for @trickles;
+    $server->stop;
 });
 
 # The child processes of a server that serve.

@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Socket qw(SOL_SOCKET SO_RCVBUF);
 use Origin;
 use Proxy;
 
@@ -252,6 +253,15 @@ each_server(sub ($model) {
     $client = $proxy->connect;
     my $bytes = $client->converse("CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\nGET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");
     like $bytes, qr/\r\n\r\nHTTP.*\Q$big\E\z/s, 'bytes that follow CONNECT at once go through the tunnel';
+    $client->close;
+    $client = $proxy->connect(Sockopts => [[SOL_SOCKET, SO_RCVBUF, 4096]]);
+    $client->send("CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\nGET /tunnel HTTP/1.1\r\nHost: x\r\n\r\n");
+    $client->{socket}->shutdown(1);
+    my ($established, $half_closed) = (1, 8);
+    ok until_true(sub { my $end = $proxy->end_of($client); !$end || !grep { $end->{state} == $_ } $established, $half_closed }),
+        'the proxy closes a tunnel whose both sides have ended';
+    while (!$client->{ended}) { $client->fill($PATIENCE) or last }
+    ok $client->pending =~ /\Q$big\E\z/, 'a client that reads slowly gets all of it';
     $client->close;
     my $connect = sub ($target) { scalar($proxy->exchange("CONNECT $target HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))->{status} };
     is $connect->('192.0.2.1:443'), 403, 'CONNECT to an address that is not allowed is refused with 403';

@@ -213,6 +213,24 @@ each_server(sub ($model) {
     my %connections = map { $_ => 1 } $origin->connections('/cached');
     is scalar keys %connections, 1, 'validations go over one connection';
     $proxy->stop(%few);
+
+    # Servers that tell the origin other things share no entry, although they share a directory.
+    my $shared = scratch();
+    my $with   = sub (@options) { start_server(options => ['--service', 'proxy', '--cache', "$shared", @options]) };
+    my $ask    = sub ($path, @options) {
+        my $proxy    = $with->(@options);
+        my $response = $proxy->get(@options ? $path : $origin->url($path));
+        $proxy->stop(%few);
+        return cache_status($response);
+    };
+    $origin->play('/kinds', response(200, 'x', %fresh));
+    for my $case ([], [@to], [@to, '--forwarded-append']) {
+        like $ask->('/kinds', @$case), qr/^fwd=uri-miss/, "a server of another kind has no entry of others (@$case)";
+        is $ask->('/kinds', @$case), 'hit', "one of the same kind has (@$case)";
+    }
+    $origin->play('/vary', response(200, 'x', %fresh, Vary => 'X-Forwarded-For'));
+    $ask->('/vary', @to);
+    like $ask->('/vary', @to), qr/^fwd=uri-miss/, 'a response that varies by the address of the client is for nobody else';
 });
 
 sub get ($proxy, $path, @fields) { return $proxy->get($origin->url($path), @fields) }
