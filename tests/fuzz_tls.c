@@ -6,12 +6,11 @@
 #include "tests/fuzz.h"
 #include "tests/fuzz_service.h"
 #include "tests/script.h"
+#include "tests/tls_files.h"
 
 #include <fcntl.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,38 +40,6 @@ static char directory[] = "/tmp/fuzz_tls.XXXXXX";
 static struct tls *tls;
 static SSL_CTX *clients;
 
-static FILE *create(const char *name, char *path, size_t size)
-{
-    FILE *file;
-
-    snprintf(path, size, "%s/%s", directory, name);
-    file = fopen(path, "w");
-    require(file != NULL, "a file can be made");
-    return file;
-}
-
-/* Writes a key, and a certificate signed by itself. */
-static void make_files(char *certificate_path, char *key_path, size_t size)
-{
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    X509 *certificate = X509_new();
-    FILE *files[] = {create("certificate", certificate_path, size), create("key", key_path, size)};
-
-    X509_set_version(certificate, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
-    X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 365 * 86400L);
-    X509_set_pubkey(certificate, key);
-    require(X509_sign(certificate, key, EVP_sha256()) > 0 &&
-                PEM_write_X509(files[0], certificate) == 1 &&
-                PEM_write_PrivateKey(files[1], key, NULL, NULL, 0, NULL, NULL) == 1,
-            "there is a certificate");
-    fclose(files[0]);
-    fclose(files[1]);
-    X509_free(certificate);
-    EVP_PKEY_free(key);
-}
-
 static void remove_files(void)
 {
     char command[64];
@@ -88,7 +55,7 @@ static void set_up(void)
     static char certificate[64], key[64];
 
     require(mkdtemp(directory) != NULL, "there is a directory");
-    make_files(certificate, key, sizeof key);
+    require(tls_files_make(directory, certificate, key, sizeof key), "there is a certificate");
     tls = tls_open(&(struct key_files){.paths = {certificate, key}}, false);
     clients = SSL_CTX_new(TLS_client_method());
     require(tls != NULL && clients != NULL, "TLS is ready");
