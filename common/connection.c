@@ -636,6 +636,7 @@ static enum outcome finish(struct connection *connection)
         exchange_received(connection->exchange).length == 0)
         return go_to(connection, CONNECTION_ENDED);
     connection->transport.kind->finish(&connection->transport);
+    connection->idle = false; /* what comes now is no request, and gets no further time */
     begin_pace(connection);
     set_deadline(connection, LINGER_MILLISECONDS);
     return go_to(connection, CONNECTION_LINGERING);
