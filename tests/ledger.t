@@ -97,7 +97,7 @@ sub traced_calls ($kept, $requests) {
     unlink "$folder/calls";
     # An event loop reads at once from a new connection. Whether the request is there by then is chance; if not, the loop
     # watches the connection, and waits once more.
-    for my $call (grep { $calls{$_} } qw(epoll_ctl epoll_wait)) { $calls{$call} -= $early_reads // 0 }
+    for my $call (grep { $calls{$_} } qw(epoll_ctl epoll_wait io_uring_enter)) { $calls{$call} -= $early_reads // 0 }
     return \%calls;
 }
 

@@ -247,7 +247,7 @@ static void settle(struct transport *transport)
 {
     struct ring_stream *stream = transport->own;
 
-    if (stream->in_flight > 0 && ring_is_queued(stream->ring, stream->position))
+    if (stream->sending && ring_is_queued(stream->ring, stream->position))
         ring_submit(stream->ring);
 }
 
@@ -256,7 +256,8 @@ static void close_ring(struct transport *transport)
 {
     struct ring_stream *stream = transport->own;
 
-    settle(transport);
+    if (stream->in_flight > 0 && ring_is_queued(stream->ring, stream->position))
+        ring_submit(stream->ring);
     if (stream->has_received && stream->received > 0)
         ring_give_back(stream->ring, stream->buffer);
     if (stream->receiving)
