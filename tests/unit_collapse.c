@@ -68,7 +68,7 @@ static void open_origin(void)
     assert_int_equal(listen(listener, 64), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
     snprintf(authority, sizeof authority, "127.0.0.1:%u", ntohs(address.sin_port));
-    snprintf(uri_text, sizeof uri_text, "http://%s/", authority);
+    snprintf(uri_text, sizeof uri_text, "http+http://%s/", authority);
     uri = text_of(uri_text);
 }
 
