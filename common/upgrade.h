@@ -13,8 +13,8 @@ void upgrade_abandon(struct server *server);
 
 enum upgrade_event {
     UPGRADE_NOTHING,
-    UPGRADE_HANDED_OVER, /* another server accepts all clients that come from now on, or will stop
-                          */
+    /* The listening sockets are those of another server: this one only finishes. */
+    UPGRADE_HANDED_OVER,
 };
 /* Reads the messages of the server before or after this one. Call it at SIGIO. */
 enum upgrade_event upgrade_hear(struct server *server);

@@ -11,8 +11,7 @@ struct fd_passing {
 
 /* Makes the pair. False, with errno set, on failure. */
 bool fd_passing_open(struct fd_passing *fd_passing);
-/* Passes a descriptor, and closes it in this process. False, with the descriptor open, on failure.
- */
+/* Passes a descriptor, and closes it in this process. On failure it stays open. */
 bool fd_passing_give(struct fd_passing *fd_passing, int descriptor);
 /* Waits for the next descriptor; -1 after the last one. */
 int fd_passing_take(struct fd_passing *fd_passing);

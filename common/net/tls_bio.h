@@ -15,9 +15,9 @@ struct tls_bio {
     bool ended;   /* the client sends no more, whether it has said so or not */
     bool greeted; /* the client has sent something */
     bool plain;   /* and that was not TLS */
-    bool reading; /* the session reads: what it writes now are answers to records without data; */
-    int reads;    /* so often it has read from the socket, */
-    int answers;  /* and so many has it written */
+    bool reading; /* the session reads: what it writes now are answers to records without data */
+    int reads;    /* how often it has read from the socket since it began to */
+    int answers;  /* and how often it has written */
 };
 
 /* Returns the method of such BIOs, which BIO_meth_free() frees; NULL: no memory. */

@@ -66,9 +66,7 @@ struct transport_kind {
     bool (*has_input)(const struct transport *);
     /* Makes the close that follows drop the bytes that are not acknowledged. */
     void (*abandon)(struct transport *);
-    /* Called before memory that was given to write() is freed, where it is still being read; or
-     * NULL.
-     */
+    /* Called before memory that was given to write() is freed. NULL: nothing reads it any more. */
     void (*settle)(struct transport *);
     void (*close)(struct transport *);
     /* Finds the address of the peer; false if it has none any more. */
