@@ -29,7 +29,7 @@ struct task {
 };
 
 static struct server *server;
-static int flags;
+static int flags, children;
 static int *sockets; /* of the seats, where children share open files */
 
 static void serve_as(struct server *self, const struct task *task)
@@ -75,6 +75,7 @@ static bool hand_over(int socket)
         close(socket);
     else if (task.seat >= 0) /* the child closes it for both */
         sockets[task.seat] = socket;
+    children++;
     server_made_child(server, child);
     return true;
 }
@@ -88,7 +89,8 @@ static void lose(struct server *self, pid_t child)
     server_lost_child(self, child);
 }
 
-/* A child that exits with status 0 has reported the end of its connection itself. */
+/* A child that exits with status 0 has reported the end of its connection itself. A process that
+ * others left to this one is reaped, but not awaited. */
 static int collect(struct server *self, bool all)
 {
     pid_t child;
@@ -96,10 +98,12 @@ static int collect(struct server *self, bool all)
 
     if (flags & CLONE_THREAD)
         return -1;
-    while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+    while ((!all || children > 0) && (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+        children -= children > 0;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
             lose(self, child);
-    return child == 0 ? SERVER_COLLECT_SOON : -1;
+    }
+    return children > 0 ? SERVER_COLLECT_SOON : -1;
 }
 
 static const struct model model = {

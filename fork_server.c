@@ -34,16 +34,17 @@ static bool hand_over(int socket)
     return true;
 }
 
-/* A child that exits with status 0 has reported the end of its connection itself. */
+/* A child that exits with status 0 has reported the end of its connection itself. A process that
+ * others left to this one is reaped, but not awaited. */
 static int collect(struct server *self, bool all)
 {
     pid_t child;
     int status;
 
-    while ((child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+    while ((!all || children > 0) && (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
         if (fork_template_reap(&template, child))
             continue;
-        children--;
+        children -= children > 0;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
             server_lost_child(self, child);
     }

@@ -4,6 +4,7 @@
 #include "common/workers/process_crew.h"
 
 #include <err.h>
+#include <errno.h>
 #include <stdlib.h>
 
 static struct server *server;
@@ -58,18 +59,29 @@ static int assign(bool living)
     return number;
 }
 
-/* There are never more connections than workers, so one is free. It may be dead: then its
- * replacement takes the connection, except at a stop. */
+/* There are never more connections than workers, so one is free, unless the count is wrong since a
+ * worker was killed while it counted. It may be dead: then its replacement takes the connection. */
+static int find_free(void)
+{
+    int number = assign(true);
+
+    if (number == server->options.workers)
+        number = assign(false);
+    if (number == server->options.workers)
+        errno = EAGAIN;
+    return number;
+}
+
 static void hand_over(int socket)
 {
-    int workers = server->options.workers, number = assign(true);
+    int number;
 
-    if (number == workers && !scoreboard_stopping(server->board))
-        number = assign(false);
-    if (number < workers && fd_passing_give(&channels[number], socket))
+    while ((number = find_free()) == server->options.workers)
+        if (!server_hold(server, socket, "cannot find a free worker"))
+            return;
+    if (fd_passing_give(&channels[number], socket))
         return;
-    if (number < workers)
-        server_unassign(server, number);
+    server_unassign(server, number);
     server_drop(server, socket);
 }
 

@@ -196,6 +196,10 @@ static enum outcome begin_request(struct connection *connection, size_t head)
     struct exchange *exchange = connection->exchange;
     struct request *request = &exchange->request;
 
+    if (request->expects_continue && exchange_has_output(exchange)) {
+        request_start(request); /* earlier responses leave first: then there is room for another */
+        return flush_then(connection, CONNECTION_READING);
+    }
     if (request->framing != FRAMING_NONE &&
         exchange->input_size - exchange->input_start - head < EXCHANGE_BODY_ROOM) {
         size_t behind = exchange_received(exchange).length - head;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The counters of one worker; without workers, one slot counts for all connections. Each slot has
  * its own cache lines. */
@@ -65,10 +66,11 @@ struct scoreboard {
     _Atomic bool drained;         /* at a stop, no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */
     _Atomic int scarce_warnings;
-    _Atomic int permits;       /* to listen, given to event loops: see listen_balance.h */
-    _Atomic int free_seat;     /* no seat below this one is free, most probably */
-    _Atomic uint64_t gave_way; /* connections that were ended since others needed their seats */
-    _Atomic uint64_t refused;  /* clients whose address had too many connections */
+    _Atomic pid_t template_child; /* the last one that the template of fork_server has made */
+    _Atomic int permits;          /* to listen, given to event loops: see listen_balance.h */
+    _Atomic int free_seat;        /* no seat below this one is free, most probably */
+    _Atomic uint64_t gave_way;    /* connections that were ended since others needed their seats */
+    _Atomic uint64_t refused;     /* clients whose address had too many connections */
     struct scoreboard_cache cache;
     int slot_count, seat_count;
     struct trace_scratch *scratches; /* behind the slots; see trace.h */

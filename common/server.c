@@ -221,10 +221,15 @@ void server_made_child(struct server *server, pid_t child)
     server_made(server);
 }
 
+/* A child without a seat has reported the end of its connection, or is not of this server. */
 void server_lost_child(struct server *server, pid_t child)
 {
+    int seat = seats_find_owner(&server->seats, child);
+
     trace_died(server->context.trace, child);
-    seats_leave_all(&server->seats, child);
+    if (seat < 0)
+        return;
+    seats_leave(&server->seats, seat);
     server_left(server);
 }
 
@@ -278,9 +283,19 @@ static void open_ring(struct server *server)
     server->ring = NULL;
 }
 
+/* Returns true if the open files of a child are its own, and it serves one connection: it has no
+ * use for the listeners, and could end them, or take the clients of others. */
+static bool leaves_listeners(const struct server *server)
+{
+    return has_copies(server) && server->options.share != (int)SHARE_FILES;
+}
+
+/* If the server has died before the child was tied to it, the child serves its connection. */
 void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (leaves_listeners(server))
+        listener_drop_streams(&server->listener);
     if (server->context.trace != NULL)
         trace_begin_child(server->context.trace);
     server_thread(server);
@@ -427,8 +442,8 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
             check_turn(server, slot, &connection, &turn);
     }
     connection_close(&connection);
-    seats_leave(&server->seats, seat);
     scoreboard_add(slot, &connection.tally);
+    seats_leave(&server->seats, seat);
 }
 
 /* A new child knows the time without a system call: its copy of `now` is when its connection was

@@ -62,6 +62,20 @@ each_server(sub ($model) {
         is scalar(grep { $_ == 200 } @statuses), 119, "$protocol: a moving window of 20 requests gets all responses";
         $connection->close;
 
+        # A response that leaves no room for the next one in the output leaves first: 100 Continue is lost no more than others.
+        spit("$root/some.txt", 's' x 16_000);
+        my $head = length $server->connect->converse(request(HEAD => '/some.txt', Connection => 'close')) =~ s/Connection: close\r\n//r;
+        for my $room (0, 24, 25) {
+            spit("$root/fill$room.txt", 'f' x (16_384 - $head - $room));
+            my $expecting = request(GET => '/1.txt', Expect => '100-continue', 'Content-Length' => 4, Connection => 'close');
+            my $client = $server->connect;
+            $client->send(request(GET => "/fill$room.txt") . $expecting);
+            my @got = map { $client->response } 1 .. 2;
+            $client->send('body');
+            push @got, $client->response;
+            is join(' ', map { $_->{status} } @got), '200 100 200', "$protocol: a request that expects 100 Continue, $room bytes from the end of the output";
+        }
+
         # The client sends all before it reads: the server must neither hang nor lose a response.
         $connection = $server->connect;
         my $count = 3_000;

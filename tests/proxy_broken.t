@@ -4,8 +4,8 @@
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
-use POSIX qw(WNOHANG);
 use Harness;
+use Injection;
 use Origin;
 use Proxy;
 
@@ -59,19 +59,9 @@ sub writers ($cache) {
     return sort keys %writers;
 }
 
-# Has the process that makes this system call for the nth time be killed in it. Returns strace, or nothing if it cannot be used.
+# Has the process that makes this system call for the nth time be killed in it.
 sub kill_in ($call, $nth) {
-    my @processes = map { $_->[0] } serving_processes($proxy->pid);
-    my $tracer = fork // die "fork: $!\n";
-    if ($tracer == 0) {
-        open STDERR, '>', '/dev/null';
-        { no warnings 'exec'; exec 'strace', '-f', '-o', '/dev/null', '-e', "trace=$call", '-e', "inject=$call:signal=KILL:when=$nth", map { ('-p', $_) } @processes }
-        POSIX::_exit(127);
-    }
-    my $attached = sub { !grep { (eval { slurp($_) } // '') =~ /^TracerPid:\t0$/m } map { glob "/proc/$_/task/*/status" } @processes };
-    my $ended;
-    until_true(sub { $attached->() || ($ended = waitpid($tracer, WNOHANG) != 0) });
-    return $ended ? undef : $tracer;
+    return inject("$call:signal=KILL:when=$nth", [map { $_->[0] } serving_processes($proxy->pid)], follow => 1);
 }
 
 sub end_all () {

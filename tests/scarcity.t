@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Injection;
 
 my $root  = tree('small.txt' => "small\n");
 my $users = 0;
@@ -81,6 +82,22 @@ each_server(sub ($model) {
         $_->close for @clients;
         recovers($server, $name, 400);
         $server->stop(warnings => qr/^$model->{name}_server: .+/);
+    }
+
+    # The kernel has no memory to watch another descriptor, for once: at most the connection that it was for ends.
+    my $can_trace = command_exists('strace') && !sanitized();
+    for my $nth ($model->{label} =~ /\Aepoll/ && $can_trace ? 1 .. 8 : ()) {
+        my $server = start_server(root => $root, options => [qw(--no-sandbox --workers 1 --max-connections 2)]);
+        my ($worker) = grep { $_ != $server->pid } map { $_->[0] } serving_processes($server->pid);
+        my $tracer = inject("epoll_ctl:error=ENOMEM:when=$nth", [$worker]);
+        my @clients = map { $server->connect } 1 .. 3;    # the third has no seat: so the worker listens no longer
+        $_->send("GET /small.txt HTTP/1.1\r\n") for @clients;
+        $clients[2]->fill(0.1);
+        $_->close for @clients;
+        is $server->get('/small.txt')->{status}, 200, "without memory for a descriptor that the worker watches (call $nth): it goes on to serve" if $tracer;
+        skip_case('a call that fails: strace cannot be used here') if !$tracer;
+        $server->stop(warnings => qr/cannot listen: /);
+        waitpid $tracer, 0 if $tracer;
     }
 
     # A limit of processes counts all processes of a user, also those that have ended and nobody has waited for. So the user must

@@ -15,6 +15,17 @@ my $root = tree('small.txt' => 's' x 1000, 'big.bin' => 'b' x $big, 'sparse.bin'
 truncate "$root/sparse.bin", 1 << 30 or die "truncate: $!";
 my $origin = Origin->new;
 
+# Starts a process that has nothing to do with the server, writes its number to a file, and becomes the server.
+my $LEAVE_JOB = <<'END';
+my $file = shift;
+my $job = fork;
+if ($job == 0) { setsid; exec 'sleep', 3600 }
+open my $out, '>', $file;
+print $out $job;
+close $out;
+exec @ARGV;
+END
+
 my @user = $> == 0 ? qw(setpriv --reuid=65534 --regid=65534 --clear-groups) : ();
 my $can_trace = !sanitized() && run_command(@user, qw(strace -D -o /dev/null true))->{status} == 0;
 
@@ -136,6 +147,25 @@ each_server(sub ($model) {
     ok !$response->persistent, 'the response to an idle connection after SIGTERM says that the connection closes';
     ok $idle->ends, 'an idle connection closes after its response after SIGTERM';
     $server->ended;
+
+    # A shell that becomes the server may have left it a job: that ends when it likes.
+    my $scratch = scratch();
+    my $job = "$scratch/job";
+    $server = patient_server(through => ['perl', '-MPOSIX=setsid', '-e', $LEAVE_JOB, $job], options => ['--status']);
+    my $process = slurp($job);
+    is $server->get('/small.txt')->{status}, 200, 'a server with a job of the shell that became it serves';
+    $server->deliver('TERM');
+    $server->ended(name => 'a job of the shell does not delay the stop');
+    ok kill(KILL => $process), 'the job goes on after the server';
+
+    # If the job is killed, that is no end of a connection.
+    $server = patient_server(through => ['perl', '-MPOSIX=setsid', '-e', $LEAVE_JOB, $job], options => ['--status']);
+    kill KILL => slurp($job);
+    $server->get('/small.txt') for 1 .. 3;
+    my $counted;
+    my $sees = sub { ($counted) = $server->get('/.status')->{body} =~ /"active": (\d+)/; return $counted == 1 };
+    ok until_true($sees), 'a job that was killed is not counted off the connections' or diag("$counted connections");
+    $server->stop;
 
     # A request that is half sent when the signal arrives
     $server = patient_server();

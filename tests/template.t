@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Injection;
 
 my $KIBIBYTES = 64 * 1024;
 
@@ -64,6 +65,24 @@ each_way_to_accept(sub ($model) {
     ok until_true(sub { !children($server) && !templates($server) }), 'no process is left beside the server';
     my $errors = $server->errors;
     is scalar(() = $errors =~ /the template has died/g), 1, 'the server says once that the template has died';
+    $server->stop(warnings => qr/signal 9|template has died/);
+
+    # The template dies when it has made a child, before it says so: nobody else serves the same client.
+    $server = start_server();
+    ($template) = templates($server);
+    my $tracer = command_exists('strace') && !sanitized() ? inject('sendto:signal=KILL:when=1', [$template]) : undef;
+    if ($tracer) {
+        $client = $server->connect;
+        is $client->ask(request(GET => '/small.txt'))->{status}, 200, 'the template dies with an answer on its lips: the client gets 200';
+        ok until_true(sub { !templates($server) }), 'and the template is gone';
+        is scalar(() = children($server)), 1, 'one child serves the client';
+        is $client->ask(request(GET => '/small.txt'))->{status}, 200, 'its next request gets 200';
+        $client->close;
+        is $server->get('/small.txt')->{status}, 200, 'and so does the next client';
+        waitpid $tracer, 0;
+    } else {
+        skip_case('a template that dies between two system calls: without strace, or with a sanitizer');
+    }
     $server->stop(warnings => qr/signal 9|template has died/);
 
     # The server dies: nobody is left.

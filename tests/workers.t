@@ -180,11 +180,24 @@ each_way_to_accept(sub ($model) {
         ($stopped) = workers($server);
         halt($server, $stopped);
         $client = $server->connect;
+        $client->send(request(GET => '/small.txt'));
         until_true(sub { 0 }, 0.3);
         $server->deliver('TERM');
         kill KILL => $stopped;
-        $server->ended(%killed, name => '--accept pass: SIGTERM does not wait for a connection that was passed to a worker that has died');
+        is $client->response->{status}, 200, '--accept pass: nor is one whose worker dies at a stop';
         $client->close;
+        $server->ended(%killed, name => '--accept pass: and the server ends');
+
+        # A client has been passed to a worker whose replacement is due later than the signal.
+        $server = start_server(root => $root, options => ['--workers', 1, '--stop-timeout', 3600]);
+        until_true(sub { kill KILL => workers($server); $server->errors =~ /the next try is in [1-9][.\d]* s/ });
+        $client = $server->connect;
+        $client->send(request(GET => '/small.txt'));
+        until_true(sub { 0 }, 0.3);
+        $server->deliver('TERM');
+        is $client->response->{status}, 200, '--accept pass: a client that waits for a worker at a stop gets one';
+        $client->close;
+        $server->ended(%killed, name => '--accept pass: and then the server ends');
     }
 
     # No worker outlives the first process.

@@ -39,6 +39,7 @@ static struct place own; /* of this thread: a child whose memory is a copy runs 
 static struct place *places;
 static int place_count, place_limit, last_place, flags;
 static size_t stack_size, page_size, stack_kept;
+static _Atomic pid_t *noted;
 
 static void note_thread(struct place *place)
 {
@@ -169,12 +170,17 @@ static pid_t make_sharing(struct place *place)
     return child;
 }
 
+void clone_child_note(_Atomic pid_t *id)
+{
+    noted = id;
+}
+
 /* Without shared memory, the system call returns twice, as fork() does. */
 static pid_t make_copy(struct place *place)
 {
     pid_t *id = (pid_t *)atomic_load(&place->id);
-    pid_t child =
-        (pid_t)syscall(SYS_clone, flags | CLONE_CHILD_SETTID | SIGCHLD, NULL, NULL, id, NULL);
+    int more = CLONE_CHILD_SETTID | (noted != NULL ? CLONE_PARENT_SETTID : 0) | SIGCHLD;
+    pid_t child = (pid_t)syscall(SYS_clone, flags | more, NULL, noted, id, NULL);
 
     if (child == 0) {
         work(place);

@@ -15,4 +15,8 @@ bool clone_child_open(int flags, int limit, size_t stack_bytes);
 #define CLONE_CHILD_ARGUMENT 64
 pid_t clone_child(void (*function)(const void *argument), const void *argument, size_t size);
 
+/* From now on the id of a child whose memory is a copy is there before the child runs, whatever
+ * becomes of its maker. */
+void clone_child_note(_Atomic pid_t *id);
+
 #endif

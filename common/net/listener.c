@@ -495,12 +495,17 @@ void listener_shut_down(const struct listener *listener)
         shutdown(listener->sockets[i], SHUT_RD);
 }
 
+void listener_drop_streams(const struct listener *listener)
+{
+    for (int i = 0; i < listener->streams; i++)
+        close(listener->sockets[i]);
+}
+
 void listener_leave_streams(struct listener *listener)
 {
     int datagrams = listener->count - listener->streams;
 
-    for (int i = 0; i < listener->streams; i++)
-        close(listener->sockets[i]);
+    listener_drop_streams(listener);
     memmove(listener->sockets, listener->sockets + listener->streams,
             (size_t)datagrams * sizeof listener->sockets[0]);
     listener->streams = 0;

@@ -77,6 +77,8 @@ int listener_waiting(const struct listener *listener);
 void listener_shut_down(const struct listener *listener);
 /* Closes the TCP sockets in this process alone. */
 void listener_leave_streams(struct listener *listener);
+/* The same, in a process that does not use the listener any more: it writes to no memory. */
+void listener_drop_streams(const struct listener *listener);
 /* Ends listening, and closes the TCP sockets: responses are still sent from those of UDP. */
 void listener_close_streams(struct listener *listener);
 void listener_close(struct listener *listener);

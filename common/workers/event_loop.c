@@ -9,6 +9,7 @@
 #include "common/workers/listen_balance.h"
 #include "common/workers/timers.h"
 
+#include <err.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -58,9 +59,9 @@ struct event_loop {
 enum { EVENT_STOP = LISTENER_SOCKETS, EVENT_PERMIT, EVENT_PRESSURE, EVENT_CLIENT };
 _Static_assert(EVENT_CLIENT <= POLLER_NOTHING, "a poller has a place for each source");
 
-static void add_source(struct event_loop *loop, int source, int descriptor, uint32_t events)
+static bool add_source(struct event_loop *loop, int source, int descriptor, uint32_t events)
 {
-    loop->poller.kind->add(&loop->poller, source, descriptor, events);
+    return loop->poller.kind->add(&loop->poller, source, descriptor, events);
 }
 
 static void remove_source(struct event_loop *loop, int source, int descriptor)
@@ -70,18 +71,25 @@ static void remove_source(struct event_loop *loop, int source, int descriptor)
 
 /* ---- the listeners ---- */
 
+/* If it cannot listen, it tries again later. */
 static void listen_to(struct event_loop *loop, bool on)
 {
     struct listener *listener = loop->worker->listener;
+    bool good = true;
 
     for (int i = 0; i < listener->count; i++) {
         /* Of the workers that share the listener, a connection wakes one. */
         if (on)
-            add_source(loop, i, listener->sockets[i], EPOLLIN | EPOLLEXCLUSIVE);
+            good = add_source(loop, i, listener->sockets[i], EPOLLIN | EPOLLEXCLUSIVE) && good;
         else
             remove_source(loop, i, listener->sockets[i]);
     }
     loop->listening = on;
+    if (!good) {
+        acceptor_warn_scarce(loop->worker->server, "cannot listen");
+        listen_to(loop, false);
+        loop->listen_from = loop->now.milliseconds + REST_MILLISECONDS;
+    }
 }
 
 /* A free permit wakes one of the loops that wait for it. */
@@ -89,11 +97,11 @@ static void await_permit(struct event_loop *loop, bool on)
 {
     int permits = listen_balance_descriptor(&loop->balance);
 
-    if (on && !loop->awaits_permit)
-        add_source(loop, EVENT_PERMIT, permits, EPOLLIN | EPOLLEXCLUSIVE);
-    else if (!on && loop->awaits_permit)
+    if (on == loop->awaits_permit)
+        return;
+    if (!on)
         remove_source(loop, EVENT_PERMIT, permits);
-    loop->awaits_permit = on;
+    loop->awaits_permit = on && add_source(loop, EVENT_PERMIT, permits, EPOLLIN | EPOLLEXCLUSIVE);
 }
 
 static void take_permit(struct event_loop *loop)
@@ -443,6 +451,33 @@ static void maintain(struct event_loop *loop)
         stop_listening(loop);
 }
 
+static bool open_sources(struct event_loop *loop)
+{
+    const struct server *server = loop->worker->server;
+
+    return add_source(loop, EVENT_STOP, server->stop, EPOLLIN) &&
+           add_source(loop, EVENT_PRESSURE, server->pressure, EPOLLIN | EPOLLET);
+}
+
+static void run(struct event_loop *loop)
+{
+    struct timer *timer;
+
+    timers_open(&loop->timers, loop->now.milliseconds);
+    listen_balance_open(&loop->balance, loop->worker);
+    if (loop->balance.permitted)
+        listen_to(loop, true);
+    else
+        await_permit(loop, true); /* nothing else may wake the loop */
+    while ((!loop->closed || loop->clients > 0) && !worker_is_over(loop->worker)) {
+        wait_for_events(loop);
+        maintain(loop);
+    }
+    while ((timer = timers_any(&loop->timers)) != NULL)
+        step(loop, client_of(timer), true);
+    free(loop->spare);
+}
+
 void event_loop_run(struct worker *worker, const struct poller_kind *kind)
 {
     struct event_loop loop = {
@@ -453,26 +488,12 @@ void event_loop_run(struct worker *worker, const struct poller_kind *kind)
         .memory_return_wait = -1,
         .service_wait = -1,
     };
-    struct timer *timer;
 
     if (!kind->open(&loop.poller, worker))
         return;
-    timers_open(&loop.timers, loop.now.milliseconds);
-    add_source(&loop, EVENT_STOP, worker->server->stop, EPOLLIN);
-    add_source(&loop, EVENT_PRESSURE, worker->server->pressure, EPOLLIN | EPOLLET);
-    listen_balance_open(&loop.balance, worker);
-    if (loop.balance.permitted)
-        listen_to(&loop, true);
+    if (open_sources(&loop))
+        run(&loop);
     else
-        await_permit(&loop, true); /* nothing else may wake the loop */
-    while (!loop.closed || loop.clients > 0) {
-        if (worker_is_over(worker))
-            break;
-        wait_for_events(&loop);
-        maintain(&loop);
-    }
-    while ((timer = timers_any(&loop.timers)) != NULL)
-        step(&loop, client_of(timer), true);
+        warn("cannot make an event loop");
     kind->close(&loop.poller);
-    free(loop.spare);
 }

@@ -89,6 +89,7 @@ static _Noreturn void run(const struct maker *maker)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "template", 0, 0, 0);
     listener_leave_streams(&maker->server->listener);
+    clone_child_note(&maker->server->board->template_child);
     if (answer(maker, clone_child_open(CLONE_PARENT, 0, 0) ? 0 : -errno))
         while ((child = make_next(maker)) != 0 && answer(maker, child))
             ;
@@ -127,14 +128,18 @@ bool fork_template_open(struct fork_template *template, struct server *server,
     return error == 0;
 }
 
-/* Returns the child's id, or the negative error; 0 if the template does not answer. */
+/* Returns the child's id, or the negative error; 0 if the template does not answer. Even so it may
+ * have made the child: it has died between the two. */
 static pid_t ask(const struct fork_template *template, const struct server *server, int socket)
 {
     const struct task task = {server->seat, server->number, server->now};
+    pid_t child;
 
+    atomic_store(&server->board->template_child, 0);
     if (!fd_message_send(template->socket, &task, sizeof task, &socket, 1))
         return 0;
-    return hear(template, 0);
+    child = hear(template, 0);
+    return child != 0 ? child : atomic_load(&server->board->template_child);
 }
 
 pid_t fork_template_fork(struct fork_template *template, struct server *server, int socket)

@@ -37,8 +37,8 @@ struct poller_kind {
     bool (*open)(struct poller *, struct worker *);
     /* All clients have ended. */
     void (*close)(struct poller *);
-    /* Begins to wait for a source, for these events of epoll_ctl(2). */
-    void (*add)(struct poller *, int source, int descriptor, uint32_t events);
+    /* Begins to wait for a source, for these events of epoll_ctl(2); false if that fails. */
+    bool (*add)(struct poller *, int source, int descriptor, uint32_t events);
     /* Waits for it no longer. */
     void (*remove)(struct poller *, int source, int descriptor);
     /* Prepares for a client; it may give the connection another transport. NULL: nothing to do. */

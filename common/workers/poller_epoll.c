@@ -19,11 +19,11 @@ static void close_epoll(struct poller *poller)
     close(poller->epoll);
 }
 
-static void add(struct poller *poller, int source, int descriptor, uint32_t events)
+static bool add(struct poller *poller, int source, int descriptor, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.u64 = (uint64_t)source};
 
-    epoll_ctl(poller->epoll, EPOLL_CTL_ADD, descriptor, &event);
+    return epoll_ctl(poller->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 static void drop(struct poller *poller, int source, int descriptor)

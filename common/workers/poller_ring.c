@@ -113,14 +113,16 @@ static uint64_t data_of_source(int source)
     return (uint64_t)source << 2 | RING_OF_SOURCE;
 }
 
-/* Where several processes wait for a source, it wakes them all. If it woke one alone, that could be
- * a process that has died, whose waits the kernel has not ended yet. */
-static void add(struct poller *poller, int source, int descriptor, uint32_t events)
+/* The wait begins with the next one for events. Where several processes wait for a source, it wakes
+ * them all: if it woke one alone, that could be a process that has died, whose waits the kernel has
+ * not ended yet. */
+static bool add(struct poller *poller, int source, int descriptor, uint32_t events)
 {
     struct poller_ring *own = poller->ring;
 
     own->sources[source] = (struct source){descriptor, events & ~(uint32_t)EPOLLEXCLUSIVE};
     own->added |= UINT64_C(1) << source;
+    return true;
 }
 
 static void drop(struct poller *poller, int source, int descriptor)

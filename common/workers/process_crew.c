@@ -1,6 +1,7 @@
 /* Makes worker processes, and replaces those that die. */
 #include "common/workers/process_crew.h"
 
+#include "common/acceptor.h"
 #include "common/base/oom_guard.h"
 #include "common/workers/listen_balance.h"
 
@@ -129,15 +130,22 @@ static void report_death(int number, pid_t process, int status, int delay)
     warnx("worker %d (process %d) %s; %s", number, (int)process, how, when);
 }
 
-/* Counts off the connections that a dead worker had. One that was passed to it and is still pending
- * is kept for its replacement; one that it had taken without counting it is counted off as well. */
-static void end_connections(struct server *server, int number, bool stopping)
+/* Returns true if a connection was passed to the worker, and it has not taken it. */
+static bool has_pending(const struct server *server, int number)
 {
     const struct process_crew *crew = server->process_crew;
+
+    return crew->is_pending != NULL && atomic_load(&server->board->slots[number].assigned) &&
+           crew->is_pending(number);
+}
+
+/* Counts off the connections that a dead worker had. One that is still pending is kept for its
+ * replacement; one that it had taken without counting it is counted off as well. */
+static void end_connections(struct server *server, int number)
+{
     struct scoreboard_slot *slot = &server->board->slots[number];
     int64_t lost = atomic_exchange(&slot->active, 0);
-    bool assigned = atomic_load(&slot->assigned);
-    bool kept = assigned && crew->is_pending != NULL && crew->is_pending(number) && !stopping;
+    bool assigned = atomic_load(&slot->assigned), kept = has_pending(server, number);
 
     if (lost == 0 && assigned && !kept)
         lost = 1;
@@ -167,7 +175,7 @@ static void end_member(struct server *server, int number, int status)
     server_worker_ended(server);
     if (server->options.accept == ACCEPT_FEW)
         listen_balance_return(server, number);
-    end_connections(server, number, stopping);
+    end_connections(server, number);
     member->failures = has_failed_at_start(server, number, now) ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
     if (!regular) {
@@ -190,15 +198,24 @@ static int number_of(const struct server *server, pid_t process)
     return -1;
 }
 
+/* At a stop only a connection that is pending needs another worker. */
+static bool needs_worker(const struct server *server, int number)
+{
+    if (server->process_crew->members[number].process != 0)
+        return false;
+    return !scoreboard_stopping(server->board) ||
+           (has_pending(server, number) && !acceptor_is_over(server, 0));
+}
+
 /* Starts the replacements that are due. Returns after how many milliseconds the next one is; -1 if
- * all workers are alive. */
+ * none is needed. */
 static int replace(struct server *server)
 {
     int64_t now = clock_now().milliseconds, soonest = -1;
 
     for (int i = 0; i < server->options.workers; i++) {
         struct member *member = &server->process_crew->members[i];
-        if (member->process != 0)
+        if (!needs_worker(server, i))
             continue;
         if (member->due <= now && !start(server, i)) {
             warn("cannot make a process for worker %d; will try again", i);
@@ -210,19 +227,22 @@ static int replace(struct server *server)
     return (int)soonest;
 }
 
+/* When all have ended, they have been collected: that counts them. A process that others left to
+ * this one is reaped, too. */
 static int collect(struct server *server, bool all)
 {
     pid_t process;
     int status;
 
+    (void)all;
     if (server->process_crew == NULL)
         return -1;
-    while ((process = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+    while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
         int number = number_of(server, process);
         if (number >= 0)
             end_member(server, number, status);
     }
-    return scoreboard_stopping(server->board) ? -1 : replace(server);
+    return replace(server);
 }
 
 static double cpu_seconds(const struct server *server)
