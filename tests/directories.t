@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Socket qw(SOL_SOCKET SO_RCVBUF);
 
 # Names with characters that must be escaped in HTML, in URLs, or in both.
 my @odd = ('plain.txt', 'two words.txt', 'per%41cent.txt', 'amp&ersand.txt', '<script>alert(1)<script>', 'quo"te.txt',
@@ -125,6 +126,28 @@ each_server(sub ($model) {
     my @order = $many->{body} =~ /(\d{4})-n{200}"/g;
     is_deeply \@order, [sort @order], '--list: 2,000 names are sorted';
     $server->stop;
+
+    # Clients that do not read what they ask for hold no more lists than the server has memory for.
+    if ($model->{label} =~ /\A(?:thread|pool|epoll|uring)/) {
+        spit(sprintf("$root/many/%04d-%s", $_, 'n' x 200), '') for 2001 .. 10_001;
+        $server = start_server(root => $root, options => ['--list', $model->{workers} ? ('--workers', $model->{limited} ? 24 : 1) : ()]);
+        my $whole = $server->get('/many/');
+        like $whole->{body}, qr/more entries than are listed/, '--list: a list of 10,000 entries says that there are more';
+        my $fitting = int(64 * 1024 * 1024 / length $whole->{body});
+        my @slow = map { $server->connect(Sockopts => [[SOL_SOCKET, SO_RCVBUF, 4096]]) } 1 .. $fitting + 3;
+        my %statuses;
+        for my $client (@slow) {
+            $client->send(request(GET => '/many/'));
+            $client->fill($PATIENCE);
+            $statuses{ $client->pending =~ m{^HTTP/1\.1 (\d+)} ? $1 : 'none' }++;
+        }
+        cmp_ok $statuses{200} // 0, '>=', $fitting - 1, '--list: clients that do not read get lists';
+        cmp_ok $statuses{503} // 0, '>=', 2, '--list: when they hold 64 MiB, the next ones get 503';
+        is $server->get('/file.txt')->{status}, 200, '--list: a file gets 200 even so';
+        $_->close for @slow;
+        ok until_true(sub { $server->get('/many/')->{status} == 200 }), '--list: when they are gone, there is a list again';
+        $server->stop;
+    }
 });
 
 done_testing;

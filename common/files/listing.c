@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,10 @@
 
 /* Further entries are left out: the limit bounds the memory of a request. */
 #define ENTRY_LIMIT 10000
+/* So do clients that read their lists slowly, together. */
+#define HELD_LIMIT (64 * 1024 * 1024)
+
+static atomic_size_t held; /* bytes of lists that are being sent */
 
 struct entry {
     char *name;
@@ -190,6 +196,31 @@ static bool make_page(struct listing *listing, struct text path, struct buffer *
     return !page->overflow;
 }
 
+static void release(void *page)
+{
+    atomic_fetch_sub(&held, malloc_usable_size(page));
+    free(page);
+}
+
+/* Makes the page the body; false if others are held already. */
+static bool hold(struct buffer *page, struct response *response)
+{
+    char *fitting = realloc(page->data, page->length);
+    size_t size;
+
+    if (fitting != NULL)
+        page->data = fitting;
+    size = malloc_usable_size(page->data);
+    if (atomic_fetch_add(&held, size) > HELD_LIMIT) {
+        atomic_fetch_sub(&held, size);
+        return false;
+    }
+    response_end(response);
+    response->body = response_page(page);
+    response->body.release = release;
+    return true;
+}
+
 void listing_answer(int root, int directory, const char *path, struct response *response)
 {
     struct listing listing = {0};
@@ -199,14 +230,12 @@ void listing_answer(int root, int directory, const char *path, struct response *
     if (stream == NULL)
         close(directory);
     if (stream == NULL || !read_entries(root, path, stream, &listing) ||
-        !make_page(&listing, text_of(path), &page)) {
+        !make_page(&listing, text_of(path), &page) || !hold(&page, response)) {
         free(page.data);
         response_refuse(response, 503, "The server cannot list the directory now.");
     } else {
-        response_end(response);
         response->status = 200;
         response->type = TEXT("text/html; charset=utf-8");
-        response->body = response_page(&page);
     }
     if (stream != NULL)
         closedir(stream);
