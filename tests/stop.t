@@ -167,6 +167,16 @@ each_server(sub ($model) {
     ok until_true($sees), 'a job that was killed is not counted off the connections' or diag("$counted connections");
     $server->stop;
 
+    # The process beside the server that refuses new clients, where the server may not, does not answer.
+    $server = start_server(root => $root, through => \@user, path => program_copy());
+    my @beside = map { $_->[0] } grep { $_->[2] eq 'handover' } group_processes($server->pid);
+    kill STOP => @beside;
+    is $server->get('/small.txt')->{status}, 200, 'the process beside the server does not run: the server serves';
+    $server->signal('TERM');
+    ok until_true(sub { slurp("/proc/@{[ $server->pid ]}/stat") =~ /\) Z/ }), 'and stops';
+    kill CONT => @beside;
+    $server->ended;
+
     # A request that is half sent when the signal arrives
     $server = patient_server();
     my $half = $server->connect;

@@ -5,6 +5,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Injection;
 use IO::Select;
 
 my $root = tree('small.txt' => "small\n");
@@ -187,6 +188,18 @@ each_way_to_accept(sub ($model) {
         is $client->response->{status}, 200, '--accept pass: nor is one whose worker dies at a stop';
         $client->close;
         $server->ended(%killed, name => '--accept pass: and the server ends');
+
+        # A connection that cannot be passed is lost, and its worker is not.
+        $server = start_server(root => $root, options => [qw(--workers 1 --no-sandbox)]);
+        my $tracer = command_exists('strace') && !sanitized() ? inject('sendmsg:error=ENOBUFS:when=1', [$server->pid]) : undef;
+        if ($tracer) {
+            ok $server->connect->ends, '--accept pass: a connection that the kernel does not pass ends';
+            is $server->get('/small.txt')->{status}, 200, '--accept pass: the next one is served by the same worker' for 1, 2;
+        } else {
+            skip_case('a call that fails: without strace, or with a sanitizer');
+        }
+        $server->stop;
+        waitpid $tracer, 0 if $tracer;
 
         # A client has been passed to a worker whose replacement is due later than the signal.
         $server = start_server(root => $root, options => ['--workers', 1, '--stop-timeout', 3600]);
