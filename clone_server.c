@@ -128,7 +128,7 @@ int main(int argc, char **argv)
         return server->exit_status;
     flags = flags_of[server->options.share];
     if (flags & CLONE_FILES)
-        sockets = calloc((size_t)server->board->seat_count, sizeof *sockets);
+        sockets = calloc((size_t)server->seats.count, sizeof *sockets);
     if (((flags & CLONE_FILES) && sockets == NULL) ||
         !clone_child_open(flags, (int)server->limit, SERVER_STACK_BYTES))
         err(1, "cannot make children that share");

@@ -6,6 +6,7 @@
 #include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -48,6 +49,9 @@
             {2, INT, 0}                                                                            \
         }                                                                                          \
     }
+/* A pair that messages are sent through. A socket of datagrams could send to any other by its path.
+ */
+#define SOCKETPAIR IF_BOTH(socketpair, 0, INT, AF_UNIX, 1, SOCKET_TYPE, SOCK_SEQPACKET)
 /* A message that opens no connection: Landlock looks at connect() alone. */
 #define SENDMSG IF(sendmsg, 2, MSG_FASTOPEN, 0)
 
@@ -67,8 +71,8 @@ static const struct syscall_rule all[] = {
     IF(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH), /* of an open file */
     IF(ioctl, 1, INT, SIOCOUTQ),
     IF(ioctl, 1, INT, TCGETS), /* the C library asks whether the output is a terminal */
-    IF(setsockopt, 1, INT, SOL_SOCKET),
-    IF(setsockopt, 1, INT, IPPROTO_TCP),
+    IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
+    IF_BOTH(setsockopt, 1, INT, IPPROTO_TCP, 2, INT, TCP_NOTSENT_LOWAT),
     IF_BOTH(setsockopt, 1, INT, IPPROTO_IP, 2, INT, IP_MINTTL),
     IF_BOTH(setsockopt, 1, INT, IPPROTO_IPV6, 2, INT, IPV6_MINHOPCOUNT),
     IF(prctl, 0, INT, PR_SET_PDEATHSIG),
@@ -122,10 +126,11 @@ static const struct syscall_rule all[] = {
     ANY(sendfile),
 };
 
-/* The process that accepts ends listening. A worker must not: a listener that has ended could
- * connect, by a send that opens a connection. */
-static const struct syscall_rule shutdowns[] = {
+/* The process that accepts ends listening, and has the kernel refuse new clients first. A worker
+ * must not: a listener that has ended could connect, by a send that opens a connection. */
+static const struct syscall_rule ends_listening[] = {
     ANY(shutdown),
+    IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_ATTACH_FILTER),
 };
 static const struct syscall_rule shutdowns_worker[] = {
     IF(shutdown, 1, INT, SHUT_WR),
@@ -158,6 +163,7 @@ static const struct syscall_rule timers[] = {
 static const struct syscall_rule proxy[] = {
     SOCKET(AF_INET, SOCK_STREAM),
     SOCKET(AF_INET6, SOCK_STREAM),
+    IF_BOTH(setsockopt, 1, INT, IPPROTO_TCP, 2, INT, TCP_NODELAY),
     ANY(connect),
 };
 
@@ -188,9 +194,10 @@ static const struct syscall_rule log_file[] = {
     ANY(dup3),
 };
 
-/* A request for a signature carries a descriptor to answer at. */
+/* A request for a signature carries a descriptor to answer at, for which it does not wait long. */
 static const struct syscall_rule key_process[] = {
-    IF(socketpair, 0, INT, AF_UNIX),
+    IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_RCVTIMEO),
+    SOCKETPAIR,
     SENDMSG,
 };
 
@@ -245,7 +252,7 @@ static void allow_handover(struct syscall_filter *filter)
         IF_BOTH(fcntl, 1, INT, F_SETOWN, 2, LONG, self),
         IF(fcntl, 1, INT, F_SETFL),
         IF_BOTH(tgkill, 0, INT, self, 2, INT, SIGIO),
-        IF(socketpair, 0, INT, AF_UNIX),
+        SOCKETPAIR,
         SENDMSG,
     };
 
@@ -420,7 +427,7 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
         ALLOW(filter, workers_watch);
     if (sandbox->rings)
         ALLOW(filter, workers_ring);
-    ALLOW(filter, shutdowns);
+    ALLOW(filter, ends_listening);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */
     allow_needs(sandbox, filter);
 }

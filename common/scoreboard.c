@@ -10,7 +10,7 @@ static size_t aligned(size_t size)
 
 /* The first seats are on the page of the counters, which each new process touches anyway. So is
  * what children record for the trace, if there is one. */
-struct scoreboard *scoreboard_make(int slots, int seats, struct scoreboard_room room)
+struct scoreboard_parts scoreboard_make(int slots, int seats, struct scoreboard_room room)
 {
     size_t counters = sizeof(struct scoreboard) + (size_t)slots * sizeof(struct scoreboard_slot);
     size_t to_seats = counters + aligned(room.scratches);
@@ -18,17 +18,18 @@ struct scoreboard *scoreboard_make(int slots, int seats, struct scoreboard_room 
     size_t to_trace = to_limits + aligned(room.limits);
     char *memory = mmap(NULL, to_trace + room.trace, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    struct scoreboard *board = (struct scoreboard *)(void *)memory;
 
     if (memory == MAP_FAILED)
-        return NULL;
-    board->slot_count = slots;
-    board->seat_count = seats;
-    board->seats = (struct seat *)(void *)(memory + to_seats);
-    board->scratches = (struct trace_scratch *)(void *)(memory + counters);
-    board->limits = memory + to_limits;
-    board->trace = memory + to_trace;
-    return board;
+        return (struct scoreboard_parts){0};
+    return (struct scoreboard_parts){
+        .board = (struct scoreboard *)(void *)memory,
+        .slot_count = slots,
+        .seat_count = seats,
+        .scratches = (struct trace_scratch *)(void *)(memory + counters),
+        .seats = (struct seat *)(void *)(memory + to_seats),
+        .limits = memory + to_limits,
+        .trace = memory + to_trace,
+    };
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t count)
@@ -65,11 +66,11 @@ void scoreboard_note_wait(struct scoreboard_slot *slot, int events)
     add_alone(&slot->events, events > 0 ? (uint64_t)events : 0);
 }
 
-struct total scoreboard_total(const struct scoreboard *board)
+struct total scoreboard_total(const struct scoreboard *board, int slots)
 {
     struct total total = {0};
 
-    for (int i = 0; i < board->slot_count; i++) {
+    for (int i = 0; i < slots; i++) {
         total.connections += board->slots[i].connections;
         total.requests += board->slots[i].requests;
         total.errors += board->slots[i].errors;

@@ -72,12 +72,18 @@ struct scoreboard {
     _Atomic uint64_t gave_way;    /* connections that were ended since others needed their seats */
     _Atomic uint64_t refused;     /* clients whose address had too many connections */
     struct scoreboard_cache cache;
-    int slot_count, seat_count;
-    struct trace_scratch *scratches; /* behind the slots; see trace.h */
-    struct seat *seats;              /* behind them */
-    void *limits;                    /* behind them; see address_limit.h */
-    void *trace;                     /* behind them */
     struct scoreboard_slot slots[];
+};
+
+/* Where the parts of a scoreboard are. That is in the memory of each process: one that is taken
+ * over cannot change it for the others. */
+struct scoreboard_parts {
+    struct scoreboard *board;
+    int slot_count, seat_count;
+    struct trace_scratch *scratches; /* see trace.h */
+    struct seat *seats;
+    void *limits; /* see address_limit.h */
+    void *trace;
 };
 
 /* Counts of a connection that are not yet added to the scoreboard. */
@@ -93,9 +99,9 @@ struct scoreboard_room {
     size_t scratches, limits, trace;
 };
 
-/* Makes the counters, and room for others, aligned as a slot. NULL, with errno set, if there is no
- * memory. */
-struct scoreboard *scoreboard_make(int slots, int seats, struct scoreboard_room room);
+/* Makes the counters, and room for others, aligned as a slot. Without memory there is no board, and
+ * errno is set. */
+struct scoreboard_parts scoreboard_make(int slots, int seats, struct scoreboard_room room);
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 
@@ -115,7 +121,7 @@ struct total {
     uint64_t dropped;
 };
 
-struct total scoreboard_total(const struct scoreboard *board);
+struct total scoreboard_total(const struct scoreboard *board, int slots);
 
 /* Raises the peak to `active` if it is lower. */
 void scoreboard_note_peak(struct scoreboard *board, int64_t active);

@@ -16,10 +16,12 @@ enum { STANDING_WORKS = 0, STANDING_CALLING = -1, STANDING_CALLED = -2 };
 
 #define SINCE_MASK ((INT64_C(1) << SEATS_SINCE_BITS) - 1)
 
-bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit)
+bool seats_open(struct seats *seats, const struct scoreboard_parts *parts,
+                const struct address_limit *limit)
 {
-    *seats = (struct seats){.board = board, .limit = *limit};
-    return address_limit_open(&seats->limit, (uint64_t)board->seat_count, board->limits);
+    *seats = (struct seats){
+        .board = parts->board, .all = parts->seats, .count = parts->seat_count, .limit = *limit};
+    return address_limit_open(&seats->limit, (uint64_t)seats->count, parts->limits);
 }
 
 bool seats_open_notes(struct seats *seats)
@@ -55,53 +57,57 @@ static bool claim(struct seat *seat, int owner)
            atomic_compare_exchange_strong(&seat->owner, &none, owner);
 }
 
-static int take_between(struct scoreboard *board, int from, int to, int owner)
+static int take_between(const struct seats *seats, int from, int to, int owner)
 {
     for (int i = from; i < to; i++)
-        if (claim(&board->seats[i], owner))
+        if (claim(&seats->all[i], owner))
             return i;
     return -1;
 }
 
-static int take_any(struct scoreboard *board, int owner)
+/* Where it begins is only good advice: it comes from memory that all processes write to. */
+static int take_any(const struct seats *seats, int owner)
 {
-    int from = atomic_load_explicit(&board->free_seat, memory_order_relaxed);
-    int seat = take_between(board, from, board->seat_count, owner);
+    _Atomic int *free_seat = &seats->board->free_seat;
+    int from = atomic_load_explicit(free_seat, memory_order_relaxed), seat;
 
+    if (from < 0 || from > seats->count)
+        from = 0;
+    seat = take_between(seats, from, seats->count, owner);
     if (seat < 0)
-        seat = take_between(board, 0, from, owner);
+        seat = take_between(seats, 0, from, owner);
     if (seat >= 0)
-        atomic_store_explicit(&board->free_seat, seat + 1, memory_order_relaxed);
+        atomic_store_explicit(free_seat, seat + 1, memory_order_relaxed);
     return seat;
 }
 
 int seats_take(struct seats *seats, int owner, const union address *client)
 {
-    struct scoreboard *board = seats->board;
-    int seat = take_any(board, owner);
+    int seat = take_any(seats, owner);
 
-    if (seat < 0 || address_limit_enter(&seats->limit, client, &board->seats[seat].address))
+    if (seat < 0 || address_limit_enter(&seats->limit, client, &seats->all[seat].address))
         return seat;
     seats_leave(seats, seat);
-    atomic_fetch_add(&board->refused, 1);
+    atomic_fetch_add(&seats->board->refused, 1);
     return SEATS_REFUSED;
 }
 
 void seats_leave(struct seats *seats, int seat)
 {
-    struct scoreboard *board = seats->board;
-    uint32_t address = seat >= 0 ? atomic_load(&board->seats[seat].address) : 0;
+    struct seat *own = seat >= 0 ? &seats->all[seat] : NULL;
+    _Atomic int *free_seat = &seats->board->free_seat;
+    uint32_t address = own != NULL ? atomic_load(&own->address) : 0;
 
-    if (seat < 0)
+    if (own == NULL)
         return;
     if (address != 0) {
         address_limit_leave(&seats->limit, address);
-        atomic_store(&board->seats[seat].address, 0);
+        atomic_store(&own->address, 0);
     }
-    atomic_store(&board->seats[seat].standing, STANDING_WORKS);
-    atomic_store(&board->seats[seat].owner, 0);
-    if (seat < atomic_load_explicit(&board->free_seat, memory_order_relaxed))
-        atomic_store_explicit(&board->free_seat, seat, memory_order_relaxed);
+    atomic_store(&own->standing, STANDING_WORKS);
+    atomic_store(&own->owner, 0);
+    if (seat < atomic_load_explicit(free_seat, memory_order_relaxed))
+        atomic_store_explicit(free_seat, seat, memory_order_relaxed);
 }
 
 void seats_assign(struct seats *seats, int seat, int owner)
@@ -109,25 +115,21 @@ void seats_assign(struct seats *seats, int seat, int owner)
     int unknown = SEATS_OWNER_UNKNOWN;
 
     if (seat >= 0)
-        atomic_compare_exchange_strong(&seats->board->seats[seat].owner, &unknown, owner);
+        atomic_compare_exchange_strong(&seats->all[seat].owner, &unknown, owner);
 }
 
 int seats_find_owner(const struct seats *seats, int owner)
 {
-    const struct scoreboard *board = seats->board;
-
-    for (int i = 0; i < board->seat_count; i++)
-        if (atomic_load_explicit(&board->seats[i].owner, memory_order_relaxed) == owner)
+    for (int i = 0; i < seats->count; i++)
+        if (atomic_load_explicit(&seats->all[i].owner, memory_order_relaxed) == owner)
             return i;
     return -1;
 }
 
 void seats_leave_all(struct seats *seats, int owner)
 {
-    struct scoreboard *board = seats->board;
-
-    for (int i = 0; i < board->seat_count; i++)
-        if (atomic_load_explicit(&board->seats[i].owner, memory_order_relaxed) == owner)
+    for (int i = 0; i < seats->count; i++)
+        if (atomic_load_explicit(&seats->all[i].owner, memory_order_relaxed) == owner)
             seats_leave(seats, i);
 }
 
@@ -151,14 +153,14 @@ void seats_wait(struct seats *seats, int seat, int64_t standing)
 {
     if (seat < 0 || standing == STANDING_WORKS)
         return;
-    atomic_store(&seats->board->seats[seat].owner, (int)gettid());
-    atomic_store(&seats->board->seats[seat].standing, standing);
+    atomic_store(&seats->all[seat].owner, (int)gettid());
+    atomic_store(&seats->all[seat].standing, standing);
 }
 
 /* While the signal is being sent, the process or thread must not end. */
 bool seats_resume(struct seats *seats, int seat)
 {
-    struct seat *own = seat >= 0 ? &seats->board->seats[seat] : NULL;
+    struct seat *own = seat >= 0 ? &seats->all[seat] : NULL;
     int64_t standing = own != NULL ? atomic_load(&own->standing) : STANDING_WORKS;
 
     if (standing == STANDING_WORKS)
@@ -196,13 +198,13 @@ static int compare(const void *a, const void *b)
 
 /* Lists the connections that may be asked. Returns their number; *asked is how many have been asked
  * and have not answered. */
-static int list(struct scoreboard *board, struct candidate *candidates, int64_t now, int *asked)
+static int list(const struct seats *seats, struct candidate *candidates, int64_t now, int *asked)
 {
     int count = 0;
 
     *asked = 0;
-    for (int i = 0; i < board->seat_count; i++) {
-        struct seat *seat = &board->seats[i];
+    for (int i = 0; i < seats->count; i++) {
+        struct seat *seat = &seats->all[i];
         int64_t standing = atomic_load_explicit(&seat->standing, memory_order_relaxed);
         *asked += standing == STANDING_CALLED;
         if (seats_may_ask(standing, now))
@@ -224,13 +226,12 @@ static bool ask(struct candidate *candidate)
 
 void seats_ask(struct seats *seats, int count, int64_t now)
 {
-    struct scoreboard *board = seats->board;
-    struct candidate *candidates = malloc((size_t)board->seat_count * sizeof *candidates);
+    struct candidate *candidates = malloc((size_t)seats->count * sizeof *candidates);
     int found, asked;
 
     if (candidates == NULL)
         return;
-    found = list(board, candidates, now, &asked);
+    found = list(seats, candidates, now, &asked);
     if (asked < count)
         qsort(candidates, (size_t)found, sizeof *candidates, compare);
     for (int i = 0; i < found && asked < count; i++)

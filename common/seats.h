@@ -11,13 +11,16 @@
 /* Each process has its own. All functions take -1 for a connection that has no seat. */
 struct seats {
     struct scoreboard *board;
+    struct seat *all;
+    int count;
     struct address_limit limit;
     _Atomic int *of_socket; /* the seat of each socket of this process */
     int sockets;
 };
 
 /* The scoreboard has address_limit_size() bytes for limits. False, with errno set, if it fails. */
-bool seats_open(struct seats *seats, struct scoreboard *board, const struct address_limit *limit);
+bool seats_open(struct seats *seats, const struct scoreboard_parts *parts,
+                const struct address_limit *limit);
 /* Also lets seats_note() note, for threads that serve what another accepts. A child process knows
  * its seat, and would pay for this memory at each fork. */
 bool seats_open_notes(struct seats *seats);

@@ -300,6 +300,7 @@ void server_child(struct server *server)
         trace_begin_child(server->context.trace);
     server_thread(server);
     if (has_worker_processes(server)) {
+        upgrade_leave(server);
         services_watch(&server->services);
         if (server->model->rings)
             open_ring(server);

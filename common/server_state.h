@@ -45,6 +45,7 @@ struct server {
     struct identity identity; /* the user that it runs as */
     struct sandbox sandbox;
     struct scoreboard *board;
+    struct scoreboard_parts parts; /* of the board */
     struct seats seats;
     int seat;        /* of the last connection that was accepted */
     uint32_t number; /* of it, for the trace */

@@ -87,6 +87,7 @@ struct service_context {
     struct access_log *log;                           /* NULL: none */
     int request_timeout, idle_timeout, write_timeout; /* milliseconds */
     struct scoreboard *board;
+    int slot_count;      /* of the board */
     struct trace *trace; /* NULL: none */
 };
 

@@ -165,12 +165,13 @@ static bool open_shared(struct server *server)
     };
     bool permits = server->options.accept == ACCEPT_FEW;
 
-    server->board = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
+    server->parts = scoreboard_make(server->options.workers > 0 ? server->options.workers : 1,
                                     (int)server->limit, room);
+    server->board = server->parts.board;
     server->permits = permits ? eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE) : -1;
     server->pressure = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (server->board == NULL || (permits && server->permits < 0) || server->pressure < 0 ||
-        !seats_open(&server->seats, server->board, &limit) ||
+        !seats_open(&server->seats, &server->parts, &limit) ||
         (server->model->children == NULL && !seats_open_notes(&server->seats)))
         return false;
     atomic_store(&server->board->permits, permits);
@@ -197,6 +198,7 @@ static void fill_context(struct server *server)
     server->context.idle_timeout = options->idle_timeout;
     server->context.write_timeout = options->write_timeout;
     server->context.board = server->board;
+    server->context.slot_count = server->parts.slot_count;
 }
 
 static bool prepare(const struct server *server, struct listener *listener)

@@ -42,7 +42,7 @@ static double children_seconds(const struct server *server)
 /* The kernel counts children once they are reaped. */
 static struct cost measure(const struct server *server)
 {
-    uint64_t requests = scoreboard_total(server->board).requests;
+    uint64_t requests = scoreboard_total(server->board, server->parts.slot_count).requests;
     struct rusage self, children;
     struct cost cost = {0};
 
@@ -83,7 +83,7 @@ static void describe_cache(const struct scoreboard *board, struct buffer *text)
 void summary_print(const struct server *server)
 {
     const struct scoreboard *board = server->board;
-    struct total total = scoreboard_total(board);
+    struct total total = scoreboard_total(board, server->parts.slot_count);
     struct cost cost = measure(server);
     char made[64] = "", dropped[64] = "", cache[160];
     struct buffer cached = {.data = cache, .capacity = sizeof cache - 1};
@@ -116,11 +116,11 @@ static bool is_our_file(int file)
 }
 
 /* Adds the counts of each worker. */
-static void add_workers(struct buffer *json, const struct scoreboard *board)
+static void add_workers(struct buffer *json, const struct scoreboard *board, int slots)
 {
     const char *separator = ", \"workers\": [";
 
-    for (int i = 0; i < board->slot_count; i++) {
+    for (int i = 0; i < slots; i++) {
         buffer_string(json, separator);
         buffer_string(json, "{\"connections\": ");
         buffer_number(json, board->slots[i].connections);
@@ -156,7 +156,7 @@ static void add_cache(struct buffer *json, const struct scoreboard *board)
 static void add_totals(struct buffer *json, const struct server *server)
 {
     const struct scoreboard *board = server->board;
-    struct total total = scoreboard_total(board);
+    struct total total = scoreboard_total(board, server->parts.slot_count);
     struct cost cost = measure(server);
     int64_t active = atomic_load(&board->active);
     char text[512];
@@ -192,7 +192,7 @@ static bool replace_content(int file, struct text text)
 
 bool summary_write(const struct server *server, int file)
 {
-    size_t room = TOTALS_ROOM + (size_t)server->board->slot_count * WORKER_ROOM;
+    size_t room = TOTALS_ROOM + (size_t)server->parts.slot_count * WORKER_ROOM;
     struct buffer json = {.capacity = room};
     bool written;
 
@@ -202,7 +202,7 @@ bool summary_write(const struct server *server, int file)
     if (json.data != NULL) {
         add_totals(&json, server);
         if (server->options.workers > 0)
-            add_workers(&json, server->board);
+            add_workers(&json, server->board, server->parts.slot_count);
         buffer_string(&json, "}\n");
     }
     written = json.data != NULL && replace_content(file, (struct text){json.data, json.length});

@@ -57,7 +57,7 @@ bool trace_file_open(struct server *server, char **arguments)
     server->trace_file = access_log_open_file(options->trace, O_TRUNC);
     if (server->trace_file < 0)
         return false;
-    trace_make(&server->trace, server->board->scratches, server->board->trace,
+    trace_make(&server->trace, server->parts.scratches, server->parts.trace,
                (uint64_t)options->trace_events, (int)server->limit);
     server->context.trace = &server->trace;
     return true;

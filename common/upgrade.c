@@ -16,6 +16,13 @@
 
 /* ---- opening ---- */
 
+static void close_socket(int *socket)
+{
+    if (*socket >= 0)
+        close(*socket);
+    *socket = -1;
+}
+
 bool upgrade_open(struct server *server, char **argv)
 {
     struct upgrade *upgrade = &server->upgrade;
@@ -140,8 +147,7 @@ static enum upgrade_event hear_channel(struct server *server)
     if (upgrade->channel < 0 ||
         !listener_handover_receive(upgrade->channel, &message, LISTENER_HANDOVER_GO))
         return UPGRADE_NOTHING;
-    close(upgrade->channel);
-    upgrade->channel = -1;
+    close_socket(&upgrade->channel);
     if (message.kind != LISTENER_HANDOVER_STOP)
         return UPGRADE_NOTHING;
     warnx("the server before this one stops, or goes on without this one: so this one stops");
@@ -158,7 +164,11 @@ enum upgrade_event upgrade_hear(struct server *server)
 
 void upgrade_close(struct server *server)
 {
-    if (server->upgrade.helper >= 0)
-        close(server->upgrade.helper);
-    server->upgrade.helper = -1;
+    close_socket(&server->upgrade.helper);
+}
+
+void upgrade_leave(struct server *server)
+{
+    close_socket(&server->upgrade.helper);
+    close_socket(&server->upgrade.channel);
 }

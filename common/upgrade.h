@@ -30,5 +30,7 @@ void upgrade_report(const struct server *server);
 
 /* Lets the helper process end. */
 void upgrade_close(struct server *server);
+/* In a worker process: it has no part in an upgrade, and could end the helper process. */
+void upgrade_leave(struct server *server);
 
 #endif

@@ -194,6 +194,23 @@ static long open_socket(const char *argument)
     return socket(family, (int)strtol(type + 1, NULL, 10), 0);
 }
 
+/* A socket of datagrams could send to any socket that has a path. */
+static long open_socket_pair(const char *argument)
+{
+    int ends[2];
+
+    return socketpair(AF_UNIX, (int)strtol(argument, NULL, 10), 0, ends);
+}
+
+/* An option of a listener holds for all who share it. */
+static long set_socket_option(const char *argument)
+{
+    char *name;
+    int level = (int)strtol(argument, &name, 10), value = 1;
+
+    return setsockopt(STDIN_FILENO, level, (int)strtol(name + 1, NULL, 10), &value, sizeof value);
+}
+
 /* ---- new processes and programs ---- */
 
 static long end_child(long child)
@@ -495,6 +512,8 @@ static const struct {
     {"tcp-multipath", connect_by_multipath},
     {"tcp-listen", listen_stream},
     {"socket", open_socket},
+    {"socket-pair", open_socket_pair},
+    {"socket-option", set_socket_option},
     {"fork", make_process},
     {"clone", make_process_by_clone},
     {"clone3", make_process_by_clone3},

@@ -72,6 +72,8 @@ my @plain    = (
     ['exec-memory'], ['map-writable-code'], ['map-code'], ['map-file-code'], ['protect-code'], ['protect-code-by-key'],
     ['raise-limit'], ['fake-input'], ['tcp-listen'],
     (map { ['socket', $_] } '1/1', '1/2', '2/2', '2/3', '10/2', '16/3', '17/3', '40/1', '38/5'),
+    ['socket-pair', 1], ['socket-pair', 2],
+    (map { ['socket-option', $_] } '1/8', '1/25', '1/44', '6/9'),    # the buffer, the device, to lock the filter, to defer
     (map { ['prctl', $_] } '4/1', '15/0', '23/0', '28/0', '35/0', '53/1'),
 );
 
@@ -172,10 +174,12 @@ each_server(sub ($model) {
     $server->stop(warnings => qr/escape/);
 
     # As in production: a forbidden call fails, and the worker continues.
-    for my $service (['files'], ['sized'], ['work'], ['proxy', '--no-cache', '--origin', "http://127.0.0.1:1"], ['files', '--udp', '--log', '/dev/null']) {
+    my @proxy = ('proxy', '--origin', 'http://127.0.0.1:1');
+    my $store = scratch();
+    for my $service (['files'], ['sized'], ['work'], [@proxy, '--no-cache'], [@proxy, '--cache', "$store/cache"], ['files', '--udp', '--log', '/dev/null']) {
         my ($name, @options) = @$service;
         $server = starts($model, forgiving => 1, options => ['--service', $name, @options]);
-        refuses_all($server, "@$service", connects => $name eq 'proxy');
+        refuses_all($server, "@$service" =~ s{\Q$store\E/}{}r, connects => $name eq 'proxy');
         refuses($server, $name, "tcp-$_", $port) for $name eq 'proxy' ? qw(connect fast-open message multipath) : ();
         $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
     }

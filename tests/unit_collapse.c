@@ -92,7 +92,7 @@ static int set_up(void **state)
     proxy.pool = origin_pool_open(&(struct origin_pool_limits){0});
     assert_non_null(proxy.pool);
     assert_true(cache_open(&proxy.cache, path, MIB));
-    context.board = scoreboard_make(1, 0, (struct scoreboard_room){0});
+    context.board = scoreboard_make(1, 0, (struct scoreboard_room){0}).board;
     cache_find(&proxy.cache, uri, TEXT(""), &entry, name);
     return 0;
 }

@@ -20,7 +20,8 @@ static struct listen_balance balances[LOOPS];
 static void begin(int count)
 {
     server = (struct server){.permits = eventfd(1, EFD_NONBLOCK | EFD_SEMAPHORE),
-                             .board = scoreboard_make(count, 0, (struct scoreboard_room){0})};
+                             .parts = scoreboard_make(count, 0, (struct scoreboard_room){0})};
+    server.board = server.parts.board;
     assert_true(server.permits >= 0);
     assert_non_null(server.board);
     atomic_store(&server.board->permits, 1);
@@ -33,7 +34,7 @@ static void begin(int count)
 
 static void end(void)
 {
-    int count = server.board->slot_count;
+    int count = server.parts.slot_count;
 
     close(server.permits);
     munmap(server.board, sizeof *server.board + (size_t)count * sizeof server.board->slots[0]);

@@ -158,11 +158,16 @@ bool address_limit_enter(struct address_limit *limit, const union address *addre
     return full;
 }
 
+/* The place comes from memory that all processes write to. */
 void address_limit_leave(struct address_limit *limit, uint32_t place)
 {
-    struct address_count *count = &limit->counts[place - 1];
-    uint64_t word = atomic_load(&count->word);
+    struct address_count *count;
+    uint64_t word;
 
+    if (place == 0 || place > limit->sets * SET_PLACES)
+        return;
+    count = &limit->counts[place - 1];
+    word = atomic_load(&count->word);
     while ((word & COUNT_MASK) != 0 && !atomic_compare_exchange_weak(&count->word, &word, word - 1))
         ;
 }

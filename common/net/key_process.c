@@ -291,9 +291,9 @@ static void answer_signature(struct signer *signer, const struct signer_request 
 
 static bool is_over(int socket)
 {
-    struct pollfd peer = {.fd = socket};
+    struct pollfd peer = {.fd = socket, .events = POLLRDHUP};
 
-    return poll(&peer, 1, 0) == 1 && (peer.revents & POLLHUP);
+    return poll(&peer, 1, 0) == 1 && (peer.revents & (POLLHUP | POLLRDHUP));
 }
 
 static void answer(struct signer *signer, const struct signer_request *request, int client)

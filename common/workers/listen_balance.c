@@ -53,11 +53,11 @@ int listen_balance_descriptor(const struct listen_balance *balance)
 /* Returns the fewest persistent connections of a loop without a permit. */
 static int64_t fewest_persistent(const struct listen_balance *balance)
 {
-    struct scoreboard *board = balance->worker->server->board;
+    const struct server *server = balance->worker->server;
     int64_t fewest = INT64_MAX;
 
-    for (int i = 0; i < board->slot_count; i++) {
-        struct scoreboard_slot *slot = &board->slots[i];
+    for (int i = 0; i < server->parts.slot_count; i++) {
+        struct scoreboard_slot *slot = &server->board->slots[i];
         int64_t persistent = atomic_load(&slot->persistent);
         if (persistent < fewest && !atomic_load(&slot->listening))
             fewest = persistent;
@@ -174,13 +174,13 @@ static void pass_on(struct listen_balance *balance)
 /* Adds a permit if this loop is too busy, or gives up its own if it is idle and not the last. */
 static void review_load(struct listen_balance *balance, int64_t now)
 {
-    struct scoreboard *board = balance->worker->server->board;
-    int permits = atomic_load(&board->permits);
+    const struct server *server = balance->worker->server;
+    int permits = atomic_load(&server->board->permits);
     int64_t busy = busy_percent(balance, now), blocked = blocked_percent(balance);
 
     if (busy >= 0 && blocked > busy)
         busy = blocked;
-    if (busy >= BUSY_PERCENT && permits < board->slot_count)
+    if (busy >= BUSY_PERCENT && permits < server->parts.slot_count)
         add_permit(balance->worker->server);
     else if (busy >= 0 && busy < IDLE_PERCENT && permits > 1)
         give_up(balance, permits);
