@@ -80,30 +80,30 @@ static bool hand_over(int socket)
     return true;
 }
 
-static void lose(struct server *self, pid_t child)
+static bool lose(struct server *self, pid_t child)
 {
     int seat = seats_find_owner(&self->seats, child);
 
     if ((flags & CLONE_FILES) && seat >= 0)
         close(sockets[seat]);
-    server_lost_child(self, child);
+    return server_lost_child(self, child);
 }
 
 /* A child that exits with status 0 has reported the end of its connection itself. A process that
  * others left to this one is reaped, but not awaited. */
 static int collect(struct server *self, bool all)
 {
-    pid_t child;
+    pid_t child = 0;
     int status;
 
     if (flags & CLONE_THREAD)
         return -1;
-    while ((!all || children > 0) && (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
-        children -= children > 0;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            lose(self, child);
-    }
-    return children > 0 ? SERVER_COLLECT_SOON : -1;
+    while ((!all || children > 0) && (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+        if (status == 0 || lose(self, child))
+            children -= children > 0;
+    if (child < 0)
+        children = 0;
+    return children > 0 || server_has_clients(self) ? SERVER_COLLECT_SOON : -1;
 }
 
 static const struct model model = {

@@ -38,17 +38,18 @@ static bool hand_over(int socket)
  * others left to this one is reaped, but not awaited. */
 static int collect(struct server *self, bool all)
 {
-    pid_t child;
+    pid_t child = 0;
     int status;
 
-    while ((!all || children > 0) && (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
-        if (fork_template_reap(&template, child))
-            continue;
-        children -= children > 0;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            server_lost_child(self, child);
+    while ((!all || children > 0 || template.process > 0) &&
+           (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+        if (!fork_template_reap(&template, child) &&
+            (status == 0 || server_lost_child(self, child)))
+            children -= children > 0;
     }
-    return children > 0 ? SERVER_COLLECT_SOON : -1;
+    if (child < 0)
+        children = 0;
+    return children > 0 || server_has_clients(self) ? SERVER_COLLECT_SOON : -1;
 }
 
 static const struct model model = {

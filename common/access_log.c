@@ -1,6 +1,7 @@
 /* Writes the access log. */
 #include "common/access_log.h"
 
+#include "common/base/fd_message.h"
 #include "common/base/helper_process.h"
 
 #include <err.h>
@@ -40,22 +41,22 @@ int access_log_open_file(const char *name, int flags)
 
 /* The helper process opens the log again, or passes the file that it opened last: all processes
  * write to the same one. */
-enum question { QUESTION_REOPEN = 'o', QUESTION_CURRENT = 'c' };
+enum question_kind { QUESTION_REOPEN = 'o', QUESTION_CURRENT = 'c' };
+
+/* The answer has the same number. */
+struct question {
+    unsigned char kind, number;
+};
 
 static void open_logs(int socket, const void *name)
 {
-    struct fd_passing passing = {.giver = socket};
-    int current = -1, copy, file;
-    char question;
+    int current = -1, file;
+    struct question question;
 
-    while (recv(socket, &question, 1, 0) == 1) {
-        file = question == QUESTION_REOPEN ? open_waitless(name, O_APPEND) : current;
-        copy = file >= 0 ? fcntl(file, F_DUPFD_CLOEXEC, 0) : -1;
-        if (copy < 0 || !fd_passing_give(&passing, copy)) {
-            send(socket, &question, 1, MSG_NOSIGNAL); /* an answer without a descriptor */
-            if (copy >= 0)
-                close(copy);
-        }
+    while (recv(socket, &question, sizeof question, 0) == sizeof question) {
+        file = question.kind == QUESTION_REOPEN ? open_waitless(name, O_APPEND) : current;
+        if (file < 0 || !fd_message_send(socket, &question, sizeof question, &file, 1))
+            send(socket, &question, sizeof question, MSG_NOSIGNAL); /* without a descriptor */
         if (file >= 0 && file != current && current >= 0)
             close(current);
         if (file >= 0)
@@ -73,17 +74,19 @@ static struct access_log_shared *make_shared(void)
 
 bool access_log_open(struct access_log *log, const char *name)
 {
-    *log = (struct access_log){.name = name, .opener = {-1, -1}};
+    int ends[2];
+
+    *log = (struct access_log){.name = name, .opener = -1};
     log->file = access_log_open_file(name, O_APPEND);
     if (log->file < 0)
         return false;
     log->shared = make_shared();
     if (log->shared != NULL && log->file == STDOUT_FILENO)
         return true;
-    if (log->shared != NULL && fd_passing_open(&log->opener) &&
-        helper_process_start("log_opener", log->opener.giver, open_logs, name,
-                             HELPER_PROCESS_ONLY)) {
-        close(log->opener.giver);
+    if (log->shared != NULL && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
+        helper_process_start("log_opener", ends[0], open_logs, name, HELPER_PROCESS_ONLY)) {
+        close(ends[0]);
+        log->opener = ends[1];
         return true;
     }
     warn("cannot make a process that opens the log again");
@@ -91,26 +94,31 @@ bool access_log_open(struct access_log *log, const char *name)
 }
 
 /* The caller holds the lock. An answer that a process asked for before it died is thrown away. */
-static bool replace(struct access_log *log, enum question question)
+static bool replace(struct access_log *log, enum question_kind kind)
 {
-    char byte = (char)question, old;
-    int file;
+    const struct question question = {(unsigned char)kind, ++log->shared->questions};
+    struct question answer = {0};
+    struct fd_message message;
+    size_t size;
+    bool good;
 
-    while (recv(log->opener.taker, &old, 1, MSG_DONTWAIT) > 0)
-        ;
-    if (send(log->opener.taker, &byte, 1, MSG_NOSIGNAL) != 1)
+    if (send(log->opener, &question, sizeof question, MSG_NOSIGNAL) != sizeof question)
         return false;
-    file = fd_passing_take(&log->opener);
-    if (file < 0)
-        return false;
-    dup3(file, log->file, O_CLOEXEC);
-    close(file);
-    return true;
+    for (;;) {
+        if (!fd_message_receive(log->opener, &answer, sizeof answer, &size, &message))
+            return false;
+        if (answer.number == question.number)
+            break;
+        fd_message_close(&message);
+    }
+    good = message.count == 1 && dup3(message.descriptors[0], log->file, O_CLOEXEC) >= 0;
+    fd_message_close(&message);
+    return good;
 }
 
 void access_log_reopen(struct access_log *log)
 {
-    if (log->opener.taker < 0)
+    if (log->opener < 0)
         return;
     lock_take(&log->shared->lock);
     if (replace(log, QUESTION_REOPEN))
@@ -134,9 +142,9 @@ void access_log_renew(struct access_log *log)
 
 void access_log_close(struct access_log *log)
 {
-    if (log->opener.taker >= 0)
-        close(log->opener.taker);
-    log->opener.taker = -1;
+    if (log->opener >= 0)
+        close(log->opener);
+    log->opener = -1;
 }
 
 /* ---- writing ---- */

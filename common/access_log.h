@@ -3,7 +3,6 @@
 #define COMMON_ACCESS_LOG_H
 
 #include "common/base/clock.h"
-#include "common/base/fd_passing.h"
 #include "common/base/lock.h"
 #include "common/http/date.h"
 #include "common/http/request.h"
@@ -15,6 +14,7 @@
 struct access_log_shared {
     struct lock lock;
     _Atomic unsigned version; /* how often the log was opened again */
+    unsigned char questions;  /* to the process that opens it: the number of the last one */
 };
 
 /* The log of one process. When it was opened again, each process takes it with its next line. */
@@ -23,7 +23,7 @@ struct access_log {
     int file;
     _Atomic unsigned version; /* of `file` */
     struct access_log_shared *shared;
-    struct fd_passing opener; /* to the process that opens the log again; -1: none */
+    int opener; /* the socket to the process that opens the log again; -1: none */
 };
 
 /* Opens a file for writing, with these additional flags; "-" is standard output. A named pipe needs

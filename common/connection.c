@@ -360,7 +360,8 @@ static void lend_input(struct connection *connection)
     call->input_space = exchange->input + exchange->body_start;
     call->input_space_size = exchange->input_size - exchange->body_start;
     call->output_pending = exchange_has_output(exchange);
-    call->sent = 0;
+    call->sent = call->taken = 0;
+    call->awaits_client = false;
 }
 
 static void reclaim_input(struct connection *connection)
@@ -372,6 +373,7 @@ static void reclaim_input(struct connection *connection)
     exchange->input_end = exchange->input_start + rest->length;
     connection->now = exchange->call.now;
     note_progress(connection, exchange->call.sent);
+    connection->received += exchange->call.taken;
 }
 
 static enum outcome run_service(struct connection *connection)
@@ -875,7 +877,9 @@ static enum standing standing_of(const struct connection *connection, enum need 
     case CONNECTION_SENDING:
         return STANDING_TRANSFER;
     case CONNECTION_IN_SERVICE:
-        return need == NEED_WRITE && connection->descriptor == connection->transport.socket
+        return connection->exchange->call.awaits_client ||
+                       (need == NEED_WRITE &&
+                        connection->descriptor == connection->transport.socket)
                    ? STANDING_TRANSFER
                    : STANDING_NONE;
     default:

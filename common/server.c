@@ -221,16 +221,21 @@ void server_made_child(struct server *server, pid_t child)
     server_made(server);
 }
 
-/* A child without a seat has reported the end of its connection, or is not of this server. */
-void server_lost_child(struct server *server, pid_t child)
+bool server_lost_child(struct server *server, pid_t child)
 {
     int seat = seats_find_owner(&server->seats, child);
 
     trace_died(server->context.trace, child);
     if (seat < 0)
-        return;
+        return false;
     seats_leave(&server->seats, seat);
     server_left(server);
+    return true;
+}
+
+bool server_has_clients(const struct server *server)
+{
+    return atomic_load(&server->board->active) > 0;
 }
 
 /* Returns true, for the trace, in a process or thread that serves one connection and ends. */
@@ -287,7 +292,10 @@ static void open_ring(struct server *server)
  * use for the listeners, and could end them, or take the clients of others. */
 static bool leaves_listeners(const struct server *server)
 {
-    return has_copies(server) && server->options.share != (int)SHARE_FILES;
+    const unsigned own_files = 1U << SHARE_NOTHING | 1U << SHARE_FS | 1U << SHARE_MEMORY;
+
+    return server->model->children != NULL && !server->model->lasting &&
+           (own_files >> server->options.share & 1) != 0;
 }
 
 /* If the server has died before the child was tied to it, the child serves its connection. */

@@ -39,8 +39,11 @@ bool server_hold(struct server *server, int socket, const char *what);
 /* Counts a process or thread that was made for the last connection. */
 void server_made(struct server *server);
 void server_made_child(struct server *server, pid_t child);
-/* Reports the end of a connection whose child has died without reporting it. */
-void server_lost_child(struct server *server, pid_t child);
+/* Reports the end of a connection whose child has died without reporting it. False if the child has
+ * no seat: it has reported that, or is not of this server. */
+bool server_lost_child(struct server *server, pid_t child);
+/* Returns true if there is a connection that has not ended. */
+bool server_has_clients(const struct server *server);
 
 /* The result of a model's collect() while it has children: the milliseconds until the next call. */
 #define SERVER_COLLECT_SOON 100

@@ -23,6 +23,7 @@ struct upgrade {
     struct listener_handover given; /* by the server before */
     int helper;                     /* see listener_handover.h */
     int channel;                    /* to the server before, until it has said what to do; or -1 */
+    unsigned number;                /* of the last new server */
     bool pending;                   /* a new server was started, and is not ready yet */
     bool stopped;                   /* a stop was requested after the handover */
     int64_t started;

@@ -38,12 +38,14 @@ struct service_call {
     size_t input_space_size;
     void *work;          /* the service's own state; NULL before the first step */
     uint64_t sent;       /* bytes sent to the client in this step */
+    uint64_t taken;      /* bytes received from it in this step */
     uint64_t body_bytes; /* bytes of the body sent so far */
 
     /* The wait after SERVICE_WAITS. */
     int descriptor;          /* -1: the deadline alone */
     bool to_write;           /* until the descriptor is writable, not readable */
     int64_t deadline;        /* in monotonic milliseconds */
+    bool awaits_client;      /* not others alone: the connection can be asked to give way */
     int64_t client_deadline; /* the client must have read something by then; 0: no limit */
 };
 

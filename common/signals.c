@@ -127,6 +127,7 @@ void signals_ready(struct server *server)
 static void replace(struct server *server)
 {
     services_explain_upgrade(&server->services, &server->options);
+    hear(server); /* of the last one, if it has just ended */
     upgrade_begin(server);
 }
 

@@ -56,8 +56,9 @@ bool upgrade_pass(struct server *server)
 
 static bool tell(const struct server *server, enum listener_handover_kind kind)
 {
-    return listener_handover_send(server->upgrade.helper,
-                                  &(struct listener_handover_message){.kind = kind});
+    return listener_handover_send(
+        server->upgrade.helper,
+        &(struct listener_handover_message){.kind = kind, .number = server->upgrade.number});
 }
 
 void upgrade_begin(struct server *server)
@@ -71,11 +72,12 @@ void upgrade_begin(struct server *server)
         warnx("no upgrade: when the first process of a container ends, the container does");
     } else if (upgrade->pending && now - upgrade->started < PATIENCE_MILLISECONDS) {
         warnx("an upgrade is under way already");
-    } else if (tell(server, LISTENER_HANDOVER_START)) {
-        upgrade->pending = true;
-        upgrade->started = now;
     } else {
-        warn("cannot start a new server");
+        upgrade->number++;
+        upgrade->started = now;
+        upgrade->pending = tell(server, LISTENER_HANDOVER_START);
+        if (!upgrade->pending)
+            warn("cannot start a new server");
     }
 }
 
@@ -106,13 +108,23 @@ static void hand_over(struct server *server, pid_t process)
     let_go(server);
 }
 
+/* What is said of a new server that was given up for another one means nothing any more. */
+static bool hear_of_pending(struct upgrade *upgrade, struct listener_handover_message *message)
+{
+    do
+        if (!listener_handover_receive(upgrade->helper, message, LISTENER_HANDOVER_FAILED))
+            return false;
+    while (message->number != upgrade->number &&
+           (message->number != 0 || message->kind != LISTENER_HANDOVER_FAILED));
+    return upgrade->pending;
+}
+
 static enum upgrade_event hear_helper(struct server *server)
 {
     struct upgrade *upgrade = &server->upgrade;
     struct listener_handover_message message;
 
-    if (!upgrade->pending ||
-        !listener_handover_receive(upgrade->helper, &message, LISTENER_HANDOVER_FAILED))
+    if (!hear_of_pending(upgrade, &message))
         return UPGRADE_NOTHING;
     upgrade->pending = false;
     if (message.kind == LISTENER_HANDOVER_READY) {

@@ -4,12 +4,16 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use Origin;
 use POSIX ();
+use Proxy qw(%few);
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 
 my $size = 64 * 1024 * 1024;
 my $root = tree('small.txt' => "small\n", 'middle.bin' => 'm' x (16 * 1024 * 1024), 'sparse.bin' => '');
 truncate "$root/sparse.bin", $size or die "truncate: $!";
+
+my $origin = Origin->new;
 
 # Returns a request line of so many bytes, with its line end.
 sub line_of ($bytes) {
@@ -246,6 +250,29 @@ each_server(sub ($model) {
     waitpid $trickler, 0;
     $_->close for @trickles;
     $server->stop;
+});
+
+# The same for a proxy whose clients keep it waiting.
+each_server(sub ($model) {
+    return if !yields($model);
+    my $here = '127.0.0.1:' . $origin->port;
+    $origin->play('/next', response(200, 'next'));
+    my %slow = (
+        'bodies that stop'          => request(POST => $origin->url('/upload'), 'Content-Length' => 100, body => 'abc'),
+        'tunnels that are not used' => "CONNECT $here HTTP/1.1\r\nHost: $here\r\n\r\n",
+    );
+    for my $kind (sort keys %slow) {
+        my $server = start_server(
+            options => [qw(--service proxy --no-cache --max-connections 3 --request-timeout 600), $model->{workers} ? qw(--workers 1) : ()]);
+        my @crowd = map { $server->connect } 1 .. 3;
+        $_->send($slow{$kind}) for @crowd;
+        until_true(sub { 3 == grep { $server->has_read($_) } @crowd });
+        if ($kind =~ /tunnels/) { $_->fill($PATIENCE) for @crowd }    # each is told that its tunnel is open
+        is $server->get($origin->url('/next'))->{status}, 200, "all places of a proxy taken by $kind: another client is served";
+        is scalar(grep { $_->open } @crowd), 2, "and one of the $kind gives way";
+        $_->close for @crowd;
+        $server->stop(%few);
+    }
 });
 
 # The child processes of a server that serve.

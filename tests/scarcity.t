@@ -94,7 +94,13 @@ each_server(sub ($model) {
         $_->send("GET /small.txt HTTP/1.1\r\n") for @clients;
         $clients[2]->fill(0.1);
         $_->close for @clients;
-        is $server->get('/small.txt')->{status}, 200, "without memory for a descriptor that the worker watches (call $nth): it goes on to serve" if $tracer;
+        my $serves = sub {    # the next one may be what cannot be watched
+            my $next = $server->connect;
+            eval { $next->send(request(GET => '/small.txt', Connection => 'close')) };
+            $next->fill(1);
+            return $next->pending =~ m{^HTTP/1\.1 200 };
+        };
+        ok until_true($serves), "without memory for a descriptor that the worker watches (call $nth): it goes on to serve" if $tracer;
         skip_case('a call that fails: strace cannot be used here') if !$tracer;
         $server->stop(warnings => qr/cannot listen: /);
         waitpid $tracer, 0 if $tracer;

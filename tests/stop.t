@@ -170,7 +170,7 @@ each_server(sub ($model) {
     # The process beside the server that refuses new clients, where the server may not, does not answer.
     $server = start_server(root => $root, through => \@user, path => program_copy());
     my @beside = map { $_->[0] } grep { $_->[2] eq 'handover' } group_processes($server->pid);
-    kill STOP => @beside;
+    ok @beside && @beside == kill(STOP => @beside), 'the process beside the server is stopped';
     is $server->get('/small.txt')->{status}, 200, 'the process beside the server does not run: the server serves';
     $server->signal('TERM');
     ok until_true(sub { slurp("/proc/@{[ $server->pid ]}/stat") =~ /\) Z/ }), 'and stops';

@@ -211,7 +211,7 @@ static bool hold(struct buffer *page, struct response *response)
     if (fitting != NULL)
         page->data = fitting;
     size = malloc_usable_size(page->data);
-    if (atomic_fetch_add(&held, size) > HELD_LIMIT) {
+    if (atomic_fetch_add(&held, size) + size > HELD_LIMIT) {
         atomic_fetch_sub(&held, size);
         return false;
     }

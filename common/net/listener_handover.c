@@ -104,8 +104,9 @@ struct passed {
 
 struct helper {
     const struct program *program;
-    int server;    /* the socket to the server */
-    int channel;   /* to the program that was started; -1: none */
+    int server;  /* the socket to the server */
+    int channel; /* to the program that was started; -1: none */
+    unsigned number;
     int output[2]; /* the standard output and the standard error of the server */
     struct listener *listeners;
     int count;
@@ -222,12 +223,13 @@ static void tell_program(struct helper *helper, const struct listener_handover_m
     helper->channel = -1;
 }
 
-static void start(struct helper *helper)
+static void start(struct helper *helper, unsigned number)
 {
-    struct listener_handover_message failed = {.kind = LISTENER_HANDOVER_FAILED};
+    struct listener_handover_message failed = {.kind = LISTENER_HANDOVER_FAILED, .number = number};
     int ends[2] = {-1, -1};
 
     tell_program(helper, &(struct listener_handover_message){.kind = LISTENER_HANDOVER_STOP});
+    helper->number = number;
     if (helper->count > 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
         fork_program(helper, ends[1])) {
         helper->channel = ends[0];
@@ -246,6 +248,7 @@ static void hear_program(struct helper *helper)
 
     if (!listener_handover_receive(helper->channel, &message, LISTENER_HANDOVER_FAILED))
         return;
+    message.number = helper->number;
     listener_handover_send(helper->server, &message);
     if (message.kind != LISTENER_HANDOVER_FAILED)
         return;
@@ -277,8 +280,8 @@ static bool hear_server(struct helper *helper)
     else if (asked.message.kind == LISTENER_HANDOVER_SILENT)
         look_for_silent(helper);
     else if (asked.message.kind == LISTENER_HANDOVER_START)
-        start(helper);
-    else
+        start(helper, asked.message.number);
+    else if (asked.message.number == helper->number)
         tell_program(helper, &asked.message);
     return true;
 }

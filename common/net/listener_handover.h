@@ -47,6 +47,7 @@ struct listener_handover_message {
     enum listener_handover_kind kind;
     pid_t process;
     int error;
+    unsigned number; /* of the start that it is about; 0: of none */
 };
 
 bool listener_handover_send(int socket, const struct listener_handover_message *message);

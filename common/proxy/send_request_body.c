@@ -60,6 +60,7 @@ static enum transfer receive(struct send_request_body *body, struct service_call
 
     call->received = (struct text){call->input_space, count};
     body->received += count;
+    call->taken += count;
     if (body->received >= MINIMUM_BYTES) {
         body->received = 0;
         body->deadline = call->now.milliseconds + call->context->request_timeout;
@@ -73,7 +74,7 @@ static enum service_progress await_client(struct send_request_body *body, struct
 {
     if (transfer != TRANSFER_READ && transfer != TRANSFER_WRITE)
         return SERVICE_FAILED; /* the client has left in the middle of its request */
-    body->awaits_client = true;
+    body->awaits_client = call->awaits_client = true;
     fetch->deadline = body->deadline; /* the origin gets its own again in the next step */
     return fetch_wait(fetch, call, fetch_events(transfer), POLL_PAIR_READ);
 }

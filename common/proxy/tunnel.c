@@ -122,6 +122,8 @@ static enum service_progress move(struct tunnel *tunnel, struct fetch *fetch,
         tunnel->client_ended = true;
         up.wants_from = 0;
     }
+    call->awaits_client = true;
+    call->taken += up.moved;
     call->sent += down.moved;
     call->body_bytes += down.moved;
     if (up.moved > 0 || down.moved > 0)

@@ -106,7 +106,7 @@ static void await_permit(struct event_loop *loop, bool on)
 
 static void take_permit(struct event_loop *loop)
 {
-    if (loop->closed || !listen_balance_take(&loop->balance))
+    if (loop->closed || loop->balance.permitted || !listen_balance_take(&loop->balance))
         return;
     await_permit(loop, false);
     listen_to(loop, true);

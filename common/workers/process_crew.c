@@ -234,7 +234,6 @@ static int collect(struct server *server, bool all)
     pid_t process;
     int status;
 
-    (void)all;
     if (server->process_crew == NULL)
         return -1;
     while ((process = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -242,7 +241,7 @@ static int collect(struct server *server, bool all)
         if (number >= 0)
             end_member(server, number, status);
     }
-    return replace(server);
+    return all ? -1 : replace(server);
 }
 
 static double cpu_seconds(const struct server *server)
