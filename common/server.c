@@ -292,10 +292,11 @@ static void open_ring(struct server *server)
  * use for the listeners, and could end them, or take the clients of others. */
 static bool leaves_listeners(const struct server *server)
 {
-    const unsigned own_files = 1U << SHARE_NOTHING | 1U << SHARE_FS | 1U << SHARE_MEMORY;
+    const struct model *model = server->model;
+    int share = model->shares ? server->options.share : (int)SHARE_NOTHING;
 
-    return server->model->children != NULL && !server->model->lasting &&
-           (own_files >> server->options.share & 1) != 0;
+    return model->children != NULL && !model->lasting &&
+           (share == (int)SHARE_NOTHING || share == (int)SHARE_FS || share == (int)SHARE_MEMORY);
 }
 
 /* If the server has died before the child was tied to it, the child serves its connection. */
