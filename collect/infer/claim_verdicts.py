@@ -47,6 +47,7 @@ class Finding:
     of: int = 0  # the number of runs that they are from
     dispersion: float = 1.0  # their variance from run to run by their mean
     untestable: str = ""
+    pooled: bool = False  # over several studies
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval of the estimate on the scale of the rule."""
@@ -151,8 +152,13 @@ def judge(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95
 def units_needed(rule: Rule, finding: Finding, holds: float = 0.95, fails: float = 0.95) -> int:
     """Returns how many rounds or blocks would tell in four of five studies, if the truth is what
     was estimated: MOST_UNITS if these would not; 0 where more of them do not help, or nobody
-    knows."""
-    if finding.result is None or finding.limited or finding.result.test.error <= 0:
+    knows. The spread between studies does not shrink with their rounds."""
+    if (
+        finding.result is None
+        or finding.limited
+        or finding.pooled
+        or finding.result.test.error <= 0
+    ):
         return 0
     known = finding.result
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 from statsmodels.stats.meta_analysis import combine_effects
 
-from collect.infer.claim_verdicts import NOT_TESTABLE, Finding, Judged, judge_claim
+from collect.infer.claim_verdicts import (
+    CANNOT_TELL,
+    NOT_TESTABLE,
+    Finding,
+    Judged,
+    judge_claim,
+)
 from collect.infer.claims_file import Wording
 from collect.infer.contrast import BOTH, Result
 from collect.infer.statistics import Test, Values, t_test
@@ -45,8 +51,8 @@ def pool(
 
     The spread between studies is that of Paule and Mandel. From three studies on, the interval is
     that of Hartung, Knapp, Sidik and Jonkman, but never narrower than without their correction.
-    Two studies cannot tell their own spread: their interval has the degrees of freedom of their
-    errors (Welch and Satterthwaite), or is normal if these are not given.
+    For two studies, the spread between them has one degree of freedom, and their errors have their
+    own: what each adds to the variance of the mean says how many that has (Satterthwaite).
     """
     variances: Values = np.square(np.maximum(np.array(errors), 1e-12))
     with np.errstate(divide="ignore"):  # its I2, where the estimates are all the same
@@ -69,12 +75,14 @@ def pool(
 
 
 def _freedom(variances: Values, tau2: float, freedoms: Sequence[float]) -> float:
-    """The degrees of freedom of a mean that is weighted by errors with these."""
-    if len(freedoms) == 0:
-        return math.inf
+    """The degrees of freedom of the mean of two studies whose errors have these; without them the
+    errors are known."""
     weights = 1 / (variances + tau2)
-    shares = (weights / np.sum(weights)) ** 2 * (variances + tau2)
-    return float(np.sum(shares) ** 2 / np.sum(shares**2 / np.array(freedoms)))
+    squares = (weights / np.sum(weights)) ** 2
+    within, between = squares * variances, float(np.sum(squares)) * tau2
+    known = np.array(freedoms) if len(freedoms) > 0 else np.full(len(variances), math.inf)
+    lost = float(np.sum(within**2 / known)) + between**2
+    return (float(np.sum(within)) + between) ** 2 / lost if lost > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -84,12 +92,15 @@ class PooledClaim:
     judged: Judged
     studies: tuple[str, ...]
     pooled: Mapping[str, Pooled]  # by what a part tests; those of several studies alone
+    each_alone: bool = False  # the verdict is that of each of two studies
 
 
 def pool_claims(tables: Mapping[str, pd.DataFrame], wording: Wording) -> dict[str, PooledClaim]:
     """Returns the verdicts on all claims over several studies, from their claims.tsv.
 
     Parts that test the same thing in several studies are pooled; all others are taken as they are.
+    Two studies can hardly tell the spread between studies: where that leaves a claim open, and each
+    of the two comes to the same verdict by itself, that is the verdict.
     """
     rows = [table.assign(study=name) for name, table in tables.items() if len(table)]
     if not rows:
@@ -114,7 +125,12 @@ def _pool_claim(name: str, rows: pd.DataFrame, wording: Wording) -> PooledClaim:
         if several:
             pooled[str(subject[2])] = several
     judged = judge_claim(wording.claims[name], findings, unmet)
-    return PooledClaim(judged, tuple(dict.fromkeys(rows["study"])), pooled)
+    own = set(verdicts.loc[verdicts["study"].isin(testable), "verdict"])
+    each_alone = judged.verdict == CANNOT_TELL and len(testable) == 2 and len(own - {""}) == 1
+    if each_alone:
+        judged = replace(judged, verdict=str(own.pop()))
+    each_alone = each_alone and judged.verdict != CANNOT_TELL
+    return PooledClaim(judged, tuple(dict.fromkeys(rows["study"])), pooled, each_alone)
 
 
 def _without_rule(tested: str) -> str:
@@ -122,6 +138,8 @@ def _without_rule(tested: str) -> str:
 
 
 def _pool_part(subject: str, rows: pd.DataFrame) -> tuple[Finding, Pooled | None]:
+    if (rows["verdict"] != NOT_TESTABLE).any():
+        rows = rows[rows["verdict"] != NOT_TESTABLE]
     first = rows.iloc[0]
     scale = "" if first["scale"] == "-" else str(first["scale"])
     untestable = str(first["found"]) if (rows["verdict"] == NOT_TESTABLE).all() else ""
@@ -139,7 +157,8 @@ def _pool_part(subject: str, rows: pd.DataFrame) -> tuple[Finding, Pooled | None
         return Finding(kind, subject, rule, scale, result, untestable=untestable), None
     pooled = pool(*(list(numbers[name]) for name in ("estimate", "error", "df")))
     result = Result(pooled.test, units, np.zeros(0), limited=_limited(rows))
-    return Finding(kind, subject, rule, scale, result, untestable=untestable), pooled
+    several = Finding(kind, subject, rule, scale, result, untestable=untestable, pooled=True)
+    return several, pooled
 
 
 def _limited(rows: pd.DataFrame) -> str:

@@ -71,6 +71,7 @@ class Entry:
     cause_results: list[StudyResult] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     pooled: list[PooledPart] = field(default_factory=list)
+    each_alone: bool = False
 
     @property
     def has_cause(self) -> bool:
@@ -165,6 +166,7 @@ def _entry(
         entry.cause_verdict = (several and several.judged.cause) or entry.cause_results[0].verdict
     if several:
         entry.pooled = [_pooled_part(several, tested) for tested in several.pooled]
+        entry.each_alone = several.each_alone
     tested_by = {run.study for run, _ in known}
     entry.missing = [study for study in studies if study not in tested_by]
     return entry

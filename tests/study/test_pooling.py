@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from synthetic import invent
 
-from collect.infer.claim_verdicts import CONFIRMED, NOT_REPRODUCED, REPRODUCED
+from collect.infer.claim_verdicts import CANNOT_TELL, CONFIRMED, NOT_REPRODUCED, REPRODUCED
 from collect.infer.claims_file import read_wording
 from collect.infer.judge_claims import judge_study
 from collect.infer.pooling import pool, pool_claims
@@ -33,6 +33,16 @@ def test_two_studies_have_the_freedom_of_their_errors() -> None:
     assert few.low < normal.low < normal.high < few.high
     assert pool([0.1, 0.1], [0.01, 1.0], [3, 50]).test.df == pytest.approx(3, rel=0.01)
     assert pool([0.1] * 3, [0.01] * 3, [9] * 3).test.df == 2, "three tell their own spread"
+
+
+def test_the_spread_of_two_studies_has_one_degree_of_freedom() -> None:
+    # Errors of 0.01 say nothing of the spread: the interval is that of two single values.
+    far = pool([0.0, 1.0], [0.01, 0.01], [10, 10])
+    assert math.isclose(far.test.df, 1, rel_tol=0.01)
+    low, high = far.test.interval()
+    assert math.isclose((high - low) / 2, 12.7 * 0.5, rel_tol=0.02)
+    # Without a spread it has the freedom of the errors.
+    assert math.isclose(pool([0.0, 0.01], [0.1, 0.1], [10, 10]).test.df, 20)
 
 
 def test_studies_that_differ() -> None:
@@ -89,6 +99,20 @@ def test_a_claim_of_two_studies_is_pooled_and_not_counted(tmp_path: Path) -> Non
     )
     middle = claim.pooled[tested].test.estimate
     assert min(one, other) <= middle <= max(one, other)
+
+
+def test_two_studies_that_lie_far_apart_and_agree(tmp_path: Path) -> None:
+    one = tables_of(tmp_path, one={"kind": "classroom-proxy", "blocks": 4})["one"]
+    other = one.copy()
+    mine = (one["claim"] == "R2.3") & one["part"].str.isdigit()
+    signs = pd.to_numeric(one.loc[mine, "estimate"]).apply(lambda value: math.copysign(1, value))
+    other.loc[mine, "estimate"] = [str(v) for v in signs + pd.to_numeric(one.loc[mine, "estimate"])]
+    both = pool_claims({"one": one, "other": other}, read_wording())["R2.3"]
+    assert (both.judged.verdict, both.each_alone) == (REPRODUCED, True)
+    # One of the two does not come to that verdict by itself.
+    other.loc[(one["claim"] == "R2.3") & (one["part"] == "all"), "verdict"] = NOT_REPRODUCED
+    both = pool_claims({"one": one, "other": other}, read_wording())["R2.3"]
+    assert (both.judged.verdict, both.each_alone) == (CANNOT_TELL, False)
 
 
 def test_counts_are_added(tmp_path: Path) -> None:
