@@ -164,6 +164,17 @@ static enum outcome begin_body(struct connection *connection)
     return flush_then(connection, CONNECTION_DISCARDING);
 }
 
+/* When the server stops, or others wait for the end of the connection, the last response in the
+ * pipeline announces the end. Others do not wait long for a pipeline that never ends. */
+static bool is_last(const struct connection *connection)
+{
+    bool yields = connection->yields_from != 0;
+
+    if (exchange_received(connection->exchange).length == 0)
+        return yields || scoreboard_stopping(connection->context->board);
+    return yields && connection->now.milliseconds - connection->yields_from >= YIELD_MILLISECONDS;
+}
+
 static enum outcome begin_call(struct connection *connection)
 {
     struct exchange *exchange = connection->exchange;
@@ -174,7 +185,7 @@ static enum outcome begin_call(struct connection *connection)
         .request = &exchange->request,
         .client = &connection->transport,
         .response = &exchange->response,
-        .keeps_connection = !connection->closing,
+        .keeps_connection = !connection->closing && !is_last(connection),
     };
     response_start(&exchange->response);
     connection->in_call = true;
@@ -458,17 +469,6 @@ static void fill_in_response(const struct service_context *context, struct excha
         return;
     context->service->answer(context, request, now, response);
     response_apply_conditions(response, request, now);
-}
-
-/* When the server stops, or others wait for the end of the connection, the last response in the
- * pipeline announces the end. Others do not wait long for a pipeline that never ends. */
-static bool is_last(const struct connection *connection)
-{
-    bool yields = connection->yields_from != 0;
-
-    if (exchange_received(connection->exchange).length == 0)
-        return yields || scoreboard_stopping(connection->context->board);
-    return yields && connection->now.milliseconds - connection->yields_from >= YIELD_MILLISECONDS;
 }
 
 static enum outcome respond(struct connection *connection)
@@ -857,6 +857,14 @@ void connection_close(struct connection *connection)
 }
 
 /* ---- giving way ---- */
+
+void connection_yield(struct connection *connection, bool needed)
+{
+    if (!needed)
+        connection->yields_from = 0;
+    else if (connection->yields_from == 0)
+        connection->yields_from = connection->now.milliseconds;
+}
 
 enum standing {
     STANDING_NONE,

@@ -70,6 +70,12 @@ enum need connection_step(struct connection *connection);
 void connection_expire(struct connection *connection);
 void connection_close(struct connection *connection);
 
+/* Others need the place of the connection, or do so no longer: where they do, its next response is
+ * the last one. A client that never waits is not asked to give way; where no seat is free, a
+ * connection may be kept for so long. */
+#define CONNECTION_TURN_MILLISECONDS 1000
+void connection_yield(struct connection *connection, bool needed);
+
 /* How long the client has kept the connection waiting, for a server that needs its seat: the
  * connection with the lowest number gives way first. First come idle connections, then those whose
  * request has not arrived, then those whose client sends a body or reads a response; of each kind

@@ -386,18 +386,28 @@ static bool others_wait(struct server *server, const struct scoreboard_slot *slo
 }
 
 /* A client that sends one request after another does not keep its worker from all others. */
-static void check_turn(struct server *server, const struct scoreboard_slot *slot,
-                       struct connection *connection, int64_t *turn)
+static void check_turn_of_worker(struct server *server, const struct scoreboard_slot *slot,
+                                 struct connection *connection, int64_t *turn)
 {
     int length = server->options.tls ? TURN_TLS_MILLISECONDS : TURN_MILLISECONDS;
 
     if (connection->now.milliseconds - *turn < length)
         return;
     *turn = connection->now.milliseconds;
-    if (!others_wait(server, slot))
-        connection->yields_from = 0;
-    else if (connection->yields_from == 0)
-        connection->yields_from = connection->now.milliseconds;
+    connection_yield(connection, others_wait(server, slot));
+}
+
+/* Nor does it keep others out where no seat is free. */
+static void check_turn(struct server *server, const struct scoreboard_slot *slot,
+                       struct connection *connection, int64_t *turn)
+{
+    if (serves_in_turn(server))
+        check_turn_of_worker(server, slot, connection, turn);
+    else
+        connection_yield(connection,
+                         acceptor_seats_yield(server) &&
+                             atomic_load(&server->board->acceptor_waits) &&
+                             connection->now.milliseconds - *turn >= CONNECTION_TURN_MILLISECONDS);
 }
 
 /* Waits for what a connection needs; false if its time is over. A patient transport waits in its
@@ -448,8 +458,7 @@ void server_serve_at(struct server *server, struct scoreboard_slot *slot, int se
     while ((need = connection_step(&connection)) != NEED_NOTHING) {
         if (!await(server, slot, seat, &connection, need))
             connection_expire(&connection);
-        if (serves_in_turn(server))
-            check_turn(server, slot, &connection, &turn);
+        check_turn(server, slot, &connection, &turn);
     }
     connection_close(&connection);
     scoreboard_add(slot, &connection.tally);

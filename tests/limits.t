@@ -233,6 +233,25 @@ each_server(sub ($model) {
     $_->close for @stalled;
     $server->stop;
 
+    # Clients that send one request after another are never idle for long, and have their turn.
+    $server = start_server(root => $root, options => \@one);
+    my @busy  = map { $server->connect } 1 .. 3;
+    my $ruler = $$;
+    my $asker = fork // die "fork: $!\n";
+    if ($asker == 0) {
+        while (getppid == $ruler && @busy) {
+            for my $client (@busy) { $client->{over} = !eval { $client->ask(request(GET => '/small.txt'))->persistent } }
+            @busy = grep { !$_->{over} } @busy;
+            select undef, undef, undef, 0.02;    # how often they ask is what is tested
+        }
+        POSIX::_exit(0);
+    }
+    $_->close for @busy;
+    is $passes->(), 200, 'all places taken by clients that ask again and again: another client is served';
+    kill KILL => $asker;
+    waitpid $asker, 0;
+    $server->stop;
+
     $server = start_server(root => $root, options => [@one, '--request-timeout', 600]);
     my @trickles = map { $server->connect } 1 .. 3;
     $_->send("GET /small.txt HTTP/1.1\r\nHost: x\r\nX: ") for @trickles;

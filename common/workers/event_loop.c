@@ -20,6 +20,8 @@
 /* While clients wait and no connection has waited long enough to be ended, it looks again after so
  * long. */
 #define YIELD_MILLISECONDS 25
+/* That it was looked for in vain holds for so long. */
+#define CROWDED_MILLISECONDS (4 * YIELD_MILLISECONDS)
 /* A loop that has passed its permit on takes none for this long: it is awake, and would be faster
  * than the loop that is woken. */
 #define PASSED_MILLISECONDS 10
@@ -30,6 +32,7 @@ struct client {
     struct timer timer;
     bool persistent; /* its connection was kept open after a request */
     int seat;
+    int64_t since; /* in milliseconds */
 };
 
 struct event_loop {
@@ -48,11 +51,12 @@ struct event_loop {
     bool listening;
     bool awaits_permit;
     bool stopping;
-    bool closed;          /* it will not listen again */
-    int64_t yield_from;   /* when it may end connections again to make way */
-    int64_t listen_from;  /* when it may listen again, in milliseconds */
-    int64_t permit_from;  /* when it may take a permit again */
-    int64_t listen_until; /* at a stop: until when it listens if no client comes */
+    bool closed;           /* it will not listen again */
+    int64_t crowded_until; /* clients wait for seats, and nobody who has one waits */
+    int64_t yield_from;    /* when it may end connections again to make way */
+    int64_t listen_from;   /* when it may listen again, in milliseconds */
+    int64_t permit_from;   /* when it may take a permit again */
+    int64_t listen_until;  /* at a stop: until when it listens if no client comes */
 };
 
 /* Events carry the number of a listener's socket, one of these, or the address of a client. */
@@ -181,6 +185,8 @@ static void step(struct event_loop *loop, struct client *client, bool expired)
     if (connection->exchange != NULL || lend(loop, client)) {
         if (expired)
             connection_expire(connection);
+        if (client->since + CONNECTION_TURN_MILLISECONDS <= loop->now.milliseconds)
+            connection_yield(connection, loop->now.milliseconds < loop->crowded_until);
         need = connection_step(connection);
         scoreboard_add(loop->worker->slot, &connection->tally);
     }
@@ -216,6 +222,7 @@ static void begin_client(struct event_loop *loop, int socket)
     client->seat = loop->worker->seat;
     client->watch = (struct watch){.socket = socket, .other = -1};
     client->persistent = false;
+    client->since = loop->now.milliseconds;
     loop->clients++;
     memory_return_note(&loop->memory_return, loop->clients);
     if (kind->begin == NULL || kind->begin(&loop->poller, &client->watch, &client->connection))
@@ -295,6 +302,7 @@ static bool make_way(struct event_loop *loop)
         return false;
     if (end_waiting(loop, waiting < most ? waiting : most) > 0)
         return true;
+    loop->crowded_until = loop->now.milliseconds + CROWDED_MILLISECONDS;
     if (server->options.workers > 1)
         wakeup_ring(server->pressure);
     return false;
@@ -306,8 +314,10 @@ static void help(struct event_loop *loop)
     struct server *server = loop->worker->server;
 
     loop->pressed = false;
-    if (!loop->stopping && acceptor_is_full(server))
-        end_waiting(loop, seats_at_once((int64_t)server->limit / server->options.workers));
+    if (loop->stopping || !acceptor_is_full(server))
+        return;
+    if (end_waiting(loop, seats_at_once((int64_t)server->limit / server->options.workers)) == 0)
+        loop->crowded_until = loop->now.milliseconds + CROWDED_MILLISECONDS;
 }
 
 static void rest(struct event_loop *loop, int64_t until)
