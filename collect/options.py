@@ -54,7 +54,7 @@ EVERY_RUN = (
     Option("deadline", "MS", "a request that is not answered by then has failed (open)"),
     Option("rate", "N", "connections a second (httperf, at concurrency 1), or requests (open)"),
     Option("duration", "S", "seconds a run (wrk, open)"),
-    Option("timeout", "S", "a run that takes longer is invalid (60)"),
+    Option("timeout", "S", "a run that takes longer than S seconds is invalid (60)"),
 )
 REPETITIONS = Option("repetitions", "32", "how often everything is measured")
 CAMPAIGN = (

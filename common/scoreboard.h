@@ -66,7 +66,7 @@ struct scoreboard {
     _Atomic bool drained;         /* at a stop, no client has come for long enough */
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */
     _Atomic int scarce_warnings;
-    _Atomic pid_t template_child; /* the last one that the template of fork_server has made */
+    _Atomic pid_t template_child; /* the last one that the template has made */
     _Atomic int permits;          /* to listen, given to event loops: see listen_balance.h */
     _Atomic int free_seat;        /* no seat below this one is free, most probably */
     _Atomic uint64_t gave_way;    /* connections that were ended since others needed their seats */

@@ -182,7 +182,7 @@ struct keeper_rights {
     pid_t server;
 };
 
-/* What its supervisor may reach, it may. */
+/* The keeper may reach the same files as its supervisor. */
 static void confine_keeper(enum helper_process_role role, const void *argument)
 {
     const struct keeper_rights *rights = argument;

@@ -231,7 +231,7 @@ static void put_about(struct output *output, const struct server *server)
         (int)server->process, (int)server->process, name);
 }
 
-/* What a dead process did last ended with it. */
+/* The last activity of a process that died ended when it died. */
 static void end_last(struct trace_record *records, uint64_t death)
 {
     for (uint64_t i = death; i-- > 0;) {

@@ -489,7 +489,7 @@ static pid_t start_listener(void)
     return process;
 }
 
-/* Who waits sleeps until there are news, however many others come and go. */
+/* Who waits sleeps until there is news, however many others come and go. */
 static void check_sleep(void **state)
 {
     pid_t process = start_listener();
@@ -568,7 +568,7 @@ static const struct crowd_case crowds[] = {
     {"no locks", check_no_lock},
     {"a client that does not read", check_stalled},
     {"news", check_news},
-    {"a sleep until there are news", check_sleep},
+    {"a sleep until there is news", check_sleep},
     {"no pipe", check_no_pipe},
 };
 

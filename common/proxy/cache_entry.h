@@ -67,8 +67,9 @@ struct cache_entry {
 /* Opens the file of that name if it belongs to the URI. Removes it if it is damaged. */
 bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, const char *name,
                       struct text uri);
-/* Takes the mark from the file of a large entry that no file has a newer record of it: with the
- * mark nobody looks for one. A file that loses it by accident costs time, and no more. */
+/* The file of a large entry has a mark as long as no other file has a newer record of it: with the
+ * mark nobody looks for one. This removes it. A file that loses it by accident costs time, and no
+ * more. */
 bool cache_entry_expect_newer(const struct cache_entry *entry);
 void cache_entry_close(struct cache_entry *entry);
 

@@ -1,6 +1,6 @@
-/* Entries that are being written: other requests may send them to their clients as they grow. What
- * such an entry is stands at the beginning of its file, where its header will be, and the table
- * that the processes share says which file that is. */
+/* Entries that are being written: other requests may send them to their clients as they grow. The
+ * table that the processes share says which file such an entry has, and the beginning of the file,
+ * where its header will be, says what it is. */
 #ifndef COMMON_PROXY_CACHE_GROWING_H
 #define COMMON_PROXY_CACHE_GROWING_H
 

@@ -15,9 +15,9 @@
 /* The files that the processes share which use the directory; see cache_shared.h, fetch_lock.h. */
 #define CACHE_NAME_SHARED "account-2" /* the number is that of its layout */
 #define CACHE_NAME_LOCKS  "locks"
-/* What servers of an earlier version shared, with another layout. */
+/* Servers of an earlier version shared this one, which has another layout. */
 #define CACHE_NAME_SHARED_BEFORE "account"
-/* The pipes that requests wait at begin so, and end in four digits; see fetch_news.h. */
+/* Requests wait at pipes. Their names begin so, and end in four digits; see fetch_news.h. */
 #define CACHE_NAME_NEWS        "news-"
 #define CACHE_NAME_NEWS_LENGTH 9
 

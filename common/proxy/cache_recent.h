@@ -1,5 +1,5 @@
-/* Small entries that this process has used lately, whole and checked. Each process has its own
- * ones; a use costs one system call, which finds out whether the file is still the same. */
+/* Small entries that this process has used lately, whole and checked. Each process has its
+ * own; a use costs one system call, which finds out whether the file is still the same. */
 #ifndef COMMON_PROXY_CACHE_RECENT_H
 #define COMMON_PROXY_CACHE_RECENT_H
 

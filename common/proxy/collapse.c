@@ -128,8 +128,9 @@ enum service_progress collapse_wait(struct collapse *collapse, struct service_ca
     return SERVICE_WAITS;
 }
 
-/* A process or thread that has been woken may have a request that it has not read yet. A nearby
- * origin would answer before: the next question would be for few, and so all that follow. */
+/* A process or thread that has been woken may have a request that it has not read yet. Let it read
+ * that first: a nearby origin would answer before, and each question would be for a few requests
+ * alone. */
 void collapse_gather(const struct collapse *collapse)
 {
     if (collapse_is_held(collapse) && fetch_news_has_crowd(collapse->cache, collapse->name))

@@ -11,13 +11,13 @@
 
 #include "common/proxy/cache_file.h"
 
-/* Begins to wait for news of that name. Returns a descriptor that becomes readable when there are
- * some, and stays so; -1 if there can be none. The caller looks afterwards whether there have been
+/* Begins to wait for news of that name. Returns a descriptor that becomes readable when there is
+ * some, and stays so; -1 if there can be none. The caller looks afterwards whether there has been
  * some before. */
 int fetch_news_listen(const struct cache *cache, const char *name);
-/* Tells those who wait that there are news. */
+/* Tells those who wait that there is news. */
 void fetch_news_tell(const struct cache *cache, const char *name);
-/* Returns true if somebody waits now, or did when there were news last. */
+/* Returns true if somebody waits now, or did when there was news last. */
 bool fetch_news_has_crowd(const struct cache *cache, const char *name);
 
 #endif

@@ -27,8 +27,8 @@ bool origin_pool_is_useful(const struct origin_pool *pool, bool client_stays);
 
 /* Takes out the connection to the address that was used last. One that the origin has closed, or on
  * which it has sent anything, is closed instead. False if there is none. */
-/* `reloads`: how often the server was told to read everything again. Connections of before that are
- * closed. */
+/* `reloads`: how often the server was told to read everything again. Older connections are closed.
+ */
 bool origin_pool_take(struct origin_pool *pool, const union address *address, int64_t now,
                       unsigned reloads, struct transport *transport);
 /* Keeps the connection, or closes it if there is no room; the one that was used least recently may

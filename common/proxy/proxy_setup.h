@@ -62,8 +62,8 @@ struct proxy {
 /* Opens what it needs before the sandbox forbids that. Says why it cannot, and returns NULL. */
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
-/* Returns true if files of locks are kept open (fetch_lock.h): not where connections to origins
- * cannot be kept, either. */
+/* Returns true if files of locks are kept open (fetch_lock.h), which needs room for descriptors, as
+ * connections to origins do. */
 bool proxy_keeps_locks(const struct origin_pool_limits *limits);
 /* In a process that ends before the server does: frees the memory that this process got. */
 void proxy_end_child(struct proxy *proxy);

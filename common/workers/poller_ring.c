@@ -294,7 +294,7 @@ static struct ring_client *take_ready(struct poller_ring *own)
     return client;
 }
 
-/* What is more than fits is the first of the next wait. */
+/* Events that do not fit come first in the next wait. */
 static int wait_for_events(struct poller *poller, struct epoll_event events[POLLER_EVENTS],
                            int milliseconds)
 {
