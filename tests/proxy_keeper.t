@@ -67,7 +67,9 @@ each_server(sub ($model) {
     ok until_true(sub { size_of($cache) <= $limit }), 'it trims the cache';
 
     # --- a directory that is deleted ---
-    remove_tree($cache);
+    # A response that is still being stored may keep it from being empty.
+    my $inode = (stat $cache)[1];
+    until_true(sub { remove_tree($cache, { error => \my $left }); ((stat $cache)[1] // 0) != $inode });
     my $found;
     ok until_true(sub { -d $cache }), 'a directory that is deleted is made again';
     ok until_true(sub { newest($proxy) != $proxy->pid }), 'a new server makes it';
