@@ -109,6 +109,7 @@ static const struct syscall_rule all[] = {
     ANY(lseek),
     ANY(ftruncate), /* of --stats */
     ANY(close),
+    ANY(close_range),
     ANY(fstat),
     ANY(poll),
     ANY(ppoll),

@@ -495,10 +495,19 @@ void listener_shut_down(const struct listener *listener)
         shutdown(listener->sockets[i], SHUT_RD);
 }
 
+/* Neighbours take one call: a child of fork does this for each connection. */
 void listener_drop_streams(const struct listener *listener)
 {
-    for (int i = 0; i < listener->streams; i++)
-        close(listener->sockets[i]);
+    const int *sockets = listener->sockets;
+
+    for (int first = 0, next; first < listener->streams; first = next) {
+        next = first + 1;
+        while (next < listener->streams && sockets[next] == sockets[next - 1] + 1)
+            next++;
+        if (close_range((unsigned)sockets[first], (unsigned)sockets[next - 1], 0) < 0)
+            for (int i = first; i < next; i++) /* before Linux 5.9 */
+                close(sockets[i]);
+    }
 }
 
 void listener_leave_streams(struct listener *listener)

@@ -26,6 +26,7 @@ use v5.36;
 use Cwd              ();
 use Errno            qw(EAGAIN EINTR EWOULDBLOCK);
 use Exporter         qw(import);
+use Fcntl            qw(F_SETFD FD_CLOEXEC);
 use File::Basename   qw(basename dirname);
 use File::Path       qw(make_path);
 use File::Temp       ();
@@ -92,6 +93,14 @@ sub now       { return Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()
 
 # Returns the environment for a server in which the sanitizer cannot search for leaks: in the sandbox or in a container.
 sub no_leak_search { return { ASAN_OPTIONS => join ':', grep { defined } $ENV{ASAN_OPTIONS}, 'detect_leaks=0' } }
+
+# Programs do not get what the caller of the tests has left open: their descriptors would have other numbers.
+my @inherited;
+for my $number (grep { $_ > 2 } map { basename($_) } glob '/proc/self/fd/*') {
+    open(my $file, '<&=', $number) or next;
+    fcntl $file, F_SETFD, FD_CLOEXEC;
+    push @inherited, $file;    # its end would close the descriptor
+}
 
 # The browsers that may be used. The first one has no windows, and starts with a third of the other's CPU time.
 my ($browser) = grep { command_exists($_) } qw(chromium-headless-shell chromium);
