@@ -187,9 +187,9 @@ bench: all
 man: all
 	tools/man_pages.py
 
-# The lists of files in ARCHITECTURE.md, from the first sentence of each file.
+# The lists of files in docs/files.md, from the first sentence of each file, and of folders in ARCHITECTURE.md.
 map:
-	tools/architecture_map.py
+	tools/file_map.py
 
 # The files of `dcollect` lie in one folder, laid out as the source tree is. The programs in bindir are links into it.
 prefix     = /usr/local
@@ -258,7 +258,7 @@ help:
 	@echo 'make install       install servers, dcollect and manual pages below DESTDIR and prefix=/usr/local'
 	@echo 'make uninstall     remove what make install has installed'
 	@echo 'make man           make the manual pages in man/ from what --describe and --help print'
-	@echo 'make map           make the lists of files in ARCHITECTURE.md'
+	@echo 'make map           make the lists of files in docs/files.md'
 	@echo 'make clean         remove what was built'
 	@echo
 	@echo 'Models:'

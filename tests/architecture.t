@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# ARCHITECTURE.md is true: it lists each file and no other, and each function that it names is in the file beside it.
+# ARCHITECTURE.md and docs/files.md are true: they list each folder and each file, and each function that is named is in the file
+# beside it.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -9,7 +10,7 @@ use Cwd qw(abs_path);
 my $top  = abs_path("$FindBin::Bin/..");
 my $page = slurp("$top/ARCHITECTURE.md");
 
-my $run = run_command("$top/tools/architecture_map.py", '--check');
+my $run = run_command("$top/tools/file_map.py", '--check');
 ok $run->{status} == 0, 'the lists of files are what `make map` writes, and each file says what it is for' or diag($run->{err});
 
 # The picture of the layers.

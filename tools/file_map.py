@@ -1,12 +1,13 @@
 #!/usr/bin/python3 -B
-"""Fills in the lists of files in ARCHITECTURE.md from the first sentence of each file.
+"""Fills in the lists of files in docs/files.md, and that of folders in ARCHITECTURE.md.
 
-usage:    tools/architecture_map.py [--check]        or: make map
+usage:    tools/file_map.py [--check]        or: make map
 
-A block begins with `<!-- made: files FOLDER -->` and ends with `<!-- /made -->`. The script writes
-one line for each source file of that folder; a .c file and its header share one. --check changes
-nothing: its status is 1 when ARCHITECTURE.md is not what the script would write, when a folder has
-no block, or when a file does not open with a sentence.
+A list of files stands between `<!-- made: files FOLDER -->` and `<!-- /made -->`: one line for each
+source file of that folder, with its first sentence; a .c file and its header share one. The list of
+folders has the headings above these lists. --check changes nothing: its status is 1 when a page is
+not what the script would write, when a folder has no list, or when a file does not open with a
+sentence.
 """
 
 import re
@@ -17,10 +18,13 @@ from pathlib import Path
 
 from project_models import PROJECT, project_models
 
-PAGE = PROJECT / "ARCHITECTURE.md"
+FILES = PROJECT / "docs" / "files.md"
+FOLDERS = PROJECT / "ARCHITECTURE.md"
 ROOTS = ("common", "collect", "studies", "tests", "tools")
 TOP_FILES = ("*.sh", "*.p", "Makefile")
-BLOCK = re.compile(r"<!-- made: files (\S+) -->\n(.*?)<!-- /made -->\n", re.DOTALL)
+LIST = re.compile(r"<!-- made: files (\S+) -->\n(.*?)<!-- /made -->\n", re.DOTALL)
+LIST_OF_FOLDERS = re.compile(r"(<!-- made: folders -->\n).*?(<!-- /made -->\n)", re.DOTALL)
+HEADING = re.compile(r"^## (`.*)", re.MULTILINE)
 IGNORED = {"__init__.py", "__pycache__"}
 SUFFIXES = {
     ".c",
@@ -120,7 +124,7 @@ def is_built(path: Path) -> bool:
 
 
 def folders() -> list[str]:
-    """Returns the folders that must have a block."""
+    """Returns the folders that must have a list."""
     found = ["."]
     for root in ROOTS:
         for path in [PROJECT / root, *sorted((PROJECT / root).rglob("*"))]:
@@ -151,17 +155,17 @@ def lines_of(folder: str, problems: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page_with_files(page: str, problems: list[str]) -> str:
-    """Returns the page with all of its blocks filled in."""
-    named = [block[1] for block in BLOCK.finditer(page)]
+def with_files(page: str, problems: list[str]) -> str:
+    """Returns docs/files.md with all of its lists filled in."""
+    named = [block[1] for block in LIST.finditer(page)]
     wanted = folders()
     problems += [
-        f"{PAGE.name} has no block for the folder {folder}"
+        f"{FILES.name} has no list for the folder {folder}"
         for folder in wanted
         if folder not in named
     ]
     problems += [
-        f"{PAGE.name} has a block for {folder}, which holds no source"
+        f"{FILES.name} has a list for {folder}, which holds no source"
         for folder in named
         if folder not in wanted
     ]
@@ -170,20 +174,29 @@ def page_with_files(page: str, problems: list[str]) -> str:
         inside = lines_of(block[1], problems) if block[1] in wanted else ""
         return f"<!-- made: files {block[1]} -->\n{inside}<!-- /made -->\n"
 
-    return BLOCK.sub(fill, page)
+    return LIST.sub(fill, page)
+
+
+def with_folders(page: str, files: str) -> str:
+    """Returns ARCHITECTURE.md with the headings of docs/files.md as its list of folders."""
+    lines = "".join(f"- {heading}.\n" for heading in HEADING.findall(files))
+    return LIST_OF_FOLDERS.sub(lambda block: block[1] + lines + block[2], page)
 
 
 def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
-        print("usage: tools/architecture_map.py [--check]", file=sys.stderr)
+        print("usage: tools/file_map.py [--check]", file=sys.stderr)
         return 2
     problems: list[str] = []
-    before = PAGE.read_text(encoding="utf-8")
-    after = page_with_files(before, problems)
-    if arguments and after != before:
-        problems.append(f"{PAGE.name} is not what `make map` writes")
-    elif after != before:
-        PAGE.write_text(after, encoding="utf-8")
+    files = with_files(FILES.read_text(encoding="utf-8"), problems)
+    made = {FILES: files, FOLDERS: with_folders(FOLDERS.read_text(encoding="utf-8"), files)}
+    for page, text in made.items():
+        if page.read_text(encoding="utf-8") == text:
+            continue
+        if arguments:
+            problems.append(f"{page.name} is not what `make map` writes")
+        else:
+            page.write_text(text, encoding="utf-8")
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
