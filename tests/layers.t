@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The layers of the servers: a file includes only files of its own layer and of lower ones, there is no circle, no model
-# includes another one, and only the registry includes services.
+# The layers of the servers: a file includes only files of its own layer and of lower ones, and names only their types; there is no
+# circle, no model includes another one, and only the registry includes services.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
@@ -14,10 +14,11 @@ my @layers = (
     [qw(base)],
     [qw(http)],
     [qw(net)],
-    [qw(scoreboard trace)],
+    [qw(access_log trace)],
+    [qw(scoreboard)],
     [qw(seats)],
     [qw(service)],
-    [qw(access_log exchange escape_injection)],
+    [qw(exchange escape_injection)],
     [qw(connection)],
     [qw(files proxy)],
     [qw(model)],
@@ -38,6 +39,13 @@ my @layers = (
     [qw(server)],
     [qw(workers)],
     [qw(models)],
+);
+
+# The types of a higher layer that a module may name, since it only passes them on: a model's functions get the server, and the
+# server holds what the functions of its model make.
+my %passes_on = (
+    'common/model'        => { server       => 1 },
+    'common/server_state' => { process_crew => 1 },
 );
 
 # The folders of the services, which only their registry (`services`) and they themselves may include.
@@ -70,11 +78,11 @@ sub plain ($path) {
     return join '/', @parts;
 }
 
+sub without_comments ($text) { return $text =~ s/\\\n//gr =~ s{/\*.*?\*/}{ }gsr }
+
 # Returns what a file includes, as it is written: <name> or "name", or the name of a macro.
 sub included ($text) {
-    $text =~ s/\\\n//g;
-    $text =~ s{/\*.*?\*/}{ }gs;
-    return $text =~ /^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import)\b\s*([^\n]*?)\s*$/mg;
+    return without_comments($text) =~ /^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import)\b\s*([^\n]*?)\s*$/mg;
 }
 
 # Returns the file of the project that an include leads to; nothing for a header of the system.
@@ -102,6 +110,24 @@ sub flaw ($from, $to) {
     return 'beside itself'           if $rank{$below} == $rank{$above} && $below ne $above;
     return 'only the registry includes services' if $is_service{$below} && !$is_service{$above} && $above ne 'services';
     return;
+}
+
+# Returns the types that files name and may not: those of a higher layer, which a declaration without an include would hide.
+sub strange_types ($top) {
+    my (%text, %home, @problems);
+    for my $file (grep { defined layer_of($_) } sources($top)) {
+        $text{$file} = without_comments(slurp("$top/$file"));
+        $home{$_}{$file} = 1 for $text{$file} =~ /\b(?:struct|union|enum)\s+(\w+)\s*\{/g;
+    }
+    for my $file (sort keys %text) {
+        my $passed = $passes_on{ module_of($file) } // {};
+        my %named  = map { $_ => 1 } $text{$file} =~ /\b(?:struct|union|enum)\s+(\w+)/g;
+        for my $name (grep { exists $home{$_} && !$home{$_}{$file} && !$passed->{$_} } sort keys %named) {
+            my @homes = keys %{ $home{$name} };
+            push @problems, "$file names $name of $homes[0]" if @homes == 1 && flaw($file, $homes[0]);
+        }
+    }
+    return @problems;
 }
 
 # Returns a circle of modules, as a text; nothing if there is none.
@@ -138,11 +164,11 @@ sub problems ($top) {
     }
     my $circle = circle(\%uses);
     push @problems, "circle: $circle" if defined $circle;
-    return @problems;
+    return @problems, strange_types($top);
 }
 
 my $top = "$FindBin::Bin/..";
-is join("\n", problems($top)), '', 'no file includes a file of a higher layer, there is no circle, and each file has a layer';
+is join("\n", problems($top)), '', 'no file includes a file of a higher layer or names a type of it, there is no circle, and each file has a layer';
 is join(' ', grep { my $layer = $_; !grep { (layer_of($_) // '') eq $layer } sources($top) } sort keys %rank), '',
     'each layer of the table has a file';
 
@@ -176,6 +202,8 @@ my @mistakes = (
     ['upwards, by a macro', 'common/base/text.c', "#define X \"common/http/path.h\"\n#include X", qr/unreadable: X/],
     ['upwards, a source', 'common/net/listener.c', '#include "common/server.c"', qr/upwards/],
     ['upwards, at the top of common/', 'common/connection.c', '#include "common/server_state.h"', qr/upwards/],
+    ['a type of a higher layer', 'common/http/range.h', 'struct listener;', qr/range\.h names listener of .*listener\.h/],
+    ['a type of the server', 'common/connection.c', 'static struct server *server;', qr/connection\.c names server of /],
     ['one service includes another', 'common/files/listing.c', '#include "common/proxy/proxy_setup.h"', qr/beside itself/],
     ['a circle of two headers', 'common/base/text.h', '#include "common/base/checksum.h"', qr/circle: .*checksum/],
     ['a circle of header and source', 'common/http/date.c', '#include "common/http/conditional.h"', qr/circle: .*conditional/],
