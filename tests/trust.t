@@ -32,5 +32,9 @@ for my $trial (@trials) {
     ok any(sub { $_->[0] eq $trial }, @rows), "$trial has results";
 }
 is $run->{status}, (any { $_->[7] eq 'FAIL' } @rows) ? 1 : 0, 'the exit status says whether a limit was exceeded';
-like slurp("$folder/trust.md"), qr/^# Trust/, 'tests/trust makes the page';
+my $page  = slurp("$folder/trust.md");
+my %tried = map { join("\t", @$_[ 0 .. 2 ]) => 1 } grep { $_->[7] ne 'skip' } @rows;
+like $page, qr/^# Trust/, 'tests/trust makes the page';
+$page =~ s/^## Fuzzing.*//ms;
+is scalar(() = $page =~ /^\| (?:fork|epoll|\Q$chosen[0]\E) \|/mg), scalar(keys %tried), 'its tables have a line for each server and case';
 done_testing;

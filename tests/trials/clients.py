@@ -42,6 +42,7 @@ CLOSE = re.compile(rb"^Connection: *close", re.IGNORECASE | re.MULTILINE)
 class Counts:
     """The record of what the clients saw.
 
+    unserved the clients that never got a response
     longest  the longest wait for a response, in seconds, with that of requests still open
     still    the longest time in which no client was looked at
     losses   for each lost request: when its connection was begun
@@ -51,6 +52,7 @@ class Counts:
     refused: int = 0
     late: int = 0
     wrong: int = 0
+    unserved: int = 0
     longest: float = 0.0
     still: float = 0.0
     losses: list[float] = field(default_factory=list)
@@ -89,7 +91,7 @@ class Client:
         head = f"GET {plan.path}?{number} HTTP/1.1\r\nHost: localhost\r\n"
         self.request = (head + ("" if keeps else "Connection: close\r\n") + "\r\n").encode()
         self.socket: socket.socket | None = None
-        self.asked = self.connecting = False
+        self.asked = self.connecting = self.served = False
         self.received = b""
         self.began = self.first = self.ended = 0.0
         self.due = time.monotonic() + random.random() * plan.pause
@@ -151,6 +153,7 @@ class Client:
             self.counts.wrong += 1
         else:
             self.counts.answered += 1
+            self.served = True
         self.counts.longest = max(self.counts.longest, now - self.first)
         self.first, self.asked = 0.0, False
         self.ended, self.due = now, now + self.plan.pause
@@ -210,6 +213,7 @@ def _run(plan: Plan, pipe: Connection, answered: ctypes.c_int64) -> None:
         answered.value = counts.answered
         counts.still = max(counts.still, time.monotonic() - now)
         now = time.monotonic()
+    counts.unserved = sum(not one.served for one in clients)
     counts.longest = max([counts.longest, *(now - one.first for one in clients if one.first)])
     pipe.send(counts)
     for client in clients:

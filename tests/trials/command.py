@@ -118,7 +118,7 @@ def _say(text: str) -> None:
 
 def _tell(row: Row) -> None:
     limit = f" ({row.limit})" if row.limit else ""
-    _say(f"  {row.verdict or '-':4} {row.server:10} {row.case}: {row.value} {row.measure}{limit}")
+    _say(f"  {row.verdict or '-':4} {row.server:10} {row.case}: {row.measure}: {row.value}{limit}")
 
 
 def _run(trial: Trial, context: Context) -> Iterator[Row]:

@@ -35,28 +35,21 @@ def _try(context: Context, name: str, documents: Path, pace: int) -> Iterator[Ro
     counts = load.end()
     served = servers.answers(server)
     server.end()
-    case = f"{pace} crashes a second for {seconds} s, {counts.answered} requests of others answered"
-    crashes = seconds * pace
-    yield context.judge(
-        name,
-        case,
-        crashes,
-        "longest wait of others",
-        counts.longest,
-        LONGEST_WAIT,
-        " s",
-        is_time=True,
-    )
-    yield Row(name, case, str(crashes), "requests of others cut off by a crash", str(counts.lost))
-    failed = counts.refused + counts.late + counts.wrong + (not served)
-    yield context.judge(name, case, crashes, "requests of others refused, late or wrong", failed, 0)
+    case = context.case(name, f"{pace} crashes a second for {seconds} s", seconds * pace)
+    yield case.fact("requests of others answered", counts.answered)
+    yield case.fact("cut off by a crash", counts.lost)
+    failed = counts.refused + counts.late + counts.wrong
+    yield case.judge("refused, late or wrong", failed, 0)
+    longest = round(counts.longest, 4)
+    yield case.judge("longest wait", longest, LONGEST_WAIT, " s", is_time=True)
+    yield case.served(served)
 
 
 def run(context: Context) -> Iterator[Row]:
     documents = make_documents(context.folder())
     for name in context.models:
         if not makes_processes(name):
-            yield skipped(name, "crashes", "all connections are in one process, which a crash ends")
+            yield skipped(name, "crashes", "a crash ends all connections: they are in one process")
             continue
         for pace in (5, 10):
             yield from _try(context, name, documents, pace)
@@ -68,8 +61,8 @@ TRIAL = Trial(
     "Servers of `make crash`, in which a request for `/crash` ends the process that serves it: 5 "
     "and 10 of these a second, while four other clients make a request each 10 ms, on a new "
     "connection each.",
-    "The longest wait of the other clients, from the first try to the whole response; those that "
-    "were served by the same process try again.",
+    "The longest wait of the other clients is from the first try to the whole response; those that "
+    "were served by the same process are cut off, and try again.",
     run,
     peers="No peer has a request that crashes it: [Killed processes](#killed-processes) compares with peers.",
 )

@@ -40,7 +40,21 @@ def _program(context: Context, server: str, name: str, case: str, *options: str)
     if status == 77:
         yield skipped(server, case, _last(text))
         return
-    yield context.judge(server, case, 1, f"findings ({_last(text)})", int(status != 0), 0)
+    tried = context.case(server, case)
+    yield tried.judge("findings", int(status != 0), 0)
+    yield tried.fact("it says", _last(text))
+
+
+def _escapes(context: Context, name: str) -> Iterator[Row]:
+    """What a worker attempts that somebody else has taken over."""
+    status, text, seconds = _run(
+        "tests/run", "--pass", "normal", "--server", name, "tests/escape.t"
+    )
+    context.say(f"   tests/escape.t: {seconds:.0f} s")
+    cases = re.search(r"Tests=(\d+)", text)
+    tried = context.case(name, "escapes from the sandbox")
+    yield tried.fact("cases", cases[1] if cases else "0")
+    yield tried.judge("findings", int(status != 0 or not cases), 0)
 
 
 def _fuzz(context: Context) -> Iterator[Row]:
@@ -53,14 +67,19 @@ def _fuzz(context: Context) -> Iterator[Row]:
     status, text, _ = _run("make", "--no-print-directory", "fuzz", f"TIME={FUZZ_SECONDS}")
     counts = [int(count) for count in re.findall(r"^\w+: (\d+) executions in", text, re.M)]
     failed = status != 0 or not counts
-    measure = f"findings of {len(counts)} fuzzers" + (f": {_last(text)}" if failed else "")
-    yield context.judge("all", case, sum(counts), measure, int(failed), 0)
+    tried = context.case("all", case)
+    yield tried.fact("fuzzers", len(counts))
+    yield tried.fact("executions", sum(counts))
+    yield tried.judge("findings", int(failed), 0)
+    yield tried.fact("it says", _last(text) if failed else "nothing was found")
 
 
 def run(context: Context) -> Iterator[Row]:
     for name in context.models:
         options = ["--quick", "--server", name]
         yield from _program(context, name, "inject", "failing system calls", *options)
+    for name in context.models:
+        yield from _escapes(context, name)
     # All models read requests by the same code.
     name = "epoll" if "epoll" in context.models else context.models[0]
     options = ["--server", name, "--peers", ",".join(context.peers) or "none"]
@@ -74,9 +93,11 @@ TRIAL = Trial(
     "hostile",
     "Hostile input and injected faults",
     f"`tests/inject --quick`: each system call on the path of a request fails once. "
+    f"`tests/escape.t`: a worker that was taken over attempts what the sandbox forbids. "
     f"`tests/differential`: mutated requests to our servers, and to the peers. `make fuzz`: "
     f"{FUZZ_SECONDS} s for each fuzzer.",
-    "What the programs find: a crash, a hang, a leak, a wrong response, a difference that is not explained.",
+    "What the programs find: a crash, a hang, a leak, a wrong response, an action that is not refused, a difference "
+    "that is not explained.",
     run,
     needs={
         "strace": "strace",

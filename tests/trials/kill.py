@@ -59,17 +59,15 @@ def _rows(
     context: Context, name: str, tried: tuple[Counts, int, bool], most: float | None
 ) -> Iterator[Row]:
     counts, killed, served = tried
-    case = f"{counts.answered} requests answered"
-    yield Row(name, case, str(killed), "requests lost", str(counts.lost))
-    rate, measure = round(_rate(counts), 2), "lost of 10,000 requests"
-    if most is None:
-        yield Row(name, case, str(killed), measure, f"{rate:g}")
-    else:
-        yield context.judge(name, case, killed, measure, rate, round(most, 2))
-    yield context.judge(name, case, killed, "requests late by 5 s", counts.late, 0)
-    failed = counts.refused + counts.wrong + (not served)
-    yield context.judge(name, case, killed, "requests refused or wrong", failed, 0)
-    yield Row(name, case, str(killed), "longest wait", f"{counts.longest:.3f} s")
+    case = context.case(name, f"{KILLS_A_SECOND} kills a second", killed)
+    yield case.fact("requests answered", counts.answered)
+    yield case.fact("lost", counts.lost)
+    rate, measure = round(_rate(counts), 2), "lost of 10,000"
+    yield case.fact(measure, rate) if most is None else case.judge(measure, rate, round(most, 2))
+    yield case.judge("late by 5 s", counts.late, 0)
+    yield case.judge("refused or wrong", counts.refused + counts.wrong, 0)
+    yield case.fact("longest wait", f"{counts.longest:.3f} s")
+    yield case.served(served)
 
 
 def run(context: Context) -> Iterator[Row]:
@@ -94,9 +92,9 @@ def run(context: Context) -> Iterator[Row]:
 TRIAL = Trial(
     "kill",
     "Killed processes",
-    "SIGKILL to a process below the first one, chosen at random, ten times a second, while 16 "
-    "clients with a connection for each request and 16 with persistent connections ask as fast as "
-    "they can.",
+    "SIGKILL to a process that serves, chosen at random, ten times a second, while 16 clients with "
+    "a connection for each request and 16 with persistent connections ask as fast as they can. The "
+    "first process and those that serve nobody, such as that of the key, are left alone.",
     "A process that is killed takes its connections with it: the requests on these are lost. All "
     "others must be answered, and nobody may wait for 5 s. Where nginx is tried, too, ours may lose "
     "no larger share than it does.",

@@ -39,8 +39,7 @@ def _warm(server: servers.Server) -> None:
 
 def _rows(
     context: Context,
-    name: str,
-    case: str,
+    what: str,
     clients: int,
     server: servers.Server,
     crowd_of: list[str],
@@ -57,13 +56,16 @@ def _rows(
     if not context.quick:
         processes.wait_until(lambda: processes.held_at_rest(server.pid).kib <= most, PATIENCE, 0.5)
     after = processes.held_at_rest(server.pid).kib
-    case = f"{case}: {crowd.connected:,} connected; before {before:,} KiB, with them {held:,} KiB"
     seconds = time.monotonic() - begin
+    case = context.case(server.name, f"{clients:,} {what}")
+    yield case.fact("connected", crowd.connected)
+    yield case.fact("before", f"{before:,} KiB")
+    yield case.fact("with them", f"{held:,} KiB")
+    yield case.fact("when they have left", f"{after:,} KiB")
+    yield case.fact("after", f"{seconds:.0f} s")
     percent = round(100 * (after / max(before, 1) - 1), 1)
-    measure = f"more than before after {seconds:.0f} s ({after:,} KiB)"
-    yield context.judge(name, case, clients, measure, percent, round(margin, 1), "%", is_time=True)
-    served = servers.answers(server)
-    yield context.judge(name, case, clients, "times not serving afterwards", int(not served), 0)
+    yield case.judge("more than before", percent, round(margin, 1), "%", is_time=True)
+    yield case.served(servers.answers(server))
     server.end()
 
 
@@ -88,13 +90,13 @@ def run(context: Context) -> Iterator[Row]:
         options = _options(name, clients)
         server = servers.start(context, name, documents, *options)
         slow = ["slow", "--send", str(folder / "body")]
-        yield from _rows(context, name, f"{clients:,} slow bodies", clients, server, slow)
+        yield from _rows(context, "slow bodies", clients, server, slow)
         server = servers.start(context, name, documents, *options, *tls)
         half = ["hold", "--send", str(folder / "hello")]
-        yield from _rows(context, name, f"{clients:,} half handshakes", clients, server, half)
+        yield from _rows(context, "half handshakes", clients, server, half)
     for name in context.peers:
         server = servers.start(context, name, documents)
-        yield from _rows(context, name, f"{clients:,} slow bodies", clients, server, slow)
+        yield from _rows(context, "slow bodies", clients, server, slow)
 
 
 TRIAL = Trial(

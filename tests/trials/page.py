@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trials.table import Kept
-from trials.trial import PROJECT, Trial
+from trials.trial import PROJECT, Row, Trial
 
 FUZZED = PROJECT / "tests/corpora/figures.tsv"
 PEERS = {"nginx", "lighttpd", "apache"}
@@ -13,20 +13,62 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _table(rows: list[Kept]) -> list[str]:
-    """A line for each server and case; the measures of one case side by side."""
-    lines = [
-        "| server | tried | times | what happened | limit | |",
-        "| --- | --- | ---: | --- | --- | --- |",
-    ]
-    for one in rows:
-        row = one.row
-        verdict = {"pass": "passed", "FAIL": "**exceeded**", "skip": "not tried", "": ""}[
-            row.verdict
-        ]
-        happened = row.value if row.verdict == "skip" else f"{row.value} {row.measure}"
-        words = [row.server, row.case, row.times, happened, row.limit, verdict]
-        lines.append("| " + " | ".join(map(_cell, words)) + " |")
+def _told(value: str) -> str:
+    return f"{int(value):,}" if value.isdigit() else _cell(value)
+
+
+def _limits(rows: list[Row]) -> dict[str, str]:
+    """The limit of each measure; none where servers have different ones."""
+    limits: dict[str, str] = {}
+    for row in rows:
+        if row.limit:
+            limits[row.measure] = (
+                row.limit if limits.get(row.measure, row.limit) == row.limit else ""
+            )
+    return limits
+
+
+def _happened(row: Row | None, limits: dict[str, str]) -> str:
+    """What stands in the table for a row: its value, and its own limit where the column has none."""
+    if row is None:
+        return ""
+    told = _told(row.value)
+    if row.limit and not limits[row.measure]:
+        told += f" ({row.limit})"
+    return f"**{told}: exceeded**" if row.verdict == "FAIL" else told
+
+
+def _table(case: str, rows: list[Row]) -> list[str]:
+    """A line for each server, a column for each measure."""
+    measures = list(dict.fromkeys(row.measure for row in rows))
+    values = {(row.server, row.measure): row for row in rows}
+    times = {row.server: row.times for row in rows}
+    alike = len(set(times.values())) == 1
+    limits = _limits(rows)
+    heads = ["server", *([] if alike else ["times"])]
+    heads += [f"{one} ({limits[one]})" if limits.get(one) else one for one in measures]
+    often = f", {_told(rows[0].times)} times" if alike and rows[0].times != "1" else ""
+    lines = [f"**{case[:1].upper()}{case[1:]}**{often}:", ""]
+    lines += ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
+    for server, tries in times.items():
+        words = [server, *([] if alike else [_told(tries)])]
+        words += [_happened(values.get((server, one)), limits) for one in measures]
+        lines.append("| " + " | ".join(words) + " |")
+    return [*lines, ""]
+
+
+def _tables(rows: list[Row]) -> list[str]:
+    """A table for each case, and a line for each reason why something was not tried."""
+    lines = []
+    tried = [row for row in rows if row.verdict != "skip"]
+    for case in dict.fromkeys(row.case for row in tried):
+        lines += _table(case, [row for row in tried if row.case == case])
+    left_out: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.verdict == "skip":
+            left_out.setdefault((row.case, row.value), []).append(row.server)
+    for (case, why), names in left_out.items():
+        lines += [f"Not tried, {case}: {', '.join(names)}: {_cell(why)}.", ""]
     return lines
 
 
@@ -82,6 +124,7 @@ def make(trials: list[Trial], kept: list[Kept], *, quick: bool) -> str:
             continue
         lines += [f"## {trial.title}", "", trial.tried, "", trial.counted, ""]
         lines += [trial.peers, ""] if trial.peers else []
-        lines += [*_table(rows), "", f"Again: `tests/trust --only {trial.name}`", ""]
+        lines += _tables([one.row for one in rows])
+        lines += [f"Again: `tests/trust --only {trial.name}`", ""]
     lines += _fuzzing()
     return "\n".join(lines)

@@ -23,6 +23,9 @@ DISK_KIB = 512
 CLIENTS = 200
 # A process of a proxy keeps so many files of locks open, for the next fetches.
 LOCK_FILES = 64
+# A file cache keeps the documents open that were asked for.
+DOCUMENTS = 2
+PEERS_SPARE = 64
 
 
 def _start(
@@ -46,13 +49,13 @@ def _press(context: Context, server: servers.Server) -> None:
 
 def _rows(context: Context, server: servers.Server, case: str, kept: int = 0) -> Iterator[Row]:
     """Presses a server, waits until it is at rest, and looks whether it is as before."""
-    name = server.name
     first = server.pid
     servers.answers(server)
     before = processes.held(server.pid)
     _press(context, server)
     # All connections that the clients left have an end: at the latest when they time out.
     rested = processes.wait_until(lambda: _is_at_rest(server, before, kept), 60, 0.2)
+    after = processes.held(server.pid)
     alive = server.runs() and server.pid == first
     served = alive and servers.answers(server)
     ended = server.end()
@@ -63,16 +66,19 @@ def _rows(context: Context, server: servers.Server, case: str, kept: int = 0) ->
         "it does not stop": not ended,
     }
     told = ", ".join(name for name, happened in faults.items() if happened)
-    measure = f"faults{': ' if told else ''}{told}"
-    yield context.judge(name, case, 1, measure, sum(faults.values()), 0)
+    tried = context.case(server.name, case)
+    yield tried.fact("descriptors", f"{before.descriptors} to {after.descriptors}")
+    yield tried.fact("processes", f"{before.processes} to {after.processes}")
+    yield tried.judge("faults", sum(faults.values()), 0)
+    yield tried.fact("which", told or "none")
 
 
 def _is_at_rest(server: servers.Server, before: processes.Held, kept: int) -> bool:
     now = processes.held(server.pid)
-    # Peers start and end workers as they like; a file cache holds some documents.
-    spare = 0 if server.name not in servers.RECIPES else 64
+    # Peers start and end workers as they like.
+    spare = 0 if server.name not in servers.RECIPES else PEERS_SPARE
     return (
-        now.descriptors <= before.descriptors + 2 + spare + kept
+        now.descriptors <= before.descriptors + DOCUMENTS + spare + kept
         and now.processes <= before.processes + spare
         and not now.zombies
     )
@@ -82,7 +88,7 @@ def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
     limit = max(DESCRIPTORS, _needed(name))
     through = ["prlimit", f"--nofile={limit}:{limit}"]
     server = _start(context, name, documents, through=through)
-    yield from _rows(context, server, f"{limit} descriptors a process, {CLIENTS} clients")
+    yield from _rows(context, server, f"{DESCRIPTORS} descriptors a process")
 
 
 def _needed(name: str) -> int:
@@ -91,7 +97,7 @@ def _needed(name: str) -> int:
 
 
 def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
-    case = f"{PROCESSES} processes or threads of the user, {CLIENTS} clients"
+    case = f"{PROCESSES} processes and threads of the user"
     if os.geteuid() != 0:
         yield skipped(name, case, "only root can change the user")
         return
@@ -103,7 +109,7 @@ def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
-    case = f"a control group of {MEMORY >> 20} MiB, {CLIENTS} clients"
+    case = f"a control group of {MEMORY >> 20} MiB"
     with memory_group(MEMORY) as group:
         if group is None:
             yield skipped(name, case, "no control group can be made here")
@@ -123,7 +129,7 @@ def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
     """A full disk below the access log, and below the cache of the proxy."""
     if name in servers.RECIPES:
         return
-    case = f"a disk of {DISK_KIB} KiB for the log, {CLIENTS} clients"
+    case = f"a disk of {DISK_KIB} KiB for the log"
     folder = context.folder()
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_KIB}k,mode=1777", "tmpfs", str(folder)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
@@ -143,7 +149,7 @@ def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> I
     url = f"http://127.0.0.1:{origin.port}"
     options = ["--service", "proxy", "--origin", url, "--cache", str(folder / "cache")]
     server = _start(context, name, documents, *options)
-    case = f"a disk of {DISK_KIB} KiB for the cache, {CLIENTS} clients"
+    case = f"a disk of {DISK_KIB} KiB for the cache"
     yield from _rows(context, server, case, LOCK_FILES * len(processes.tree(server.pid)))
     origin.end()
 
@@ -174,7 +180,9 @@ TRIAL = Trial(
     f"(`RLIMIT_NPROC` {PROCESSES}), memory (a control group of {MEMORY >> 20} MiB), disk (a file "
     f"system of {DISK_KIB} KiB for the log; the same for the cache of the proxy).",
     "The server must not end, must serve 20 requests of 20 when the clients have left, must hold no "
-    "more descriptors and processes than before, and must stop when it is told to.",
+    f"more processes than before, and no more descriptors but {DOCUMENTS} of its file cache (and, for "
+    f"each process of a proxy, {LOCK_FILES} of its locks), and must stop when it is told to.",
     run,
-    peers="Peers have the same limits; a peer that does not start with one is not tried with it.",
+    peers="Peers have the same limits (Apache 64 descriptors: it does not start with fewer), and may hold "
+    f"{PEERS_SPARE} descriptors and processes more; one that does not start with a limit is not tried with it.",
 )

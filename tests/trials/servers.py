@@ -117,6 +117,8 @@ def start(
         port = free_port()
         setting = Setting(RECIPES[name], documents, own, workers or os.cpu_count() or 1)
         command = command_of(setting, own, port)
+        # nginx starts its next program by the name that it was started by, without looking in PATH.
+        command[0] = shutil.which(command[0], path=_path()) or command[0]
         _configure(name, own, change)
     else:
         program = build / f"{name}_server"
@@ -127,6 +129,10 @@ def start(
     server = Server(name, process, port, folder, process, "--tls" in options)
     _wait(server)
     return server
+
+
+def _path() -> str:
+    return os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 
 
 def _configure(name: str, folder: Path, change: Change | None) -> None:
@@ -140,8 +146,7 @@ def _configure(name: str, folder: Path, change: Change | None) -> None:
 def _launch(command: list[str], folder: Path, user: int | None) -> int:
     """Starts a command in a process group of its own. The name of its folder in its environment
     tells which server a process belongs to, whatever its parent is."""
-    path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-    environment = {**os.environ, "PATH": path, "TRIAL_FOLDER": f"{folder}/"}
+    environment = {**os.environ, "PATH": _path(), "TRIAL_FOLDER": f"{folder}/"}
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, process_group=0,

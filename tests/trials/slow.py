@@ -51,15 +51,15 @@ def _try(
     told = crowd.end()
     served = servers.answers(server)
     server.end()
-    case = f"{count:,} clients: {kind}"
-    measure = f"failed probes of {made} ({crowd.connected:,} connected, {told.get('cut', 0) + told.get('lost', 0):,} times cut off)"
-    if ours and not _promises(name):
-        yield Row(name, case, str(made), measure, str(seen.failed))
-    else:
-        yield context.judge(name, case, made, measure, seen.failed, 0)
-    yield Row(name, case, str(made), "longest wait of a probe", f"{seen.longest:.3f} s")
-    if not served:
-        yield context.judge(name, case, made, "times not serving afterwards", 1, 0)
+    case = context.case(name, f"{count:,} clients: {kind}", made)
+    yield case.fact("connected", crowd.connected)
+    yield case.fact("cut off", told.get("cut", 0) + told.get("lost", 0))
+    promises = not ours or _promises(name)
+    failed = "probes that failed"
+    yield case.judge(failed, seen.failed, 0) if promises else case.fact(failed, seen.failed)
+    longest = f"{seen.longest:.3f} s" if seen.failed < made else "none was answered"
+    yield case.fact("longest wait of a probe", longest)
+    yield case.served(served)
 
 
 def _raised(text: str) -> str:
@@ -105,7 +105,7 @@ TRIAL = Trial(
     "does nothing after a first request. Those that are cut off connect again at once. Beside them, "
     f"{PROBES} requests from another address, 20 a second, on a connection each.",
     "A probe fails that has no whole response in 3 s. A server whose workers serve a connection "
-    "each (iterative, prefork, pool) promises nothing here: its rows have no limit.",
+    "each (iterative, prefork, pool) promises nothing here: its probes have no limit.",
     run,
     peers=f"nginx and lighttpd have room for {CONNECTIONS:,} connections; Apache has its 512 threads, and queues "
     "the rest of its connections in an event loop.",

@@ -39,9 +39,10 @@ def _under_load(context: Context, name: str, documents: Path) -> Iterator[Row]:
     times = 2 if context.quick else 10
     stops = [_stop_under_load(context, name, documents) for _ in range(times)]
     answered, before, after = (sum(column) for column in zip(*stops, strict=True))
-    case = f"stop under load: {answered} requests answered"
-    yield context.judge(name, case, times, "requests lost", before, 0)
-    yield context.judge(name, case, times, "requests lost that began after the signal", after, 0)
+    case = context.case(name, "stops under load", times)
+    yield case.fact("requests answered", answered)
+    yield case.judge("lost that began before the signal", before, 0)
+    yield case.judge("lost that began after it", after, 0)
 
 
 def _is_taken(port: int) -> bool:
@@ -72,9 +73,9 @@ def _during_download(context: Context, name: str, documents: Path) -> Iterator[R
             time.sleep(0.1)
         broken += not download.whole
         server.end()
-    case = f"stop during a download of {DOWNLOAD_SECONDS:g} s"
-    yield context.judge(name, case, times, "downloads cut off", broken, 0)
-    yield context.judge(name, case, times, "new clients without a response", taken, 0)
+    case = context.case(name, f"stops during a download of {DOWNLOAD_SECONDS:g} s", times)
+    yield case.judge("downloads cut off", broken, 0)
+    yield case.judge("new clients without a response", taken, 0)
 
 
 def run(context: Context) -> Iterator[Row]:

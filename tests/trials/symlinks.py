@@ -80,9 +80,11 @@ def _try(context: Context, name: str) -> Iterator[Row]:
     racer.join()
     served = servers.answers(server)
     server.end()
-    case = f"{count.value:,} exchanges; {inside} responses from inside"
-    yield context.judge(name, case, asked, "responses from outside of the root", leaked, 0)
-    yield context.judge(name, case, asked, "times not serving afterwards", int(not served), 0)
+    case = context.case(name, "requests in a race", asked)
+    yield case.fact("exchanges", count.value)
+    yield case.fact("responses from inside", inside)
+    yield case.judge("responses from outside of the root", leaked, 0)
+    yield case.served(served)
 
 
 def run(context: Context) -> Iterator[Row]:

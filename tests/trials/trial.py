@@ -17,7 +17,8 @@ CRASH_BUILD = PROJECT / "build/crash"
 
 @dataclass(frozen=True)
 class Row:
-    """One measured value.
+    """One measured value. The rows of a case are a table: a line for each server, a column for each
+    measure.
 
     times   how often it was tried: stops, upgrades, requests
     limit   what passes; empty where nothing is judged, as with peers
@@ -59,17 +60,38 @@ class Context:
         path.chmod(mode)
         return path
 
+    def case(self, server: str, name: str, times: int = 1) -> Case:
+        return Case(self, server, name, times)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is tried with one server, and how often; makes the rows of what happened."""
+
+    context: Context
+    server: str
+    name: str
+    times: int
+
+    def fact(self, measure: str, value: object) -> Row:
+        """A row without a limit."""
+        return Row(self.server, self.name, str(self.times), measure, str(value))
+
     def judge(
-        self, server: str, case: str, times: object, measure: str, value: float, most: float,
-        unit: str = "", *, is_time: bool = False,
-    ) -> Row:  # fmt: skip
+        self, measure: str, value: float, most: float, unit: str = "", *, is_time: bool = False
+    ) -> Row:
         """A row of a server of ours with a limit, or of a peer, which has none. The short form
         judges no times: other programs share the machine with it."""
-        told = f"{value:.6g}{unit}"
-        if server in self.peers or (self.quick and is_time):
-            return Row(server, case, str(times), measure, told)
+        told = f"{value}{unit}"
+        if self.server in self.context.peers or (self.context.quick and is_time):
+            return self.fact(measure, told)
         verdict = "pass" if value <= most else "FAIL"
-        return Row(server, case, str(times), measure, told, f"at most {most:g}{unit}", verdict)
+        limit = f"at most {most:g}{unit}"
+        return Row(self.server, self.name, str(self.times), measure, told, limit, verdict)
+
+    def served(self, answers: bool) -> Row:
+        """A row of whether the server serves when all is over."""
+        return self.judge("does not serve afterwards", int(not answers), 0)
 
 
 @dataclass(frozen=True)

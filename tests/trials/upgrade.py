@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL, SIGQUIT, SIGUSR1, SIGUSR2
 
@@ -105,12 +106,14 @@ class Tools:
             except subprocess.TimeoutExpired:
                 process.kill()
         ab, wrk = (self.files[name].read_text() for name in ("ab", "wrk"))
-        made = _number(r"Complete requests:\s+(\d+)", ab) + _number(r"(\d+) requests in", wrk)
+        made = [_number(r"Complete requests:\s+(\d+)", ab), _number(r"(\d+) requests in", wrk)]
         errors = re.search(
             r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", wrk
         )
         failed = _number(r"Failed requests:\s+(\d+)", ab) + _number(r"Non-2xx.*: (\d+)", wrk)
-        return failed + sum(map(int, errors.groups() if errors else ())), made
+        # One that says nothing was stuck.
+        failed += sum(map(int, errors.groups() if errors else ())) + made.count(0)
+        return failed, sum(made)
 
 
 def _number(pattern: str, text: str) -> int:
@@ -124,36 +127,38 @@ def _try(context: Context, name: str, documents: Path) -> Iterator[Row]:
     single = name not in servers.RECIPES and serves_one(name)
     options = [] if name in servers.RECIPES else ["--stop-timeout", "30"]
     server = servers.start(context, name, documents, *options, change=change)
-    counts, tools, broken, missed = _under_load(context, server, times, alone=single)
+    seen = _under_load(context, server, times, alone=single)
     served = servers.answers(server)
     server.end(SIGKILL)
-    case = f"{counts.answered} requests of 4 paced clients" + (
-        "" if single else f", {tools[1]} of ab and wrk"
-    )
-    yield context.judge(name, case, times, "upgrades that did not happen", missed + (not served), 0)
-    yield context.judge(
-        name, case, times, "requests of the paced clients that failed", counts.failed, 0
-    )
+    case = context.case(name, "upgrades under load", times)
+    yield case.judge("did not happen", seen.missed, 0)
+    yield case.fact("requests of paced clients", seen.paced.answered)
+    yield case.judge("of these failed", seen.paced.failed, 0)
+    longest = round(seen.paced.longest, 4)
+    yield case.judge("longest wait", longest, LONGEST_WAIT, " s", is_time=True)
     if not single:
-        yield context.judge(name, case, times, "requests of ab and wrk that failed", tools[0], 0)
-        yield context.judge(name, case, times, "downloads cut off", broken, 0)
-    yield context.judge(
-        name,
-        case,
-        times,
-        "longest wait",
-        round(counts.longest, 4),
-        LONGEST_WAIT,
-        " s",
-        is_time=True,
-    )
+        yield case.fact("requests of ab and wrk", seen.of_tools)
+        yield case.judge("of those failed", seen.of_tools_failed, 0)
+        yield case.fact("downloads", seen.downloads)
+        yield case.judge("cut off", seen.cut_off, 0)
+    yield case.served(served)
 
 
-def _under_load(
-    context: Context, server: servers.Server, times: int, *, alone: bool
-) -> tuple[Counts, tuple[int, int], int, int]:
-    """Upgrades a server so many times. Returns what the paced clients, and ab and wrk saw, how many
-    downloads broke, and how many upgrades did not happen."""
+@dataclass
+class Seen:
+    """What happened in the upgrades of one server: how many were missed, what the paced clients
+    saw, and what ab and wrk and the downloads did."""
+
+    missed: int
+    paced: Counts
+    of_tools: int
+    of_tools_failed: int
+    downloads: int
+    cut_off: int
+
+
+def _under_load(context: Context, server: servers.Server, times: int, *, alone: bool) -> Seen:
+    """Upgrades a server so many times."""
     rate = DOWNLOAD_BYTES // (1 if context.quick else 8)
     tools = None if alone else Tools(context.folder(), server.port)
     # A server of one connection at a time would serve the download alone.
@@ -174,8 +179,9 @@ def _under_load(
     counts = load.end()
     for download in downloads:
         download.join(patience(30))
-    told = tools.end() if tools else (0, 0)
-    return counts, told, sum(not one.whole for one in downloads), missed
+    failed, made = tools.end() if tools else (0, 0)
+    broken = sum(not one.whole for one in downloads)
+    return Seen(missed, counts, made, failed, len(downloads), broken)
 
 
 def run(context: Context) -> Iterator[Row]:
@@ -189,8 +195,8 @@ TRIAL = Trial(
     "Upgrades",
     "`SIGUSR2`: a new program takes over the listening sockets. 100 times one after the other, under "
     "`ab -c 4` (a connection for each request), `wrk -c 8` (persistent connections), one download of "
-    "8 MiB in 8 s, and four clients that make a request every 3 ms on a connection each, by which "
-    "waits are measured. A server of one connection at a time has these four alone. prefork and pool "
+    "8 MiB in 8 s after the other, and four clients that make a request every 3 ms on a connection "
+    "each, by which waits are measured. The old program has 30 s to finish (`--stop-timeout 30`). A server of one connection at a time has these four alone. prefork and pool "
     "have as many workers as wrk has connections: there a connection ends when others wait.",
     "A request fails that is refused, cut off, late or wrong. The longest wait is from the first "
     "try of a request to its whole response.",
