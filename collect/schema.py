@@ -66,7 +66,12 @@ MEASURED = (
     Column("server_cpu_us", "µs", "CPU time of the server per answered request"),
     Column("server_user_us", "µs", "of it, in user mode, as the clock's ticks show"),
     Column("server_system_us", "µs", "of it, in the kernel, likewise"),
-    Column("voluntary", "", "voluntary context switches of the server per answered request"),
+    Column(
+        "voluntary",
+        "",
+        "voluntary context switches of the server per answered request; where its processes and "
+        "threads come and go, only in the first block of a round, by a run on a server of its own",
+    ),
     Column("involuntary", "", "involuntary context switches of the server per answered request"),
     Column("faults", "", "minor page faults of the server per answered request"),
     Column("disk_kib", "KiB", "read from the disks of the machine, per answered request"),

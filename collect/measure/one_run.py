@@ -49,6 +49,8 @@ WORK_BYTES = 37
 LATE_TRIES = 3
 # Of fewer requests launch cannot tell whether a process was made for each of them.
 SWITCHES_LEAST = 10
+# Behind the key of a server for a single run.
+APART = " apart"
 NO_STUDY = Study("calibration", "", "", "", {})
 Cell = Mapping[str, str]
 
@@ -132,28 +134,45 @@ class Runner:
         self.servers.stop_all()
         self.failures.clear()
 
-    def run(self, number: str, cell: Cell, events: bool = False) -> Result:
-        """Makes a run; where its client was late by itself, makes it again."""
-        result = self._run(number, cell, events)
+    def run(self, number: str, cell: Cell, switches: bool = False) -> Result:
+        """Makes a run; where its client was late by itself, makes it again. With `switches` the
+        context switches are counted, too, of processes and threads that come and go."""
+        result = self._run(number, cell)
         for _ in range(LATE_TRIES - 1):
             if not result.late:
                 break
             self.aside += result.watched.seconds
             if _holds(cell):  # the server keeps memory of the connections that it held
                 self.servers.stop(_key(cell, self._setting(cell)[0]))
-            result = self._run(number, cell, events)
+            result = self._run(number, cell)
+        if switches and not result.is_invalid and result.columns["voluntary"] == "-":
+            self._count_switches(number, cell, result)
         return result
 
-    def _run(self, number: str, cell: Cell, events: bool) -> Result:
+    def _count_switches(self, number: str, cell: Cell, result: Result) -> None:
+        """Context switches of processes and threads that come and go are known when their server
+        has ended, from all that it did. So a server of its own makes the run once more: the other
+        goes on, as old as it is in the blocks whose switches nobody counts."""
+        if self._ends_servers or crowds.asked(cell):
+            return
+        counted = self._run(number, cell, apart=True)
+        if counted.reason == "yes":
+            result.columns |= {name: counted.columns[name] for name in ("voluntary", "involuntary")}
+        self.aside += counted.watched.seconds
+
+    @property
+    def _ends_servers(self) -> bool:
+        """A worker's second death may delay its replacement, so each run has a new server."""
+        return bool(self.study.fresh or self.study.fault)
+
+    def _run(self, number: str, cell: Cell, apart: bool = False) -> Result:
         """Makes a run; raises Interrupted when somebody asks to stop.
 
-        Context switches of processes and threads that come and go are known when the server has
-        ended, from all that it did. With `events` it is ended after this run, so that they are
-        those of this run; the kernel counts them at no cost.
+        apart  on a server for this run alone
         """
         result = Result(started=time.monotonic())
         setting, place = self._setting(cell)
-        key = _key(cell, setting)
+        key = _key(cell, setting) + (APART if apart else "")
         load = self._load(cell)
         try:
             server = self._server(number, key, setting, load, result)
@@ -165,11 +184,7 @@ class Runner:
             if result.reason != GIVEN_UP:
                 say(f"run {number}: {problem}")
         self._judge(number, key, cell, load, setting, result)
-        # A worker's second death may delay its replacement, so each run has a new server.
-        server_ends = self.study.fresh or self.study.fault
-        if events and result.watched.done and result.watched.voluntary is None:
-            server_ends = True
-        if server_ends:
+        if self._ends_servers or apart:
             self._end_server(key, cell, result)
         self.stop.check()
         return result

@@ -320,7 +320,7 @@ class _Sitting:
             for index, block in enumerate(_pieces(todo, "block")):
                 for row in block:
                     progress.run(row)
-                    self.invalid += self._one(row, events=index == 0)
+                    self.invalid += self._one(row, switches=index == 0)
                     progress.done += 1
                 self.runner.end_block()
                 self.disturbance.block(block[0]["block"])
@@ -371,11 +371,11 @@ class _Sitting:
         }
         append_line(path, row_text(ROUNDS.names, row))
 
-    def _one(self, row: dict[str, str], events: bool) -> bool:
+    def _one(self, row: dict[str, str], switches: bool) -> bool:
         """Makes a run and keeps it; returns whether it is invalid."""
         begin = time.monotonic()
         aside = self.runner.aside
-        result = self.runner.run(row["run"], row, events)
+        result = self.runner.run(row["run"], row, switches)
         started = {"started": f"{self.clock.since_begin(result.started):.3f}"}
         line = row_text(self.believed.columns, row | started | result.columns)
         self.disturbance.run(row, result.columns)

@@ -287,6 +287,29 @@ def test_what_takes_long_is_in_the_first_blocks_also_after_an_interruption(bench
     assert compared == [("20", "5"), ("60", "2"), ("*", "2"), ("*", "2")]
 
 
+def test_a_server_lives_for_a_block_also_where_its_switches_are_counted(bench: Bench) -> None:
+    starts = bench.folder / "starts"
+    script = f"#!/bin/sh\n[ $1 = --describe ] || echo >>{starts}\nexec {TOP}/fork_server \"$@\"\n"
+    bench.spit("counted/fork_server", script, 0o755)
+    bench.environment["SERVER_FOLDER"] = str(bench.folder / "counted")
+    try:
+        path = bench.spit(
+            "counted.toml",
+            "servers = 'fork'\nfiles = 'small.txt'\nconcurrency = [1, 2]\nrequests = 20\n"
+            "repetitions = 3\n",
+        )
+        done = bench.dcollect("--output", bench.folder / "counted.results", path)
+    finally:
+        del bench.environment["SERVER_FOLDER"]
+    assert done.returncode == 0, done.stderr
+    made = rows_of(bench.folder / "counted.results/runs.tsv")
+    assert {row["block"]: row["voluntary"] == "-" for row in made} == {
+        "1": False, "2": True, "3": True,
+    }  # fmt: skip
+    # One for each block, and one for each of two runs whose switches are counted.
+    assert len(starts.read_text().splitlines()) == 3 + 2
+
+
 # --- runs that do not count ---
 
 FAKE = """#!/usr/bin/perl

@@ -22,10 +22,10 @@ from presenting import (
 from synthetic import invent
 
 from collect.present.published_pages import overview
-from collect.present.published_runs import KEPT
+from collect.present.published_runs import KEPT, kept_runs
 from collect.present.stage import present, write_page
 from collect.project import PROJECT, PUBLISHED
-from collect.tables import read_table, write_table
+from collect.tables import write_table
 
 need_programs()
 
@@ -108,8 +108,8 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = publish(run, reports / run / published(run).name)
         (folder / "report.md").write_text(f"# {run}\n\n## Abstract\n\nSo.\n")
         (folder / "figures/list.tsv").write_text("name\tkind\tfile\ttext\tpart\n")
-    kept = [run for run in read_table(PUBLISHED / KEPT).rows if (reports / run["run"]).is_dir()]
-    write_table(reports / KEPT, ["run", "why"], kept)
+    kept = {run: why for run, why in kept_runs(PUBLISHED).items() if (reports / run).is_dir()}
+    write_table(reports / KEPT, ["run", "why"], [{"run": run, "why": kept[run]} for run in kept])
     overview(reports, None)
     return reports / "claims.html"
 
