@@ -18,13 +18,12 @@ from time import monotonic
 from collect.design.plan import Cells, plan_round
 from collect.design.study import Study, load_study, study_names, study_path, toml_value
 from collect.expected_time import expected_seconds
-from collect.measure.machine import cells_here, identity
+from collect.measure.machine import cells_here
 from collect.measure.run_plan import DONE, INTERRUPTED, INVALID, run_plan
 from collect.new_results_folder import command_text, draft, is_unfinished, prepare, write_folder
 from collect.options import Line
 from collect.project import (
     PLAN_FILE,
-    ROUNDS_FILE,
     STUDY_FILE,
     command_from_here,
     fail,
@@ -163,18 +162,6 @@ def add_round(folder: Path) -> int:
     return number
 
 
-def _tell_changes(folder: Path) -> None:
-    """Warns of differences to the round before: another machine is welcome, another commit is
-    another edition."""
-    path = folder / ROUNDS_FILE
-    rows = read_table(path).rows if path.exists() else []
-    for name, value in identity().items() if rows else ():
-        before = rows[-1].get(name, value)
-        if before != value:
-            noun = name.replace("_", " ")
-            say(f"{folder}: the last round had the {noun} {before}, this one has {value}")
-
-
 def _next(campaign: Campaign) -> list[tuple[str, int]]:
     """The studies that lack the next round, or have not finished it, in the order of running."""
     last = {name: rounds_of(campaign.results(name)) for name in campaign.studies}
@@ -204,7 +191,6 @@ def go(campaign: Campaign, report: Callable[[Path], None]) -> int:
             folder = campaign.results(name)
             if not is_unfinished(folder):
                 add_round(folder)
-            _tell_changes(folder)
             say(f"Round {number}, {name}: into {folder}")
             status = run_plan(folder)
             if status == INTERRUPTED:

@@ -303,7 +303,7 @@ class Runner:
             rate=self.study.rate,
             deadline=self.study.deadline,
             late_after=self.study.late,
-            seed=int(cell.get("block", "1")),
+            seed=seed_of_block(self.study.seed, int(cell.get("block", "1"))),
             other=self.study.other,
             mixed=int(cell["mixed"]),
             by_thread=cell["worker_count"] != "auto" and cell["service"] == "work",
@@ -584,6 +584,12 @@ def _path(cell: Cell) -> str:
     if cell["data_share"] != "0":
         return f"{cell['file']}{documents.SET}/0"
     return f"{cell['file']}/{cell['amount']}" if cell["service"] == "work" else cell["file"]
+
+
+def seed_of_block(study: int, block: int) -> int:
+    """The seed of a block's random times and choices, the same for all of its servers, so that they
+    are compared under the same load. Another sitting has others: its load is another sample."""
+    return (study * 1009 + block) % (1 << 31)
 
 
 def _holds(cell: Cell) -> bool:

@@ -151,6 +151,7 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
         runner = Runner(study, folder, work, accounting, stop)
         try:
             done = _believed(folder)
+            _tell_changes(folder)
             epoch = _begin_record(folder, study, accounting.method)
             runner.link = _begin_network(folder, study, network, work)
             least = max((float(row["started"]) for row in done.rows), default=0.0)
@@ -212,6 +213,18 @@ def _begin_network(folder: Path, study: Study, entered: bool, work: Path) -> Lin
 
 
 # --- what is there already ---
+
+
+def _tell_changes(folder: Path) -> None:
+    """Warns of differences to the round before, or to its first part: another machine is welcome,
+    another commit is another edition."""
+    path = folder / ROUNDS_FILE
+    rows = read_table(path).rows if path.exists() else []
+    for name, value in machine.identity().items() if rows else ():
+        before = rows[-1].get(name, value)
+        if before != value:
+            noun = name.replace("_", " ")
+            say(f"{folder}: the last round had the {noun} {before}, this one has {value}")
 
 
 def _believed(folder: Path) -> Table:

@@ -10,6 +10,7 @@ import pytest
 
 from collect.histogram import bucket_of, of_microseconds, quantile
 from collect.measure.loads import Load, Watched, command_of, read_said, row_of, verdict
+from collect.measure.one_run import seed_of_block
 
 HTTPERF = """\
 Total: connections 10 requests 50 replies 50 test-duration 0.009 s
@@ -230,3 +231,9 @@ def test_fine_histograms_keep_their_counts_and_quantiles() -> None:
     made = of_microseconds(fine)
     assert sum(made.values()) == 1000
     assert quantile(made, 0.5) == pytest.approx(1.0, rel=0.02)
+
+
+def test_each_block_of_each_sitting_has_a_load_of_its_own() -> None:
+    seeds = {seed_of_block(study, block) for study in (1, 2, 1 << 29) for block in range(1, 33)}
+    assert len(seeds) == 3 * 32
+    assert 0 < min(seeds) and max(seeds) < 1 << 31

@@ -33,7 +33,7 @@ from collect.measure.control_groups import sweep
 from collect.measure.nginx_work import MODULE
 from collect.measure.one_run import calibration_cells
 from collect.measure.server_commands import is_installed
-from collect.tables import read_pairs
+from collect.tables import read_pairs, read_table, write_table
 
 SMALL = ("--servers", "fork,thread", "--files", "small.txt", "--concurrency", "1,3",
          "--requests", 60, "--seed", 7)  # fmt: skip
@@ -222,9 +222,13 @@ def test_an_interrupted_study_goes_on(bench: Bench, main: Path) -> None:
         assert_interrupted(bench, folder, *bench.interrupt(begun, folder, more, number))
     kept = (folder / "runs.tsv").read_text()
 
+    rounds = read_table(folder / "rounds.tsv")
+    rounds.rows[-1]["commit"] = "0123456789ab"
+    write_table(folder / "rounds.tsv", rounds.columns, rounds.rows)
     begun = bench.begin("--resume", folder)
-    status, _ = bench.interrupt(begun, folder, row_count(folder) + 3, signal.SIGKILL)
+    status, output = bench.interrupt(begun, folder, row_count(folder) + 3, signal.SIGKILL)
     assert status == -signal.SIGKILL
+    assert "broken: the last round had the commit 0123456789ab, this one has " in output
     bench.assert_nothing_left()
     tear(folder)
     finish(bench, folder)
