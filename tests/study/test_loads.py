@@ -236,4 +236,4 @@ def test_fine_histograms_keep_their_counts_and_quantiles() -> None:
 def test_each_block_of_each_sitting_has_a_load_of_its_own() -> None:
     seeds = {seed_of_block(study, block) for study in (1, 2, 1 << 29) for block in range(1, 33)}
     assert len(seeds) == 3 * 32
-    assert 0 < min(seeds) and max(seeds) < 1 << 31
+    assert min(seeds) > 0 and max(seeds) < 1 << 31
