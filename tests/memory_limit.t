@@ -76,7 +76,11 @@ each_server(sub ($model) {
         is $held[-1]->ask("Host: localhost\r\n\r\n")->{status}, 200, 'the server serves while more clients hold connections than its memory allows';
         $_->close for @held;
         is $server->get('/small.txt')->{status}, 200, 'the server serves others when these clients have left';
-        $server->stop(warnings => qr/memory limit/);
+        @held = map { $server->connect } 1 .. $fewer;
+        $_->send("GET /small.txt HTTP/1.1\r\nX-Long: " . 'x' x 30_000) for @held;
+        is $server->get('/small.txt')->{status}, 200, 'the server serves while clients hold heads of 30 KB';
+        $_->close for @held;
+        $server->stop(warnings => qr/memory limit/);    # and no other: no process was killed
 
         $server = start_server(through => \@through, options => ['--max-connections', $limit]);
         is $server->errors, '', '--max-connections overrides the limit that comes from the memory';
