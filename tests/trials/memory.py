@@ -62,7 +62,7 @@ def _rows(
     yield case.fact("before", f"{before:,} KiB")
     yield case.fact("with them", f"{held:,} KiB")
     yield case.fact("when they have left", f"{after:,} KiB")
-    yield case.fact("after", f"{seconds:.0f} s")
+    yield case.fact("waited", f"{seconds:.0f} s")
     percent = round(100 * (after / max(before, 1) - 1), 1)
     yield case.judge("more than before", percent, round(margin, 1), "%", is_time=True)
     yield case.served(servers.answers(server))

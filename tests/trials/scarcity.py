@@ -180,8 +180,8 @@ TRIAL = Trial(
     f"(`RLIMIT_NPROC` {PROCESSES}), memory (a control group of {MEMORY >> 20} MiB), disk (a file "
     f"system of {DISK_KIB} KiB for the log; the same for the cache of the proxy).",
     "The server must not end, must serve 20 requests of 20 when the clients have left, must hold no "
-    f"more processes than before, and no more descriptors but {DOCUMENTS} of its file cache (and, for "
-    f"each process of a proxy, {LOCK_FILES} of its locks), and must stop when it is told to.",
+    f"more processes than before, and at most {DOCUMENTS} more descriptors, of its file cache (a proxy: "
+    f"{LOCK_FILES} more for each process, of its locks), and must stop when it is told to.",
     run,
     peers="Peers have the same limits (Apache 64 descriptors: it does not start with fewer), and may hold "
     f"{PEERS_SPARE} descriptors and processes more; one that does not start with a limit is not tried with it.",

@@ -156,9 +156,9 @@ TRIAL = Trial(
     "and resumed TLS sessions, datagrams, and requests through the proxy's cache. `--soak S` is how "
     "long, for all models together: 3600 is 450 s for each of eight.",
     f"Memory may grow by {MEMORY_MARGIN}% (or {SPARE_KIB} KiB) from the second to the last quarter. When the load has "
-    f"ended, no process and no zombie more than before may be left, and {SPARE_DESCRIPTORS} descriptors at most, of "
-    "documents, entries and locks of the cache, and connections to the origin. No request may fail; a datagram may be "
-    "lost.",
+    f"ended, no process and no zombie more than before may be left, and at most {SPARE_DESCRIPTORS} descriptors more, "
+    "of documents, entries and locks of the cache, and connections to the origin. No request may fail; a datagram may "
+    "be lost.",
     run,
     peers="No peer beside: what is measured is growth.",
 )
