@@ -23,7 +23,7 @@ CPPFLAGS = -D_GNU_SOURCE -DPROJECT_VERSION='"$(VERSION)"' -I.
 CFLAGS   = -std=c17 -O2 -g $(WARNINGS)
 
 # The builds that inject faults differ in these files alone; all other objects are those of the normal build.
-INJECTED = $(if $(CRASH),common/files/files.c) $(if $(ESCAPE),common/connection.c common/sandbox.c common/base/ring.c \
+INJECTED = $(if $(CRASH),common/files/files.c) $(if $(ESCAPE),common/connection.c common/sandbox.c common/base/uring.c \
             common/net/key_process.c)
 SHARED   = $(if $(CRASH)$(ESCAPE),build,$(BUILD))
 

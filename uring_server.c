@@ -11,7 +11,7 @@
  * there. What a ring does is no system call, which a filter would see: this one can open nothing.
  */
 #include "common/workers/event_loop.h"
-#include "common/workers/poller_ring.h"
+#include "common/workers/poller_uring.h"
 #include "common/workers/process_crew.h"
 
 static const struct model model = {
@@ -32,7 +32,7 @@ static const struct model model = {
 
 static void work(struct worker *worker)
 {
-    event_loop_run(worker, &poller_ring);
+    event_loop_run(worker, &poller_uring);
 }
 
 int main(int argc, char **argv)

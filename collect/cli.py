@@ -120,9 +120,9 @@ def _campaign(line: Line) -> int:
 
 def _write_report(folder: Path) -> None:
     """Writes tables, figures and report from the runs."""
-    from collect.infer.stage import analyse
+    from collect.infer.analyse_results import analyse
     from collect.measure.study_lock import study_lock_if_free
-    from collect.present.stage import present
+    from collect.present.present_results import present
 
     with study_lock_if_free():
         analyse(folder)
@@ -131,7 +131,7 @@ def _write_report(folder: Path) -> None:
 
 def _conclude(folder: Path) -> None:
     """Ends with the main figure in the terminal and the paths of the report."""
-    from collect.present.stage import terminal
+    from collect.present.present_results import terminal
 
     print(f"\n{terminal(folder)}\n")
     print(f"Report:  {folder}/report.md\n         {(folder / 'index.html').resolve().as_uri()}")
@@ -212,7 +212,7 @@ def _paper(line: Line) -> int:
 
 def _replay(line: Line) -> int:
     """Plays a load against servers of ours, and makes the page that shows it."""
-    from collect.replay import replay
+    from collect.replay_command import replay
 
     page = replay(line)
     say(f"Replay:  {page.resolve().as_uri()}")

@@ -2,7 +2,7 @@
  */
 #include "common/describe.h"
 
-#include "common/base/ring.h"
+#include "common/base/uring.h"
 #include "common/option_table.h"
 #include "common/services.h"
 
@@ -167,7 +167,7 @@ void describe_print(const struct model *model)
     printf("},\n");
     put_member("makes", model->makes);
     put_member("needs", model->rings ? "io_uring" : NULL);
-    printf("  \"available\": %s,\n", !model->rings || ring_is_possible(1) ? "true" : "false");
+    printf("  \"available\": %s,\n", !model->rings || uring_is_possible(1) ? "true" : "false");
     printf("  \"lasting\": %s,\n", model->lasting ? "true" : "false");
     printf("  \"defers\": %s,\n", model->defers ? "true" : "false");
     printf("  \"workers_per_processor\": %d,\n", model->workers_per_processor);

@@ -4,8 +4,8 @@
 #include "common/acceptor.h"
 #include "common/base/oom_guard.h"
 #include "common/base/proc_status.h"
-#include "common/base/ring.h"
 #include "common/base/service_manager.h"
+#include "common/base/uring.h"
 #include "common/base/wakeup.h"
 #include "common/command_line.h"
 #include "common/connection.h"
@@ -281,7 +281,7 @@ static void open_ring(struct server *server)
 
     server->ring = malloc(sizeof *server->ring);
     if (server->ring != NULL &&
-        ring_open(server->ring, context->tls == NULL && !context->service->watches_client))
+        uring_open(server->ring, context->tls == NULL && !context->service->watches_client))
         return;
     warn("cannot make a ring%s", errno == ENOMEM ? " within the limit of locked memory" : "");
     free(server->ring);
@@ -323,7 +323,7 @@ void server_child_ends(struct server *server)
 {
     services_end_child(&server->services);
     if (server->ring != NULL)
-        ring_close(server->ring);
+        uring_close(server->ring);
     free(server->ring);
     free(server->twins);
 }

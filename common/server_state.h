@@ -55,7 +55,7 @@ struct server {
         *twins; /* with --accept reuseport: the listeners of all workers but the first */
     int twin_count;
     struct process_crew *process_crew; /* the worker processes; or NULL */
-    struct ring *ring;                 /* of this worker; or NULL */
+    struct uring *ring;                /* of this worker; or NULL */
     struct moment now;                 /* when the last connection was accepted */
     pid_t process;                     /* the one that accepts */
     int signals;                       /* signalfd */

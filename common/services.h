@@ -6,7 +6,7 @@
 #include "common/base/identity.h"
 #include "common/files/files.h"
 #include "common/files/generated.h"
-#include "common/files/work.h"
+#include "common/files/work_service.h"
 #include "common/net/listener.h"
 #include "common/options.h"
 #include "common/proxy/proxy_setup.h"

@@ -5,8 +5,8 @@
 #include "common/base/ballast.h"
 #include "common/base/oom_guard.h"
 #include "common/base/proc_status.h"
-#include "common/base/ring.h"
 #include "common/base/service_manager.h"
+#include "common/base/uring.h"
 #include "common/net/key_reader.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
@@ -369,7 +369,7 @@ static void raise_locked_memory(void)
 /* Asked as the user of the server, whose workers make the rings: root may have more rights. */
 static bool has_rings(const struct model *model, int workers)
 {
-    if (!model->rings || ring_is_possible(workers))
+    if (!model->rings || uring_is_possible(workers))
         return true;
     if (errno == ENOMEM)
         warn("cannot make a ring for each worker within the limit of locked memory (ulimit -l)");

@@ -1,9 +1,9 @@
 /* Attempts of an attacker who has taken over a worker, for tests/escape.t: a request for
  * /escape/NAME makes one, and prints "escape NAME: " and the result. A key file "escape NAME" has
  * the process that holds the key make it; then the server prints the result. */
-#include "common/base/ring.h"
+#include "common/base/uring.h"
 #include "common/escape_injection.h"
-#include "common/net/key_escape.h"
+#include "common/net/key_escape_injection.h"
 
 #include <err.h>
 #include <errno.h>
@@ -410,11 +410,11 @@ static long fake_input(const char *argument)
 /* ---- the ring of a worker ---- */
 
 /* Returns the result of the operation that was submitted last and that nobody waits for. */
-static long ring_result(const struct ring *ring)
+static long ring_result(const struct uring *ring)
 {
     for (unsigned i = *ring->completion_tail; i != *ring->completion_head; i--) {
         const struct io_uring_cqe *last = &ring->completions[(i - 1) & ring->completion_mask];
-        if (last->user_data != RING_NOBODY)
+        if (last->user_data != URING_NOBODY)
             continue;
         errno = last->res < 0 ? -last->res : 0;
         return last->res < 0 ? -1 : 0;
@@ -425,19 +425,19 @@ static long ring_result(const struct ring *ring)
 
 static long submit(const struct io_uring_sqe *operation)
 {
-    struct io_uring_sqe *entry = ring_entry(ring_to_escape);
+    struct io_uring_sqe *entry = uring_entry(uring_to_escape);
 
     *entry = *operation;
-    entry->user_data = RING_NOBODY;
-    ring_submit(ring_to_escape);
-    return ring_result(ring_to_escape);
+    entry->user_data = URING_NOBODY;
+    uring_submit(uring_to_escape);
+    return ring_result(uring_to_escape);
 }
 
 /* An operation by its number, with arguments that do no harm. */
 static long operate(const char *argument)
 {
     return submit(&(struct io_uring_sqe){
-        .opcode = (uint8_t)strtol(argument, NULL, 10), .fd = -1, .addr = RING_NOBODY - 1});
+        .opcode = (uint8_t)strtol(argument, NULL, 10), .fd = -1, .addr = URING_NOBODY - 1});
 }
 
 /* By flags that no entry needs: one that links entries, fixed descriptors, other threads. */
@@ -449,7 +449,7 @@ static long operate_with_flags(const char *argument)
 
 static long change_ring(const char *argument)
 {
-    return syscall(SYS_io_uring_register, ring_to_escape->file, strtol(argument, NULL, 10), NULL,
+    return syscall(SYS_io_uring_register, uring_to_escape->file, strtol(argument, NULL, 10), NULL,
                    0);
 }
 

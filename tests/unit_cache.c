@@ -2,9 +2,9 @@
  * happens to its files and whichever processes write at the same time. */
 #include "common/proxy/cache_directory.h"
 #include "common/proxy/cache_growing.h"
-#include "common/proxy/cache_recent.h"
+#include "common/proxy/cache_memory.h"
 #include "common/proxy/cache_removals.h"
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 
 #include "tests/unit.h"
 
@@ -41,7 +41,7 @@ static int set_up(void **state)
     strcpy(path, "/tmp/unit_cache.XXXXXX");
     assert_non_null(mkdtemp(path));
     assert_true(cache_open(&cache, path, MIB));
-    cache_recent_open(&cache);
+    cache_memory_open(&cache);
     return 0;
 }
 
@@ -1120,18 +1120,18 @@ static void check_news(void **state)
 
     (void)state;
     cache_find(&cache, URI, TEXT(""), &entry, name);
-    fetch_news_tell(&cache, name);
-    first = fetch_news_listen(&cache, name);
-    second = fetch_news_listen(&cache, name);
+    fetch_wakeup_tell(&cache, name);
+    first = fetch_wakeup_listen(&cache, name);
+    second = fetch_wakeup_listen(&cache, name);
     assert_true(first >= 0 && second >= 0);
     assert_false(has_news(first));
-    fetch_news_tell(&cache, name);
-    third = fetch_news_listen(&cache, name);
+    fetch_wakeup_tell(&cache, name);
+    third = fetch_wakeup_listen(&cache, name);
     assert_true(has_news(first) && has_news(second));
     assert_false(has_news(third));
     close(first);
     close(second);
-    fetch_news_tell(&cache, name);
+    fetch_wakeup_tell(&cache, name);
     assert_true(has_news(third));
     close(third);
 }

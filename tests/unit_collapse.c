@@ -2,7 +2,7 @@
  * simulated clock. */
 #include "common/base/clock.h"
 #include "common/proxy/cache_shared.h"
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 #include "common/proxy/proxy_service.h"
 #include "common/proxy/proxy_setup.h"
 
@@ -481,10 +481,10 @@ static pid_t start_listener(void)
 
     if (process == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        wait.fd = fetch_news_listen(&proxy.cache, name);
+        wait.fd = fetch_wakeup_listen(&proxy.cache, name);
         _exit(poll(&wait, 1, -1) == 1 ? 0 : 1);
     }
-    while (!fetch_news_has_crowd(&proxy.cache, name))
+    while (!fetch_wakeup_has_crowd(&proxy.cache, name))
         sched_yield();
     return process;
 }
@@ -498,13 +498,13 @@ static void check_sleep(void **state)
 
     (void)state;
     for (int i = 0; i < 20; i++) {
-        int other = fetch_news_listen(&proxy.cache, name);
+        int other = fetch_wakeup_listen(&proxy.cache, name);
         assert_true(other >= 0);
         close(other);
         after = sleep_count(process);
     }
     assert_in_range(after - before, 0, 1); /* one: it had not come to poll() */
-    fetch_news_tell(&proxy.cache, name);
+    fetch_wakeup_tell(&proxy.cache, name);
     assert_int_equal(waitpid(process, &status, 0), process);
     assert_int_equal(status, 0);
 }
@@ -524,16 +524,16 @@ static void check_news(void **state)
 
     (void)state;
     for (int i = 0; i < 40; i++) {
-        files[i] = fetch_news_listen(&proxy.cache, name);
+        files[i] = fetch_wakeup_listen(&proxy.cache, name);
         assert_true(files[i] >= 0);
         assert_false(is_told(files[i]));
-        assert_true(fetch_news_has_crowd(&proxy.cache, name));
-        fetch_news_tell(&proxy.cache, name);
+        assert_true(fetch_wakeup_has_crowd(&proxy.cache, name));
+        fetch_wakeup_tell(&proxy.cache, name);
         assert_true(is_told(files[i]));
-        assert_true(fetch_news_has_crowd(&proxy.cache, name));
+        assert_true(fetch_wakeup_has_crowd(&proxy.cache, name));
     }
-    fetch_news_tell(&proxy.cache, name); /* nobody waits */
-    assert_false(fetch_news_has_crowd(&proxy.cache, name));
+    fetch_wakeup_tell(&proxy.cache, name); /* nobody waits */
+    assert_false(fetch_wakeup_has_crowd(&proxy.cache, name));
     for (int i = 0; i < 40; i++)
         close(files[i]);
 }
@@ -547,9 +547,9 @@ static void check_no_pipe(void **state)
     (void)state;
     cache_name_news(pipe, cache_shared_slot(name), 0);
     file = openat(proxy.cache.directory, pipe, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_int_equal(fetch_news_listen(&proxy.cache, name), -1);
+    assert_int_equal(fetch_wakeup_listen(&proxy.cache, name), -1);
     assert_int_equal(write(file, "x", 1), 1);
-    assert_int_equal(fetch_news_listen(&proxy.cache, name), -1);
+    assert_int_equal(fetch_wakeup_listen(&proxy.cache, name), -1);
     close(file);
 }
 

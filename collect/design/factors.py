@@ -60,7 +60,7 @@ class Factor:
 
 # The loads that last for a time, and have any number of requests.
 FOR_A_TIME = frozenset({"wrk", "open"})
-# The documents of the service `work`: the kinds of work that common/files/work.c does.
+# The documents of the service `work`: the kinds of work that common/files/work_service.c does.
 WORK_KINDS = ("cpu", "sleep", "block", "touch")
 # What they are in the title of a figure: "Requests per second, where each request computes (cpu)".
 WORK_WORDS = {

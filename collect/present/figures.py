@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from collect.infer.cells import ORDINARY, Part
-from collect.present.anatomy import anatomy_figures
+from collect.present.anatomy_figures import anatomy_figures
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
 from collect.present.facts import RPS, answered_cells, is_asked, kind_of
 from collect.present.falling_ratio import falling_ratio_figure

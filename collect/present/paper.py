@@ -14,7 +14,7 @@ from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
 from collect.install import install
 from collect.measure.server_commands import Need
 from collect.present import facts
-from collect.present.anatomy import Spent, spent
+from collect.present.anatomy_figures import Spent, spent
 from collect.present.knees import Knee, knees_of
 from collect.present.published_runs import Published
 from collect.present.report import read_pictures

@@ -19,11 +19,11 @@ from collect.present.gnuplot import require
 from collect.present.markdown_to_html import body_of_markdown, page_of_body
 from collect.present.paper import PAPER, paper, studies_cited
 from collect.present.paper import TITLE as PAPER_TITLE
+from collect.present.present_results import PAGES, write_page
 from collect.present.published_runs import Published, check_published, find_published
 from collect.present.repeated import REPEATED, repeated_page
 from collect.present.repeated import TITLE as REPEATED_TITLE
 from collect.present.report import main_picture, read_pictures
-from collect.present.stage import PAGES, write_page
 from collect.present.templating import render_markdown
 from collect.present.topics import by_topic
 from collect.project import COMPARISONS_FILE, PROJECT, PUBLISHED, fail

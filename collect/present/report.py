@@ -13,7 +13,7 @@ from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
 from collect.infer.claim_verdicts import CLAIM_ASIDE, MOST_UNITS
 from collect.infer.claims_file import read_wording
-from collect.present import anatomy, facts, report_tables
+from collect.present import anatomy_figures, facts, report_tables
 from collect.present.knees import TIMES, knees_of
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
@@ -82,7 +82,7 @@ def write_report(view: View) -> str:
         name=view.study.name,
         machine=defaultdict(str, view.machine),
         facts=facts,
-        anatomy=anatomy,
+        anatomy=anatomy_figures,
         unit=view.data.unit,
         has_rounds=(view.folder / ROUNDS_FILE).exists(),
         has_capacity=(view.folder / CAPACITY_FILE).exists(),

@@ -4,8 +4,8 @@
 #include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_evict.h"
 #include "common/proxy/cache_keeper.h"
+#include "common/proxy/cache_memory.h"
 #include "common/proxy/cache_name.h"
-#include "common/proxy/cache_recent.h"
 #include "common/proxy/cache_removals.h"
 #include "common/proxy/fetch_lock.h"
 
@@ -46,7 +46,7 @@ void cache_close(struct cache *cache)
     cache_keeper_close(cache);
     cache_shared_close(cache);
     cache_blocks_free_memory(cache->sound_blocks);
-    cache_recent_close(cache);
+    cache_memory_close(cache);
     fetch_lock_close_files(cache);
     if (cache->directory >= 0)
         close(cache->directory);

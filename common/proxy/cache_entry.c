@@ -3,7 +3,7 @@
 
 #include "common/base/checksum.h"
 #include "common/proxy/cache_evict.h"
-#include "common/proxy/cache_recent.h"
+#include "common/proxy/cache_memory.h"
 #include "common/proxy/cache_shared.h"
 #include "common/proxy/vary.h"
 
@@ -138,7 +138,7 @@ static bool recall(const struct cache *cache, struct cache_entry *entry, const c
     size_t before;
 
     *entry = (struct cache_entry){.file = -1};
-    entry->space = cache_recent_take(cache, name, &status);
+    entry->space = cache_memory_take(cache, name, &status);
     if (entry->space == NULL)
         return false;
     memcpy(entry->name, name, CACHE_NAME_LENGTH + 1);
@@ -250,7 +250,7 @@ static void keep(const struct cache *cache, const struct cache_entry *entry)
     size_t length = (size_t)(entry->body.data - entry->space) + entry->body.length +
                     (size_t)cache_blocks_size(entry->body.length);
 
-    cache_recent_keep(cache, entry->name, entry->identity, entry->header.seed,
+    cache_memory_keep(cache, entry->name, entry->identity, entry->header.seed,
                       (struct text){entry->space, length});
 }
 

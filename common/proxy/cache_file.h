@@ -12,7 +12,7 @@
 #define CACHE_COPY_LIMIT (64 * 1024)
 
 struct cache_keeper;
-struct cache_recent;
+struct cache_memory;
 struct cache_shared;
 struct fetch_lock_files;
 
@@ -24,7 +24,7 @@ struct cache {
     bool gateway;                   /* it is the origin's own: CDN-Cache-Control is for it */
     struct cache_shared *shared;    /* by all processes that use the directory */
     _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
-    struct cache_recent *recent;    /* see cache_recent.h; of this process alone */
+    struct cache_memory *recent;    /* see cache_memory.h; of this process alone */
     struct cache_keeper *keeper;    /* see cache_keeper.h; NULL: each process trims it itself */
     struct fetch_lock_files *lock_files; /* see fetch_lock.h; of this process alone */
 };

@@ -2,7 +2,7 @@
 #include "common/proxy/cache_growing.h"
 
 #include "common/proxy/cache_directory.h"
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ void cache_growing_show(const struct cache *cache, const struct cache_writer *wr
 
 void cache_growing_tell(const struct cache *cache, const struct cache_writer *writer)
 {
-    fetch_news_tell(cache, writer->temporary);
+    fetch_wakeup_tell(cache, writer->temporary);
 }
 
 bool cache_growing_end(const struct cache *cache, const struct cache_writer *writer, bool whole)

@@ -17,7 +17,7 @@
 #define CACHE_NAME_LOCKS  "locks"
 /* Servers of an earlier version shared this one, which has another layout. */
 #define CACHE_NAME_SHARED_BEFORE "account"
-/* Requests wait at pipes. Their names begin so, and end in four digits; see fetch_news.h. */
+/* Requests wait at pipes. Their names begin so, and end in four digits; see fetch_wakeup.h. */
 #define CACHE_NAME_NEWS        "news-"
 #define CACHE_NAME_NEWS_LENGTH 9
 

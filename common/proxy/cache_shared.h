@@ -28,7 +28,7 @@ struct cache_shared {
     _Atomic uint64_t growing_numbers[CACHE_SHARED_SLOTS]; /* of names: see cache_growing.h */
     _Atomic uint64_t growing_files[CACHE_SHARED_SLOTS][2];
     _Atomic uint64_t growing_removals[CACHE_SHARED_SLOTS];
-    _Atomic uint32_t news[CACHE_SHARED_SLOTS]; /* see fetch_news.c */
+    _Atomic uint32_t news[CACHE_SHARED_SLOTS]; /* see fetch_wakeup.c */
 };
 
 /* Servers of different versions may use a directory at the same time: another layout needs another

@@ -1,7 +1,7 @@
 /* Decides which request fetches a response, and how long others wait for it. */
 #include "common/proxy/collapse.h"
 
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 
 #include <sched.h>
 #include <string.h>
@@ -117,7 +117,7 @@ enum service_progress collapse_wait(struct collapse *collapse, struct service_ca
         collapse->since = now;
     collapse->waited = true;
     stop_listening(collapse);
-    collapse->news = fetch_news_listen(collapse->cache, name);
+    collapse->news = fetch_wakeup_listen(collapse->cache, name);
     if (now >= collapse->look_at)
         collapse->look_at = now + (collapse->news >= 0 ? LOOK_MILLISECONDS : PAUSE_MILLISECONDS);
     if (fetch_lock_releases(collapse->cache, name) != collapse->releases)
@@ -133,7 +133,7 @@ enum service_progress collapse_wait(struct collapse *collapse, struct service_ca
  * alone. */
 void collapse_gather(const struct collapse *collapse)
 {
-    if (collapse_is_held(collapse) && fetch_news_has_crowd(collapse->cache, collapse->name))
+    if (collapse_is_held(collapse) && fetch_wakeup_has_crowd(collapse->cache, collapse->name))
         sched_yield();
 }
 

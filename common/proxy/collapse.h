@@ -14,7 +14,7 @@ struct collapse {
     int64_t since;              /* when that began, in monotonic milliseconds; 0: it did not */
     int64_t asked;              /* when it asked the origin itself */
     int64_t look_at;            /* when it looks again, even if there are no news */
-    int news;                   /* a descriptor that tells of some (fetch_news.h); -1: none */
+    int news;                   /* a descriptor that tells of some (fetch_wakeup.h); -1: none */
     uint64_t releases;          /* fetch_lock_releases() at the last look */
 };
 

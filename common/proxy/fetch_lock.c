@@ -3,7 +3,7 @@
 
 #include "common/proxy/cache_name.h"
 #include "common/proxy/cache_shared.h"
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +132,7 @@ void fetch_lock_release(const struct cache *cache, const char *name, int lock)
 void fetch_lock_note_news(const struct cache *cache, const char *name)
 {
     atomic_fetch_add(&cache->shared->releases[cache_shared_slot(name)], 1);
-    fetch_news_tell(cache, name);
+    fetch_wakeup_tell(cache, name);
 }
 
 uint64_t fetch_lock_releases(const struct cache *cache, const char *name)

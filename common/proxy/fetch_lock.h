@@ -18,7 +18,7 @@ void fetch_lock_close_files(struct cache *cache);
 int fetch_lock_take(const struct cache *cache, const char *name);
 /* Returns true if somebody holds it. */
 bool fetch_lock_is_taken(const struct cache *cache, const char *name);
-/* Releases the lock, if it is held, and wakes those who wait (fetch_news.h). */
+/* Releases the lock, if it is held, and wakes those who wait (fetch_wakeup.h). */
 void fetch_lock_release(const struct cache *cache, const char *name, int lock);
 /* Wakes those who wait, as a release does. */
 void fetch_lock_note_news(const struct cache *cache, const char *name);

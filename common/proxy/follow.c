@@ -2,7 +2,7 @@
 #include "common/proxy/follow.h"
 
 #include "common/proxy/cache_growing.h"
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 #include "common/proxy/proxy_setup.h"
 #include "common/proxy/send_response.h"
 #include "common/proxy/serve_cached.h"
@@ -55,7 +55,7 @@ static void listen_again(struct cache_lookup *lookup)
 {
     if (lookup->collapse.news >= 0)
         close(lookup->collapse.news);
-    lookup->collapse.news = fetch_news_listen(lookup->cache, lookup->entry.name);
+    lookup->collapse.news = fetch_wakeup_listen(lookup->cache, lookup->entry.name);
 }
 
 /* It listens before it looks, so that no news is missed. If the rest is lost, the client first gets

@@ -3,7 +3,7 @@
 
 #include "common/net/tls_client.h"
 #include "common/proxy/cache_keeper.h"
-#include "common/proxy/cache_recent.h"
+#include "common/proxy/cache_memory.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -230,7 +230,7 @@ static bool open_cache(struct proxy *proxy, const struct proxy_settings *setting
         !cache_keeper_open(&proxy->cache, &settings->keeper))
         return false;
     if (settings->pool.lasts)
-        cache_recent_open(&proxy->cache);
+        cache_memory_open(&proxy->cache);
     if (proxy_keeps_locks(&settings->pool))
         fetch_lock_open_files(&proxy->cache);
     return true;
@@ -286,7 +286,7 @@ struct proxy *proxy_open(const struct proxy_settings *settings, const struct lis
 
 void proxy_end_child(struct proxy *proxy)
 {
-    cache_recent_close(&proxy->cache);
+    cache_memory_close(&proxy->cache);
 }
 
 void proxy_close(struct proxy *proxy)

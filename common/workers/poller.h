@@ -22,7 +22,7 @@ struct watch {
 struct poller {
     const struct poller_kind *kind;
     int epoll;
-    struct poller_ring *ring;
+    struct poller_uring *ring;
 };
 
 /* The most events that a wait returns: then the loop looks for others. */

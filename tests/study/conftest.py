@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from bench import Bench
+from study_runs import Bench
 
 from collect.install import build
 

@@ -18,8 +18,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
-MODULES = ("campaign", "cli", "infer.stage", "live_page", "measure.run_plan", "present.stage",
-           "replay")  # fmt: skip
+MODULES = ("campaign", "cli", "infer.analyse_results", "live_page", "measure.run_plan",
+           "present.present_results", "replay_command")  # fmt: skip
 MOST_BYTES = 1 << 20  # of an order
 
 

@@ -15,11 +15,11 @@ import pytest
 from chromium import Chromium, OpenPage, installed
 from long_cases import FOR_ALL, SHORT
 
-from collect.infer.stage import analyse
-from collect.present import stage
+from collect.infer.analyse_results import analyse
+from collect.present import present_results
+from collect.present.present_results import LIST_COLUMNS, present
 from collect.present.report import write_report
 from collect.present.results_view import load_view
-from collect.present.stage import LIST_COLUMNS, present
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 
@@ -35,9 +35,9 @@ def reported(folder: Path, pictures: Sequence[str] = (), narrow: bool = False) -
     take most of the time of gnuplot; and with `narrow` the figures for narrow screens, too."""
     analyse(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "PICTURES", pictures)
+        patch.setattr(present_results, "PICTURES", pictures)
         if not narrow:
-            patch.setattr(stage, "narrow_figures", lambda figures: {})
+            patch.setattr(present_results, "narrow_figures", lambda figures: {})
         present(folder)
     return folder
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from bench import Bench
 from presenting import written
+from study_runs import Bench
 
 from collect import gzip_members, schema
 from collect.design.factors import FACTORS
 from collect.design.study import Study, source_of, study_of
-from collect.infer import anatomy
-from collect.infer.stage import analyse
+from collect.infer import anatomy_table
+from collect.infer.analyse_results import analyse
 from collect.measure import instruments
 from collect.present.chart import DrawnFigure, RowFigure
 from collect.present.figures import figures_of
@@ -31,7 +31,7 @@ from collect.tables import read_table, row_text, write_table
 NEEDS_ROOT = pytest.mark.skipif(
     os.geteuid() != 0, reason="instruments look into a server only as root"
 )
-K = anatomy.KERNEL
+K = anatomy_table.KERNEL
 
 
 def study(**keys: object) -> Study:
@@ -105,32 +105,32 @@ def test_no_sample_is_lost_where_stacks_are_cut() -> None:
 @pytest.mark.parametrize(
     ("stack", "purpose"),
     [
-        ("s;main", anatomy.OWN),
-        ("s", anatomy.OWN),
-        (f"s;_Fork;__do_sys_clone{K};kernel_clone{K};dup_mmap{K}", anatomy.MAKE),
-        (f"s;ret_from_fork_asm{K};schedule_tail{K}", anatomy.MAKE),
-        (f"s;__x64_sys_exit_group{K};do_group_exit{K};do_exit{K};exit_mmap{K}", anatomy.END),
+        ("s;main", anatomy_table.OWN),
+        ("s", anatomy_table.OWN),
+        (f"s;_Fork;__do_sys_clone{K};kernel_clone{K};dup_mmap{K}", anatomy_table.MAKE),
+        (f"s;ret_from_fork_asm{K};schedule_tail{K}", anatomy_table.MAKE),
+        (f"s;__x64_sys_exit_group{K};do_group_exit{K};do_exit{K};exit_mmap{K}", anatomy_table.END),
         # A connection that is closed because its process ends is a part of the end.
-        (f"s;__x64_sys_exit_group{K};do_exit{K};tcp_close{K}", anatomy.END),
-        (f"s;kernel_wait4{K};do_wait{K}", anatomy.END),
-        (f"s;main;exc_page_fault{K};handle_mm_fault{K}", anatomy.MEMORY),
-        (f"s;mmap;ksys_mmap_pgoff{K}", anatomy.MEMORY),
-        (f"s;__x64_sys_accept4{K}", anatomy.CONNECTION),
-        (f"s;close;__x64_sys_close{K};__fput{K};inet_release{K}", anatomy.CONNECTION),
-        (f"s;close;__x64_sys_close{K};__fput{K}", anatomy.FILES),
-        (f"s;read;ksys_read{K};eventfd_read{K}", anatomy.WAIT),
-        (f"s;read;ksys_read{K};vfs_read{K}", anatomy.FILES),
-        (f"s;epoll_wait;__x64_sys_epoll_wait{K}", anatomy.WAIT),
-        (f"s;x;__x64_sys_uname{K}", anatomy.OTHER),
-        (f"s;asm_sysvec_apic_timer_interrupt{K}", anatomy.OTHER),
+        (f"s;__x64_sys_exit_group{K};do_exit{K};tcp_close{K}", anatomy_table.END),
+        (f"s;kernel_wait4{K};do_wait{K}", anatomy_table.END),
+        (f"s;main;exc_page_fault{K};handle_mm_fault{K}", anatomy_table.MEMORY),
+        (f"s;mmap;ksys_mmap_pgoff{K}", anatomy_table.MEMORY),
+        (f"s;__x64_sys_accept4{K}", anatomy_table.CONNECTION),
+        (f"s;close;__x64_sys_close{K};__fput{K};inet_release{K}", anatomy_table.CONNECTION),
+        (f"s;close;__x64_sys_close{K};__fput{K}", anatomy_table.FILES),
+        (f"s;read;ksys_read{K};eventfd_read{K}", anatomy_table.WAIT),
+        (f"s;read;ksys_read{K};vfs_read{K}", anatomy_table.FILES),
+        (f"s;epoll_wait;__x64_sys_epoll_wait{K}", anatomy_table.WAIT),
+        (f"s;x;__x64_sys_uname{K}", anatomy_table.OTHER),
+        (f"s;asm_sysvec_apic_timer_interrupt{K}", anatomy_table.OTHER),
     ],
 )
 def test_the_purpose_of_a_stack(stack: str, purpose: str) -> None:
-    assert anatomy.purpose_of(stack) == purpose
+    assert anatomy_table.purpose_of(stack) == purpose
 
 
 def test_a_call_has_one_purpose() -> None:
-    calls = [call for calls in anatomy.CALLS_OF.values() for call in calls.split()]
+    calls = [call for calls in anatomy_table.CALLS_OF.values() for call in calls.split()]
     assert len(calls) == len(set(calls))
 
 
@@ -216,14 +216,14 @@ def test_parts_are_shares_of_what_a_request_costs(looked_into: Path) -> None:
     analyse(looked_into)
     rows = read_table(looked_into / "anatomy.tsv").rows
     parts = {(r["server"], r["name"]): r for r in rows if r["kind"] == "purpose"}
-    made = parts["fork", anatomy.MAKE]
+    made = parts["fork", anatomy_table.MAKE]
     assert float(made["each"]) == pytest.approx(110)  # 55% of 200 us
     assert float(made["share"]) == pytest.approx(0.55)
     assert float(made["low"]) < 100 < 120 < float(made["high"])  # a t-interval of two rounds
     assert made["rounds"] == "2" and made["samples"] == "200"
     for server, cost in COSTS.items():
         mine = [float(row["each"]) for (name, _), row in parts.items() if name == server]
-        assert sum(mine) == pytest.approx(cost) and len(mine) == len(anatomy.PURPOSES)
+        assert sum(mine) == pytest.approx(cost) and len(mine) == len(anatomy_table.PURPOSES)
     calls = [(r["server"], r["name"], float(r["each"])) for r in rows if r["kind"] == "call"]
     assert calls == [
         ("fork", "clone", 1), ("fork", "recvfrom", 1), ("fork", "epoll_wait", 0.01),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from bench import TOP, Bench, column, rows_of, runs
 from long_cases import takes_long
+from study_runs import TOP, Bench, column, rows_of, runs
 from test_study_files import study
 
 from collect.design.factors import NAMES

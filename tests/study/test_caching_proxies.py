@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bench import TOP
+from study_runs import TOP
 
 from collect import new_results_folder
 from collect.design.study import load_study

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import SHORT_CALIBRATION, TOP, Bench, column, row_count, rows_of, runs
+from study_runs import SHORT_CALIBRATION, TOP, Bench, column, row_count, rows_of, runs
 
 from collect.campaign import read_campaign
 from collect.tables import read_table, write_table

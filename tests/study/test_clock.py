@@ -7,7 +7,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from bench import Bench, column, rows_of, runs
+from study_runs import Bench, column, rows_of, runs
 
 from collect.measure.clock import STEP_SECONDS, StudyClock, step_since, wall_offset
 

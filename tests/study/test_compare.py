@@ -10,8 +10,8 @@ from presenting import add_machine
 from synthetic import invent
 
 from collect.cli import main
+from collect.infer.analyse_results import analyse
 from collect.infer.compare import compare_folders
-from collect.infer.stage import analyse
 from collect.tables import read_frame
 
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench import TOP
+from study_runs import TOP
 
 from collect.completion import OPTIONS, script
 from collect.design.study import study_names

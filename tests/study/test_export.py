@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from synthetic import invent
 
-from collect.infer.stage import analyse
+from collect.infer.analyse_results import analyse
 from collect.present.export import export
 from collect.project import PROJECT, StudyError
 

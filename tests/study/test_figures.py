@@ -10,7 +10,7 @@ from synthetic import invent
 
 from collect.design.study import FIGURES
 from collect.histogram import to_text
-from collect.infer.stage import analyse
+from collect.infer.analyse_results import analyse
 from collect.present import palette
 from collect.present.chart import DrawnFigure, LineFigure, RowFigure, script_of
 from collect.present.facts import figures_named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bench import TOP
+from study_runs import TOP
 
 from collect.present.glossary import Marker, read_terms
 

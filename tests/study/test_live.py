@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from bench import Bench, until
 from presenting import SCHEMES, after_scripts, told
+from study_runs import Bench, until
 from test_page import AXE, axe_core
 
 from collect import live_page

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bench import TOP, Bench, runs, until
 from long_cases import FOR_ALL, SHORT
+from study_runs import TOP, Bench, runs, until
 
 from collect.histogram import bucket_of, of_quantiles
 from collect.measure.load_hosts import Clock, LoadHosts, Part, share_out, together

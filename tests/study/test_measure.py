@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import (
+from long_cases import takes_long
+from study_runs import (
     TOP,
     Bench,
     assert_follows_plan,
@@ -26,7 +27,6 @@ from bench import (
     rows_of,
     runs,
 )
-from long_cases import takes_long
 
 from collect.measure import origin
 from collect.measure.control_groups import sweep

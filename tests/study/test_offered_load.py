@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from bench import Bench, raw, runs
 from long_cases import takes_long
 from presenting import written
+from study_runs import Bench, raw, runs
 
 from collect import schema
 from collect.design.factors import FACTORS, NAMES, factor_value

@@ -19,8 +19,8 @@ from presenting import (
 )
 from synthetic import invent
 
+from collect.present.present_results import present, write_page
 from collect.present.published_runs import Published, find_published
-from collect.present.stage import present, write_page
 from collect.project import PUBLISHED
 
 need_programs()

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from synthetic import invent
 
+from collect.infer.analyse_results import analyse
 from collect.infer.claim_verdicts import CANNOT_TELL, CONFIRMED, NOT_REPRODUCED, REPRODUCED
 from collect.infer.claims_file import read_wording
 from collect.infer.judge_claims import judge_study
 from collect.infer.pooling import pool, pool_claims
 from collect.infer.power import advice, difference_told, power_of, rounds_needed
 from collect.infer.read_results import read_cells
-from collect.infer.stage import analyse
 
 
 def test_studies_that_agree() -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import Bench
 from replaying import INVENTED, LOAD, MAIN, SLOW_US, fork, iterative, scene
+from study_runs import Bench
 
 from collect.cli import main
 from collect.measure.load_for_replay import BIG, CRASH, SLOW_PIECES, Play, Visit, play
-from collect.present.replay import Told, page_of_replay
+from collect.present.replay_page import Told, page_of_replay
 from collect.present.replay_questions import Numbers, Question, questions_of, time_text
 from collect.present.replay_scene import (
     IDLE,
@@ -423,8 +423,8 @@ def test_an_interrupted_replay_leaves_no_empty_folder(
         assert page.parent.is_dir()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("collect.replay.results_folder", lambda: tmp_path)
-    monkeypatch.setattr("collect.replay._play_all", interrupt)
+    monkeypatch.setattr("collect.replay_command.results_folder", lambda: tmp_path)
+    monkeypatch.setattr("collect.replay_command._play_all", interrupt)
     assert main(["replay", "--servers", "fork"]) == 130
     assert list((tmp_path / "replay").iterdir()) == []
 

@@ -11,7 +11,7 @@ from test_page import AXE, CONTRAST, NAMES, axe_core
 from test_replay import TOLD, crashed, lone
 
 from collect.measure.load_for_replay import Play
-from collect.present.replay import page_of_replay
+from collect.present.replay_page import page_of_replay
 
 # Headless Chromium draws no frames by itself, so a timer makes them.
 HELPERS = """

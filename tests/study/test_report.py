@@ -21,14 +21,14 @@ from presenting import (
 )
 from synthetic import invent
 
-from collect.infer.stage import analyse
+from collect.infer.analyse_results import analyse
 from collect.present.facts import CPU, RPS, compared, extremes
 from collect.present.figures import figures_of as figures_of_study
 from collect.present.markdown_to_html import figures_in
+from collect.present.present_results import PICTURES, terminal
 from collect.present.published_runs import Published, abstract_of, find_published
 from collect.present.report import write_report
 from collect.present.results_view import load_view
-from collect.present.stage import PICTURES, terminal
 from collect.project import PUBLISHED
 from collect.tables import read_table, write_table
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import TOP
+from study_runs import TOP
 
 from collect.measure.bursts import percent_more, ratio_of_start
 

@@ -15,11 +15,11 @@ import pytest
 from presenting import published
 from synthetic import invent
 
+from collect.infer.analyse_results import analyse
 from collect.infer.averages import average
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
 from collect.infer.read_results import read_cells
-from collect.infer.stage import analyse
 from collect.infer.summary import summarise
 from collect.project import StudyError
 from collect.schema import AVERAGES, CLAIMS, COMPARISONS, SUMMARY, THREATS

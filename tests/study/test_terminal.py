@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from bench import PATIENCE_SECONDS, Bench, column, row_count, runs, until
+from study_runs import PATIENCE_SECONDS, Bench, column, row_count, runs, until
 
 from collect import expected_time, install
 from collect.design.factors import FACTORS, NAMES

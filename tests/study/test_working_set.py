@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bench import Bench, raw, runs
+from study_runs import Bench, raw, runs
 
 from collect.design.factors import FACTORS
 from collect.design.study import Study, load_study, source_of, study_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from collect.infer.anatomy import dissect
+from collect.infer.anatomy_table import dissect
 from collect.infer.averages import average
 from collect.infer.comparisons import compare
 from collect.infer.judge_claims import judge_study

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench import TOP, Bench, column, rows_of, runs
 from long_cases import takes_long
+from study_runs import TOP, Bench, column, rows_of, runs
 
 from collect.measure.caching_proxies import PROXIES
 from collect.measure.server_commands import all_recipes, describe, expand, our_servers

@@ -1,7 +1,7 @@
 /* A ring (io_uring) by which a process submits operations to the kernel and gets their results,
  * many with each system call. It is restricted to operations on sockets that are open. */
-#ifndef COMMON_BASE_RING_H
-#define COMMON_BASE_RING_H
+#ifndef COMMON_BASE_URING_H
+#define COMMON_BASE_URING_H
 
 #include <linux/io_uring.h>
 #include <stdbool.h>
@@ -10,10 +10,10 @@
 
 #ifdef ESCAPE_PATH
 /* For tests/escape.c: the ring of this process. */
-extern struct ring *ring_to_escape;
+extern struct uring *uring_to_escape;
 #endif
 
-struct ring {
+struct uring {
     int file; /* -1: none */
     void *queues, *entries;
     size_t queues_size, entries_size;
@@ -35,47 +35,47 @@ struct ring {
 };
 
 /* The user data of a completion that nobody waits for. */
-#define RING_NOBODY UINT64_MAX
+#define URING_NOBODY UINT64_MAX
 
 /* Returns true if so many processes of this user may have a ring each; else false, with errno set.
  */
-bool ring_is_possible(int count);
+bool uring_is_possible(int count);
 
 /* Opens a ring. With `streams` it can receive and send; else it can only wait for descriptors.
  * False, with errno set, if it fails. */
-bool ring_open(struct ring *ring, bool streams);
-void ring_close(struct ring *ring);
+bool uring_open(struct uring *ring, bool streams);
+void uring_close(struct uring *ring);
 
 /* Returns an empty entry to fill in. It is submitted with the next call of the kernel. NULL if the
  * kernel takes none, since it has no memory. */
-struct io_uring_sqe *ring_entry(struct ring *ring);
-/* The position of the entry that ring_entry() returned last; and true if the kernel has not taken
+struct io_uring_sqe *uring_entry(struct uring *ring);
+/* The position of the entry that uring_entry() returned last; and true if the kernel has not taken
  * the entry at this position yet. */
-unsigned ring_position(const struct ring *ring);
-bool ring_is_queued(const struct ring *ring, unsigned position);
+unsigned uring_position(const struct uring *ring);
+bool uring_is_queued(const struct uring *ring, unsigned position);
 /* Returns true if there are entries to submit. */
-bool ring_has_entries(const struct ring *ring);
+bool uring_has_entries(const struct uring *ring);
 /* Submits all entries. */
-void ring_submit(struct ring *ring);
+void uring_submit(struct uring *ring);
 /* Called when something to send has been made. Returns true if it may be queued and submitted
  * together with others. Submits all entries and returns false if it took long to make: the next may
  * take as long, and this client would wait for it. */
-bool ring_may_queue(struct ring *ring);
+bool uring_may_queue(struct uring *ring);
 /* Says that the last entry ends at once, and that there is nothing to do then. A wait does not end
- * for it, but for RING_IDLE_MILLISECONDS at most. */
-#define RING_IDLE_MILLISECONDS 10
-void ring_is_idle(struct ring *ring);
+ * for it, but for URING_IDLE_MILLISECONDS at most. */
+#define URING_IDLE_MILLISECONDS 10
+void uring_is_idle(struct uring *ring);
 /* Submits all entries, and waits for a completion so many milliseconds; -1: for ever. Only in this
- * call and ring_submit() completions come. All of them must be taken before the next wait. */
-void ring_wait(struct ring *ring, int milliseconds);
+ * call and uring_submit() completions come. All of them must be taken before the next wait. */
+void uring_wait(struct uring *ring, int milliseconds);
 /* Takes the next completion; false if there is none. */
-bool ring_take(struct ring *ring, struct io_uring_cqe *completion);
+bool uring_take(struct uring *ring, struct io_uring_cqe *completion);
 
 /* The buffers of a ring that can receive. A buffer whose number a completion names belongs to this
  * process until it is given back. */
-#define RING_BUFFER_GROUP 0
-#define RING_BUFFER_BYTES 2048
-char *ring_buffer(const struct ring *ring, unsigned number);
-void ring_give_back(struct ring *ring, unsigned number);
+#define URING_BUFFER_GROUP 0
+#define URING_BUFFER_BYTES 2048
+char *uring_buffer(const struct uring *ring, unsigned number);
+void uring_give_back(struct uring *ring, unsigned number);
 
 #endif

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from collect.infer.anatomy import PURPOSES
+from collect.infer.anatomy_table import PURPOSES
 from collect.infer.cells import Part
 from collect.present import palette
 from collect.present.chart import DrawnFigure, Figure, Line, Mark, RowFigure

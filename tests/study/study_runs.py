@@ -42,9 +42,9 @@ import sys
 from collect import cli
 write = cli._write_report
 def write_without_pictures(folder):
-    from collect.present import stage
-    stage.PICTURES = ()
-    stage.narrow_figures = lambda figures: {{}}
+    from collect.present import present_results
+    present_results.PICTURES = ()
+    present_results.narrow_figures = lambda figures: {{}}
     write(folder)
 cli._write_report = write_without_pictures
 sys.exit(cli.main(sys.argv[1:]))

@@ -1,8 +1,8 @@
 /* Waits by a ring: the kernel receives, sends and waits for descriptors, and says what has ended.
  */
-#include "common/workers/poller_ring.h"
+#include "common/workers/poller_uring.h"
 
-#include "common/net/transport_ring.h"
+#include "common/net/transport_uring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 #define DRAIN_ROUNDS       20
 
 /* What the ring does for a client. It outlives the client until its last completion. */
-struct ring_client {
-    struct ring_stream stream; /* first: completions carry its address */
-    struct watch *watch;       /* NULL: the client has ended */
-    struct ring_client *next;  /* among those that are ready */
-    bool polling;              /* the ring waits for its descriptor */
+struct uring_client {
+    struct uring_stream stream; /* first: completions carry its address */
+    struct watch *watch;        /* NULL: the client has ended */
+    struct uring_client *next;  /* among those that are ready */
+    bool polling;               /* the ring waits for its descriptor */
     bool ready;
 };
 
@@ -25,12 +25,12 @@ struct source {
     uint32_t events;
 };
 
-struct poller_ring {
-    struct ring *ring;
+struct poller_uring {
+    struct uring *ring;
     bool streams;                 /* the ring can receive and send */
-    uint64_t clients;             /* that hold a ring_client */
-    struct ring_client *ready;    /* that have something to do, in the order of completions */
-    struct ring_client **last;    /* the end of this list */
+    uint64_t clients;             /* that hold a uring_client */
+    struct uring_client *ready;   /* that have something to do, in the order of completions */
+    struct uring_client **last;   /* the end of this list */
     uint64_t added, armed, ended; /* sources: a bit for each */
     struct source sources[POLLER_NOTHING];
 };
@@ -50,7 +50,7 @@ static bool open_ring(struct poller *poller, struct worker *worker)
     return true;
 }
 
-static void release(struct poller_ring *poller, struct ring_client *client)
+static void release(struct poller_uring *poller, struct uring_client *client)
 {
     if (client->watch != NULL || client->ready || client->stream.in_flight > 0)
         return;
@@ -60,8 +60,8 @@ static void release(struct poller_ring *poller, struct ring_client *client)
 
 static bool begin_client(struct poller *poller, struct watch *watch, struct connection *connection)
 {
-    struct poller_ring *own = poller->ring;
-    struct ring_client *client = calloc(1, sizeof *client);
+    struct poller_uring *own = poller->ring;
+    struct uring_client *client = calloc(1, sizeof *client);
 
     watch->own = client;
     if (client == NULL)
@@ -70,20 +70,20 @@ static bool begin_client(struct poller *poller, struct watch *watch, struct conn
     client->watch = watch;
     client->stream.ring = own->ring;
     if (own->streams && connection->transport.kind->fits_ring)
-        transport_ring_begin(&connection->transport, &client->stream, own->ring);
+        transport_uring_begin(&connection->transport, &client->stream, own->ring);
     return true;
 }
 
-static void stop_polling(struct ring_client *client)
+static void stop_polling(struct uring_client *client)
 {
     if (client->polling)
-        transport_ring_cancel(&client->stream, RING_OF_POLL);
+        transport_uring_cancel(&client->stream, URING_OF_POLL);
     client->polling = false;
 }
 
 static void end_client(struct poller *poller, struct watch *watch)
 {
-    struct ring_client *client = watch->own;
+    struct uring_client *client = watch->own;
 
     if (client == NULL)
         return;
@@ -94,9 +94,9 @@ static void end_client(struct poller *poller, struct watch *watch)
 
 /* ---- the sources ---- */
 
-static bool poll_descriptor(struct ring *ring, int descriptor, uint32_t events, uint64_t data)
+static bool poll_descriptor(struct uring *ring, int descriptor, uint32_t events, uint64_t data)
 {
-    struct io_uring_sqe *entry = ring_entry(ring);
+    struct io_uring_sqe *entry = uring_entry(ring);
 
     if (entry == NULL)
         return false;
@@ -110,7 +110,7 @@ static bool poll_descriptor(struct ring *ring, int descriptor, uint32_t events, 
 
 static uint64_t data_of_source(int source)
 {
-    return (uint64_t)source << 2 | RING_OF_SOURCE;
+    return (uint64_t)source << 2 | URING_OF_SOURCE;
 }
 
 /* The wait begins with the next one for events. Where several processes wait for a source, it wakes
@@ -118,7 +118,7 @@ static uint64_t data_of_source(int source)
  * not ended yet. */
 static bool add(struct poller *poller, int source, int descriptor, uint32_t events)
 {
-    struct poller_ring *own = poller->ring;
+    struct poller_uring *own = poller->ring;
 
     own->sources[source] = (struct source){descriptor, events & ~(uint32_t)EPOLLEXCLUSIVE};
     own->added |= UINT64_C(1) << source;
@@ -127,25 +127,25 @@ static bool add(struct poller *poller, int source, int descriptor, uint32_t even
 
 static void drop(struct poller *poller, int source, int descriptor)
 {
-    struct poller_ring *own = poller->ring;
+    struct poller_uring *own = poller->ring;
     uint64_t bit = UINT64_C(1) << source;
     struct io_uring_sqe *entry;
 
     (void)descriptor;
     own->added &= ~bit;
     own->ended &= ~bit;
-    if ((own->armed & bit) == 0 || (entry = ring_entry(own->ring)) == NULL)
+    if ((own->armed & bit) == 0 || (entry = uring_entry(own->ring)) == NULL)
         return;
     entry->opcode = IORING_OP_ASYNC_CANCEL;
     entry->flags = IOSQE_CQE_SKIP_SUCCESS;
     entry->addr = data_of_source(source);
     entry->cancel_flags = IORING_ASYNC_CANCEL_ALL;
-    entry->user_data = RING_NOBODY;
+    entry->user_data = URING_NOBODY;
     own->armed &= ~bit;
 }
 
 /* A source is waited for once at a time; if it is still ready, that ends at once. */
-static void arm_sources(struct poller_ring *own)
+static void arm_sources(struct poller_uring *own)
 {
     uint64_t idle = own->added & ~own->armed;
 
@@ -157,7 +157,7 @@ static void arm_sources(struct poller_ring *own)
     }
 }
 
-static void note_source(struct poller_ring *own, const struct io_uring_cqe *completion)
+static void note_source(struct poller_uring *own, const struct io_uring_cqe *completion)
 {
     uint64_t bit = UINT64_C(1) << (completion->user_data >> 2);
 
@@ -170,7 +170,7 @@ static void note_source(struct poller_ring *own, const struct io_uring_cqe *comp
 
 /* ---- the clients ---- */
 
-static void make_ready(struct poller_ring *own, struct ring_client *client)
+static void make_ready(struct poller_uring *own, struct uring_client *client)
 {
     if (client->ready)
         return;
@@ -180,9 +180,9 @@ static void make_ready(struct poller_ring *own, struct ring_client *client)
     own->last = &client->next;
 }
 
-static bool poll_client(struct ring_client *client, int descriptor, enum need need)
+static bool poll_client(struct uring_client *client, int descriptor, enum need need)
 {
-    uint64_t data = (uintptr_t)&client->stream | RING_OF_POLL;
+    uint64_t data = (uintptr_t)&client->stream | URING_OF_POLL;
 
     stop_polling(client);
     client->polling = poll_descriptor(client->stream.ring, descriptor,
@@ -191,10 +191,10 @@ static bool poll_client(struct ring_client *client, int descriptor, enum need ne
     return client->polling;
 }
 
-static bool watch_socket(struct poller_ring *own, struct ring_client *client)
+static bool watch_socket(struct poller_uring *own, struct uring_client *client)
 {
     struct watch *watch = client->watch;
-    struct ring_stream *stream = &client->stream;
+    struct uring_stream *stream = &client->stream;
 
     watch->socket_need = watch->need;
     if (!stream->is_open || (watch->need == NEED_READ && stream->unfit))
@@ -204,12 +204,12 @@ static bool watch_socket(struct poller_ring *own, struct ring_client *client)
     if (stream->has_received)
         make_ready(own, client);
     return stream->has_received || stream->receiving ||
-           transport_ring_receive(stream, watch->socket);
+           transport_uring_receive(stream, watch->socket);
 }
 
 static bool watch_client(struct poller *poller, struct watch *watch)
 {
-    struct ring_client *client = watch->own;
+    struct uring_client *client = watch->own;
 
     if (watch->awaits_socket)
         return watch_socket(poller->ring, client);
@@ -227,16 +227,16 @@ static void unwatch_other(struct poller *poller, struct watch *watch)
 }
 
 /* Returns true if the client waits for what has ended. */
-static bool is_awaited(struct ring_client *client, const struct io_uring_cqe *completion)
+static bool is_awaited(struct uring_client *client, const struct io_uring_cqe *completion)
 {
     const struct watch *watch = client->watch;
 
     if (watch == NULL)
         return false;
-    switch (completion->user_data & RING_OPERATION_MASK) {
-    case RING_OF_RECEIVE:
+    switch (completion->user_data & URING_OPERATION_MASK) {
+    case URING_OF_RECEIVE:
         return watch->socket_need == NEED_READ;
-    case RING_OF_SEND:
+    case URING_OF_SEND:
         return watch->socket_need == NEED_WRITE;
     default:
         if (completion->res == -ECANCELED || !client->polling)
@@ -246,12 +246,12 @@ static bool is_awaited(struct ring_client *client, const struct io_uring_cqe *co
     }
 }
 
-static void note_client(struct poller_ring *own, const struct io_uring_cqe *completion)
+static void note_client(struct poller_uring *own, const struct io_uring_cqe *completion)
 {
-    struct ring_client *client =
-        (void *)(uintptr_t)(completion->user_data & ~(uint64_t)RING_OPERATION_MASK);
+    struct uring_client *client =
+        (void *)(uintptr_t)(completion->user_data & ~(uint64_t)URING_OPERATION_MASK);
 
-    transport_ring_note(&client->stream, completion, client->watch == NULL);
+    transport_uring_note(&client->stream, completion, client->watch == NULL);
     if (is_awaited(client, completion))
         make_ready(own, client);
     release(own, client);
@@ -259,21 +259,21 @@ static void note_client(struct poller_ring *own, const struct io_uring_cqe *comp
 
 /* ---- waiting ---- */
 
-static void note_completions(struct poller_ring *own)
+static void note_completions(struct poller_uring *own)
 {
     struct io_uring_cqe completion;
 
-    while (ring_take(own->ring, &completion)) {
-        if (completion.user_data == RING_NOBODY)
+    while (uring_take(own->ring, &completion)) {
+        if (completion.user_data == URING_NOBODY)
             continue;
-        if ((completion.user_data & RING_OPERATION_MASK) == RING_OF_SOURCE)
+        if ((completion.user_data & URING_OPERATION_MASK) == URING_OF_SOURCE)
             note_source(own, &completion);
         else
             note_client(own, &completion);
     }
 }
 
-static int take_sources(struct poller_ring *own, struct epoll_event *events)
+static int take_sources(struct poller_uring *own, struct epoll_event *events)
 {
     int count = 0;
 
@@ -283,9 +283,9 @@ static int take_sources(struct poller_ring *own, struct epoll_event *events)
     return count;
 }
 
-static struct ring_client *take_ready(struct poller_ring *own)
+static struct uring_client *take_ready(struct poller_uring *own)
 {
-    struct ring_client *client = own->ready;
+    struct uring_client *client = own->ready;
 
     own->ready = client->next;
     if (own->ready == NULL)
@@ -298,17 +298,17 @@ static struct ring_client *take_ready(struct poller_ring *own)
 static int wait_for_events(struct poller *poller, struct epoll_event events[POLLER_EVENTS],
                            int milliseconds)
 {
-    struct poller_ring *own = poller->ring;
+    struct poller_uring *own = poller->ring;
     int count;
 
     arm_sources(own);
-    if (own->ready == NULL || ring_has_entries(own->ring)) {
-        ring_wait(own->ring, own->ready != NULL ? 0 : milliseconds);
+    if (own->ready == NULL || uring_has_entries(own->ring)) {
+        uring_wait(own->ring, own->ready != NULL ? 0 : milliseconds);
         note_completions(own);
     }
     count = take_sources(own, events);
     while (count < POLLER_EVENTS && own->ready != NULL) {
-        struct ring_client *client = take_ready(own);
+        struct uring_client *client = take_ready(own);
         if (client->watch != NULL) {
             client->watch->socket_need = NEED_NOTHING;
             events[count++].data.ptr = client->watch;
@@ -321,7 +321,7 @@ static int wait_for_events(struct poller *poller, struct epoll_event events[POLL
 /* The last operations of clients that have ended are ending. */
 static void close_ring(struct poller *poller)
 {
-    struct poller_ring *own = poller->ring;
+    struct poller_uring *own = poller->ring;
     struct epoll_event events[POLLER_EVENTS];
 
     own->added = 0;
@@ -330,7 +330,7 @@ static void close_ring(struct poller *poller)
     free(own);
 }
 
-const struct poller_kind poller_ring = {
+const struct poller_kind poller_uring = {
     .open = open_ring,
     .close = close_ring,
     .add = add,

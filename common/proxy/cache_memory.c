@@ -1,6 +1,6 @@
 /* A table of small entries in the memory of a process. A thread that finds a slot in use goes on
  * without it. */
-#include "common/proxy/cache_recent.h"
+#include "common/proxy/cache_memory.h"
 
 #include "common/proxy/cache_blocks.h"
 #include "common/proxy/cache_name.h"
@@ -23,12 +23,12 @@ struct slot {
     char name[CACHE_NAME_SIZE];
 };
 
-struct cache_recent {
+struct cache_memory {
     struct slot slots[SLOTS];
 };
 
 /* Mapped, not allocated: a child process inherits it empty. */
-void cache_recent_open(struct cache *cache)
+void cache_memory_open(struct cache *cache)
 {
     void *memory = mmap(NULL, sizeof *cache->recent, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -36,7 +36,7 @@ void cache_recent_open(struct cache *cache)
     cache->recent = memory != MAP_FAILED ? memory : NULL;
 }
 
-void cache_recent_close(struct cache *cache)
+void cache_memory_close(struct cache *cache)
 {
     if (cache->recent == NULL)
         return;
@@ -61,7 +61,7 @@ static void release_slot(struct slot *slot)
     atomic_store_explicit(&slot->taken, false, memory_order_release);
 }
 
-void cache_recent_keep(const struct cache *cache, const char *name, uint64_t identity,
+void cache_memory_keep(const struct cache *cache, const char *name, uint64_t identity,
                        uint64_t seed, struct text bytes)
 {
     uint64_t number = cache_name_number(name);
@@ -100,7 +100,7 @@ static char *copy_from(const struct slot *slot, const char *name, const struct s
     return copy;
 }
 
-char *cache_recent_take(const struct cache *cache, const char *name, struct stat *status)
+char *cache_memory_take(const struct cache *cache, const char *name, struct stat *status)
 {
     uint64_t number = cache_name_number(name);
     struct slot *slot;

@@ -32,7 +32,7 @@ from collect.measure.server_commands import (
 from collect.measure.servers import ServerProblem, Servers
 from collect.measure.study_lock import study_lock
 from collect.options import Line
-from collect.present.replay import Told, page_of_replay
+from collect.present.replay_page import Told, page_of_replay
 from collect.present.replay_scene import Scene, quickest, scene_of, scene_of_clients, typical
 from collect.project import CRASH_FOLDER, REPLAY_PAGE, command_name, fail, results_folder, say
 from collect.tables import write_text

@@ -1,5 +1,5 @@
 /* Wakes the requests that wait for a fetch, by named pipes. */
-#include "common/proxy/fetch_news.h"
+#include "common/proxy/fetch_wakeup.h"
 
 #include "common/proxy/cache_name.h"
 #include "common/proxy/cache_shared.h"
@@ -50,7 +50,7 @@ static bool is_silent(const struct cache *cache, int file, bool *had_byte)
 /* From the moment on in which the listener is noted, news wake it; what was told before, the caller
  * sees. If news came meanwhile, it tries again, and a byte that was read goes back into the pipe:
  * it is for another listener. */
-int fetch_news_listen(const struct cache *cache, const char *name)
+int fetch_wakeup_listen(const struct cache *cache, const char *name)
 {
     _Atomic uint32_t *news = &cache->shared->news[cache_shared_slot(name)];
     bool had_byte;
@@ -82,7 +82,7 @@ static bool count(_Atomic uint32_t *news, uint32_t *number)
     return after / NUMBER_ONE != *number;
 }
 
-void fetch_news_tell(const struct cache *cache, const char *name)
+void fetch_wakeup_tell(const struct cache *cache, const char *name)
 {
     uint32_t number;
     int file;
@@ -96,7 +96,7 @@ void fetch_news_tell(const struct cache *cache, const char *name)
     close(file);
 }
 
-bool fetch_news_has_crowd(const struct cache *cache, const char *name)
+bool fetch_wakeup_has_crowd(const struct cache *cache, const char *name)
 {
     return atomic_load(&cache->shared->news[cache_shared_slot(name)]) & (LISTENING | WOKEN);
 }

@@ -1,5 +1,5 @@
 /* Opens a ring (io_uring), and passes entries and completions through it. */
-#include "common/base/ring.h"
+#include "common/base/uring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -43,11 +43,11 @@ static int set_up(struct io_uring_params *params)
 
 /* The rings share one limit of memory, so each is tried while those before it exist. The workers
  * have a limit of descriptors each: to lack one here does not count. */
-bool ring_is_possible(int count)
+bool uring_is_possible(int count)
 {
     struct io_uring_params params;
     int file = set_up(&params), problem;
-    bool possible = file >= 0 && (count <= 1 || ring_is_possible(count - 1) || errno == EMFILE);
+    bool possible = file >= 0 && (count <= 1 || uring_is_possible(count - 1) || errno == EMFILE);
 
     problem = errno;
     if (file >= 0)
@@ -58,7 +58,7 @@ bool ring_is_possible(int count)
 
 /* ---- opening ---- */
 
-static bool map(struct ring *ring, const struct io_uring_params *params)
+static bool map(struct uring *ring, const struct io_uring_params *params)
 {
     size_t entries = params->sq_off.array + params->sq_entries * sizeof(unsigned);
     size_t completions = params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe);
@@ -71,13 +71,13 @@ static bool map(struct ring *ring, const struct io_uring_params *params)
     return ring->queues != MAP_FAILED && ring->entries != MAP_FAILED;
 }
 
-static unsigned *word(const struct ring *ring, unsigned offset)
+static unsigned *word(const struct uring *ring, unsigned offset)
 {
     return (unsigned *)(void *)((char *)ring->queues + offset);
 }
 
 /* Entries are submitted in the order of their places. */
-static void find_queues(struct ring *ring, const struct io_uring_params *params)
+static void find_queues(struct uring *ring, const struct io_uring_params *params)
 {
     unsigned *order = word(ring, params->sq_off.array);
 
@@ -92,7 +92,7 @@ static void find_queues(struct ring *ring, const struct io_uring_params *params)
         order[i] = i;
 }
 
-static long set(const struct ring *ring, unsigned what, const void *argument, unsigned count)
+static long set(const struct uring *ring, unsigned what, const void *argument, unsigned count)
 {
     return syscall(SYS_io_uring_register, ring->file, what, argument, count);
 }
@@ -101,17 +101,17 @@ static long set(const struct ring *ring, unsigned what, const void *argument, un
 #define QUEUE_BYTES 4096
 _Static_assert(BUFFERS * sizeof(struct io_uring_buf) <= QUEUE_BYTES, "the queue fits");
 
-static bool make_buffers(struct ring *ring)
+static bool make_buffers(struct uring *ring)
 {
-    struct io_uring_buf_reg buffers = {.ring_entries = BUFFERS, .bgid = RING_BUFFER_GROUP};
-    void *memory = mmap(NULL, QUEUE_BYTES + BUFFERS * RING_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+    struct io_uring_buf_reg buffers = {.ring_entries = BUFFERS, .bgid = URING_BUFFER_GROUP};
+    void *memory = mmap(NULL, QUEUE_BYTES + BUFFERS * URING_BUFFER_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
         return false;
     ring->buffers = memory;
     for (unsigned i = 0; i < BUFFERS; i++)
-        ring_give_back(ring, i);
+        uring_give_back(ring, i);
     buffers.ring_addr = (uintptr_t)memory;
     return set(ring, IORING_REGISTER_PBUF_RING, &buffers, 1) == 0;
 }
@@ -123,7 +123,7 @@ static bool make_buffers(struct ring *ring)
 
 /* A filter of system calls does not see what a ring does: so the ring itself is restricted, for
  * ever. It opens nothing, connects nothing, and cannot be changed. */
-static bool restrict_to(const struct ring *ring, bool streams)
+static bool restrict_to(const struct uring *ring, bool streams)
 {
     const struct io_uring_restriction all[] = {
         {.opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED,
@@ -139,18 +139,18 @@ static bool restrict_to(const struct ring *ring, bool streams)
 }
 
 #ifdef ESCAPE_PATH
-struct ring *ring_to_escape;
+struct uring *uring_to_escape;
 #endif
 
-bool ring_open(struct ring *ring, bool streams)
+bool uring_open(struct uring *ring, bool streams)
 {
     struct io_uring_params params;
     int problem;
 
 #ifdef ESCAPE_PATH
-    ring_to_escape = ring;
+    uring_to_escape = ring;
 #endif
-    *ring = (struct ring){.queues = MAP_FAILED, .entries = MAP_FAILED};
+    *ring = (struct uring){.queues = MAP_FAILED, .entries = MAP_FAILED};
     ring->file = set_up(&params);
     if (ring->file < 0)
         return false;
@@ -161,12 +161,12 @@ bool ring_open(struct ring *ring, bool streams)
             return true;
     }
     problem = errno;
-    ring_close(ring);
+    uring_close(ring);
     errno = problem;
     return false;
 }
 
-void ring_close(struct ring *ring)
+void uring_close(struct uring *ring)
 {
     if (ring->file >= 0)
         close(ring->file);
@@ -175,23 +175,23 @@ void ring_close(struct ring *ring)
     if (ring->entries != MAP_FAILED)
         munmap(ring->entries, ring->entries_size);
     if (ring->buffers != NULL)
-        munmap(ring->buffers, QUEUE_BYTES + BUFFERS * RING_BUFFER_BYTES);
+        munmap(ring->buffers, QUEUE_BYTES + BUFFERS * URING_BUFFER_BYTES);
     ring->file = -1;
 }
 
 /* ---- entries and completions ---- */
 
-bool ring_is_queued(const struct ring *ring, unsigned position)
+bool uring_is_queued(const struct uring *ring, unsigned position)
 {
     return (int)(position - __atomic_load_n(ring->entry_head, __ATOMIC_ACQUIRE)) >= 0;
 }
 
-static unsigned queued(const struct ring *ring)
+static unsigned queued(const struct uring *ring)
 {
     return ring->tail - __atomic_load_n(ring->entry_head, __ATOMIC_ACQUIRE);
 }
 
-bool ring_has_entries(const struct ring *ring)
+bool uring_has_entries(const struct uring *ring)
 {
     return queued(ring) > 0;
 }
@@ -205,7 +205,7 @@ static int64_t nanoseconds(void)
 }
 
 /* What it returns says little: the queues tell what has happened. */
-static void enter(struct ring *ring, unsigned least, const struct __kernel_timespec *time)
+static void enter(struct uring *ring, unsigned least, const struct __kernel_timespec *time)
 {
     const struct io_uring_getevents_arg argument = {.ts = (uintptr_t)time};
 
@@ -214,13 +214,13 @@ static void enter(struct ring *ring, unsigned least, const struct __kernel_times
             IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &argument, sizeof argument);
 }
 
-void ring_submit(struct ring *ring)
+void uring_submit(struct uring *ring)
 {
     if (queued(ring) > 0)
         enter(ring, 0, NULL);
 }
 
-bool ring_may_queue(struct ring *ring)
+bool uring_may_queue(struct uring *ring)
 {
     int64_t now = nanoseconds();
     bool is_late =
@@ -229,20 +229,21 @@ bool ring_may_queue(struct ring *ring)
     ring->last_made = now;
     if (!is_late)
         return true;
-    ring_submit(ring);
+    uring_submit(ring);
     ring->last_submitted = now;
     return false;
 }
 
-void ring_is_idle(struct ring *ring)
+void uring_is_idle(struct uring *ring)
 {
     ring->idle++;
 }
 
-void ring_wait(struct ring *ring, int milliseconds)
+void uring_wait(struct uring *ring, int milliseconds)
 {
-    bool short_wait = ring->idle > 0 && (milliseconds < 0 || milliseconds > RING_IDLE_MILLISECONDS);
-    int most = short_wait ? RING_IDLE_MILLISECONDS : milliseconds;
+    bool short_wait =
+        ring->idle > 0 && (milliseconds < 0 || milliseconds > URING_IDLE_MILLISECONDS);
+    int most = short_wait ? URING_IDLE_MILLISECONDS : milliseconds;
     const struct __kernel_timespec time = {most / 1000, most % 1000 * 1000000LL};
 
     enter(ring, most != 0 ? ring->idle + 1 : 0, most > 0 ? &time : NULL);
@@ -250,12 +251,12 @@ void ring_wait(struct ring *ring, int milliseconds)
     ring->last_made = ring->last_submitted = nanoseconds();
 }
 
-struct io_uring_sqe *ring_entry(struct ring *ring)
+struct io_uring_sqe *uring_entry(struct uring *ring)
 {
     struct io_uring_sqe *entry;
 
     if (queued(ring) == ring->entry_count)
-        ring_submit(ring);
+        uring_submit(ring);
     if (queued(ring) == ring->entry_count)
         return NULL;
     entry = (struct io_uring_sqe *)ring->entries + (ring->tail++ & (ring->entry_count - 1));
@@ -263,12 +264,12 @@ struct io_uring_sqe *ring_entry(struct ring *ring)
     return entry;
 }
 
-unsigned ring_position(const struct ring *ring)
+unsigned uring_position(const struct uring *ring)
 {
     return ring->tail - 1;
 }
 
-bool ring_take(struct ring *ring, struct io_uring_cqe *completion)
+bool uring_take(struct uring *ring, struct io_uring_cqe *completion)
 {
     unsigned head = *ring->completion_head;
 
@@ -281,17 +282,17 @@ bool ring_take(struct ring *ring, struct io_uring_cqe *completion)
 
 /* ---- buffers ---- */
 
-char *ring_buffer(const struct ring *ring, unsigned number)
+char *uring_buffer(const struct uring *ring, unsigned number)
 {
-    return (char *)ring->buffers + QUEUE_BYTES + number * RING_BUFFER_BYTES;
+    return (char *)ring->buffers + QUEUE_BYTES + number * URING_BUFFER_BYTES;
 }
 
-void ring_give_back(struct ring *ring, unsigned number)
+void uring_give_back(struct uring *ring, unsigned number)
 {
     struct io_uring_buf *buffer = &ring->buffers->bufs[ring->buffer_tail & (BUFFERS - 1)];
 
-    buffer->addr = (uintptr_t)ring_buffer(ring, number);
-    buffer->len = RING_BUFFER_BYTES;
+    buffer->addr = (uintptr_t)uring_buffer(ring, number);
+    buffer->len = URING_BUFFER_BYTES;
     buffer->bid = (unsigned short)number;
     __atomic_store_n(&ring->buffers->tail, ++ring->buffer_tail, __ATOMIC_RELEASE);
 }

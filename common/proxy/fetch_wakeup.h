@@ -6,18 +6,18 @@
  *
  * All who wait have the pipe open to write, too. Otherwise the kernel would wake all of them each
  * time that one of them closes it, since no writer is left. */
-#ifndef COMMON_PROXY_FETCH_NEWS_H
-#define COMMON_PROXY_FETCH_NEWS_H
+#ifndef COMMON_PROXY_FETCH_WAKEUP_H
+#define COMMON_PROXY_FETCH_WAKEUP_H
 
 #include "common/proxy/cache_file.h"
 
 /* Begins to wait for news of that name. Returns a descriptor that becomes readable when there is
  * some, and stays so; -1 if there can be none. The caller looks afterwards whether there has been
  * some before. */
-int fetch_news_listen(const struct cache *cache, const char *name);
+int fetch_wakeup_listen(const struct cache *cache, const char *name);
 /* Tells those who wait that there is news. */
-void fetch_news_tell(const struct cache *cache, const char *name);
+void fetch_wakeup_tell(const struct cache *cache, const char *name);
 /* Returns true if somebody waits now, or did when there was news last. */
-bool fetch_news_has_crowd(const struct cache *cache, const char *name);
+bool fetch_wakeup_has_crowd(const struct cache *cache, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* The transport of plain TCP by a ring: what is read was received by the ring before, and what is
  * written is sent by the ring later. */
-#include "common/net/transport_ring.h"
+#include "common/net/transport_uring.h"
 
 #include "common/net/transport_plain.h"
 
@@ -10,30 +10,30 @@
 
 /* ---- operations ---- */
 
-static struct io_uring_sqe *begin(struct ring_stream *stream, enum ring_operation operation,
+static struct io_uring_sqe *begin(struct uring_stream *stream, enum uring_operation operation,
                                   int socket)
 {
-    struct io_uring_sqe *entry = ring_entry(stream->ring);
+    struct io_uring_sqe *entry = uring_entry(stream->ring);
 
     if (entry == NULL)
         return NULL;
     entry->fd = socket;
     entry->user_data = (uintptr_t)stream | operation;
-    stream->position = ring_position(stream->ring);
+    stream->position = uring_position(stream->ring);
     stream->in_flight++;
     return entry;
 }
 
 /* An attempt to receive before the bytes are there would be in vain, unless there were more. */
-bool transport_ring_receive(struct ring_stream *stream, int socket)
+bool transport_uring_receive(struct uring_stream *stream, int socket)
 {
-    struct io_uring_sqe *entry = begin(stream, RING_OF_RECEIVE, socket);
+    struct io_uring_sqe *entry = begin(stream, URING_OF_RECEIVE, socket);
 
     if (entry == NULL)
         return false;
     entry->opcode = IORING_OP_RECV;
     entry->flags = IOSQE_BUFFER_SELECT;
-    entry->buf_group = RING_BUFFER_GROUP;
+    entry->buf_group = URING_BUFFER_GROUP;
     if (!stream->more)
         entry->ioprio = IORING_RECVSEND_POLL_FIRST;
     stream->receiving = true;
@@ -42,9 +42,9 @@ bool transport_ring_receive(struct ring_stream *stream, int socket)
 
 /* It does not wait for room: so it has ended when the kernel has taken it, and does not read the
  * bytes any more. */
-static bool begin_to_send(struct ring_stream *stream, int socket, struct text data, bool more)
+static bool begin_to_send(struct uring_stream *stream, int socket, struct text data, bool more)
 {
-    struct io_uring_sqe *entry = begin(stream, RING_OF_SEND, socket);
+    struct io_uring_sqe *entry = begin(stream, URING_OF_SEND, socket);
 
     if (entry == NULL)
         return false;
@@ -56,9 +56,9 @@ static bool begin_to_send(struct ring_stream *stream, int socket, struct text da
     return true;
 }
 
-void transport_ring_cancel(struct ring_stream *stream, enum ring_operation operation)
+void transport_uring_cancel(struct uring_stream *stream, enum uring_operation operation)
 {
-    struct io_uring_sqe *entry = ring_entry(stream->ring);
+    struct io_uring_sqe *entry = uring_entry(stream->ring);
 
     if (entry == NULL)
         return;
@@ -66,10 +66,10 @@ void transport_ring_cancel(struct ring_stream *stream, enum ring_operation opera
     entry->flags = IOSQE_CQE_SKIP_SUCCESS;
     entry->addr = (uintptr_t)stream | operation;
     entry->cancel_flags = IORING_ASYNC_CANCEL_ALL;
-    entry->user_data = RING_NOBODY;
+    entry->user_data = URING_NOBODY;
 }
 
-static void note_received(struct ring_stream *stream, const struct io_uring_cqe *completion,
+static void note_received(struct uring_stream *stream, const struct io_uring_cqe *completion,
                           bool closed)
 {
     bool has_buffer = (completion->flags & IORING_CQE_F_BUFFER) != 0;
@@ -77,7 +77,7 @@ static void note_received(struct ring_stream *stream, const struct io_uring_cqe 
 
     stream->receiving = false;
     if (has_buffer && (closed || completion->res <= 0))
-        ring_give_back(stream->ring, buffer);
+        uring_give_back(stream->ring, buffer);
     if (closed)
         return;
     stream->has_received = true;
@@ -87,15 +87,15 @@ static void note_received(struct ring_stream *stream, const struct io_uring_cqe 
     stream->taken = 0;
 }
 
-void transport_ring_note(struct ring_stream *stream, const struct io_uring_cqe *completion,
-                         bool closed)
+void transport_uring_note(struct uring_stream *stream, const struct io_uring_cqe *completion,
+                          bool closed)
 {
     stream->in_flight--;
-    switch (completion->user_data & RING_OPERATION_MASK) {
-    case RING_OF_RECEIVE:
+    switch (completion->user_data & URING_OPERATION_MASK) {
+    case URING_OF_RECEIVE:
         note_received(stream, completion, closed);
         break;
-    case RING_OF_SEND:
+    case URING_OF_SEND:
         stream->sending = false;
         stream->has_sent = true;
         stream->sent = completion->res;
@@ -107,13 +107,13 @@ void transport_ring_note(struct ring_stream *stream, const struct io_uring_cqe *
 
 /* ---- the transport ---- */
 
-void transport_ring_begin(struct transport *transport, struct ring_stream *stream,
-                          struct ring *ring)
+void transport_uring_begin(struct transport *transport, struct uring_stream *stream,
+                           struct uring *ring)
 {
     stream->ring = ring;
     stream->is_open = true;
     stream->direct = true; /* most requests come with their connection */
-    transport->kind = &transport_ring;
+    transport->kind = &transport_uring;
     transport->own = stream;
 }
 
@@ -121,7 +121,7 @@ void transport_ring_begin(struct transport *transport, struct ring_stream *strea
 static enum transfer read_directly(struct transport *transport, char *data, size_t size,
                                    size_t *count)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
     enum transfer transfer = transport_plain.read(transport, data, size, count);
 
     stream->direct = *count == size || transfer == TRANSFER_END;
@@ -132,15 +132,15 @@ static enum transfer read_directly(struct transport *transport, char *data, size
 /* Takes what the ring has received. */
 static enum transfer take(struct transport *transport, char *data, size_t size, size_t *count)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
     size_t rest = (size_t)(stream->received - stream->taken);
 
     *count = size < rest ? size : rest;
-    memcpy(data, ring_buffer(stream->ring, stream->buffer) + stream->taken, *count);
+    memcpy(data, uring_buffer(stream->ring, stream->buffer) + stream->taken, *count);
     stream->taken += (int)*count;
     transport->pending = *count < rest || stream->more;
     if (*count == rest) {
-        ring_give_back(stream->ring, stream->buffer);
+        uring_give_back(stream->ring, stream->buffer);
         stream->has_received = false;
     }
     return TRANSFER_DONE;
@@ -150,7 +150,7 @@ static enum transfer take(struct transport *transport, char *data, size_t size, 
  * directly. */
 static enum transfer read_ring(struct transport *transport, char *data, size_t size, size_t *count)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
 
     *count = 0;
     if (stream->has_received && stream->received > 0)
@@ -170,7 +170,7 @@ static enum transfer read_ring(struct transport *transport, char *data, size_t s
 
 static enum transfer judge_sent(struct transport *transport, size_t *count)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
 
     stream->has_sent = false;
     transport_note_room(transport, stream->sent >= 0);
@@ -186,27 +186,27 @@ static enum transfer judge_sent(struct transport *transport, size_t *count)
 /* The next request is what there is to wait for, and not the end of the send. */
 static void receive_next(const struct transport *transport)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
 
     if (stream->unfit)
         return;
-    ring_is_idle(stream->ring);
+    uring_is_idle(stream->ring);
     if (!stream->receiving && !stream->has_received)
-        transport_ring_receive(stream, transport->socket);
+        transport_uring_receive(stream, transport->socket);
 }
 
 /* The last bytes of a connection leave at once: the ring would only delay its end. */
 static enum transfer write_ring(struct transport *transport, struct text data, uint64_t more,
                                 size_t *count)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
 
     *count = 0;
     if (stream->has_sent)
         return judge_sent(transport, count);
     if (stream->sending)
         return TRANSFER_QUEUED;
-    if (more || !ring_may_queue(stream->ring) ||
+    if (more || !uring_may_queue(stream->ring) ||
         !begin_to_send(stream, transport->socket, data, more))
         return transport_plain.write(transport, data, more, count);
     if (transport->rests && data.length <= IDLE_BYTES)
@@ -237,7 +237,7 @@ static void abandon(struct transport *transport)
 
 static bool has_input(const struct transport *transport)
 {
-    const struct ring_stream *stream = transport->own;
+    const struct uring_stream *stream = transport->own;
 
     return (stream->has_received && stream->received > 0) || transport_plain.has_input(transport);
 }
@@ -245,27 +245,27 @@ static bool has_input(const struct transport *transport)
 /* A send that is still in the queue reads its memory when it is submitted. */
 static void settle(struct transport *transport)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
 
-    if (stream->sending && ring_is_queued(stream->ring, stream->position))
-        ring_submit(stream->ring);
+    if (stream->sending && uring_is_queued(stream->ring, stream->position))
+        uring_submit(stream->ring);
 }
 
 /* The number of the socket is free after this: no entry may be in the queue that names it. */
 static void close_ring(struct transport *transport)
 {
-    struct ring_stream *stream = transport->own;
+    struct uring_stream *stream = transport->own;
 
-    if (stream->in_flight > 0 && ring_is_queued(stream->ring, stream->position))
-        ring_submit(stream->ring);
+    if (stream->in_flight > 0 && uring_is_queued(stream->ring, stream->position))
+        uring_submit(stream->ring);
     if (stream->has_received && stream->received > 0)
-        ring_give_back(stream->ring, stream->buffer);
+        uring_give_back(stream->ring, stream->buffer);
     if (stream->receiving)
-        transport_ring_cancel(stream, RING_OF_RECEIVE);
+        transport_uring_cancel(stream, URING_OF_RECEIVE);
     transport_plain.close(transport);
 }
 
-const struct transport_kind transport_ring = {
+const struct transport_kind transport_uring = {
     .open = transport_open_stream,
     .read = read_ring,
     .write = write_ring,

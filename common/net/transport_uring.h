@@ -1,20 +1,20 @@
 /* The transport of plain TCP by a ring: what is read was received by the ring before, and what is
  * written is sent by the ring later. */
-#ifndef COMMON_NET_TRANSPORT_RING_H
-#define COMMON_NET_TRANSPORT_RING_H
+#ifndef COMMON_NET_TRANSPORT_URING_H
+#define COMMON_NET_TRANSPORT_URING_H
 
-#include "common/base/ring.h"
+#include "common/base/uring.h"
 #include "common/net/transport.h"
 
 /* What a completion is of: the low bits of its user data. The others are its address, or number. */
-enum ring_operation { RING_OF_SOURCE, RING_OF_RECEIVE, RING_OF_SEND, RING_OF_POLL };
-#define RING_OPERATION_MASK 3
+enum uring_operation { URING_OF_SOURCE, URING_OF_RECEIVE, URING_OF_SEND, URING_OF_POLL };
+#define URING_OPERATION_MASK 3
 
 /* The operations of one connection. It must stay where it is while one of them is in flight, even
  * if the connection has ended. The bytes that are sent need not: they are gone, or given to the
  * kernel, when the transport has been closed. */
-struct ring_stream {
-    struct ring *ring;
+struct uring_stream {
+    struct uring *ring;
     unsigned position;  /* of its last entry in the ring */
     unsigned in_flight; /* operations whose completion has not come */
     bool is_open;       /* the stream is received and sent by the ring */
@@ -29,16 +29,16 @@ struct ring_stream {
 };
 
 /* Gives a plain transport to the ring. */
-void transport_ring_begin(struct transport *transport, struct ring_stream *stream,
-                          struct ring *ring);
+void transport_uring_begin(struct transport *transport, struct uring_stream *stream,
+                           struct uring *ring);
 /* Receives into a buffer of the ring. False if there is no memory. */
-bool transport_ring_receive(struct ring_stream *stream, int socket);
+bool transport_uring_receive(struct uring_stream *stream, int socket);
 /* Has an operation end at once. */
-void transport_ring_cancel(struct ring_stream *stream, enum ring_operation operation);
+void transport_uring_cancel(struct uring_stream *stream, enum uring_operation operation);
 /* Notes a completion. After the transport has been closed, the result is dropped. */
-void transport_ring_note(struct ring_stream *stream, const struct io_uring_cqe *completion,
-                         bool closed);
+void transport_uring_note(struct uring_stream *stream, const struct io_uring_cqe *completion,
+                          bool closed);
 
-extern const struct transport_kind transport_ring;
+extern const struct transport_kind transport_uring;
 
 #endif

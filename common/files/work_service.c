@@ -1,6 +1,6 @@
 /* The service that does as much work for a request as its path says: it computes, waits, blocks its
  * thread, or writes to memory. */
-#include "common/files/work.h"
+#include "common/files/work_service.h"
 
 #include "common/base/ballast.h"
 
