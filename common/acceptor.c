@@ -39,11 +39,12 @@ bool acceptor_open(struct server *server)
 {
     bool good;
 
-    server->events = epoll_create1(EPOLL_CLOEXEC);
-    good = server->events >= 0 && add(server->events, server->signals, EVENT_SIGNAL) &&
-           add(server->events, server->wakeup, EVENT_WAKEUP);
+    server->accepting.events = epoll_create1(EPOLL_CLOEXEC);
+    good = server->accepting.events >= 0 &&
+           add(server->accepting.events, server->signals, EVENT_SIGNAL) &&
+           add(server->accepting.events, server->wakeup, EVENT_WAKEUP);
     for (int i = 0; good && i < server->listener.count; i++)
-        good = add(server->events, server->listener.sockets[i], (uint32_t)i);
+        good = add(server->accepting.events, server->listener.sockets[i], (uint32_t)i);
     return good;
 }
 
@@ -87,7 +88,7 @@ static bool sleep_for_client(struct server *server, int milliseconds)
 
     if (milliseconds != 0)
         trace_note(server->context.trace, TRACE_WAIT, 0, 0);
-    count = epoll_wait(server->events, events, 4, milliseconds);
+    count = epoll_wait(server->accepting.events, events, 4, milliseconds);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u32 < LISTENER_SOCKETS) {
             server->listener.next = (int)events[i].data.u32;
@@ -117,8 +118,8 @@ static bool make_way(struct server *server)
     if (!acceptor_seats_yield(server) || scoreboard_stopping(server->board))
         return false;
     waiting = listener_waiting(&server->listener);
-    if (waiting > 0 && now >= server->asked + ASK_MILLISECONDS) {
-        server->asked = now;
+    if (waiting > 0 && now >= server->accepting.asked + ASK_MILLISECONDS) {
+        server->accepting.asked = now;
         seats_ask(&server->seats, waiting < most ? waiting : most, now);
     }
     if (waiting > 0)
@@ -165,11 +166,11 @@ static bool refuse_by_hop_limit(struct server *server)
  * again. */
 bool acceptor_has_silent_client(struct server *server)
 {
-    bool has = clock_now().milliseconds < server->silent_until &&
+    bool has = clock_now().milliseconds < server->accepting.silent_until &&
                listener_handover_finds_silent(server->upgrade.helper);
 
     if (!has)
-        server->silent_until = 0;
+        server->accepting.silent_until = 0;
     atomic_store(&server->board->silent_client, has);
     return has;
 }
@@ -184,10 +185,10 @@ void acceptor_refuse(struct server *server)
         refuse_by_hop_limit(server);
 
     if (refused && server->model->defers)
-        server->silent_until = clock_now().milliseconds + SILENT_CLIENTS_MILLISECONDS;
+        server->accepting.silent_until = clock_now().milliseconds + SILENT_CLIENTS_MILLISECONDS;
     acceptor_has_silent_client(server);
-    server->refusing = true;
-    server->quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
+    server->accepting.refusing = true;
+    server->accepting.quiet = refused ? ACCEPTOR_QUIET_MILLISECONDS : 0;
     atomic_store(&server->board->no_late_clients, !refused);
     atomic_store(&server->board->refusing, true);
 }
@@ -219,7 +220,7 @@ static bool accept_next(struct server *server)
     if (socket < 0)
         return errno == EAGAIN;
     acceptor_welcome(server, socket, &client);
-    if (keep(&server->gathered, socket))
+    if (keep(&server->accepting.gathered, socket))
         return true;
     close(socket);
     return false;
@@ -231,10 +232,10 @@ void acceptor_gather(struct server *server)
     int64_t now = clock_now().milliseconds, end;
     bool silent, came;
 
-    if (server->listener.adopted || server->refusing)
+    if (server->listener.adopted || server->accepting.refusing)
         return;
     acceptor_refuse(server);
-    end = now + server->quiet;
+    end = now + server->accepting.quiet;
     do {
         silent = acceptor_has_silent_client(server);
         sleep_for_client(server, until(end, now));
@@ -243,15 +244,15 @@ void acceptor_gather(struct server *server)
             return;
         now = clock_now().milliseconds;
         if (came || silent)
-            end = now + server->quiet;
+            end = now + server->accepting.quiet;
     } while (came || now < end);
     listener_shut_down(&server->listener);
-    server->gathered.closed = true;
+    server->accepting.gathered.closed = true;
 }
 
 int acceptor_take(struct server *server, union address *client)
 {
-    struct gathered *gathered = &server->gathered;
+    struct gathered *gathered = &server->accepting.gathered;
     int socket;
 
     client->any.sa_family = AF_UNSPEC;
@@ -267,13 +268,13 @@ int acceptor_take(struct server *server, union address *client)
 static int maintain(struct server *server)
 {
     int64_t now = clock_now().milliseconds, active = atomic_load(&server->board->active);
-    bool others = server->memory_return.threads && active > 0;
+    bool others = server->memory.returns.threads && active > 0;
     int wait =
         clock_shorter(signals_collect(server), services_review(&server->services, now, others));
 
-    if (!server->memory_return.threads)
+    if (!server->memory.returns.threads)
         return wait;
-    return clock_shorter(wait, memory_return_review(&server->memory_return, active, now));
+    return clock_shorter(wait, memory_return_review(&server->memory.returns, active, now));
 }
 
 bool acceptor_wait_for_client(struct server *server)
@@ -284,12 +285,12 @@ bool acceptor_wait_for_client(struct server *server)
         sleep_for_client(server, maintain(server));
         return true;
     }
-    if (!server->refusing) {
+    if (!server->accepting.refusing) {
         acceptor_refuse(server);
         server->now = clock_now();
     }
-    left = until(server->now.milliseconds + server->quiet, clock_now().milliseconds);
+    left = until(server->now.milliseconds + server->accepting.quiet, clock_now().milliseconds);
     if (left == 0 && acceptor_has_silent_client(server))
-        left = server->quiet;
+        left = server->accepting.quiet;
     return sleep_for_client(server, left) || left > 0;
 }

@@ -53,14 +53,14 @@ static inline bool acceptor_seats_yield(const struct server *server)
  * memory. */
 static inline bool acceptor_is_crowded(const struct server *server)
 {
-    return server->now.milliseconds < server->crowded_until;
+    return server->now.milliseconds < server->memory.crowded_until;
 }
 
 /* Returns true if there is no seat for another connection, or no memory. */
 static inline bool acceptor_is_full(const struct server *server)
 {
     return atomic_load(&server->board->active) >= (int64_t)server->limit ||
-           (acceptor_is_crowded(server) && memory_gauge_is_low(&server->memory_gauge));
+           (acceptor_is_crowded(server) && memory_gauge_is_low(&server->memory.gauge));
 }
 
 /* Returns true if the deadline of a stop passed at least `margin` milliseconds ago. */
@@ -74,7 +74,7 @@ static inline bool acceptor_is_over(const struct server *server, int64_t margin)
 /* Returns true as long as clients are to be accepted, also after a stop was requested. */
 static inline bool acceptor_goes_on(const struct server *server)
 {
-    const struct gathered *gathered = &server->gathered;
+    const struct gathered *gathered = &server->accepting.gathered;
 
     return !acceptor_is_over(server, 0) && !atomic_load(&server->board->handed_over) &&
            !(gathered->closed && gathered->next == gathered->count);

@@ -91,18 +91,18 @@ bool server_open(struct server *server, const struct model *model, int argc, cha
 /* Memory that a crowd has left is not free at once. */
 static void note_crowd(struct server *server, int64_t active)
 {
-    if (server->crowd > 0 && active >= server->crowd)
-        server->crowded_until = server->now.milliseconds + CROWDED_MILLISECONDS;
+    if (server->memory.crowd > 0 && active >= server->memory.crowd)
+        server->memory.crowded_until = server->now.milliseconds + CROWDED_MILLISECONDS;
 }
 
 /* In a crowd, children that have ended are reaped at once: the others need their memory. */
 static bool is_time_to_check(struct server *server)
 {
-    if (!acceptor_is_crowded(server) && ++server->unchecked < UNCHECKED_LIMIT &&
-        server->now.milliseconds < server->checked + CHECK_MILLISECONDS)
+    if (!acceptor_is_crowded(server) && ++server->accepting.unchecked < UNCHECKED_LIMIT &&
+        server->now.milliseconds < server->accepting.checked + CHECK_MILLISECONDS)
         return false;
-    server->unchecked = 0;
-    server->checked = server->now.milliseconds;
+    server->accepting.unchecked = 0;
+    server->accepting.checked = server->now.milliseconds;
     return true;
 }
 
@@ -113,7 +113,7 @@ static void count_connection(struct server *server)
     int64_t active = atomic_fetch_add(&board->active, 1) + 1;
 
     scoreboard_note_peak(board, active);
-    memory_return_note(&server->memory_return, active);
+    memory_return_note(&server->memory.returns, active);
     if (server->options.workers == 0)
         atomic_fetch_add_explicit(&board->slots[0].connections, 1, memory_order_relaxed);
     server->now = clock_now();
@@ -214,7 +214,7 @@ void server_made(struct server *server)
 void server_made_child(struct server *server, pid_t child)
 {
     if (acceptor_is_crowded(server) && server->options.share < (int)SHARE_MEMORY)
-        oom_guard_ask(server->oom_guard, child);
+        oom_guard_ask(server->memory.oom_guard, child);
     seats_assign(&server->seats, server->seat, child);
     if (server->context.trace != NULL)
         trace_made_child(server->context.trace, child);
@@ -505,7 +505,7 @@ static void free_port(struct server *server)
         int64_t now = clock_now().milliseconds;
         if (acceptor_has_silent_client(server) || !are_empty(server))
             quiet_from = now;
-        else if (now - quiet_from >= server->quiet)
+        else if (now - quiet_from >= server->accepting.quiet)
             break;
         acceptor_wait_for_resources(server);
     }
@@ -574,14 +574,14 @@ static void close_listeners(struct server *server)
     for (int i = 0; i < server->twin_count; i++)
         listener_close(&server->twins[i]);
     free(server->twins);
-    free(server->gathered.sockets);
+    free(server->accepting.gathered.sockets);
 }
 
 /* A thread that has reported its end still uses memory of this process until it is gone. To join
  * each thread would cost something for every connection; this costs nothing until the end. */
 static void await_threads(struct server *server)
 {
-    while (proc_status_number(server->status, "Threads:") > server->threads &&
+    while (proc_status_number(server->memory.status, "Threads:") > server->threads &&
            !acceptor_is_over(server, SIGNALS_GRACE_MARGIN))
         acceptor_sleep(server, 1);
 }
@@ -608,7 +608,7 @@ static void close_all(struct server *server)
     if (server->context.log != NULL)
         access_log_close(server->context.log);
     upgrade_close(server);
-    oom_guard_close(server->oom_guard);
+    oom_guard_close(server->memory.oom_guard);
 }
 
 /* Children are collected after all helper processes have lost their sockets and end: if this

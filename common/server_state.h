@@ -36,6 +36,37 @@ struct gathered {
     bool closed; /* no further client will come */
 };
 
+/* What the accepting process remembers between two clients. Times are in milliseconds. */
+struct accepting {
+    int events;           /* epoll: all that it waits for */
+    unsigned unchecked;   /* connections accepted since signals were checked */
+    int64_t checked;      /* when they were */
+    int64_t asked;        /* when connections were last asked for their seats */
+    bool refusing;        /* a stop was requested: new clients are refused */
+    int quiet;            /* how long to wait then for clients on their way */
+    int64_t silent_until; /* the kernel may hold silent clients back until then */
+    struct gathered gathered;
+};
+
+/* The memory of the server's processes, and what a crowd of connections does to it. */
+struct memory_watch {
+    struct memory_gauge gauge;
+    int64_t crowd;         /* so many connections at once may use up the memory; 0: none */
+    int64_t crowded_until; /* in milliseconds */
+    struct memory_return returns;
+    void *ballast; /* see ballast.h */
+    int oom_guard; /* see oom_guard.h; or -1 */
+    int status;    /* see proc_status.h */
+};
+
+/* Of --trace. */
+struct tracing {
+    struct trace trace;
+    int file;         /* or -1 */
+    char **arguments; /* of the program */
+    long processors;
+};
+
 /* The accepting process uses all of it. Each child has a copy; they share the scoreboard. It lies
  * on the stack of main, in a page that each fork copies anyway. */
 struct server {
@@ -63,32 +94,16 @@ struct server {
     int wakeup;                        /* eventfd: wakes the accepting process */
     int pressure;                      /* eventfd: wakes event loops if connections must give way */
     int permits;                       /* eventfd: free permits to listen, of event loops; or -1 */
-    int events;                        /* epoll: all that the accepting process waits for */
     struct access_log log;             /* if there is one */
     int stats;                         /* the file of --stats; or -1 */
-    struct trace trace;                /* of --trace */
-    int trace_file;                    /* the file for it; or -1 */
-    char **arguments;                  /* of the program, for the trace */
-    long processors;                   /* likewise */
     int service_manager;               /* see service_manager.h; or -1 */
     struct upgrade upgrade;
-    struct gathered gathered;
-    int oom_guard; /* see oom_guard.h; or -1 */
-    int64_t crowd; /* so many connections at once may use up the memory; 0: none */
-    struct memory_gauge memory_gauge;
-    int64_t crowded_until; /* in milliseconds */
-    struct memory_return memory_return;
-    void *ballast;        /* see ballast.h */
-    int status;           /* see proc_status.h */
-    long threads;         /* of this process, beside those that the model makes */
-    uint64_t limit;       /* of connections at once */
-    unsigned unchecked;   /* connections accepted since signals were checked */
-    int64_t checked;      /* when they were, in milliseconds */
-    int64_t asked;        /* when connections were last asked for their seats, in milliseconds */
-    bool refusing;        /* a stop was requested: new clients are refused */
-    sigset_t waking;      /* the signals that are blocked even while it waits */
-    int quiet;            /* milliseconds to wait then for clients on their way */
-    int64_t silent_until; /* the kernel may hold silent clients back, in milliseconds */
+    struct accepting accepting;
+    struct memory_watch memory;
+    struct tracing tracing;
+    long threads;    /* of this process, beside those that the model makes */
+    uint64_t limit;  /* of connections at once */
+    sigset_t waking; /* the signals that are blocked even while it waits */
     int exit_status;
 };
 

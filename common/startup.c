@@ -288,17 +288,17 @@ static void watch_memory(struct server *server)
     const struct model *model = server->model;
     uint64_t crowd = model_possible_connections(model) / 4;
 
-    server->oom_guard = -1;
+    server->memory.oom_guard = -1;
     if (model->makes == NULL || memory_limit() == UINT64_MAX)
         return;
     if (server->options.workers == 0 && crowd < server->limit) {
-        server->crowd = crowd > 0 ? (int64_t)crowd : 1;
-        memory_gauge_open(&server->memory_gauge);
+        server->memory.crowd = crowd > 0 ? (int64_t)crowd : 1;
+        memory_gauge_open(&server->memory.gauge);
     }
-    if (model->children == NULL || (!model->children->supervised && server->crowd == 0))
+    if (model->children == NULL || (!model->children->supervised && server->memory.crowd == 0))
         return;
-    server->oom_guard = oom_guard_open();
-    if (server->oom_guard < 0)
+    server->memory.oom_guard = oom_guard_open();
+    if (server->memory.oom_guard < 0)
         warn("cannot protect the server when memory runs out");
 }
 
@@ -347,8 +347,8 @@ static bool take_ballast(struct server *server)
     const struct options *options = &server->options;
 
     if (options->ballast > 0)
-        server->ballast = ballast_take(options->ballast, options->ballast_huge);
-    if (options->ballast == 0 || server->ballast != NULL)
+        server->memory.ballast = ballast_take(options->ballast, options->ballast_huge);
+    if (options->ballast == 0 || server->memory.ballast != NULL)
         return true;
     warn("cannot have a ballast of %" PRIu64 " bytes%s", options->ballast,
          options->ballast_huge ? " in huge pages" : "");
@@ -399,9 +399,9 @@ bool startup_prepare(struct server *server, char **argv)
         return false;
     if (!services_start(&server->services, options, &server->listener) || !take_ballast(server))
         return false;
-    server->status = proc_status_open();
-    server->threads = proc_status_number(server->status, "Threads:") + SANITIZER_THREADS;
-    server->memory_return.threads =
+    server->memory.status = proc_status_open();
+    server->threads = proc_status_number(server->memory.status, "Threads:") + SANITIZER_THREADS;
+    server->memory.returns.threads =
         options->workers == 0 && makes(server->model) == SANDBOX_THREADS;
     if (makes(server->model) == SANDBOX_NOTHING)
         services_watch(&server->services);

@@ -27,7 +27,7 @@ static double seconds_of(struct timeval time)
  * before exec(), too. */
 static long peak_of_self(const struct server *server, const struct rusage *self)
 {
-    long kib = proc_status_number(server->status, "VmHWM:");
+    long kib = proc_status_number(server->memory.status, "VmHWM:");
 
     return kib >= 0 ? kib : self->ru_maxrss;
 }

@@ -49,17 +49,17 @@ bool trace_file_open(struct server *server, char **arguments)
 {
     const struct options *options = &server->options;
 
-    server->trace_file = -1;
+    server->tracing.file = -1;
     if (options->trace == NULL)
         return true;
-    server->arguments = arguments;
-    server->processors = sysconf(_SC_NPROCESSORS_ONLN);
-    server->trace_file = access_log_open_file(options->trace, O_TRUNC);
-    if (server->trace_file < 0)
+    server->tracing.arguments = arguments;
+    server->tracing.processors = sysconf(_SC_NPROCESSORS_ONLN);
+    server->tracing.file = access_log_open_file(options->trace, O_TRUNC);
+    if (server->tracing.file < 0)
         return false;
-    trace_make(&server->trace, server->parts.scratches, server->parts.trace,
+    trace_make(&server->tracing.trace, server->parts.scratches, server->parts.trace,
                (uint64_t)options->trace_events, (int)server->limit);
-    server->context.trace = &server->trace;
+    server->context.trace = &server->tracing.trace;
     return true;
 }
 
@@ -215,12 +215,12 @@ static void put_about(struct output *output, const struct server *server)
     PUT(output, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"server\":\"%s\",\"model\":\"%.*s\"",
         name, (int)length, name);
     PUT(output, ",\"version\":\"%s\",\"command\":[", PROJECT_VERSION);
-    for (char **argument = server->arguments; *argument != NULL; argument++) {
-        PUT(output, "%s", argument == server->arguments ? "" : ",");
+    for (char **argument = server->tracing.arguments; *argument != NULL; argument++) {
+        PUT(output, "%s", argument == server->tracing.arguments ? "" : ",");
         put_string(output, *argument);
     }
     PUT(output, "],\"processors\":%ld,\"lost\":%llu,\"start_ns\":%llu},\n\"traceEvents\":[\n",
-        server->processors, (unsigned long long)trace_lost(output->trace),
+        server->tracing.processors, (unsigned long long)trace_lost(output->trace),
         (unsigned long long)output->trace->started.nanoseconds);
     PUT(output,
         "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}",
@@ -290,7 +290,7 @@ bool trace_file_write(struct server *server)
     char room[ROOM];
     struct output output = {
         .buffer = {.data = room, .capacity = sizeof room},
-        .file = server->trace_file,
+        .file = server->tracing.file,
         .trace = trace,
     };
 

@@ -112,9 +112,9 @@ bool fork_template_open(struct fork_template *template, struct server *server,
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return false;
-    ballast_inherit(server->ballast, server->options.ballast, false);
+    ballast_inherit(server->memory.ballast, server->options.ballast, false);
     template->process = fork();
-    ballast_inherit(server->ballast, server->options.ballast, true);
+    ballast_inherit(server->memory.ballast, server->options.ballast, true);
     if (template->process == 0) {
         close(pair[0]);
         run(&(const struct maker){server, serve, pair[1]});

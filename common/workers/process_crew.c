@@ -66,7 +66,7 @@ static bool start(struct server *server, int number)
     if (process == 0)
         live(server, number);
     server_worker_began(server);
-    oom_guard_ask(server->oom_guard, process);
+    oom_guard_ask(server->memory.oom_guard, process);
     member->process = process;
     member->started = clock_now().milliseconds;
     return true;
