@@ -1,6 +1,7 @@
 /* Reads the command line into the options, by the table of options. */
 #include "common/command_line.h"
 
+#include "common/connection_memory.h"
 #include "common/describe.h"
 #include "common/help.h"
 #include "common/net/address.h"
@@ -340,9 +341,14 @@ static void match_workers(struct options *options, const struct model *model)
     }
 }
 
+/* The default is that of the model, or fewer connections where memory would not be enough. */
 static void fill_connections(struct options *options, const struct model *model)
 {
-    options->max_connections = model_default_connections(model);
+    uint64_t room = connection_memory_room(options, model), most = (uint64_t)model->max_connections;
+
+    if (room == 0)
+        room = 1;
+    options->max_connections = (int)(room < most ? room : most);
     if (options->max_connections < model->max_connections)
         warnx("the memory limit of the control group is enough for %d connections at once, not %d",
               options->max_connections, model->max_connections);

@@ -1,8 +1,6 @@
 /* The ways to accept, and what follows from what a model says about itself. */
 #include "common/model.h"
 
-#include "common/base/memory_limit.h"
-
 #include <sched.h>
 
 static const struct model_way accept_ways[ACCEPT_WAYS] = {
@@ -58,35 +56,6 @@ int model_first_way(const struct model_ways *ways, const struct model *model)
         if (ways->knows(model, way))
             return way;
     return -1;
-}
-
-/* The memory that a connection takes in the server and the kernel, by what serves it: what the
- * study `idle` measured, and the head of a request, which may be long. */
-#define HEAD_KIBIBYTES       36
-#define PROCESS_KIBIBYTES    (112 + HEAD_KIBIBYTES)
-#define THREAD_KIBIBYTES     (40 + HEAD_KIBIBYTES)
-#define EVENT_LOOP_KIBIBYTES (4 + HEAD_KIBIBYTES)
-
-static uint64_t connection_bytes(const struct model *model)
-{
-    if (model->workers_per_processor > 0)
-        return EVENT_LOOP_KIBIBYTES * 1024;
-    return (model->children != NULL ? PROCESS_KIBIBYTES : THREAD_KIBIBYTES) * 1024;
-}
-
-/* A quarter of the memory is left for documents and what else runs in the group. */
-uint64_t model_possible_connections(const struct model *model)
-{
-    return memory_limit() / 4 * 3 / connection_bytes(model);
-}
-
-int model_default_connections(const struct model *model)
-{
-    uint64_t possible = model_possible_connections(model);
-
-    if (possible >= (uint64_t)model->max_connections)
-        return model->max_connections;
-    return possible > 0 ? (int)possible : 1;
 }
 
 /* Counts the processors that this process may use. */

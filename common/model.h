@@ -81,11 +81,6 @@ extern const struct model_ways model_share_ways;
 int model_first_way(const struct model_ways *ways, const struct model *model);
 
 bool model_knows(const struct model *model, enum accept way);
-/* The default number of connections: that of the model, or fewer in a control group whose memory
- * would not be enough. */
-int model_default_connections(const struct model *model);
-/* The number of connections that the memory of the control group is enough for. */
-uint64_t model_possible_connections(const struct model *model);
 /* The default number of workers on this machine; 0 for a model without workers. */
 int model_default_workers(const struct model *model);
 

@@ -23,6 +23,7 @@ my @layers = (
     [qw(files proxy)],
     [qw(model)],
     [qw(options)],
+    [qw(connection_memory)],
     [qw(sandbox_rights)],
     [qw(sandbox_calls)],
     [qw(sandbox)],

@@ -5,6 +5,8 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use IO::Socket::INET;
+use JSON::PP qw(decode_json);
 
 # Makes a control group below that of this test, with this limit of memory. Returns its folder; nothing if that is not possible.
 my @made;
@@ -48,6 +50,37 @@ sub outlives ($model) {
     }
 }
 
+# The number of connections that a server of these options takes by default.
+sub default_connections ($server) { return ($server->errors =~ /enough for (\d+) connections at once/)[0] // 0 }
+
+# With TLS a connection takes more memory; so does that of a proxy.
+sub counts_more ($fewer) {
+    my $place = scratch();
+    my $made  = run_command("$FindBin::Bin/../collect/certificate.sh", "$place/tls");
+    my $tls   = start_server(through => \@through, options => ['--tls', '--cert', "$place/tls/cert.pem", '--key', "$place/tls/key.pem"]);
+    my $fits  = default_connections($tls);
+    ok $fits > 0 && $fits < $fewer, "with TLS there is room for fewer connections ($fits, not $fewer)";
+    my $load = run_command("$FindBin::Bin/../collect/clients/open_loop", qw(--rate 100 --seconds 1 --timeout 240000 --tls new --keep-alive --hold),
+        '--connections', $fits, $tls->port, '/small.txt');
+    my $told = eval { decode_json($load->{out}) } // {};
+    is $told->{answered}, $told->{due}, 'the server serves while all of them are held' or diag $load->{err};
+    $tls->stop(warnings => qr/memory limit/);
+
+    my $origin = IO::Socket::INET->new(Listen => 4096, LocalAddr => '127.0.0.1', Timeout => $PATIENCE) or die "cannot listen: $!\n";
+    my $proxy  = start_server(through => \@through, options => [qw(--service proxy --no-cache --origin), 'http://127.0.0.1:' . $origin->sockport]);
+    $fits = default_connections($proxy);
+    ok $fits > 0 && $fits < $fewer, "a proxy has room for fewer connections ($fits, not $fewer)";
+    my @held = map { $proxy->connect } 1 .. $fits;
+    $_->send("GET /$_ HTTP/1.1\r\nHost: localhost\r\nX-Long: " . 'x' x 30_000 . "\r\n\r\n") for @held;
+    my @asked = grep { defined } map { scalar $origin->accept } @held;
+    is scalar @asked, $fits, 'it asks the origin for all of them';
+    syswrite $_, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" . 'y' x 40_000 for @asked;
+    like $held[-1]->read_until(qr{\r\n\r\n}), qr{^HTTP/1\.1 200 }, 'and sends its response';
+    close $_ for @asked;
+    $_->close for @held;
+    $proxy->stop(warnings => qr/memory limit/);
+}
+
 # A server that is the first process of a container is the parent of its helper processes, too.
 sub stops_in_container () {
     my @container = qw(unshare --pid --fork --kill-child);
@@ -81,6 +114,7 @@ each_server(sub ($model) {
         is $server->get('/small.txt')->{status}, 200, 'the server serves while clients hold heads of 30 KB';
         $_->close for @held;
         $server->stop(warnings => qr/memory limit/);    # and no other: no process was killed
+        counts_more($fewer);
 
         $server = start_server(through => \@through, options => ['--max-connections', $limit]);
         is $server->errors, '', '--max-connections overrides the limit that comes from the memory';

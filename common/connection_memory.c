@@ -1,0 +1,35 @@
+/* How many connections fit into the memory of the control group. */
+#include "common/connection_memory.h"
+
+#include "common/base/memory_limit.h"
+
+/* What a connection takes in the server and in the kernel, in KiB: measured in a control group with
+ * some hundred connections held, the largest of several runs. */
+struct cost {
+    uint64_t idle;
+    uint64_t tls; /* for each side that speaks TLS: the client, and a proxy's origin */
+};
+
+static const struct cost process_cost = {112, 212};
+static const struct cost thread_cost = {40, 38};
+static const struct cost event_loop_cost = {4, 22};
+
+#define HEAD_COST  36 /* of a request that is as long as it may be */
+#define PROXY_COST 92 /* of what a proxy sends to the origin, and has of its response */
+
+static const struct cost *cost_of(const struct model *model)
+{
+    if (model->workers_per_processor > 0)
+        return &event_loop_cost;
+    return model->children != NULL ? &process_cost : &thread_cost;
+}
+
+/* A quarter of the memory is left for documents and what else runs in the group. */
+uint64_t connection_memory_room(const struct options *options, const struct model *model)
+{
+    const struct cost *cost = cost_of(model);
+    uint64_t sides = (uint64_t)options->tls + (uint64_t)options->origin_tls;
+    uint64_t proxied = options->origin.length > 0 ? PROXY_COST : 0;
+
+    return memory_limit() / 4 * 3 / ((cost->idle + HEAD_COST + cost->tls * sides + proxied) * 1024);
+}

@@ -1,0 +1,13 @@
+/* The memory that connections take, against what the control group of the server has. */
+#ifndef COMMON_CONNECTION_MEMORY_H
+#define COMMON_CONNECTION_MEMORY_H
+
+#include "common/model.h"
+#include "common/options.h"
+
+#include <stdint.h>
+
+/* How many connections at once the memory is enough for, whatever they send. */
+uint64_t connection_memory_room(const struct options *options, const struct model *model);
+
+#endif
