@@ -371,7 +371,7 @@ each_server(sub ($model) {
         my %answers;
         $_->send($request), $_->response for $clients[0];
         for (1 .. $rounds) {
-            $_->send($request) for @clients;
+            $proxy->paused(sub { $_->send($request) for @clients });    # it sees all of them at once, however fast the client is
             $answers{ cache_status($_->response) }++ for @clients;
         }
         my ($asked, $shared) = @answers{ 'fwd=stale; fwd-status=304', 'fwd=stale; collapsed' };
