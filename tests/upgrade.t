@@ -17,11 +17,6 @@ sub successors ($server) { return $server->errors =~ /process (\d+) has taken ov
 
 sub newest ($server) { return (successors($server))[-1] // $server->pid }
 
-# Starts a server that waits for its clients longer than any test takes.
-sub patient_server (%how) {
-    return start_server(root => $root, %how, options => ['--stop-timeout', 3600, @{ $how{options} // [] }]);
-}
-
 # Upgrades the server. Returns the process of the new server.
 sub upgrade ($server, $meanwhile = sub { }) {
     my $count = () = successors($server);
@@ -37,7 +32,7 @@ sub end ($server, $name, $warnings = $told) {
 }
 
 each_way_to_accept(sub ($model) {
-    my $server  = patient_server();
+    my $server  = patient_server($root);
     my $held    = client($server->port, 'download', hold => 1);
     run_until([$held], sub { length $held->{in} });
     my @others  = map { client($server->port, $_, again => 1) } ('busy') x 6, ('hasty') x 6;
@@ -65,7 +60,7 @@ each_way_to_accept(sub ($model) {
 each_server(sub ($model) {
     # The new server has the address and the arguments of the old one.
     my $log    = scratch();
-    my $server = patient_server(options => ['--list', '--log', "$log/log"]);
+    my $server = patient_server($root, options => ['--list', '--log', "$log/log"]);
     upgrade($server);
     is $server->get('/')->{status}, 200, 'the new server has the options of the old one';
     my $half = $server->connect;
@@ -81,7 +76,7 @@ each_server(sub ($model) {
     is scalar(() = slurp("$log/log") =~ /^/mg), 2, 'after upgrades the log has the requests of all servers';
 
     # Each datagram gets a response from one of the servers.
-    $server = patient_server(options => ['--udp']);
+    $server = patient_server($root, options => ['--udp']);
     my @asked = map { $server->datagram(request(GET => '/none')) } 1 .. 10;
     upgrade($server, sub { push @asked, $server->datagram(request(GET => '/none')) if @asked < 40 });
     push @asked, map { $server->datagram(request(GET => '/none')) } 1 .. 10;
@@ -92,7 +87,7 @@ each_server(sub ($model) {
     my $place = scratch();
     run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256 -addext),
         'subjectAltName=IP:127.0.0.1', '-keyout', "$place/key.pem", '-out', "$place/cert.pem");
-    $server = patient_server(options => ['--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
+    $server = patient_server($root, options => ['--tls', '--cert', "$place/cert.pem", '--key', "$place/key.pem"]);
     upgrade($server);
     my $run = run_command(qw(curl --silent --show-error --noproxy *), '--cacert', "$place/cert.pem", $server->url . 'small.txt');
     is length $run->{out}, 1000, 'after an upgrade the new HTTPS server serves' or diag($run->{err});
@@ -107,7 +102,7 @@ each_server(sub ($model) {
     };
     my $path = $model->{path};
     $install->($path);
-    $server = patient_server(path => $program);
+    $server = patient_server($root, path => $program);
     my $warned = 0;
     my $fails = sub ($pattern, $name) {
         $server->signal('USR2');
@@ -146,7 +141,7 @@ each_server(sub ($model) {
 
     # A stop while the new server starts ends both servers.
     $install->($path);
-    $server = patient_server(path => $program);
+    $server = patient_server($root, path => $program);
     $slow->();
     $server->signal('USR2');
     until_true(sub { -e "$place/came" });
@@ -158,7 +153,7 @@ each_server(sub ($model) {
 
     # The new server continues if the old one dies.
     $install->($path);
-    $server = patient_server(path => $program);
+    $server = patient_server($root, path => $program);
     $slow->();
     $server->signal('USR2');
     until_true(sub { -e "$place/came" });

@@ -343,7 +343,7 @@ bool listener_handover_pass(int helper, const struct listener *listener)
 }
 
 /* Returns the error of the answer; -1: there is none. Earlier messages of the process are skipped.
- */
+ * A process that did not answer in time is not waited for again. */
 static int ask(int helper, enum listener_handover_kind kind)
 {
     struct listener_handover_message message = {.kind = kind};
@@ -351,8 +351,10 @@ static int ask(int helper, enum listener_handover_kind kind)
     if (helper < 0 || !listener_handover_send(helper, &message))
         return -1;
     do
-        if (recv(helper, &message, sizeof message, 0) != (ssize_t)sizeof message)
+        if (recv(helper, &message, sizeof message, 0) != (ssize_t)sizeof message) {
+            shutdown(helper, SHUT_RD);
             return -1;
+        }
     while (message.kind != kind);
     return message.error;
 }

@@ -45,10 +45,11 @@ our $PATIENCE = 240;
 our $LINGER   = 2;
 
 our @EXPORT = qw(
-    each_server each_way_to_accept start_server program_copy within make run_command run_server describe build sanitized no_leak_search
-    all_cases has_browser browse scratch tree slurp spit json http_date request parse_responses until_true now model
-    group_processes anonymous_memory serving_processes helper_workers model_programs cpu_seconds parse_parts command_exists skip_case done_testing
-    ok is isnt like unlike cmp_ok is_deeply pass fail diag $PATIENCE
+    each_server each_way_to_accept start_server patient_server program_copy within make run_command run_server
+    describe build sanitized no_leak_search all_cases has_browser browse scratch tree slurp spit json http_date
+    request parse_responses until_true now model group_processes anonymous_memory serving_processes helper_workers
+    model_programs cpu_seconds parse_parts command_exists skip_case done_testing ok is isnt like unlike cmp_ok
+    is_deeply pass fail diag $PATIENCE
 );
 
 my $top     = dirname(dirname(Cwd::abs_path(dirname(__FILE__))));
@@ -445,6 +446,11 @@ sub start_server (%how) {
         or die "no URL in the ready line '$self->{ready}'\n";
     $self->{host} = $host =~ s/[\[\]]//gr;
     return $self;
+}
+
+# Starts a server that waits for its clients, when it stops, longer than any test takes, so that a slow machine loses no request.
+sub patient_server ($root, %how) {
+    return start_server(root => $root, %how, options => ['--stop-timeout', 3600, @{ $how{options} // [] }]);
 }
 
 # A case about what happens before a deadline of the server. A try returns the seconds that it took, and what is wrong. A try
