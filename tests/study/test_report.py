@@ -157,8 +157,8 @@ def test_no_difference_is_seen_where_there_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["table1", "processors", "requests", "persistent", "mistakes", "download", "protocols",
-     "https", "udp", "same-server", "designs"],
+    ["table1", "requests", "udp", "designs", *(pytest.param(kind, marks=takes_long) for kind in (
+        "processors", "persistent", "mistakes", "download", "protocols", "https", "same-server"))],
 )  # fmt: skip
 def test_studies_of_other_shapes(tmp_path: Path, kind: str) -> None:
     pictures = ["bars"] if kind == "designs" else []
