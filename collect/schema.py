@@ -104,6 +104,7 @@ MEASURED = (
     Column("rest_p99_ms", "ms", "the same, 99th percentile"),
     Column("asked", "1/s", "requests per second that were due (open)"),
     Column("late", "", "share of them that the client itself started late (open)"),
+    Column("tries", "", "how often the run was made: again where the client was late (open)"),
     Column("skew_ms", "ms", "between the starts of clients on several machines, at most"),
     Column("valid", "", "yes; or the reason why the run does not count"),
 )
@@ -354,7 +355,8 @@ THREATS = Schema(
     "threats.tsv", "threats", "something that could be wrong with the study",
     (
         Column("name", "", "planned, disbelieved, client_bound, late (the largest share of a run "
-               "that the open loop started late), invalid, reason, others, stolen, "
+               "that the open loop started late), again (runs that were made again for that), "
+               "invalid, reason, others, stolen, "
                "moved (floors that are a tenth faster or slower at the end of their round), "
                "moved_floor (its end / its begin), unsteady (servers whose first tenth of a run "
                "is a tenth faster or slower than the rest), unsteady_unknown (runs that are too "

@@ -56,11 +56,14 @@ def _invalid(data: Cells) -> list[Row]:
 
 
 def _lateness(data: Cells) -> list[Row]:
-    """Returns the largest share of requests of a run that the open loop started late."""
-    if "late" not in data.runs:
-        return []
-    late = pd.to_numeric(data.valid_runs["late"], errors="coerce").dropna()
-    return [["late", "-", number(float(late.max())), "-", "-", str(len(late))]] if len(late) else []
+    """Returns the largest share of requests of a run that the open loop started late, and how many
+    runs were made again for that."""
+    late, tries = (
+        pd.to_numeric(runs[name], errors="coerce").dropna() if name in runs else []
+        for runs, name in ((data.valid_runs, "late"), (data.runs, "tries"))
+    )
+    rows = [["late", "-", number(float(late.max())), "-", "-", str(len(late))]] if len(late) else []
+    return rows + ([_row("again", int((tries > 1).sum()), len(tries))] if len(tries) else [])
 
 
 def _machine(name: str, path: Path) -> Row:

@@ -137,14 +137,13 @@ class Runner:
     def run(self, number: str, cell: Cell, switches: bool = False) -> Result:
         """Makes a run; where its client was late by itself, makes it again. With `switches` the
         context switches are counted, too, of processes and threads that come and go."""
-        result = self._run(number, cell)
-        for _ in range(LATE_TRIES - 1):
-            if not result.late:
-                break
+        result, tries = self._run(number, cell), 1
+        while result.late and tries < LATE_TRIES:
             self.aside += result.watched.seconds
             if _holds(cell):  # the server keeps memory of the connections that it held
                 self.servers.stop(_key(cell, self._setting(cell)[0]))
-            result = self._run(number, cell)
+            result, tries = self._run(number, cell), tries + 1
+        result.columns["tries"] = str(tries) if cell["load"] == "open" else "-"
         if switches and not result.is_invalid and result.columns["voluntary"] == "-":
             self._count_switches(number, cell, result)
         return result

@@ -20,6 +20,7 @@ from collect.design.factors import FACTORS, NAMES, factor_value
 from collect.design.plan import cells_of
 from collect.design.study import Study, load_study, source_of, study_of
 from collect.infer.cells import Cells
+from collect.infer.threats import weigh
 from collect.measure.capacity import RUNS, Capacities
 from collect.measure.loads import (
     TIMES,
@@ -172,7 +173,8 @@ def test_a_run_whose_client_was_late_is_made_again(
     runner.aside = 0.0
     asked = iter(results)
     monkeypatch.setattr(runner, "_run", lambda *_: next(asked))
-    assert runner.run("1", CELL).reason == str(made - 1)
+    result = runner.run("1", CELL | {"load": "open"})
+    assert (result.reason, result.columns["tries"]) == (str(made - 1), str(made))
 
 
 # --- the analysis ---
@@ -191,6 +193,14 @@ def cells_with_capacity(load_cpu: str, servers: tuple[str, ...] = ("fork", "thre
                             for server in capacity["server"]]  # fmt: skip
     made = study(load="open", offered=[50, 90], files="small.txt,big.txt")
     return Cells(made, list(NAMES), table, 0, capacity=capacity)
+
+
+def test_how_many_runs_were_made_again_is_a_threat() -> None:
+    data = cells_with_capacity("0.50")
+    data.runs["late"] = "0.002"
+    data.runs["tries"] = ["1", "3", "2", *["1"] * (len(data.runs) - 3)]
+    threats = weigh(data, len(data.runs), Path("/nonexistent")).set_index("name")
+    assert tuple(threats.loc["again", ["value", "of"]]) == ("2", str(len(data.runs)))
 
 
 def test_a_client_that_was_busy_limits_the_capacity_that_it_measured() -> None:
