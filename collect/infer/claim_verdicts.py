@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from collect.infer import contrast
@@ -238,11 +238,12 @@ def judge_claim(claim: Claim, findings: Iterable[Finding], unmet: str = "") -> J
 
     Where all parts must hold, each is tested at the full level to hold (intersection-union), and
     at a level divided by their number to fail, since one failure is enough. Where one part is
-    enough, it is the other way round.
+    enough, it is the other way round. A part without power is not shown, and cannot tell.
     """
     findings = list(findings)
     tests = {kind: sum(f.kind == kind and f.result is not None for f in findings) for kind in KINDS}
     parts = []
+    verdicts: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for finding in findings:
         levels = [0.95, 1 - 0.05 / max(tests[finding.kind], 1)]
         rule = claim.rules[finding.rule]
@@ -250,14 +251,13 @@ def judge_claim(claim: Claim, findings: Iterable[Finding], unmet: str = "") -> J
         verdict = judge(rule, finding, *levels)
         if unmet:
             verdict = NOT_TESTABLE
+        verdicts[finding.kind].append(verdict)
         if finding.has_power or verdict != CANNOT_TELL:
             needed = units_needed(rule, finding, *levels) if verdict == CANNOT_TELL else 0
             parts.append(Part(finding, rule, *finding.interval(), verdict, needed))
     left_out = len(findings) - len(parts)
-    verdict = combine([p.verdict for p in parts if p.finding.kind == CLAIM], claim.any)
-    if not verdict and left_out and any(f.kind == CLAIM for f in findings):
-        verdict = CANNOT_TELL
-    cause = judge_cause(claim, parts, verdict)
+    verdict = combine(verdicts[CLAIM], claim.any)
+    cause = judge_cause(claim, verdicts, verdict)
     note = unmet
     if left_out:
         parts_text = "1 part is" if left_out == 1 else f"{left_out} parts are"
@@ -283,13 +283,12 @@ def combine(verdicts: Sequence[str], one_is_enough: bool) -> str:
     return REPRODUCED if set(verdicts) == {REPRODUCED} else CANNOT_TELL
 
 
-def judge_cause(claim: Claim, parts: Sequence[Part], effect: str) -> str:
+def judge_cause(claim: Claim, of_kind: Mapping[str, Sequence[str]], effect: str) -> str:
     """Returns the verdict on the supposed cause of a claim, empty without a test.
 
     It is confirmed only if it moves the effect itself, by the reported size, with the tool that was
     used, and nothing happens without it.
     """
-    of_kind = {kind: [p.verdict for p in parts if p.finding.kind == kind] for kind in KINDS}
     readings, asides = of_kind[READING], of_kind[READING_ASIDE]
     if not readings and not asides:
         return ""

@@ -37,6 +37,11 @@ class Contrast:
 NUMERATOR, DENOMINATOR, BOTH = LIMITS = ("numerator", "denominator", "both")
 
 
+# Of fewer units, nobody knows which one is far from the others.
+FEWEST_WITH_OUTLIER = 5
+OUTLIER_LEVEL = 0.01
+
+
 @dataclass(frozen=True)
 class Spread:
     """The spread of an effect: standard deviations of its logarithm; NaN if unknown."""
@@ -63,6 +68,21 @@ class Result:
         line = line_fit(np.arange(float(self.blocks)), self.effects)
         span = self.blocks - 1
         return t_test(line.slope * span, line.slope_error * span, line.df)
+
+    def without_outlier(self) -> Test | None:
+        """The test of all units but one that is far from the others: by its studentized deleted
+        residual at 1%, divided by the number of units. None if there is no such unit."""
+        if self.blocks < FEWEST_WITH_OUTLIER:
+            return None
+        farthest = int(np.argmax(np.abs(self.effects)))
+        rest = mean_test(np.delete(self.effects, farthest))
+        if not rest.error:
+            return None
+        # The error of a mean of n - 1 values, and that of one more value beside it
+        off = (self.effects[farthest] - rest.estimate) / (rest.error * math.sqrt(self.blocks))
+        if t_test(off, 1, rest.df).p * self.blocks >= OUTLIER_LEVEL:
+            return None
+        return t_test(self.test.estimate + rest.estimate, rest.error, rest.df)
 
     @property
     def ratio(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from collect.design.study import Answer as StudyAnswer
 from collect.design.study import Study, load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, held_at_most, is_floor
-from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs, server_pairs
+from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.crossing import Crossing, Ratio, crossing
 from collect.infer.statistics import holm
 from collect.present.results_view import Estimate, Row, Slice, View
@@ -278,6 +278,7 @@ class Answered:
     blocks: int
     bound: tuple[str, ...]  # the sides that the client limits in some cell
     ends: tuple[str, ...]  # of several cells: the least and the greatest ratio, and whose
+    without_outlier: str  # the ratio without a unit that is far from the others; or empty
 
     @property
     def compares(self) -> tuple[str, str, str]:
@@ -401,8 +402,16 @@ def _answered(view: View, named: StudyAnswer) -> Answered | None:
         set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio,
         *result.ratio_interval(),
         means[0], means[1], result.blocks, _bound_sides(view, named, pairs),
-        _ends(view, named, pairs),
+        _ends(view, named, pairs), _without_outlier(result),
     )  # fmt: skip
+
+
+def _without_outlier(result: Result) -> str:
+    """Returns the ratio without a unit that is far from the others, and moves it by 5%."""
+    test = result.without_outlier()
+    if test is None or abs(test.estimate - result.test.estimate) < math.log(1.05):
+        return ""
+    return estimate_text(math.exp(test.estimate), *map(math.exp, test.interval()))
 
 
 def _bound_sides(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> tuple[str, ...]:

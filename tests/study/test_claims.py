@@ -410,12 +410,14 @@ def test_one_of_many_parts_that_fails_needs_a_wider_interval() -> None:
     assert judge_claim(claim_of(any=True), [barely] * 5).verdict == NOT_REPRODUCED
 
 
-def test_a_part_without_power_is_left_out() -> None:
-    """A cell that is client-bound neither refutes nor confirms, and is counted."""
+def test_a_part_without_power_is_not_shown_and_cannot_tell() -> None:
+    """A claim of which all parts are needed is not reproduced by the others, but may be refuted."""
     wide = finding("ahead", 0.1, 11)
     judged = judge_claim(claim_of(), [finding("ahead", *YES), wide])
-    assert (judged.verdict, len(judged.parts)) == (REPRODUCED, 1)
+    assert (judged.verdict, len(judged.parts)) == (CANNOT_TELL, 1)
     assert judged.note.startswith("1 part is left out")
+    assert judge_claim(claim_of(any=True), [finding("ahead", *YES), wide]).verdict == REPRODUCED
+    assert judge_claim(claim_of(), [finding("ahead", *NO), wide]).verdict == NOT_REPRODUCED
     alone = judge_claim(claim_of(), [wide])
     assert (alone.verdict, len(alone.parts)) == (CANNOT_TELL, 0)
     clear = judge_claim(claim_of(), [finding("ahead", 2, 22)])

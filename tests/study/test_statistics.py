@@ -13,6 +13,7 @@ from scipy.stats import t
 from statsmodels.genmod.families import Poisson
 from statsmodels.genmod.generalized_linear_model import GLM
 
+from collect.infer.contrast import Result
 from collect.infer.statistics import (
     clumped_interval,
     count_interval,
@@ -153,3 +154,41 @@ def test_one_value_has_no_spread_and_none_has_nothing() -> None:
     assert one.mean == 3
     assert all(map(math.isnan, (one.sd, one.low, one.high)))
     assert math.isnan(describe([]).mean)
+
+
+# --- one block that is far from the others ---
+
+
+def contrast_of(values: list[float]) -> Result:
+    test = mean_test(values)
+    return Result(test, len(values), np.array(values) - test.estimate)
+
+
+def test_one_value_far_from_the_others_is_named_and_the_mean_without_it() -> None:
+    others = [0.40, 0.44, 0.38, 0.42, 0.41, 0.43, 0.39]
+    without = contrast_of([*others, 2.2]).without_outlier()
+    assert without is not None
+    assert without.estimate == pytest.approx(np.mean(others))
+    assert without.interval() == pytest.approx(mean_test(others).interval())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.40, 0.44, 0.38, 0.42, 0.41, 0.43, 0.39, 0.45],
+        [0.40, 0.44, 0.38, 2.2],  # of so few nobody knows
+        [0.40, 0.44, 0.38, 0.42, 0.41, 2.2, 2.3, 2.1],  # three are no outlier
+        [0.4] * 8,
+    ],
+)
+def test_no_value_is_far_from_the_others(values: list[float]) -> None:
+    assert contrast_of(values).without_outlier() is None
+
+
+def test_few_samples_of_one_normal_distribution_have_an_outlier() -> None:
+    source = np.random.default_rng(5)
+    found = sum(
+        contrast_of(list(source.normal(0, 1, 8))).without_outlier() is not None
+        for _ in range(1000)
+    )
+    assert found <= 25  # 10 are expected
