@@ -303,8 +303,10 @@ static bool leaves_listeners(const struct server *server)
 void server_child(struct server *server)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (leaves_listeners(server))
+    if (leaves_listeners(server)) {
         listener_drop_streams(&server->listener);
+        close(server->upgrade.helper); /* its process could be ended by it */
+    }
     if (server->context.trace != NULL)
         trace_begin_child(server->context.trace);
     server_thread(server);

@@ -31,6 +31,9 @@ each_server(sub ($model) {
         my %listens = map { ("socket:[$_->[9]]" => 1) } @listen;
         ok grep({ $listens{ readlink($_) // '' } } glob "/proc/@{[ $server->pid ]}/fd/*"), 'the server holds its port';
         ok !grep({ $listens{ readlink($_) // '' } } glob "/proc/$children[0]/fd/*"), 'a child for one connection holds no port';
+        my %sockets = map { ($_ => 1) } grep { /^socket:/ } map { readlink($_) // '' } glob "/proc/@{[ $server->pid ]}/fd/*";
+        my @shared  = grep { $sockets{ readlink($_) // '' } } glob "/proc/$children[0]/fd/*";
+        is scalar @shared, 1, 'of the other sockets of the server it holds that to the process that opens the log' or diag("@shared");
     }
     $client->close;
     $server->get('/none');

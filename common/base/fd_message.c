@@ -64,10 +64,11 @@ bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
 
     message->count = 0;
     message->sender = 0;
+    *size = 0;
     do
         length = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     while (length < 0 && errno == EINTR);
-    if (length <= 0)
+    if (length < 0 || (length == 0 && header.msg_controllen == 0))
         return false;
     for (struct cmsghdr *part = CMSG_FIRSTHDR(&header); part != NULL;
          part = CMSG_NXTHDR(&header, part))

@@ -19,7 +19,7 @@ struct fd_message {
 bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count);
 
 /* Receives a message of up to `limit` bytes, and says how many it has. False at the end of all
- * messages. */
+ * messages. A message without bytes that comes with descriptors, or with its sender, is none. */
 bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
                         struct fd_message *message);
 

@@ -70,7 +70,9 @@ static pid_t make_next(const struct maker *maker)
 
     if (!fd_message_receive(maker->socket, &task, sizeof task, &size, &message))
         return 0;
-    child = message.count == 1 ? make_child(maker, task, message.descriptors[0]) : -EMFILE;
+    child = message.count == 1 && size == sizeof task
+                ? make_child(maker, task, message.descriptors[0])
+                : -EMFILE;
     fd_message_close(&message);
     return child;
 }
