@@ -15,12 +15,13 @@ from trials.trial import CRASH_BUILD, Context, Row, Trial, makes_processes, skip
 LONGEST_WAIT = 0.3
 
 
-def _poison(port: int) -> None:
-    """A request that ends the process that serves it."""
+def _poison(port: int) -> bool:
+    """A request that ends the process that serves it. Returns true if it did not, and answered."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 2) as client:
         client.settimeout(2)
         client.sendall(b"GET /crash HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        client.recv(1)
+        return bool(client.recv(1))
+    return False
 
 
 def _try(context: Context, name: str, documents: Path, pace: int) -> Iterator[Row]:
@@ -29,13 +30,15 @@ def _try(context: Context, name: str, documents: Path, pace: int) -> Iterator[Ro
     load = Load(Plan(server.port, fresh=4, kept=0, pause=0.01))
     load.wait_for(20)
     begin = time.monotonic()
+    survived = 0
     for number in range(seconds * pace):
         time.sleep(max(begin + number / pace - time.monotonic(), 0))
-        _poison(server.port)
+        survived += _poison(server.port)
     counts = load.end()
     served = servers.answers(server)
     server.end()
     case = context.case(name, f"{pace} crashes a second for {seconds} s", seconds * pace)
+    yield from case.premise(f"{survived} processes survived /crash", survived == 0)
     yield case.fact("requests of others answered", counts.answered)
     yield case.fact("cut off by a crash", counts.lost)
     failed = counts.refused + counts.late + counts.wrong

@@ -58,6 +58,7 @@ def _rows(
     after = processes.held_at_rest(server.pid).kib
     seconds = time.monotonic() - begin
     case = context.case(server.name, f"{clients:,} {what}")
+    yield from case.premise("most clients were not connected", crowd.connected > clients // 4)
     yield case.fact("connected", crowd.connected)
     yield case.fact("before", f"{before:,} KiB")
     yield case.fact("with them", f"{held:,} KiB")

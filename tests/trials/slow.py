@@ -52,6 +52,7 @@ def _try(
     served = servers.answers(server)
     server.end()
     case = context.case(name, f"{count:,} clients: {kind}", made)
+    yield from case.premise("most clients were not connected", crowd.connected > count // 4)
     yield case.fact("connected", crowd.connected)
     yield case.fact("cut off", told.get("cut", 0) + told.get("lost", 0))
     promises = not ours or _promises(name)

@@ -94,10 +94,11 @@ def _mixed(
     counts: list[Counts] = [load.end() for load in loads]
     told = [witness.end() for witness in witnesses]
     answered = sum(one.answered for one in counts) + sum(one[0] for one in told)
-    # A datagram may be lost, and is asked for again.
+    # A datagram may be lost, and is asked for again; not all of them.
     failed = sum(one.failed for one in counts) + sum(one[1] for one in told[:2])
+    failed += told[2][0] == 0
     if failed:
-        context.say(f"   failed: {counts} by TCP, {told[:2]} by TLS")
+        context.say(f"   failed: {counts} by TCP, {told[:2]} by TLS, {told[2]} by UDP")
     return answered, failed, samples
 
 

@@ -89,6 +89,12 @@ class Case:
         limit = f"at most {most:g}{unit}"
         return Row(self.server, self.name, str(self.times), measure, told, limit, verdict)
 
+    def premise(self, missing: str, holds: bool) -> Iterator[Row]:
+        """A row only if what the trial rests on was missing: the others of the case say nothing."""
+        if not holds:
+            measure = f"not tried: {missing}"
+            yield Row(self.server, self.name, str(self.times), measure, "1", "at most 0", "FAIL")
+
     def served(self, answers: bool) -> Row:
         """A row of whether the server serves when all is over."""
         return self.judge("does not serve afterwards", int(not answers), 0)
