@@ -28,6 +28,12 @@ class Response:
     end: str = ""  # how its body ends: length, chunked, close or none
 
 
+def connections_to(port: int) -> set[str]:
+    """Returns the TCP connections to a port, as /proc names them among descriptors."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if row[2].endswith(f":{port:04X}")}
+
+
 @dataclass
 class Server:
     """A running server of this project."""
@@ -53,14 +59,18 @@ class Server:
         """Returns the children that the server has not reaped."""
         return [pid for pid, parent, state in group_members(self.group) if state == "Z" and parent == self.process.pid]
 
-    def descriptors(self) -> int:
-        """Returns how many descriptors the processes of the server have open together."""
+    def descriptors(self, origin: int = 0) -> int:
+        """Returns how many descriptors the processes of the server have open together, without
+        those that a worker of a proxy opens when it first needs them, and keeps: the locks of the
+        cache, and connections to the origin at this port."""
+        kept = connections_to(origin) if origin else set()
         count = 0
         for pid in self.pids():
-            try:
-                count += len(os.listdir(f"/proc/{pid}/fd"))
-            except OSError:
-                continue
+            with contextlib.suppress(OSError):
+                for name in os.listdir(f"/proc/{pid}/fd"):
+                    with contextlib.suppress(FileNotFoundError):
+                        link = os.readlink(f"/proc/{pid}/fd/{name}")
+                        count += link not in kept and not link.endswith("/cache/locks")
         return count
 
     def stop(self) -> int | None:
