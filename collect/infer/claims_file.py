@@ -57,6 +57,7 @@ class Claim:
     cause: str = ""
     cause_needs_effect: bool = False
     answer: str = ""
+    written: str = ""  # after which results, if not before all
     changed: str = ""  # after which results its words were changed, and why
     why: str = ""  # why their result may differ from ours: no test shows that
     any: bool = False
@@ -66,8 +67,9 @@ class Claim:
 
     @property
     def changes(self) -> list[str]:
-        """The changes to the claim that were made once there were results."""
-        words = [f"the words, {self.changed}"] if self.changed else []
+        """What was written of the claim, or changed, once there were results."""
+        words = [f"the claim, {self.written}"] if self.written else []
+        words += [f"the words, {self.changed}"] if self.changed else []
         rules = dict.fromkeys(rule.changed for rule in self.rules.values() if rule.changed)
         return words + [f"the rule, {changed}" for changed in rules]
 

@@ -217,7 +217,7 @@ def test_what_is_said_of_a_claim(markdown: str, claim: str, pattern: str) -> Non
 
 
 def test_a_rule_that_was_changed_after_there_were_results_says_so(markdown: str, html: str) -> None:
-    changed = "Changed once there were results"
+    changed = "Written or changed once there were results"
     assert f"**{changed}**: the rule, after the first edition, which" in section(markdown, "CF.1")
     assert f"<strong>{changed}</strong>: the rule, after the first edition, which" in html
     assert f"**{changed}**: the words, after" in section(markdown, "PAI.1")
