@@ -305,7 +305,7 @@ void server_child(struct server *server)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (leaves_listeners(server)) {
         listener_drop_streams(&server->listener);
-        close(server->upgrade.helper); /* its process could be ended by it */
+        close(server->upgrade.helper); /* through it a child could end that process */
     }
     if (server->context.trace != NULL)
         trace_begin_child(server->context.trace);

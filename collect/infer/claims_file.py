@@ -17,6 +17,11 @@ CLAIMS = Path(__file__).with_name("claims.toml")
 LOG = "log "
 
 
+WRITTEN_AFTER_DATA = (
+    "the claim, written after a first sitting of the study, and judged from the next one on"
+)
+
+
 @dataclass(frozen=True)
 class Rule:
     """The range of an estimate in which a part of a claim is reproduced, and the reason."""
@@ -57,7 +62,7 @@ class Claim:
     cause: str = ""
     cause_needs_effect: bool = False
     answer: str = ""
-    written: str = ""  # after which results, if not before all
+    written_after_data: bool = False  # of a first sitting, which does not judge it
     changed: str = ""  # after which results its words were changed, and why
     why: str = ""  # why their result may differ from ours: no test shows that
     any: bool = False
@@ -68,7 +73,7 @@ class Claim:
     @property
     def changes(self) -> list[str]:
         """What was written of the claim, or changed, once there were results."""
-        words = [f"the claim, {self.written}"] if self.written else []
+        words = [WRITTEN_AFTER_DATA] if self.written_after_data else []
         words += [f"the words, {self.changed}"] if self.changed else []
         rules = dict.fromkeys(rule.changed for rule in self.rules.values() if rule.changed)
         return words + [f"the rule, {changed}" for changed in rules]

@@ -58,12 +58,15 @@ def _invalid(data: Cells) -> list[Row]:
 def _lateness(data: Cells) -> list[Row]:
     """Returns the largest share of requests of a run that the open loop started late, and how many
     runs were made again for that."""
-    late, tries = (
-        pd.to_numeric(runs[name], errors="coerce").dropna() if name in runs else []
-        for runs, name in ((data.valid_runs, "late"), (data.runs, "tries"))
-    )
+    late, tries = _numbers(data.valid_runs, "late"), _numbers(data.runs, "tries")
     rows = [["late", "-", number(float(late.max())), "-", "-", str(len(late))]] if len(late) else []
     return rows + ([_row("again", int((tries > 1).sum()), len(tries))] if len(tries) else [])
+
+
+def _numbers(runs: pd.DataFrame, name: str) -> pd.Series:
+    """Returns the known numbers of a column; none of runs from before it was there."""
+    column = runs[name] if name in runs else pd.Series(dtype=float)
+    return pd.to_numeric(column, errors="coerce").dropna()
 
 
 def _machine(name: str, path: Path) -> Row:
