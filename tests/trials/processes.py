@@ -121,16 +121,16 @@ def held(root: int) -> Held:
     return Held(kib, descriptors, processes, zombies)
 
 
-def held_at_rest(root: int) -> Held:
-    """What a server holds once two looks see the same, or ten seconds have passed. While processes
-    begin or end, the shares of memory do not add up: one that was looked at before others ended had
-    to share with them."""
-    end = time.monotonic() + patience(10)
+def held_at_rest(root: int, still: float = 0.2) -> Held:
+    """What a server holds once it has held the same for so many seconds, or ten seconds more have
+    passed. While processes begin or end, the shares of memory do not add up: one that was looked at
+    before others ended had to share with them."""
+    since = time.monotonic()
+    end = since + still + patience(10)
     last = held(root)
-    while time.monotonic() < end:
+    while time.monotonic() < min(since + still, end):
         time.sleep(0.2)
         now = held(root)
-        if now == last:
-            break
-        last = now
+        if now != last:
+            last, since = now, time.monotonic()
     return last
