@@ -126,10 +126,11 @@ each_server(sub ($model) {
     }
 
     # --- the command line ---
-    for my $bad ("$folder/none.pem", '/dev/null') {
+    for my $case (["$folder/none.pem", 'No such file or directory'], ['/dev/null', 'no certificate or crl found']) {
+        my ($bad, $why) = @$case;
         my $run = run_server('--service', 'proxy', '--no-cache', '--origin', 'https://localhost:1', '--origin-ca', $bad, 0);
         is $run->{status}, 1, "--origin-ca $bad is refused with exit status 1";
-        like $run->{err}, qr/cannot read the certificates of authorities '\Q$bad\E'/, "--origin-ca $bad is refused with a reason";
+        like $run->{err}, qr/cannot read the certificates of authorities '\Q$bad\E': $why$/m, "--origin-ca $bad is refused with a reason";
     }
 });
 

@@ -55,9 +55,12 @@ struct tls {
 
 /* ---- the context ---- */
 
-static const char *reason(void)
+const char *tls_reason(void)
 {
-    const char *text = ERR_reason_error_string(ERR_peek_last_error());
+    unsigned long first = ERR_peek_error();
+    /* An error of the system comes first, and OpenSSL has no text for it. */
+    const char *text = ERR_SYSTEM_ERROR(first) ? strerror(ERR_GET_REASON(first))
+                                               : ERR_reason_error_string(ERR_peek_last_error());
 
     return text != NULL ? text : "there is no memory";
 }
@@ -94,7 +97,7 @@ static EVP_PKEY *read_key(const struct key_file *file, const char *name)
     if (locked)
         warn_locked(name);
     else if (key == NULL)
-        warn_bad(name, reason());
+        warn_bad(name, tls_reason());
     return key;
 }
 
@@ -105,9 +108,9 @@ static bool use_chain(SSL_CTX *context, BIO *text, const char *name)
     bool good = certificate != NULL;
 
     if (!good)
-        warnx("'%s' holds no certificate in PEM form: %s", name, reason());
+        warnx("'%s' holds no certificate in PEM form: %s", name, tls_reason());
     if (good && SSL_CTX_use_certificate(context, certificate) != 1) {
-        warnx("the certificate '%s' cannot be used: %s", name, reason());
+        warnx("the certificate '%s' cannot be used: %s", name, tls_reason());
         good = false;
     }
     if (good && X509_cmp_current_time(X509_get0_notAfter(certificate)) < 0)
@@ -170,7 +173,7 @@ static bool use_files(SSL_CTX *context, struct tls *tls, const struct key_file *
     good = SSL_CTX_use_PrivateKey(context, key) == 1 && SSL_CTX_check_private_key(context) == 1;
     if (!good)
         warnx("the key '%s' does not belong to the certificate '%s': %s", names[KEY],
-              names[CERTIFICATE], reason());
+              names[CERTIFICATE], tls_reason());
     EVP_PKEY_free(key);
     return good;
 }
@@ -225,7 +228,7 @@ static SSL_CTX *make_context(struct tls *tls, const struct key_file *files,
         if (use_files(context, tls, files, report))
             return context;
     } else {
-        warnx("cannot prepare TLS: %s", reason());
+        warnx("cannot prepare TLS: %s", tls_reason());
     }
     SSL_CTX_free(context);
     return NULL;
@@ -240,7 +243,7 @@ static SSL_CTX *make_tried_context(struct tls *tls, const struct key_file *files
     if (context == NULL || tls_warmup_run(context))
         return context;
     warnx("a handshake with the certificate '%s' fails: %s", tls->files.paths[CERTIFICATE],
-          reason());
+          tls_reason());
     SSL_CTX_free(context);
     return NULL;
 }
@@ -280,13 +283,12 @@ void tls_forgo(void)
 }
 
 /* The tables hold addresses of functions, and RELRO does not cover the renamed sections. */
-static void protect_tables(void)
+static bool protect_tables(void)
 {
     char *tables = tables_start;
     size_t bytes = pages(&tables, tables_stop);
 
-    if (bytes > 0)
-        mprotect(tables, bytes, PROT_READ);
+    return bytes == 0 || mprotect(tables, bytes, PROT_READ) == 0;
 }
 
 /* ---- tickets ---- */
@@ -395,8 +397,8 @@ bool tls_prepare(void)
                               OPENSSL_INIT_LOAD_CRYPTO_STRINGS |
                               OPENSSL_INIT_NO_ATEXIT; /* threads may run until the end */
 
-    protect_tables();
-    return OPENSSL_init_ssl(settings, NULL) == 1 && RAND_set_rand_method(&kernel_random) == 1;
+    return protect_tables() && OPENSSL_init_ssl(settings, NULL) == 1 &&
+           RAND_set_rand_method(&kernel_random) == 1;
 }
 
 static bool open_all(struct tls *tls, bool key_process)
@@ -409,7 +411,7 @@ static bool open_all(struct tls *tls, bool key_process)
     tls->wire = tls_bio_method();
     tls->cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
     if (tls->wire == NULL || tls->cipher == NULL) {
-        warnx("cannot prepare TLS: %s", reason());
+        warnx("cannot prepare TLS: %s", tls_reason());
         return false;
     }
     return open_helper(tls, key_process);

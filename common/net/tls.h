@@ -23,6 +23,8 @@ void tls_renew(struct tls *tls);
 
 /* Prepares OpenSSL, for servers and for clients; false if there is no memory. */
 bool tls_prepare(void);
+/* Why the last call of OpenSSL failed. */
+const char *tls_reason(void);
 
 /* Returns a session with the client at the other end of the wire; or NULL. */
 struct ssl_st *tls_begin(struct tls *tls, struct tls_bio *wire);

@@ -23,13 +23,6 @@ struct tls_client {
     bool is_name; /* not an address */
 };
 
-static const char *reason(void)
-{
-    const char *text = ERR_reason_error_string(ERR_peek_last_error());
-
-    return text != NULL ? text : "there is no memory";
-}
-
 static bool expect_host(const struct tls_client *client)
 {
     X509_VERIFY_PARAM *parameters = SSL_CTX_get0_param(client->context);
@@ -70,12 +63,12 @@ static bool open_all(struct tls_client *client, const char *authorities)
     client->wire = tls_bio_method();
     client->context = SSL_CTX_new(TLS_client_method());
     if (client->wire == NULL || client->context == NULL || !configure(client)) {
-        warnx("cannot prepare TLS: %s", reason());
+        warnx("cannot prepare TLS: %s", tls_reason());
         return false;
     }
     if (SSL_CTX_load_verify_file(client->context, authorities) == 1)
         return true;
-    warnx("cannot read the certificates of authorities '%s': %s", authorities, reason());
+    warnx("cannot read the certificates of authorities '%s': %s", authorities, tls_reason());
     return false;
 }
 
