@@ -319,19 +319,14 @@ class _Reader:
     def contrast(self, value: Any) -> Answer:
         if not isinstance(value, dict):
             self.fail("contrast", f"{value!r} is no table such as {{ of = ..., to = ... }}")
-        bounds = value.get("falls-to", [])
-        if not isinstance(bounds, list) or not all(isinstance(b, float) and b > 1 for b in bounds):
-            self.fail(
-                "contrast.falls-to", f"{bounds!r} is no list of ratios above 1, such as [1.1]"
-            )
-        row = self.tables("contrast", [value], {*COMPARISON, "falls-to"}, {"of", "to"})[0]
-        return self.comparison("contrast", row, tuple(sorted(bounds, reverse=True)))
+        row = self.tables("contrast", [value], COMPARISON, {"of", "to"})[0]
+        return self.comparison("contrast", row)
 
     def also(self, value: Any) -> tuple[Answer, ...]:
         rows = self.tables("also", value, COMPARISON, {"of", "to"})
         return tuple(self.comparison("also", row) for row in rows)
 
-    def comparison(self, key: str, row: dict[str, Any], bounds: tuple[float, ...] = ()) -> Answer:
+    def comparison(self, key: str, row: dict[str, Any]) -> Answer:
         measure = row.get("measure", "cpu")
         if measure not in MEASURES:
             self.fail(f"{key}.measure", f"`{measure}` is none of {', '.join(MEASURES)}")
@@ -340,7 +335,10 @@ class _Reader:
         if set(of) != set(to) or any(len(v) != 1 for side in sides for v in side.values()):
             self.fail(key, "`of` and `to` have one value each of the same factors")
         when = self.condition(f"{key}.when", row.get("when", {}))
-        return Answer(MEASURES[measure], of, to, when, bounds)
+        bounds = row.get("falls-to", [])
+        if not isinstance(bounds, list) or not all(isinstance(b, float) and b > 1 for b in bounds):
+            self.fail(f"{key}.falls-to", f"{bounds!r} is no list of ratios above 1, such as [1.1]")
+        return Answer(MEASURES[measure], of, to, when, tuple(sorted(bounds, reverse=True)))
 
     def link(self, value: Any) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]*(kbit|mbit|gbit)", value):
@@ -370,7 +368,7 @@ HOST = r"([A-Za-z0-9_.-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*"
 # The load generators that tell how busy they were, or that they were too slow.
 GENERATORS_ELSEWHERE = ("ab", "open", "witness", "wrk")
 # The keys of a comparison.
-COMPARISON = {"measure", "of", "to", "when"}
+COMPARISON = {"measure", "of", "to", "when", "falls-to"}
 # The measures that a contrast can compare, each with its column.
 MEASURES = {
     "cpu": "server_cpu_us",

@@ -367,6 +367,11 @@ def _asked_later(view: View) -> list[StudyAnswer]:
     return [one for one in _of_today(view).also if one not in view.study.also]
 
 
+def _also(view: View) -> list[StudyAnswer]:
+    """What a study asks beside its contrast."""
+    return [*view.study.also, *_asked_later(view)]
+
+
 def answers_asked_later(view: View) -> int:
     """How many of the abstract's answers were asked for after the runs."""
     later = _asked_later(view)
@@ -379,8 +384,7 @@ def further_answers(view: View, first: Answered | None) -> list[list[Answered]]:
     """The answers to what else a study asks, where it was measured: those that compare the same
     two sides, in other cells, together. The first list is of those that compare as `first` does,
     which it begins with."""
-    named = [*view.study.also, *_asked_later(view)]
-    found = [one for name in named if (one := _answered(view, name))]
+    found = [one for name in _also(view) if not name.falls_to and (one := _answered(view, name))]
     groups: dict[tuple[str, str, str] | None, list[Answered]] = {
         first.compares if first else None: [first] if first else []
     }
@@ -489,11 +493,20 @@ class Fall:
 
 
 def fall(view: View) -> Fall | None:
-    """Returns where the ratio that a study asks for falls to its bounds, where it was measured."""
-    named, data = contrast_named(view), view.data
-    if named is None or not named.falls_to or not data.x_name:
+    """Returns where the ratio of a study's contrast falls to its bounds, where it was measured."""
+    named = contrast_named(view)
+    return _fall(view, named) if named else None
+
+
+def further_falls(view: View) -> list[Fall]:
+    """The same for what else a study asks."""
+    return [one for named in _also(view) if (one := _fall(view, named))]
+
+
+def _fall(view: View, named: StudyAnswer) -> Fall | None:
+    data, x_name = view.data, view.data.x_name
+    if not named.falls_to or not x_name:
         return None
-    x_name = data.x_name
     points, texts = [], []
     for x in data.levels[x_name]:
         pairs = [(a, b) for a, b in _answer_pairs(view, named) if data.value(a, x_name) == x]

@@ -306,6 +306,21 @@ def test_an_abstract_answers_what_else_is_asked(tmp_path: Path) -> None:
     assert re.match(r"The ratio is \d\.\d+ \(.* ms against .* ms; ", sentences[3])
 
 
+def test_an_abstract_says_where_further_ratios_fall(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "falls", blocks=8, concurrency=3)
+    contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'
+    also = (
+        '{ measure = "requests", of = { server = "thread" }, to = { server = "fork" }, '
+        'when = { file = "small.txt" }, falls-to = [9.5] }'
+    )
+    sentences = answered(folder, f"{contrast}\nalso = [{also}]")
+    assert re.match(r"\*\*thread\*\* takes less server CPU", sentences[0]), sentences
+    fallen = r"\*\*thread\*\* answers at most 9\.5 times as many requests per second as fork everywhere"
+    assert re.search(fallen, sentences[1]), sentences
+    ends = r"The ratio falls from [\d.]+ \(.*\) at concurrency 1 to .* at concurrency 3 \(small\.txt\)\."
+    assert re.match(ends, sentences[2]), sentences
+
+
 def test_an_abstract_compares_two_sides_once_and_says_how_much_elsewhere(tmp_path: Path) -> None:
     folder = invent(tmp_path / "elsewhere", blocks=8, concurrency=3)
     contrast = '{ of = { server = "thread" }, to = { server = "fork" } }'

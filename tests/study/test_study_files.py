@@ -357,8 +357,8 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
         ("also = 1", "also: is a list of tables"),
         ("[[also]]\nof = { file = 1 }", "also: `to` is missing"),
         (
-            "[[also]]\nof = { file = 1 }\nto = { file = 2 }\nfalls-to = [1.1]",
-            "also: there is no `falls-to`",
+            "[[also]]\nof = { file = 1 }\nto = { file = 2 }\nfalls-to = [0.9]",
+            "also.falls-to: [0.9] is",
         ),
         ("remarks = 'one'", "remarks: 'one' is no list of texts"),
         ("remarks = ['a line', '']", "remarks: '' is no text of one line"),
