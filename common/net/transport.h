@@ -1,4 +1,5 @@
-/* The interface between a connection and what carries its bytes: TCP, TLS or a datagram. */
+/* The interface between a connection and what carries its bytes: TCP, by calls or a ring, TLS or a
+ * datagram. */
 #ifndef COMMON_NET_TRANSPORT_H
 #define COMMON_NET_TRANSPORT_H
 
