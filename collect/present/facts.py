@@ -406,11 +406,11 @@ def _answered(view: View, named: StudyAnswer) -> Answered | None:
         set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio,
         *result.ratio_interval(),
         means[0], means[1], result.blocks, _bound_sides(view, named, pairs),
-        _ends(view, named, pairs), _without_outlier(result),
+        _ends(view, named, pairs), without_outlier(result),
     )  # fmt: skip
 
 
-def _without_outlier(result: Result) -> str:
+def without_outlier(result: Result) -> str:
     """Returns the ratio without a unit that is far from the others, and moves it by 5%."""
     test = result.without_outlier()
     if test is None or abs(test.estimate - result.test.estimate) < math.log(1.05):

@@ -22,7 +22,7 @@ from collect.present.results_view import View, load_view
 from collect.present.steps import Steps, steps_of
 from collect.present.templating import TEMPLATES, number_word, render_markdown
 from collect.project import fail
-from collect.readable_numbers import estimate_text, human, thousands
+from collect.readable_numbers import estimate_text, human, join_text, thousands
 
 TEMPLATE = "paper.md.j2"
 PAPER = "paper"
@@ -52,6 +52,7 @@ class Number:
     value: float
     low: float
     high: float
+    without: str = ""  # the same without a block that is far from the others, and moves it
 
     def __str__(self) -> str:
         if self.value < THOUSAND:
@@ -112,7 +113,7 @@ class Cited:
         result = contrast_test(data, mean_of_pairs(known), measure)
         if result is None:
             fail(f"the paper asks {self.study} for {of} / {to}, which was not measured")
-        return Number(result.ratio, *result.ratio_interval())
+        return Number(result.ratio, *result.ratio_interval(), facts.without_outlier(result))
 
     def mean(self, of: Side, measure: str = CPU, **when: str) -> Number:
         """The geometric mean of cells."""
@@ -174,6 +175,30 @@ class Cited:
     @property
     def machine(self) -> str:
         return self._run.machine_text
+
+    @property
+    def day(self) -> str:
+        return _started(self._run)[:10]
+
+    @property
+    def commit(self) -> str:
+        return self._run.machine["project_commit"][:10]
+
+    @property
+    def kernel(self) -> str:
+        """Its name and version, without the names of a build."""
+        return self._run.machine["kernel"].partition("-")[0]
+
+    @property
+    def load(self) -> str:
+        """What asks, how many connections there are at most, and how many processors serve."""
+        levels = self._view.data.levels
+        names, counts = levels["load"], [int(value) for value in levels["concurrency"]]
+        most = (
+            "one connection" if max(counts) == 1 else f"up to {thousands(max(counts))} connections"
+        )
+        own = {value for value in levels.get("processors", ["-"]) if value != "-"}
+        return f"{join_text(names)}, {most}{', one processor' if own == {'1'} else ''}"
 
     @property
     def units(self) -> int:
