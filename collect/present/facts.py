@@ -393,6 +393,12 @@ def further_answers(view: View, first: Answered | None) -> list[list[Answered]]:
     return list(groups.values())
 
 
+def answers(view: View) -> list[Answered]:
+    """All ratios that answer what a study asks; not those whose fall to a bound is the answer."""
+    first = None if fall(view) else answer(view)
+    return [one for group in further_answers(view, first) for one in group]
+
+
 def _answered(view: View, named: StudyAnswer) -> Answered | None:
     data = view.data
     pairs = _answer_pairs(view, named)
@@ -496,6 +502,12 @@ def fall(view: View) -> Fall | None:
     """Returns where the ratio of a study's contrast falls to its bounds, where it was measured."""
     named = contrast_named(view)
     return _fall(view, named) if named else None
+
+
+def falls(view: View) -> list[Fall]:
+    """All falls to a bound that answer what a study asks."""
+    first = fall(view)
+    return [*([first] if first else []), *further_falls(view)]
 
 
 def further_falls(view: View) -> list[Fall]:

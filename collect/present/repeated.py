@@ -29,7 +29,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Sitting:
-    """The answer of one run."""
+    """An answer of one run."""
 
     run: Published
     view: View
@@ -59,7 +59,7 @@ class Sitting:
 
 @dataclass(frozen=True)
 class Repeated:
-    """One study that was measured several times."""
+    """An answer of a study that was measured several times."""
 
     sittings: tuple[Sitting, ...]
     pooled: Pooled
@@ -142,22 +142,32 @@ def repeated_page(runs: Sequence[Published]) -> str:
     bounds: dict[tuple[str, ...], list[Bound]] = {}
     for run in _several(runs):
         view = load_view(run.folder)
-        answer, fall = facts.answer(view), facts.fall(view)
-        if fall:
+        for fall in facts.falls(view):
             key = (run.study, fall.measure, fall.of, fall.to, fall.where)
             bounds.setdefault(key, []).append(Bound(run, fall))
-        elif answer and answer.blocks > 1 and answer.low < answer.high:
-            key = (run.study, *answer.compares, answer.where)
-            sittings.setdefault(key, []).append(Sitting(run, view, answer))
+        for answer in facts.answers(view):
+            if answer.blocks > 1 and answer.low < answer.high:
+                key = (run.study, *answer.compares, answer.where)
+                sittings.setdefault(key, []).append(Sitting(run, view, answer))
     ratios = [_repeated(known) for known in sittings.values() if len(known) > 1]
     falls = [RepeatedBound(tuple(known)) for known in bounds.values() if len(known) > 1]
     if not ratios and not falls:
         return ""
+    questions = dict.fromkeys([one.question for one in ratios] + [one.question for one in falls])
+    sections = [
+        (
+            question,
+            [one for one in ratios if one.question == question],
+            [one for one in falls if one.question == question],
+        )
+        for question in questions
+    ]
     shown = {sitting.run.path for one in ratios for sitting in one.sittings}
     shown |= {bound.run.path for one in falls for bound in one.bounds}
     alone = [run for run in _several(runs) if run.path not in shown]
     return render_markdown(
-        TEMPLATE, title=TITLE, ratios=ratios, falls=falls, alone=alone, names=NAMES
+        TEMPLATE, title=TITLE, ratios=ratios, falls=falls, sections=sections, alone=alone,
+        names=NAMES,
     )  # fmt: skip
 
 

@@ -55,11 +55,13 @@ def test_ratios_stand_beside_each_other(runs: list[Published]) -> None:
     assert text.startswith("# What another day shows\n")
     assert text.count("\n## ") == 1
     for run in dials[:2]:
-        (row,) = [line for line in text.splitlines() if f"({run.path}/report.md)" in line]
-        answer = facts.answer(load_view(run.folder))
-        assert answer and f"| {answer.ratio_text} (" in row
-        assert f"| {answer.blocks} rounds |" in row
-        assert f"| `{run.machine['project_commit'][:10]}` |" in row
+        rows = [line for line in text.splitlines() if f"({run.path}/report.md)" in line]
+        answers = facts.answers(load_view(run.folder))
+        assert len(answers) > 1, "the contrast of the study, and what else it asks"
+        for row, answer in zip(rows, answers, strict=True):
+            assert f"| {answer.ratio_text} (" in row
+            assert f"| {answer.blocks} rounds |" in row
+            assert f"| `{run.machine['project_commit'][:10]}` |" in row
     assert "| **together** |" in text
     assert "| another run |" not in text, "two runs do not tell what to expect of a third one"
 
