@@ -114,7 +114,7 @@ TRIAL = Trial(
     "Memory after attacks",
     f"{CLIENTS:,} clients that send a byte of a request's body a second; {CLIENTS:,} that send the "
     "first message of a TLS handshake and then nothing. Then all of them leave. Before, "
-    f"{WORKERS} of them come and leave {TIMES} times, so that all workers have served.",
+    f"{WORKERS} of them come and leave {TIMES} times so that all workers have served.",
     "The memory of all processes of the server (`Pss_Anon`: without files) must come back to that "
     f"before within {MARGIN}% (or {SPARE_KIB} KiB, where that is more), in {PATIENCE:.0f} s.",
     run,

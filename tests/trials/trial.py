@@ -92,8 +92,7 @@ class Case:
     def premise(self, missing: str, holds: bool) -> Iterator[Row]:
         """A row only if what the trial rests on was missing: the others of the case say nothing."""
         if not holds:
-            measure = f"not tried: {missing}"
-            yield Row(self.server, self.name, str(self.times), measure, "1", "at most 0", "FAIL")
+            yield self.judge(f"not tried: {missing}", 1, 0)
 
     def served(self, answers: bool) -> Row:
         """A row of whether the server serves when all is over."""
