@@ -41,7 +41,7 @@ GENERAL = (
 SERVERS_HELP = (
     "ours, and floor-fork floor-thread floor-one nginx lighttpd apache-prefork apache-worker "
     "apache-event, and the proxies squid trafficserver; all: every one that is not named, without "
-    "the proxies, ours with all their ways to accept; "
+    "the proxies, ours with all their ways; "
     "'NAME=cmd:./my_server {port} {root}': any other program that speaks HTTP"
 )
 EVERY_RUN = (
