@@ -37,8 +37,11 @@ class Factor:
     least    the smallest value of a number; None for a factor that is no number
     words    values of a number that are words
     quiet    whether a value `-`, which the factor has where it does not apply, is left unsaid
+    averaged whether a mean over its values says something
+    splits   its turn when a report is split into parts, those of the same turn in the order of this
+             table; None: a report is never split by it
     say      a value in words
-    axis     the title of an axis
+    axis     the title of an axis; None for a factor that is never one
     """
 
     name: str
@@ -50,6 +53,8 @@ class Factor:
     least: int | None = None
     words: tuple[str, ...] = ()
     quiet: bool = False
+    averaged: bool = False
+    splits: int | None = 9
     say: Say = lambda value, _: value
     axis: Callable[[Context], str] | None = None
 
@@ -121,61 +126,68 @@ def _amount(value: str, context: Context) -> str:
     return f"{number} {unit} of work" if unit else f"work {number}"
 
 
-# A new one comes last: results of before it lack the last columns.
+# A new one comes last: older results lack the last columns.
 FACTORS: tuple[Factor, ...] = (
-    Factor("server", "servers", "fork,thread", "fork,thread,nginx", "the servers"),
+    Factor(
+        "server", "servers", "fork,thread", "fork,thread,nginx", "the servers",
+        averaged=True, splits=None,
+    ),
     Factor(
         "file", "files", "small.txt,big.txt", "small.txt,big.txt", "the documents",
+        averaged=True, splits=None,
         say=lambda value, _: file_text(value),
     ),
     Factor(
         "concurrency", "concurrency", "1-30", "1-30", "connections at once", least=1,
+        averaged=True, splits=None,
         say=lambda value, _: f"concurrency {value}",
         axis=lambda context: "concurrency (clients at once)" if "udp" in context.schemes
         else "concurrency (connections at once)",
     ),
     Factor(
         "requests", "requests", "1000", "1000", "requests a run (httperf: connections a run)",
-        least=1, say=_requests,
+        least=1, averaged=True, splits=8, say=_requests,
         axis=lambda context: "connections in all" if context.counts_connections()
         else "requests in all",
     ),
     Factor(
-        "calls", "calls", "1", "1,2,5", "requests per connection (httperf)", least=1,
+        "calls", "calls", "1", "1,2,5", "requests per connection (httperf)", least=1, splits=7,
         say=lambda value, _: f"{value} call{'' if value == '1' else 's'} per connection",
         axis=lambda _: "calls per connection",
     ),
     Factor(
         "keepalive", "keepalive", "off", "off,on", "many requests on a connection",
-        choices=("off", "on"), say=lambda value, _: f"keep-alive {value}",
+        choices=("off", "on"), splits=5, say=lambda value, _: f"keep-alive {value}",
     ),
     Factor(
         "scheme", "scheme", "http", "http,https,udp", "how requests travel",
-        choices=("http", "https", "udp"), say=_scheme,
+        choices=("http", "https", "udp"), splits=4, say=_scheme,
     ),
     Factor(
         "protocol", "protocol", "pipelined", "simple,persistent",
         "what our servers speak", choices=("simple", "persistent", "pipelined"),
-        say=lambda value, _: f"{value} protocol",
+        splits=2, say=lambda value, _: f"{value} protocol",
     ),
     Factor(
         "service", "service", "files", "files,sized",
         "what is answered; work: cpu, sleep, block or touch, with an amount; proxy-hit "
         "proxy-revalidation proxy-miss: a caching proxy, by what it is to find",
         choices=("files", "sized", "work", "proxy-hit", "proxy-revalidation", "proxy-miss"),
+        splits=3,
         say=lambda value, _: f"proxy {value[6:]}" if value.startswith("proxy-")
         else f"service {value}",
     ),
     Factor(
         "processors", "processors", "all", "all,1,2",
         "what the server is held to; the load gets the rest",
-        least=1, words=("all",), say=_processors, axis=lambda _: "processors of the server",
+        least=1, words=("all",), splits=6, say=_processors,
+        axis=lambda _: "processors of the server",
     ),
     Factor(
         "load", "load", "ab", "ab,httperf,wrk,witness,open",
         "the load generator (open: requests start when they are due)",
         choices=("ab", "httperf", "wrk", "witness", "open"),
-        say=lambda value, _: f"load by {value}",
+        splits=1, say=lambda value, _: f"load by {value}",
     ),
     Factor(
         "idle", "idle", "0", "0,100", "clients that hold a connection and send nothing",
@@ -189,13 +201,14 @@ FACTORS: tuple[Factor, ...] = (
     ),
     Factor(
         "certificate", "certificate", "p256", "p256,rsa2048", "the key of HTTPS",
-        choices=("p256", "rsa2048"), quiet=True,
+        choices=("p256", "rsa2048"), quiet=True, splits=None,
         say=lambda value, _: {"p256": "P-256", "rsa2048": "RSA-2048"}.get(value, value),
     ),
     Factor(
         "sessions", "sessions", "new", "new,resumed",
         "the sessions of HTTPS (resumed: witness, open)",
-        choices=("new", "resumed"), quiet=True, say=lambda value, _: f"{value} sessions",
+        choices=("new", "resumed"), quiet=True, splits=None,
+        say=lambda value, _: f"{value} sessions",
     ),
     Factor(
         "ballast", "ballast", "0", "1,1024", "MiB of memory that our servers hold", least=0,
@@ -204,7 +217,7 @@ FACTORS: tuple[Factor, ...] = (
     Factor(
         "amount", "amount", "1000", "0,1000",
         "the work of a request (service work): microseconds, or KiB for touch", least=0,
-        quiet=True, say=_amount,
+        quiet=True, averaged=True, splits=None, say=_amount,
         axis=lambda context:
         f"work of a request ({_unit_of_work(context) or 'microseconds; touch: KiB'})",
     ),
@@ -263,10 +276,16 @@ BY_NAME: Mapping[str, Factor] = {factor.name: factor for factor in FACTORS}
 # A study file names a factor by its key in a condition, too.
 BY_WORD: Mapping[str, Factor] = {factor.key: factor for factor in FACTORS} | BY_NAME
 
-# The factors that may be an x axis: where several vary, the one with the most values, and of
-# those the first. Processors are taken where no other number varies.
-AXES = ("amount", "offered", "concurrency", "requests", "calls", "idle", "slow", "ballast", "surge",
-        "mixed", "worker_count", "data_share", "round_trip", "readers")  # fmt: skip
+# Older results have no column of the factors behind these.
+EVERYWHERE: tuple[str, ...] = NAMES[: NAMES.index("load") + 1]
+# The factors by which a report is split into parts, in this order.
+SPLITTING: tuple[str, ...] = tuple(
+    name
+    for _, name in sorted(
+        ((factor.splits, factor.name) for factor in FACTORS if factor.splits is not None),
+        key=lambda turn: turn[0],
+    )
+)
 
 # The numbers of clients that hold connections beside the load.
 HOLDING = ("idle", "slow", "readers")
@@ -287,9 +306,12 @@ def axis_title(name: str, context: Context | None = None) -> str:
 
 
 def choose_axis(levels: Mapping[str, Collection[str]]) -> str:
-    """Returns the numeric factor that varies most: the x axis of the figures; "" if none does."""
+    """Returns the factor of the x axis: of those that vary most the first; "" if none does.
+
+    Processors are taken where no other number varies.
+    """
     best = ""
-    for name in AXES:
+    for name in (factor.name for factor in FACTORS if factor.axis and factor.name != "processors"):
         values = levels.get(name, ())
         numeric = all(value.replace(".", "", 1).isdigit() for value in values)
         if numeric and len(values) > max(1, len(levels.get(best, ()))):

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from collect.design.factors import choose_axis
+from collect.design.factors import SPLITTING, choose_axis
 from collect.design.study import Study
 from collect.histogram import Histogram, add, quantile
 from collect.infer.round_floors import ASKED, CONNECTIONS, floor_by_round
@@ -19,27 +19,6 @@ from collect.infer.statistics import Values
 # Studies of the other kinds ask what happens to others, or afterwards: of each server with itself.
 ORDINARY, HELD, FAULT, SURGE = "", "held", "fault", "surge"
 
-PART_WORDS = [
-    "root",
-    "load",
-    "protocol",
-    "service",
-    "scheme",
-    "keepalive",
-    "processors",
-    "calls",
-    "requests",
-    "idle",
-    "slow",
-    "ballast",
-    "offered",
-    "surge",
-    "mixed",
-    "worker_count",
-    "data_share",
-    "round_trip",
-    "readers",
-]
 NUMBER = re.compile(r"[0-9.]+")
 PEER = re.compile(r"(nginx|lighttpd|apache-(prefork|worker|event)|squid|trafficserver)(~[0-9]+)?")
 CLIENT_BUSY = 0.90  # of a processor: limits a cell for which no floor was measured
@@ -548,7 +527,7 @@ class Cells:
     @cached_property
     def parts(self) -> list[Part]:
         """The parts of the study: each is a full factorial, or cannot be split any more."""
-        words = list(self.study.parts) if self._parts_given else PART_WORDS
+        words = self.study.parts if self._parts_given else ("root", *SPLITTING)
         found: list[Part] = []
         varies: set[str] = set()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from collect.design.factors import FACTORS
 from collect.infer.cells import FAULT, HELD, SURGE, Cells, Part
 from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import holm
@@ -38,15 +39,6 @@ COLUMNS = [
     "drift_high",
     "drift_p",
 ]
-
-# Cells that differ in one of these are never averaged: TCP and UDP, hit and miss, one processor
-# and two.
-UNLIKE = (
-    "calls", "keepalive", "scheme", "protocol", "service", "processors", "load", "idle", "slow",
-    "certificate", "sessions", "ballast", "offered", "surge", "mixed",
-    "data_share", "round_trip", "readers",
-    "worker_count",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,10 @@ def compare(data: Cells) -> pd.DataFrame:
 def _scopes(part: Part) -> list[str]:
     """Returns the scopes of a part; only cells that are alike are averaged over."""
     over_x = ["x"] if part.x_name else []
-    alike = all(len(part.levels.get(name, [])) < 2 for name in UNLIKE if name != part.x_name)
+    alike = all(
+        factor.averaged or factor.name == part.x_name or len(part.levels.get(factor.name, [])) < 2
+        for factor in FACTORS
+    )
     return ["cell", *over_x, *(["all"] if alike else [])]
 
 

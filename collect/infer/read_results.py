@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from collect.design.factors import NAMES
+from collect.design.factors import EVERYWHERE, NAMES
 from collect.design.study import load_study
 from collect.histogram import Histogram, Histograms
 from collect.infer.cells import Cells
@@ -23,23 +23,6 @@ from collect.project import (
 )
 from collect.tables import ABSENT, read_frame, read_pairs, read_table
 
-# Older results may lack them.
-LATE_FACTORS = {
-    "idle",
-    "slow",
-    "certificate",
-    "sessions",
-    "ballast",
-    "amount",
-    "offered",
-    "surge",
-    "mixed",
-    "worker_count",
-    "data_share",
-    "round_trip",
-    "readers",
-}
-
 
 def read_cells(folder: Path) -> Cells:
     """Reads the runs of a results folder as cells."""
@@ -51,7 +34,7 @@ def read_cells(folder: Path) -> Cells:
         fail(f"{runs_file} holds no run", 1)
     _leave_out_coarse_times(runs)
     factors = list(NAMES)
-    while factors[-1] in LATE_FACTORS and factors[-1] not in runs:
+    while factors[-1] not in EVERYWHERE and factors[-1] not in runs:
         factors.pop()
     missing = [name for name in [*factors, "block", "rps", "valid"] if name not in runs]
     if missing:
