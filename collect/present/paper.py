@@ -213,7 +213,8 @@ class Cited:
         run = self._run
         if name not in [picture.name for picture in read_pictures(run.folder)]:
             fail(f"the paper shows the figure {name} of {run.path}, which is not there")
-        return f"![{words}]({run.path}/figures/{name}.svg)"
+        data = self._view.data
+        return f"![{words} From {data.units} {data.unit}s.]({run.path}/figures/{name}.svg)"
 
 
 def _started(run: Published) -> str:
