@@ -31,6 +31,12 @@ READING, READING_ASIDE, READING_CONTROL = "reading", "reading aside", "reading c
 # Nobody measures more rounds or blocks, and the spread of fewer is not known.
 FEW_UNITS, MOST_UNITS = 6, 1000
 FOUR_IN_FIVE = 0.84  # standard errors below which an estimate is in four of five studies
+# The side of a ratio that the client limits, in words.
+LIMITED_SIDES = {
+    contrast.NUMERATOR: "the first",
+    contrast.DENOMINATOR: "the second",
+    contrast.BOTH: "both",
+}
 WIDEST = 4.0  # an interval of a ratio that spans more than this factor has no power
 
 
@@ -91,6 +97,7 @@ class Part:
     low: float
     high: float
     verdict: str
+    widened: float = 0.0  # the confidence on which it rests, where that of 95% would tell
     needed: int = 0  # if it cannot tell: the units that would, if the estimate stays; 0: unknown
 
     def found(self) -> str:
@@ -106,14 +113,19 @@ class Part:
         else:
             unit = f" {finding.scale.removeprefix(LOG)}" if finding.scale else ""
             text = f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
-        return text + self._equivalence()
+        sides = LIMITED_SIDES.get(finding.limited, "")
+        return text + self._deciding() + (f"; the load generator limits {sides}" if sides else "")
 
-    def _equivalence(self) -> str:
-        """The interval on which a rule with two margins rests."""
-        if self.rule.rule != "within":
+    def _deciding(self) -> str:
+        """The interval on which the verdict rests, where it is not that of 95%."""
+        confidence = self.widened or (_of_two_tests(0.95) if self.rule.rule == "within" else 0)
+        if not confidence:
             return ""
-        low, high = self.finding.interval(_of_two_tests(0.95))
-        return f"; 90% interval {low:.3f} to {high:.3f}"
+        low, high = self.finding.interval(confidence)
+        span = f"{low:.3f} to {high:.3f}"
+        if self.finding.scale != "ratio":
+            span = f"{human(low)} to {human(high)}"
+        return f"; {100 * confidence:.3g}% interval {span}"
 
 
 @dataclass(frozen=True)
@@ -253,8 +265,11 @@ def judge_claim(claim: Claim, findings: Iterable[Finding], unmet: str = "") -> J
             verdict = NOT_TESTABLE
         verdicts[finding.kind].append(verdict)
         if finding.has_power or verdict != CANNOT_TELL:
-            needed = units_needed(rule, finding, *levels) if verdict == CANNOT_TELL else 0
-            parts.append(Part(finding, rule, *finding.interval(), verdict, needed))
+            open_part = verdict == CANNOT_TELL
+            needed = units_needed(rule, finding, *levels) if open_part else 0
+            would_tell = open_part and judge(rule, finding) != CANNOT_TELL
+            widened = max(levels) if would_tell else 0.0
+            parts.append(Part(finding, rule, *finding.interval(), verdict, widened, needed))
     left_out = len(findings) - len(parts)
     verdict = combine(verdicts[CLAIM], claim.any)
     cause = judge_cause(claim, verdicts, verdict)

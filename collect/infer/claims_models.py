@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from collect.infer.claim_building_blocks import (
     has_level,
     highest,
     lowest,
+    measure_text,
     of_pairs,
     of_servers,
     said,
@@ -34,7 +36,7 @@ from collect.infer.contrast import (
     mean_of_pairs,
     server_pairs,
 )
-from collect.infer.statistics import holm
+from collect.infer.statistics import holm, share_interval
 from collect.readable_numbers import thousands
 
 # What the thread answered with ten connections in R1.1 (2.146 ms each), and what is about as much.
@@ -441,34 +443,51 @@ def doubles(data: Cells) -> Iterator[tuple[str, str]]:
             yield server, original
 
 
+@dataclass(frozen=True)
+class FalseAlarms:
+    """The tests of single cells of servers against themselves: how many call them different."""
+
+    measure: str
+    of: int
+    plain: int  # with p below 0.05
+    adjusted: int  # also after Holm's adjustment
+
+    def interval(self) -> tuple[float, float]:
+        return share_interval(self.plain, self.of)
+
+
+def false_alarms(data: Cells) -> list[FalseAlarms]:
+    """Counts them for each measure by itself: the measures of a cell are of the same runs."""
+    found = []
+    for measure in ("server_cpu_us", "rps"):
+        results = [
+            contrast_test(data, mean_of_pairs(pairs), measure)
+            for again, original in doubles(data)
+            for cell in data.pick(server=again)
+            if (pairs := server_pairs(data, again, original, [cell], measure))
+        ]
+        p = [result.test.p for result in results if result]
+        if p:
+            plain, adjusted = sum(value < 0.05 for value in p), int((holm(p) < 0.05).sum())
+            found.append(FalseAlarms(measure, len(p), plain, adjusted))
+    return found
+
+
 def same_server(data: Cells) -> list[Finding]:
     """A server against itself: how many of the plain tests call it different."""
-    measures = ("rps", "server_cpu_us")
-    p = []
-    for again, original in doubles(data):
-        for measure in measures:
-            for cell in data.pick(server=again):
-                pairs = server_pairs(data, again, original, [cell], measure)
-                result = contrast_test(data, mean_of_pairs(pairs), measure)
-                if result:
-                    p.append(result.test.p)
-    if not p:
-        return []
-    plain = sum(value < 0.05 for value in p)
-    strict = int((holm(p) < 0.05).sum())
-    share = f"share of {thousands(len(p))} paired tests with p below 0.05: 5% is expected"
-    findings = [
-        Finding(CLAIM, share, "share", "share", count=plain, of=len(p)),
-        Finding(
-            CLAIM, "tests that are below 0.05 after Holm’s adjustment", "adjusted", "share",
-            count=strict, of=len(p)
-        ),
-    ]  # fmt: skip
-    for measure in measures:
+    findings = []
+    for alarms in false_alarms(data):
+        of, words = alarms.of, measure_text(data, alarms.measure)
+        share = f"share of {thousands(of)} tests of {words} in a cell with p below 0.05"
+        strict = f"tests of {words} in a cell that are below 0.05 after Holm’s adjustment"
+        findings += [
+            Finding(CLAIM, share, "share", "share", count=alarms.plain, of=of),
+            Finding(CLAIM, strict, "adjusted", "share", count=alarms.adjusted, of=of),
+        ]
         for servers in doubles(data):
             cells = data.pick(server=servers[0])
             where = ", mean over all cells"
-            findings += of_servers(data, CLAIM, "same", servers, measure, cells, where)
+            findings += of_servers(data, CLAIM, "same", servers, alarms.measure, cells, where)
     return findings
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from collect.design.study import Answer as StudyAnswer
 from collect.design.study import Study, load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, held_at_most, is_floor
+from collect.infer.claims_models import FalseAlarms, false_alarms
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.crossing import Crossing, Ratio, crossing
 from collect.infer.statistics import holm
@@ -52,7 +53,9 @@ class Compared:
     average: float | None
     base_average: float | None
     adjusted: bool
-    bound: int  # how many of the cells the client limits
+    bound: int  # in how many of the cells the client limits one of the two
+    own_bound: int  # the server itself
+    base_bound: int  # the baseline
 
     @property
     def interval(self) -> str:
@@ -124,11 +127,16 @@ def state_of(row: Row) -> str:
 
 
 def ceiling_rate(view: View, part: Part) -> float | None:
-    """The requests per second of a server that does nothing, averaged like those of others."""
-    if len(part.subjects) == len(part.levels["server"]):
+    """The requests per second of a server that does nothing, averaged over as many cells of a part
+    as the baseline has; None where it was not measured in all of them."""
+    ceiling, base = (
+        [cell for cell in part.cells if view.data.value(cell, "server") == server]
+        for server in (CEILING, part.baseline)
+    )
+    if not ceiling or len(ceiling) < len(base):
         return None
-    average = average_of(view, part, RPS, CEILING, main_slice(view, part).first)
-    return average.mean if average else None
+    result = contrast_test(view.data, mean_of(ceiling), RPS)
+    return result.ratio if result else None
 
 
 def _asked(view: View, measure: str) -> list[bool]:
@@ -194,6 +202,7 @@ def _compared(
         server, part.baseline, measure, where, float(row["ratio"]), low, high,
         int(row["blocks"]), int(row["cells"]), asked, state_of(row),
         average, base_average, not low <= 1 <= high, int(row["client_bound"]),
+        sum(view.bound(cell) for cell, _ in pairs), sum(view.bound(base) for _, base in pairs),
     )  # fmt: skip
 
 
@@ -268,7 +277,7 @@ class Answered:
     of: str
     to: str
     of_servers: bool  # the two sides are servers
-    where: str
+    place: str  # the values that single out its cells
     pairs: int
     ratio: float
     low: float
@@ -279,6 +288,15 @@ class Answered:
     bound: tuple[str, ...]  # the sides that the client limits in some cell
     ends: tuple[str, ...]  # of several cells: the least and the greatest ratio, and whose
     without_outlier: str  # the ratio without a unit that is far from the others; or empty
+
+    @property
+    def average(self) -> str:
+        """Over how many cells it is an average; empty for one."""
+        return f"average of {thousands(self.pairs)} cells" if self.pairs > 1 else ""
+
+    @property
+    def where(self) -> str:
+        return "; ".join(text for text in (self.place, self.average) if text)
 
     @property
     def compares(self) -> tuple[str, str, str]:
@@ -363,8 +381,11 @@ def answer(view: View) -> Answered | None:
 
 
 def _asked_later(view: View) -> list[StudyAnswer]:
-    """What the study of today asks, and that of a run did not."""
-    return [one for one in _of_today(view).also if one not in view.study.also]
+    """What the study of today asks, and that of a run did not. The contrast of today is none of it
+    where the run had none: then it is the run's."""
+    today, then = _of_today(view), view.study
+    asked = [then.contrast or today.contrast, *then.also]
+    return [one for one in (today.contrast, *today.also) if one and one not in asked]
 
 
 def _also(view: View) -> list[StudyAnswer]:
@@ -409,7 +430,7 @@ def _answered(view: View, named: StudyAnswer) -> Answered | None:
     means = [side.ratio for side in sides if side]
     return Answered(
         named.measure, side_text(view, named.of), side_text(view, named.to),
-        set(named.of) == {"server"}, _where_of(view, named, pairs), len(pairs), result.ratio,
+        set(named.of) == {"server"}, _place_of(view, named, pairs), len(pairs), result.ratio,
         *result.ratio_interval(),
         means[0], means[1], result.blocks, _bound_sides(view, named, pairs),
         _ends(view, named, pairs), without_outlier(result),
@@ -429,6 +450,11 @@ def _bound_sides(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -
         return ()
     sides = zip((named.of, named.to), zip(*pairs, strict=True), strict=True)
     return tuple(side_text(view, of) for of, cells in sides if any(map(view.bound, cells)))
+
+
+def alarms(view: View) -> list[FalseAlarms]:
+    """The tests of servers against themselves, where some are there twice."""
+    return false_alarms(view.data)
 
 
 def unanswered(view: View) -> StudyAnswer | None:
@@ -571,8 +597,8 @@ def side_text(view: View, values: Mapping[str, str]) -> str:
     return ", ".join(text for text in said if text)
 
 
-def _where_of(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> str:
-    """Returns the values that single out the cells of a contrast, and how many are averaged."""
+def _place_of(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> str:
+    """Returns the values that single out the cells of a contrast."""
     values = {
         name: list(dict.fromkeys(view.data.value(cell, name) for cell, _ in pairs))
         for name in named.when.values
@@ -582,8 +608,6 @@ def _where_of(view: View, named: StudyAnswer, pairs: list[tuple[int, int]]) -> s
         for name, known in values.items()
         if name == "server" or len(known) == 1
     ]
-    if len(pairs) > 1:
-        said.append(f"average of {thousands(len(pairs))} cells")
     return "; ".join(text for text in said if text)
 
 

@@ -226,11 +226,11 @@ class _Maker:
                     for p in series.points
                 )
                 extra.append(Series("ceiling", series.look, points, dashed=True, marked=False))
-            _add_words(figure, f"Dashed: {CEILING}, the most that this client can ask for.")
+            _add_words(figure, f"Dashed, ceiling: {CEILING}, the most that this client can ask for.")
         theirs = self.theirs(cells)
         if theirs:
             extra.append(theirs)
-            _add_words(figure, "Dashed: the report.")
+            _add_words(figure, "Dashed, report: theirs.")
         return extra
 
     def theirs(self, cells: Slice) -> Series | None:

@@ -11,7 +11,13 @@ from pathlib import Path
 from collect.design.factors import HOLDING
 from collect.design.study import Limit
 from collect.infer.cells import FAULT, HELD, ORDINARY, SURGE, Part
-from collect.infer.claim_verdicts import CLAIM_ASIDE, MOST_UNITS
+from collect.infer.claim_verdicts import (
+    CLAIM_ASIDE,
+    MOST_UNITS,
+    READING,
+    READING_ASIDE,
+    READING_CONTROL,
+)
 from collect.infer.claims_file import read_wording
 from collect.present import anatomy_figures, facts, report_tables
 from collect.present.knees import TIMES, knees_of
@@ -126,6 +132,15 @@ def pictures_of(
 # --- claims ---
 
 
+# What the part of a kind is there for, in words.
+ROLES = {
+    CLAIM_ASIDE: "aside",
+    READING: "cause",
+    READING_ASIDE: "aside of the cause",
+    READING_CONTROL: "control of the cause",
+}
+
+
 @dataclass(frozen=True)
 class ClaimPart:
     """The tested parts of a claim, and the findings."""
@@ -136,6 +151,7 @@ class ClaimPart:
     verdict: str
     is_cause: bool
     reason: str
+    role: str = ""  # that of a part which decides nothing by itself, or of the supposed cause
     is_aside: bool = False  # shown, and decides nothing
     telling: str = ""  # how many rounds or blocks would tell, in words
 
@@ -181,7 +197,8 @@ def claims_of(rows: list[Row]) -> list[ClaimResult]:
             ClaimPart(
                 row["tested"], row["found"], row["blocks"] if row["blocks"].isdigit() else "",
                 row["verdict"], row["kind"].startswith("reading"), row.get("reason", "-"),
-                row["kind"] == CLAIM_ASIDE, _telling(row),
+                ROLES.get(row["kind"], ""), row["kind"] in (CLAIM_ASIDE, READING_ASIDE),
+                _telling(row),
             )
             for row in mine
             if row["part"].isdigit()

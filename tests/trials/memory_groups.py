@@ -19,6 +19,14 @@ def _place() -> tuple[Path, str]:
     return Path("/sys/fs/cgroup" + (two[1] if two else "")), "memory.max"
 
 
+def memory_in_use(group: Path) -> int:
+    """The bytes that the processes of a group use."""
+    for file in ("memory.usage_in_bytes", "memory.current"):
+        with suppress(OSError):
+            return int((group / file).read_text())
+    return 0
+
+
 @contextmanager
 def memory_group(limit: int) -> Iterator[Path | None]:
     """Makes a group with this limit in bytes, and removes it at the end; None where it cannot."""

@@ -94,6 +94,22 @@ def end_all() -> None:
         time.sleep(0.01)
 
 
+def descriptors_of(pid: int) -> int:
+    """How many descriptors a process has; 0 where there is no such process."""
+    return _entries(f"/proc/{pid}/fd")
+
+
+def threads_of(pid: int) -> int:
+    return _entries(f"/proc/{pid}/task")
+
+
+def _entries(folder: str) -> int:
+    try:
+        return len(os.listdir(folder))
+    except OSError:
+        return 0
+
+
 @dataclass(frozen=True)
 class Held:
     """The resources that the processes of a server hold at one moment."""
@@ -112,8 +128,7 @@ def held(root: int) -> Held:
             continue
         processes += 1
         zombies += stat[0] == "Z"
-        with suppress(OSError):
-            descriptors += len(os.listdir(f"/proc/{pid}/fd"))
+        descriptors += descriptors_of(pid)
         with suppress(OSError, ValueError):
             for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
                 if line.startswith("Pss_Anon:"):

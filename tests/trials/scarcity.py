@@ -5,20 +5,22 @@ from __future__ import annotations
 import itertools
 import os
 import resource
+import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from trials import processes, servers
 from trials.clients import Crowd, Load, Plan, make_documents
-from trials.memory_groups import memory_group
-from trials.trial import Context, Row, Trial, has_option, skipped
+from trials.memory_groups import memory_group, memory_in_use
+from trials.trial import Context, Row, Trial, describe, has_option, makes_processes, skipped
 
 DESCRIPTORS = 40
 PROCESSES = 20
 USERS = itertools.count()
-MEMORY = 32 << 20
+MEMORY = 4 << 20
 DISK_KIB = 512
 CLIENTS = 200
 # A process of a proxy keeps so many files of locks open, for the next fetches.
@@ -26,6 +28,15 @@ LOCK_FILES = 64
 # A file cache keeps the documents open that were asked for.
 DOCUMENTS = 2
 PEERS_SPARE = 64
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What a server is to use up: how much there is, and how much of it a server uses now."""
+
+    size: int
+    unit: str
+    used: Callable[[servers.Server], int]
 
 
 def _start(
@@ -38,21 +49,29 @@ def _start(
     return servers.start(context, name, documents, *options, through=through, user=user)
 
 
-def _press(context: Context, server: servers.Server) -> None:
-    """Uses up what there is: many clients that hold connections, and others that ask."""
+def _press(context: Context, server: servers.Server, scarce: Resource) -> int:
+    """Uses up what there is: many clients that hold connections, and others that ask. Returns how
+    much of it was in use at most."""
     crowd = Crowd("idle", CLIENTS, server.port, "/small.txt", "--again", "--patience", "1")
     load = Load(Plan(server.port, fresh=8, kept=8, patience=30))
-    time.sleep(0.5 if context.quick else 2)
+    end = time.monotonic() + (0.5 if context.quick else 2)
+    most = 0
+    while time.monotonic() < end:
+        most = max(most, scarce.used(server))
+        time.sleep(0.05)
     load.end()
     crowd.end()
+    return most
 
 
-def _rows(context: Context, server: servers.Server, case: str, kept: int = 0) -> Iterator[Row]:
+def _rows(
+    context: Context, server: servers.Server, case: str, scarce: Resource, kept: int = 0
+) -> Iterator[Row]:
     """Presses a server, waits until it is at rest, and looks whether it is as before."""
     first = server.pid
     servers.answers(server)
     before = processes.held(server.pid)
-    _press(context, server)
+    most = _press(context, server, scarce)
     # All connections that the clients left have an end: at the latest when they time out.
     rested = processes.wait_until(lambda: _is_at_rest(server, before, kept), 60, 0.2)
     after = processes.held(server.pid)
@@ -67,6 +86,7 @@ def _rows(context: Context, server: servers.Server, case: str, kept: int = 0) ->
     }
     told = ", ".join(name for name, happened in faults.items() if happened)
     tried = context.case(server.name, case)
+    yield tried.fact("most in use", f"{most:,} of {scarce.size:,} {scarce.unit}")
     yield tried.fact("descriptors", f"{before.descriptors} to {after.descriptors}")
     yield tried.fact("processes", f"{before.processes} to {after.processes}")
     yield tried.judge("faults", sum(faults.values()), 0)
@@ -88,7 +108,13 @@ def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
     limit = max(DESCRIPTORS, _needed(name))
     through = ["prlimit", f"--nofile={limit}:{limit}"]
     server = _start(context, name, documents, through=through)
-    yield from _rows(context, server, f"{DESCRIPTORS} descriptors a process")
+    scarce = Resource(limit, "descriptors", lambda server: _most_descriptors(server.pid))
+    yield from _rows(context, server, f"{DESCRIPTORS} descriptors a process", scarce)
+
+
+def _most_descriptors(root: int) -> int:
+    """How many descriptors the process has that has the most."""
+    return max((processes.descriptors_of(pid) for pid in processes.tree(root)), default=0)
 
 
 def _needed(name: str) -> int:
@@ -105,24 +131,42 @@ def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
     # A user that owns no other processes: the limit counts all of a user's, also in other tests.
     user = 50_000 + (os.getpid() * 16 + next(USERS)) % 10_000
     server = _start(context, name, documents, through=through, user=user)
-    yield from _rows(context, server, case)
+    scarce = Resource(PROCESSES, "processes and threads", lambda server: _tasks(server.pid))
+    yield from _rows(context, server, case, scarce)
+
+
+def _tasks(root: int) -> int:
+    return sum(processes.threads_of(pid) for pid in processes.tree(root))
 
 
 def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
-    case = f"a control group of {MEMORY >> 20} MiB"
+    """By default a server takes only the connections that its memory is enough for. One that has a
+    process for each may also have more: the kernel then kills some."""
+    yield from _in_group(context, name, documents, f"a control group of {MEMORY >> 20} MiB")
+    if name not in servers.RECIPES and _makes_child_each(name):
+        case = f"a control group of {MEMORY >> 20} MiB, more connections than fit"
+        yield from _in_group(context, name, documents, case, "--max-connections", "2000")
+
+
+def _in_group(
+    context: Context, name: str, documents: Path, case: str, *options: str
+) -> Iterator[Row]:
     with memory_group(MEMORY) as group:
         if group is None:
             yield skipped(name, case, "no control group can be made here")
             return
         through = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(group)]
-        # More connections than its default, which is made to fit.
-        options = ["--max-connections", "2000"] if _can_hold_many(name) else []
         server = _start(context, name, documents, *options, through=through)
-        yield from _rows(context, server, case)
+        yield from _rows(context, server, case, _memory_of(group))
 
 
-def _can_hold_many(name: str) -> bool:
-    return name not in servers.RECIPES and name in ("fork", "thread", "epoll")
+def _memory_of(group: Path) -> Resource:
+    return Resource(MEMORY >> 10, "KiB", lambda _: memory_in_use(group) >> 10)
+
+
+def _makes_child_each(name: str) -> bool:
+    """Returns true for a model that has a process for each connection."""
+    return makes_processes(name) and not describe(name)["lasting"]
 
 
 def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
@@ -137,10 +181,14 @@ def _disk(context: Context, name: str, documents: Path) -> Iterator[Row]:
         return
     (folder / "filling").write_bytes(b"x" * (DISK_KIB // 2 * 1024))
     server = _start(context, name, documents, "--log", str(folder / "log"))
-    yield from _rows(context, server, case)
+    yield from _rows(context, server, case, _disk_space(folder))
     if has_option(name, "cache"):
         yield from _full_cache(context, name, documents, folder)
     subprocess.run(["umount", str(folder)], check=False)
+
+
+def _disk_space(folder: Path) -> Resource:
+    return Resource(DISK_KIB, "KiB", lambda _: shutil.disk_usage(folder).used >> 10)
 
 
 def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> Iterator[Row]:
@@ -150,7 +198,9 @@ def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> I
     options = ["--service", "proxy", "--origin", url, "--cache", str(folder / "cache")]
     server = _start(context, name, documents, *options)
     case = f"a disk of {DISK_KIB} KiB for the cache"
-    yield from _rows(context, server, case, LOCK_FILES * len(processes.tree(server.pid)))
+    yield from _rows(
+        context, server, case, _disk_space(folder), LOCK_FILES * len(processes.tree(server.pid))
+    )
     origin.end()
 
 
@@ -177,8 +227,11 @@ TRIAL = Trial(
     "Scarcity",
     f"Each of these is used up by {CLIENTS} clients that hold connections and 16 that ask as fast "
     f"as they can: descriptors ({DESCRIPTORS} a process), processes and threads of the user "
-    f"(`RLIMIT_NPROC` {PROCESSES}), memory (a control group of {MEMORY >> 20} MiB), disk (a file "
-    f"system of {DISK_KIB} KiB for the log; the same for the cache of the proxy).",
+    f"(`RLIMIT_NPROC` {PROCESSES}), memory (a control group of {MEMORY >> 20} MiB; a model with a "
+    "process for each connection also with a `--max-connections` that does not fit there), disk (a file "
+    f"system of {DISK_KIB} KiB for the log; the same for the cache of the proxy). *Most in use* says how "
+    "much of it a server took at most: one that takes no more connections than it has descriptors, "
+    "processes or memory for leaves some.",
     "The server must not end, must serve 20 requests of 20 when the clients have left, must hold no "
     f"more processes than before, and at most {DOCUMENTS} more descriptors, of its file cache (a proxy: "
     f"{LOCK_FILES} more for each process, of its locks), and must stop when it is told to.",
