@@ -561,7 +561,7 @@ def _fall(view: View, named: StudyAnswer) -> Fall | None:
     words = tuple(
         (f"{one.bound:g}", one, _crossing_text(view, x_name, one, measured)) for one in found
     )
-    where = _where_of(view, named, _answer_pairs(view, named)[:1])
+    where = _place_of(view, named, _answer_pairs(view, named)[:1])
     return Fall(
         named.measure, side_text(view, named.of), side_text(view, named.to), where,
         texts[0], texts[-1], words, tuple(points),

@@ -226,7 +226,8 @@ class _Maker:
                     for p in series.points
                 )
                 extra.append(Series("ceiling", series.look, points, dashed=True, marked=False))
-            _add_words(figure, f"Dashed, ceiling: {CEILING}, the most that this client can ask for.")
+            words = f"Dashed, ceiling: {CEILING}, the most that this client can ask for."
+            _add_words(figure, words)
         theirs = self.theirs(cells)
         if theirs:
             extra.append(theirs)

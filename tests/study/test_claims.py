@@ -70,7 +70,7 @@ PROXY = {"kind": "proxy", "blocks": 8}
 CLASSROOM = {"kind": "classroom-proxy", "blocks": 8}
 DOWNLOAD = {"kind": "download", "blocks": 8}
 SLOW_DOWNLOAD = {"kind": "classroom-download", "blocks": 8}
-SAME = {"kind": "same-server", "concurrency": 60}
+SAME = {"kind": "same-server", "concurrency": 120, "seed": 3}
 
 EXPECTED = [
     ({"kind": "table1"}, "R1.1", NOT_REPRODUCED, "thread is far ahead"),
@@ -315,6 +315,25 @@ def test_a_rule_with_two_margins_shows_the_interval_on_which_it_rests() -> None:
     said = Part(tested, WITHIN, low, high, REPRODUCED).found()
     assert said == "1.02 (0.95 to 1.10); 90% interval 0.961 to 1.089"
     assert "90%" not in Part(tested, AHEAD, low, high, REPRODUCED).found()
+
+
+def test_a_part_that_a_wider_interval_decides_shows_it() -> None:
+    barely = finding("ahead", 0.8, 1.009)
+    alone, of_five = (judge_claim(claim_of(), [barely] * count).parts[0] for count in (1, 5))
+    assert (alone.verdict, alone.found()) == (NOT_REPRODUCED, "0.90 (0.80 to 1.01)")
+    assert of_five.verdict == CANNOT_TELL
+    assert re.fullmatch(r"0\.90 \(0\.80 to 1\.01\); 99% interval 0\.7\d\d to 1\.0\d\d", of_five.found())
+    open_anyway = judge_claim(claim_of(), [finding("ahead", 0.9, 1.2)] * 5).parts[0]
+    assert "99%" not in open_anyway.found()
+
+
+@pytest.mark.parametrize(("side", "words"), zip(LIMITS, ("the first", "the second", "both"), strict=True))
+def test_a_part_says_which_side_the_client_limits(side: str, words: str) -> None:
+    plain = finding("ahead", 1.1, 1.2)
+    assert plain.result
+    limited = replace(plain, result=replace(plain.result, limited=side))
+    said = Part(limited, AHEAD, 1.1, 1.2, CANNOT_TELL).found()
+    assert said == f"1.15 (1.10 to 1.20); the load generator limits {words}"
 
 
 def needed(rule: Rule, estimate: float, spread: float, blocks: int) -> int:

@@ -387,6 +387,29 @@ def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
     assert "takes" in report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
 
 
+def test_the_abstract_of_a_server_against_itself_counts_false_alarms(tmp_path: Path) -> None:
+    report = written(invent(tmp_path / "same", kind="same-server", concurrency=5, blocks=8))
+    abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
+    counted = r"f 10 tests of {} in a cell, \d+ have a p below 0\.05 \(.*?\), and (none|\d+) after adjustment"
+    for measure in ("server CPU per connection of one request", "requests per second"):
+        assert re.search(counted.format(measure), abstract), measure
+    assert "The ratio is" not in abstract
+    threats = report.partition("## Threats to validity")[2]
+    assert "**A/A**, a server against itself: of 10 tests" in threats
+
+
+def test_where_the_client_limits_the_baseline_it_is_said_of_that(tmp_path: Path) -> None:
+    folder = invent(tmp_path / "limited", kind="designs", blocks=6)
+    analyse(folder)
+    runs = load_view(folder)
+    part = runs.parts[0]
+    base = {cell for cell in part.cells if runs.data.value(cell, "server") == part.baseline}
+    runs.bound = lambda cell: cell in base  # type: ignore[method-assign]
+    rows = compared(runs, part, RPS)
+    assert len(rows) > 2 and {row.own_bound for row in rows} == {0}
+    assert {row.base_bound for row in rows} == {len(base)}
+
+
 # --- published runs ---
 
 
