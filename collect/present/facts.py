@@ -11,7 +11,7 @@ import numpy as np
 from collect.design.study import Answer as StudyAnswer
 from collect.design.study import Study, load_study
 from collect.infer.cells import CEILING, ORDINARY, Part, held_at_most, is_floor
-from collect.infer.claims_models import FalseAlarms, false_alarms
+from collect.infer.claims_models import FalseAlarms, doubles, false_alarms
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.crossing import Crossing, Ratio, crossing
 from collect.infer.statistics import holm
@@ -328,8 +328,11 @@ def _of_today(view: View) -> Study:
 
 
 def contrast_named(view: View) -> StudyAnswer | None:
-    """The contrast of a study; of a run from before it had one, that of its study of today."""
-    return view.study.contrast or _of_today(view).contrast
+    """The contrast of a study; of a run from before it had one, that of its study of today. A
+    server against itself is none: what differs there has chance for its cause."""
+    named = view.study.contrast or _of_today(view).contrast
+    sides = [side.get("server", "") for side in (named.of, named.to)] if named else []
+    return named if sides and tuple(sides) not in doubles(view.data) else None
 
 
 def figures_named(view: View) -> tuple[str, ...]:

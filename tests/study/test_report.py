@@ -265,8 +265,8 @@ def answered(folder: Path, contrast: str) -> list[str]:
          'to = { file = "small.txt" } }',
          r"As this client sees it, fewer requests per second are answered with \*\*big\.txt\*\* than",
          r"The ratio is 0\.9\d+ \("),
-        ("same-server", '{ of = { server = "fork~2" }, to = { server = "fork" } }',
-         r"\*\*fork~2\*\* and fork differ by less than a tenth in server CPU per connection of one request\.",
+        ("fork-vs-thread", '{ of = { concurrency = 3 }, to = { concurrency = 2 } }',
+         r"\*\*concurrency 3\*\* and concurrency 2 differ by less than a tenth in server CPU per connection of one request\.",
          r"The ratio is \d\.\d+ \("),
         ("fork-vs-thread", '{ measure = "p99", of = { concurrency = 3 }, to = { concurrency = 1 } }',
          r"The 99th percentile of the time of a request is longer with \*\*concurrency 3\*\* than with",
@@ -388,7 +388,11 @@ def test_a_contrast_that_was_not_measured_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_the_abstract_of_a_server_against_itself_counts_false_alarms(tmp_path: Path) -> None:
-    report = written(invent(tmp_path / "same", kind="same-server", concurrency=5, blocks=8))
+    folder = invent(tmp_path / "same", kind="same-server", concurrency=5, blocks=8)
+    study = folder / "study.toml"
+    contrast = 'contrast = { of = { server = "fork~2" }, to = { server = "fork" } }'  # is no answer
+    study.write_text(f"{contrast}\n{study.read_text()}")
+    report = written(folder)
     abstract = report.partition("\n## Abstract\n")[2].partition("\n## ")[0]
     counted = r"f 10 tests of {} in a cell, \d+ have a p below 0\.05 \(.*?\), and (none|\d+) after adjustment"
     for measure in ("server CPU per connection of one request", "requests per second"):
