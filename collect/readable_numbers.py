@@ -53,13 +53,15 @@ def change(ratio: float, more: str, less: str, times: str) -> str:
 
 
 def estimate_places(value: float, low: float, high: float) -> int:
-    """Returns how many decimal places show how wide the interval is."""
+    """Returns how many decimal places show how wide the interval is, and whether it holds 1."""
     places = 0 if value >= 100 else 1 if value >= 10 else 2
     if high > 20 * low:
         return places
     while places < 6 and 0 < value < 10 ** (1 - places):
         places += 1
     while places < 5 and low < high and high - low < 2 / 10**places:
+        places += 1
+    while places < 4 and any(end != 1 and round(end, places) == 1 for end in (low, high)):
         places += 1
     return places
 
