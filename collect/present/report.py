@@ -100,6 +100,7 @@ def write_report(view: View) -> str:
         SURGE=SURGE,
         ORDINARY=ORDINARY,
         answer=facts.answer(view),
+        alarms=facts.alarms(view),
         steps=steps_of(view),
         worker_rows=worker_rows,
         busiest_text=busiest_text(view),
