@@ -331,8 +331,10 @@ def contrast_named(view: View) -> StudyAnswer | None:
     """The contrast of a study; of a run from before it had one, that of its study of today. A
     server against itself is none: what differs there has chance for its cause."""
     named = view.study.contrast or _of_today(view).contrast
-    sides = [side.get("server", "") for side in (named.of, named.to)] if named else []
-    return named if sides and tuple(sides) not in doubles(view.data) else None
+    if named is None:
+        return None
+    sides = (named.of.get("server", ""), named.to.get("server", ""))
+    return None if sides in list(doubles(view.data)) else named
 
 
 def figures_named(view: View) -> tuple[str, ...]:
