@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +28,10 @@ class Condition:
 
     def matches(self, cell: Mapping[str, str]) -> bool:
         return all(cell[name] in values for name, values in self.values.items())
+
+    def where_is(self, name: str, value: str) -> Condition:
+        """The same with one value of a factor."""
+        return Condition({**self.values, name: (value,)})
 
 
 @dataclass(frozen=True)
@@ -323,8 +327,20 @@ class _Reader:
         return self.comparison("contrast", row)
 
     def also(self, value: Any) -> tuple[Answer, ...]:
-        rows = self.tables("also", value, COMPARISON, {"of", "to"})
-        return tuple(self.comparison("also", row) for row in rows)
+        rows = self.tables("also", value, {*COMPARISON, "each"}, {"of", "to"})
+        return tuple(one for row in rows for one in self.each("also", row))
+
+    def each(self, key: str, row: dict[str, Any]) -> Iterator[Answer]:
+        """The comparison of a row, or with `each` one for each value of that factor in `when`."""
+        whole = self.comparison(key, row)
+        if "each" not in row:
+            yield whole
+        elif str(row["each"]) not in row.get("when", {}):
+            self.fail(f"{key}.each", f"`{row['each']}` is no factor that `when` names")
+        else:
+            name = BY_WORD[row["each"]].name
+            for value in whole.when.values[name]:
+                yield replace(whole, when=whole.when.where_is(name, value))
 
     def comparison(self, key: str, row: dict[str, Any]) -> Answer:
         measure = row.get("measure", "cpu")

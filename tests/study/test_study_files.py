@@ -305,6 +305,18 @@ def test_a_contrast_has_cells_on_both_sides(path: Path, quick: bool) -> None:
         assert any({**cell, **one.to} in cells for cell in found), one
 
 
+def test_each_is_one_comparison_for_each_value() -> None:
+    of_two = "[[also]]\nof = { requests = 2 }\nto = { requests = 1 }\n"
+    made = study(of_two + "when = { server = ['fork', 'thread'], file = 1 }\neach = 'server'")
+    apart = study(
+        of_two
+        + "when = { server = 'fork', file = 1 }\n"
+        + of_two
+        + "when = { server = 'thread', file = 1 }"
+    )
+    assert len(made.also) == 2 and made.also == apart.also
+
+
 # --- wording ---
 
 
@@ -359,6 +371,10 @@ def test_the_axis_is_the_number_that_varies_most() -> None:
         (
             "[[also]]\nof = { file = 1 }\nto = { file = 2 }\nfalls-to = [0.9]",
             "also.falls-to: [0.9] is",
+        ),
+        (
+            "[[also]]\nof = { file = 1 }\nto = { file = 2 }\neach = 'server'",
+            "also.each: `server` is no factor that `when` names",
         ),
         ("remarks = 'one'", "remarks: 'one' is no list of texts"),
         ("remarks = ['a line', '']", "remarks: '' is no text of one line"),
