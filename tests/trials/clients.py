@@ -31,9 +31,6 @@ from trials.trial import CLIENTS
 RETRY_SECONDS = 0.002
 # Clients that did nothing for so long do not ask as fast as they can.
 STILL_SECONDS = 10.0
-# A server may close a connection that was idle for longer: a client that got no processor for so
-# long takes a new one, as browsers do.
-IDLE_SECONDS = 2.0
 LENGTH = re.compile(rb"^Content-Length: *(\d+)", re.IGNORECASE | re.MULTILINE)
 CLOSE = re.compile(rb"^Connection: *close", re.IGNORECASE | re.MULTILINE)
 
@@ -93,16 +90,14 @@ class Client:
         self.socket: socket.socket | None = None
         self.asked = self.connecting = self.served = False
         self.received = b""
-        self.began = self.first = self.ended = 0.0
+        self.began = self.first = 0.0
         self.due = time.monotonic() + random.random() * plan.pause
 
     def start(self, poll: select.epoll, sockets: dict[int, Client], now: float) -> None:
         """Begins a request, on a new connection where there is none."""
         self.first = self.first or now
         self.received, self.asked = b"", False
-        if self.socket is not None and time.monotonic() - self.ended > IDLE_SECONDS:
-            self.leave()
-        if self.socket is not None:
+        if self._is_kept():
             self._ask()
             return
         made = socket.socket()
@@ -112,6 +107,21 @@ class Client:
         with suppress(BlockingIOError):
             made.connect(("127.0.0.1", self.plan.port))
         poll.register(made, select.EPOLLOUT)
+
+    def _is_kept(self) -> bool:
+        """Returns true if the client has a connection that the server has not closed. A server may
+        close one between two requests, and a client that gets no processor sees that late."""
+        if self.socket is None:
+            return False
+        try:
+            closed = not self.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            closed = False
+        except OSError:
+            closed = True
+        if closed:
+            self.leave()
+        return not closed
 
     def _ask(self) -> None:
         assert self.socket is not None
@@ -156,7 +166,7 @@ class Client:
             self.served = True
         self.counts.longest = max(self.counts.longest, now - self.first)
         self.first, self.asked = 0.0, False
-        self.ended, self.due = now, now + self.plan.pause
+        self.due = now + self.plan.pause
         if not self.keeps or CLOSE.search(head):
             self.leave()
 
