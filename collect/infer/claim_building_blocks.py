@@ -62,13 +62,12 @@ def without_mistake(data: Cells, server: str) -> str:
     return plain if has_level(data, "server", plain) else data.baseline
 
 
-def limited(data: Cells, pairs: Sequence[tuple[int, int]], measure: str) -> str:
-    """Says how many pairs of cells the load generator limits, if any."""
-    bound = sum(data.client_bound(a) or data.client_bound(b) for a, b in pairs)
-    if not bound or measure != "rps":
+def limited_share(data: Cells, pairs: Sequence[tuple[int, int]], measure: str) -> str:
+    """Says how many of several pairs of cells the load generator limits, if any."""
+    limited = sum(data.client_bound(a) or data.client_bound(b) for a, b in pairs)
+    if not limited or measure != "rps" or len(pairs) == 1:
         return ""
-    share = f"{bound} of {len(pairs)} cells " if len(pairs) > 1 else ""
-    return f" ({share}limited by the load generator)"
+    return f"{limited} of {len(pairs)} cells"
 
 
 def of_servers(
@@ -88,8 +87,9 @@ def of_servers(
     result = contrast_test(data, mean_of_pairs(pairs), measure)
     if not result:
         return []
-    tested = f"{a} / {b}, {measure_text(data, measure)}{where}{limited(data, pairs, measure)}"
-    return [Finding(kind, tested, rule, result=result)]
+    tested = f"{a} / {b}, {measure_text(data, measure)}{where}"
+    share = limited_share(data, pairs, measure)
+    return [Finding(kind, tested, rule, result=result, limited_share=share)]
 
 
 def of_pairs(
@@ -110,7 +110,8 @@ def of_pairs(
     result = contrast_test(data, mean_of_pairs(pairs), measure)
     if not result:
         return []
-    return [Finding(kind, tested + limited(data, pairs, measure), rule, result=result)]
+    share = limited_share(data, pairs, measure)
+    return [Finding(kind, tested, rule, result=result, limited_share=share)]
 
 
 def against(data: Cells, above: Sequence[int], below: Sequence[int], measure: str) -> Result | None:

@@ -54,6 +54,7 @@ class Finding:
     dispersion: float = 1.0  # their variance from run to run by their mean
     untestable: str = ""
     pooled: bool = False  # over several studies
+    limited_share: str = ""  # of several cells those that the client limits, in words
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Returns the interval of the estimate on the scale of the rule."""
@@ -113,8 +114,15 @@ class Part:
         else:
             unit = f" {finding.scale.removeprefix(LOG)}" if finding.scale else ""
             text = f"{human(value)}{unit} ({human(self.low)} to {human(self.high)})"
-        sides = LIMITED_SIDES.get(finding.limited, "")
-        return text + self._deciding() + (f"; the load generator limits {sides}" if sides else "")
+        return text + self._deciding() + self._limited()
+
+    def _limited(self) -> str:
+        """Which sides of the ratio the client limits, if any, and in how many cells."""
+        if not self.finding.limited:
+            return ""
+        share = self.finding.limited_share
+        sides = LIMITED_SIDES[self.finding.limited]
+        return f"; the load generator limits {sides}" + (f" in {share}" if share else "")
 
     def _deciding(self) -> str:
         """The interval on which the verdict rests, where it is not that of 95%."""

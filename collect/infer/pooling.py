@@ -23,8 +23,6 @@ from collect.infer.claims_file import Wording
 from collect.infer.contrast import BOTH, Result
 from collect.infer.statistics import Test, Values, t_test
 
-LIMITED = re.compile(r" \([^()]*limited by the load generator\)$")
-
 
 @dataclass(frozen=True)
 class Pooled:
@@ -117,7 +115,7 @@ def _pool_claim(name: str, rows: pd.DataFrame, wording: Wording) -> PooledClaim:
     parts = rows[rows["part"].str.isdigit()]
     if testable:
         parts = parts[parts["study"].isin(testable)]
-    subjects = parts["tested"].map(lambda text: LIMITED.sub("", _without_rule(text)))
+    subjects = parts["tested"].map(_without_rule)
     findings, pooled = [], {}
     for subject, group in parts.groupby([parts["kind"], parts["rule"], subjects], sort=False):
         finding, several = _pool_part(str(subject[2]), group)

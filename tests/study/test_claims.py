@@ -334,6 +334,8 @@ def test_a_part_says_which_side_the_client_limits(side: str, words: str) -> None
     limited = replace(plain, result=replace(plain.result, limited=side))
     said = Part(limited, AHEAD, 1.1, 1.2, CANNOT_TELL).found()
     assert said == f"1.15 (1.10 to 1.20); the load generator limits {words}"
+    in_some = Part(replace(limited, limited_share="2 of 9 cells"), AHEAD, 1.1, 1.2, CANNOT_TELL)
+    assert in_some.found() == f"{said} in 2 of 9 cells"
 
 
 def needed(rule: Rule, estimate: float, spread: float, blocks: int) -> int:
