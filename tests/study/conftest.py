@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -53,6 +54,9 @@ class Tap:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What a test has made goes also where tests/run is interrupted, which ends it by SIGTERM.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     if config.getoption("--tap"):
         config.pluginmanager.register(Tap(), "tap")
         # Without the terminal plugin pytest lacks this option, which it reads to explain a failure.

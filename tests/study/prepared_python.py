@@ -18,6 +18,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
+from collect.measure.stop import end_with_parent
+
 MODULES = ("campaign", "cli", "infer.analyse_results", "live_page", "measure.run_plan",
            "present.present_results", "replay_command")  # fmt: skip
 MOST_BYTES = 1 << 20  # of an order
@@ -74,6 +76,7 @@ def become(order: dict[str, object], out: int, err: int) -> None:
 
 def serve(channel: socket.socket) -> None:
     """Runs each command that comes in a child of its own."""
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for name in MODULES:
         importlib.import_module(f"collect.{name}")

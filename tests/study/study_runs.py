@@ -35,9 +35,14 @@ one_run.CALIBRATION_REQUESTS, one_run.CALIBRATION_RUNS = 100, 1
 closed_loop = loads.closed_loop
 loads.closed_loop = lambda load, seconds, most=2000: closed_loop(load, seconds, most)
 """
+# Where tests are interrupted, their studies stop.
+WITH_TESTS = """
+from collect.measure.stop import end_with_parent
+end_with_parent()
+"""
 # The whole command, which draws figures once, as SVG: PNG take longer than all SVG. test_report.py
 # shows them, and those for narrow screens, and so do the tests that go through dcollect.sh.
-COMMAND = f"""{SHORT_CALIBRATION}
+COMMAND = f"""{WITH_TESTS}{SHORT_CALIBRATION}
 import sys
 from collect import cli
 write = cli._write_report
@@ -50,7 +55,7 @@ cli._write_report = write_without_pictures
 sys.exit(cli.main(sys.argv[1:]))
 """
 # Measures without a report, which takes long.
-MEASURE = f"""{SHORT_CALIBRATION}
+MEASURE = f"""{WITH_TESTS}{SHORT_CALIBRATION}
 import os, sys
 os.environ["LC_ALL"] = "C"  # as the command does
 from collect.cli import main
