@@ -2,7 +2,6 @@
 #include "common/access_log.h"
 
 #include "common/base/fd_message.h"
-#include "common/base/helper_process.h"
 
 #include <err.h>
 #include <errno.h>
@@ -48,13 +47,29 @@ struct question {
     unsigned char kind, number;
 };
 
-static void open_logs(int socket, const void *name)
+struct opener {
+    const char *name;
+    pid_t server;
+    struct helper_process_confinement confinement;
+};
+
+/* Workers have the socket as well: only the server may have the file opened again, and a message
+ * that is no question ends nothing. */
+static void open_logs(int socket, const void *argument)
 {
+    const struct opener *opener = argument;
     int current = -1, file;
     struct question question;
+    struct fd_message message;
+    size_t size;
 
-    while (recv(socket, &question, sizeof question, 0) == sizeof question) {
-        file = question.kind == QUESTION_REOPEN ? open_waitless(name, O_APPEND) : current;
+    helper_process_confine(&opener->confinement, HELPER_PROCESS_WORKER);
+    while (fd_message_receive(socket, &question, sizeof question, &size, &message)) {
+        bool again = question.kind == QUESTION_REOPEN && message.sender == opener->server;
+        fd_message_close(&message);
+        if (size != sizeof question)
+            continue;
+        file = again ? open_waitless(opener->name, O_APPEND) : current;
         if (file < 0 || !fd_message_send(socket, &question, sizeof question, &file, 1))
             send(socket, &question, sizeof question, MSG_NOSIGNAL); /* without a descriptor */
         if (file >= 0 && file != current && current >= 0)
@@ -72,8 +87,24 @@ static struct access_log_shared *make_shared(void)
     return shared != MAP_FAILED && lock_open(&shared->lock) ? shared : NULL;
 }
 
-bool access_log_open(struct access_log *log, const char *name)
+/* Makes the two ends of the way to the process, which learns who asks. */
+static bool make_ends(int ends[2])
 {
+    const int on = 1;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return false;
+    if (setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0)
+        return true;
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+}
+
+bool access_log_open(struct access_log *log, const char *name,
+                     const struct helper_process_confinement *confinement)
+{
+    const struct opener opener = {name, getpid(), *confinement};
     int ends[2];
 
     *log = (struct access_log){.name = name, .opener = -1};
@@ -83,8 +114,8 @@ bool access_log_open(struct access_log *log, const char *name)
     log->shared = make_shared();
     if (log->shared != NULL && log->file == STDOUT_FILENO)
         return true;
-    if (log->shared != NULL && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
-        helper_process_start("log_opener", ends[0], open_logs, name, HELPER_PROCESS_ONLY)) {
+    if (log->shared != NULL && make_ends(ends) &&
+        helper_process_start("log_opener", ends[0], open_logs, &opener, HELPER_PROCESS_ONLY)) {
         close(ends[0]);
         log->opener = ends[1];
         return true;

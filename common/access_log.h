@@ -3,6 +3,7 @@
 #define COMMON_ACCESS_LOG_H
 
 #include "common/base/clock.h"
+#include "common/base/helper_process.h"
 #include "common/base/lock.h"
 #include "common/http/date.h"
 #include "common/http/request.h"
@@ -30,8 +31,10 @@ struct access_log {
  * no reader. Returns -1 after it has printed why not. */
 int access_log_open_file(const char *name, int flags);
 
-/* Opens the log, and starts the process that opens it again. False after it has printed why. */
-bool access_log_open(struct access_log *log, const char *name);
+/* Opens the log, and starts the process that opens it again, confined by that. False after it has
+ * printed why. */
+bool access_log_open(struct access_log *log, const char *name,
+                     const struct helper_process_confinement *confinement);
 /* Opens the log again, for all processes: lines go to the file that has the name now. */
 void access_log_reopen(struct access_log *log);
 /* Takes the log if another process has opened it again. Each line does that first. */

@@ -65,10 +65,11 @@ static const struct syscall_rule all[] = {
     IF(mprotect, 2, PROT_EXEC, 0),
     IF(sendto, 4, LONG, 0), /* to the peer of a connection only */
     IF(fcntl, 1, INT, F_GETFL),
-    IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0), /* nothing sends signals */
     IF(fcntl, 1, INT, F_GETFD),
     IF(fcntl, 1, INT, F_SETFD),
     IF(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH), /* of an open file */
+    IF(ioctl, 1, INT,
+       FIONBIO), /* F_SETFL could also have the log written anywhere, not at its end */
     IF(ioctl, 1, INT, SIOCOUTQ),
     IF(ioctl, 1, INT, TCGETS), /* the C library asks whether the output is a terminal */
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
@@ -107,7 +108,6 @@ static const struct syscall_rule all[] = {
     ANY(write),
     ANY(writev),
     ANY(lseek),
-    ANY(ftruncate), /* of --stats */
     ANY(close),
     ANY(close_range),
     ANY(fstat),
@@ -132,6 +132,10 @@ static const struct syscall_rule all[] = {
 static const struct syscall_rule ends_listening[] = {
     ANY(shutdown),
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_ATTACH_FILTER),
+};
+/* It writes a report over the last one. A worker could empty the log. */
+static const struct syscall_rule reports[] = {
+    ANY(ftruncate),
 };
 static const struct syscall_rule shutdowns_worker[] = {
     IF(shutdown, 1, INT, SHUT_WR),
@@ -251,7 +255,7 @@ static void allow_handover(struct syscall_filter *filter)
     const uint64_t self = (uint64_t)getpid();
     const struct syscall_rule rules[] = {
         IF_BOTH(fcntl, 1, INT, F_SETOWN, 2, LONG, self),
-        IF(fcntl, 1, INT, F_SETFL),
+        IF(ioctl, 1, INT, FIOASYNC),
         IF_BOTH(tgkill, 0, INT, self, 2, INT, SIGIO),
         SOCKETPAIR,
         SENDMSG,
@@ -270,6 +274,7 @@ static const struct syscall_rule workers[] = {
 
 /* A worker has the kernel send signals to itself, and then loses these rights. */
 static const struct syscall_rule workers_watch[] = {
+    IF(ioctl, 1, INT, FIOASYNC),
     IF(fcntl, 1, INT, F_SETSIG),
     IF(fcntl, 1, INT, F_SETOWN),
     ANY(inotify_init1),
@@ -334,6 +339,17 @@ static const struct syscall_rule names[] = {
     ANY(close),
     ANY(getrandom),
     ANY(clock_gettime),
+    ANY(exit_group),
+};
+
+/* The process that opens the log again can write at the end of files only. */
+static const struct syscall_rule log_opener[] = {
+    IF(openat, 2, O_TRUNC | O_APPEND, O_APPEND),
+    IF(sendto, 4, LONG, 0),
+    ANY(recvmsg),
+    ANY(sendmsg),
+    ANY(close),
+    ANY(restart_syscall),
     ANY(exit_group),
 };
 
@@ -429,6 +445,8 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
     if (sandbox->rings)
         ALLOW(filter, workers_ring);
     ALLOW(filter, ends_listening);
+    if (sandbox->reports)
+        ALLOW(filter, reports);
     syscall_filter_fail(filter, SYS_clone3, ENOSYS); /* the C library then calls clone */
     allow_needs(sandbox, filter);
 }
@@ -449,6 +467,8 @@ void sandbox_calls_helper(const struct sandbox *sandbox, struct syscall_filter *
     syscall_filter_begin(filter);
     if (sandbox->helper == SANDBOX_NAMES) {
         ALLOW(filter, names);
+    } else if (sandbox->helper == SANDBOX_LOG_OPENER) {
+        ALLOW(filter, log_opener);
     } else if (sandbox->helper == SANDBOX_SIGNER) {
         ALLOW(filter, signer);
         ALLOW(filter, memory);

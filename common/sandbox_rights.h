@@ -21,6 +21,7 @@ enum sandbox_helper {
     SANDBOX_SIGNER, /* holds the TLS key, or reads it */
     SANDBOX_NAMES,  /* asks name servers */
     SANDBOX_KEEPER, /* keeps the cache below its limit */
+    SANDBOX_LOG_OPENER,
 };
 
 struct sandbox {
@@ -32,6 +33,7 @@ struct sandbox {
     bool timers;      /* it waits for timers */
     bool datagrams;   /* it answers datagrams */
     bool log;         /* it replaces the file of its log */
+    bool reports;     /* it writes statistics or a trace */
     bool key_process; /* it asks another process for signatures */
     enum sandbox_makes makes;
     bool rings;    /* its workers use rings */

@@ -38,14 +38,24 @@
 #define SANITIZER_THREADS 0
 #endif
 
-static void confine_key_process(enum helper_process_role role, const void *argument)
+static void confine(enum sandbox_helper helper, enum helper_process_role role,
+                    const struct options *options)
 {
-    const struct options *options = argument;
     struct sandbox sandbox = {
-        .helper = SANDBOX_SIGNER, .role = role, .cache = -1, .kills = options->sandbox_kills};
+        .helper = helper, .role = role, .cache = -1, .kills = options->sandbox_kills};
 
     if (!options->no_sandbox)
         sandbox_enter_helper(&sandbox);
+}
+
+static void confine_key_process(enum helper_process_role role, const void *options)
+{
+    confine(SANDBOX_SIGNER, role, options);
+}
+
+static void confine_log_opener(enum helper_process_role role, const void *options)
+{
+    confine(SANDBOX_LOG_OPENER, role, options);
 }
 
 static bool open_tls(struct server *server)
@@ -70,10 +80,12 @@ static bool open_tls(struct server *server)
 
 static bool open_log(struct server *server)
 {
+    const struct helper_process_confinement confinement = {confine_log_opener, &server->options};
+
     if (server->options.log == NULL)
         return true;
     server->context.log = &server->log;
-    return access_log_open(&server->log, server->options.log);
+    return access_log_open(&server->log, server->options.log, &confinement);
 }
 
 static bool open_stats(struct server *server)
@@ -137,8 +149,10 @@ static void raise_descriptors(struct server *server)
 }
 
 /* By default one address may have half of the seats, which leaves some to others. Loopback has no
- * limit: a client on this machine can do worse than take seats. */
-#define LEAST_PER_ADDRESS 64
+ * limit: a client on this machine can do worse than take seats. All datagrams have an eighth: one
+ * client can send them from as many addresses as it likes. */
+#define LEAST_PER_ADDRESS  64
+#define SHARE_OF_DATAGRAMS 8
 static struct address_limit limit_of_addresses(const struct server *server)
 {
     const struct options *options = &server->options;
@@ -150,6 +164,8 @@ static struct address_limit limit_of_addresses(const struct server *server)
             server->limit / 2 > LEAST_PER_ADDRESS ? (int)server->limit / 2 : LEAST_PER_ADDRESS;
     if (limit.most_loopback == 0 && limit.rate > 0)
         limit.most_loopback = INT_MAX;
+    if (server->limit > LEAST_PER_ADDRESS)
+        limit.most_datagrams = (int)server->limit / SHARE_OF_DATAGRAMS;
     return limit;
 }
 
@@ -330,6 +346,7 @@ static void enter_sandbox(struct server *server)
     *sandbox = services_sandbox(&server->services);
     sandbox->datagrams = server->options.udp;
     sandbox->log = server->options.log != NULL;
+    sandbox->reports = server->options.stats != NULL || server->options.trace != NULL;
     sandbox->key_process = server->options.tls && server->options.key_process;
     sandbox->makes = makes(server->model);
     /* A process of several threads could not rely on it; one for a connection watches nothing. */

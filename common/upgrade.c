@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* A new server that is not ready after this long can be given up for another one. */
@@ -37,7 +38,9 @@ bool upgrade_open(struct server *server, char **argv)
  * and so needs no further descriptor to wait for. */
 static bool listen_to(int socket)
 {
-    return fcntl(socket, F_SETOWN, getpid()) == 0 && fcntl(socket, F_SETFL, O_ASYNC) == 0;
+    int on = 1;
+
+    return fcntl(socket, F_SETOWN, getpid()) == 0 && ioctl(socket, FIOASYNC, &on) == 0;
 }
 
 bool upgrade_pass(struct server *server)

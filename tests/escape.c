@@ -472,6 +472,30 @@ static long end_listener(const char *argument)
     return shutdown(find_listener(), SHUT_RDWR);
 }
 
+/* The access log: a file that is written at its end. */
+static int find_log(void)
+{
+    for (int file = 3; file < 256; file++) {
+        int flags = fcntl(file, F_GETFL);
+        if (flags >= 0 && (flags & O_APPEND))
+            return file;
+    }
+    return -1;
+}
+
+static long empty_log(const char *argument)
+{
+    (void)argument;
+    return ftruncate(find_log(), 0);
+}
+
+/* Without O_APPEND a line could be written over another one. */
+static long write_log_anywhere(const char *argument)
+{
+    (void)argument;
+    return fcntl(find_log(), F_SETFL, O_NONBLOCK);
+}
+
 /* A send that opens a connection. */
 static long fast_open_by_ring(const char *argument)
 {
@@ -546,6 +570,8 @@ static const struct {
     {"ring-change", change_ring},
     {"ring-fast-open", fast_open_by_ring},
     {"end-listener", end_listener},
+    {"empty-log", empty_log},
+    {"write-log-anywhere", write_log_anywhere},
 };
 
 static const char *attempt(const char *name, const char *argument)

@@ -164,10 +164,11 @@ each_server(sub ($model) {
     }
 
     # Without a sandbox the attempts succeed.
-    my $server = starts($model, options => ['--no-sandbox', '--max-connections', 30]);
+    my $store = scratch();
+    my $server = starts($model, options => ['--no-sandbox', '--max-connections', 30, '--log', "$store/log"]);
     for my $attempt (['signal', victim($server)], ['fork'], ['udp-send', $datagram->sockport], ['tcp-connect', $port], ['socket', '16/3'],
         ['socket', '1/1'], ['map-writable-code'], ['protect-code'], ['chmod', "$outside/file"], ['utimensat', "$outside/file"],
-        ['read', '/etc/passwd'], ['openat2', "$outside/file"], ['tcp-listen'])
+        ['read', '/etc/passwd'], ['openat2', "$outside/file"], ['tcp-listen'], ['empty-log'], ['write-log-anywhere'])
     {
         is attempt($server, @$attempt), 'done', "--no-sandbox: @$attempt succeeds";
     }
@@ -175,12 +176,12 @@ each_server(sub ($model) {
 
     # As in production: a forbidden call fails, and the worker continues.
     my @proxy = ('proxy', '--origin', 'http://127.0.0.1:1');
-    my $store = scratch();
-    for my $service (['files'], ['sized'], ['work'], [@proxy, '--no-cache'], [@proxy, '--cache', "$store/cache"], ['files', '--udp', '--log', '/dev/null']) {
+    for my $service (['files'], ['sized'], ['work'], [@proxy, '--no-cache'], [@proxy, '--cache', "$store/cache"], ['files', '--udp', '--log', "$store/log"]) {
         my ($name, @options) = @$service;
         $server = starts($model, forgiving => 1, options => ['--service', $name, @options]);
         refuses_all($server, "@$service" =~ s{\Q$store\E/}{}r, connects => $name eq 'proxy');
         refuses($server, $name, "tcp-$_", $port) for $name eq 'proxy' ? qw(connect fast-open message multipath) : ();
+        refuses($server, $name, $_) for grep({ $_ eq '--log' } @options) ? qw(empty-log write-log-anywhere) : ();
         $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
     }
 

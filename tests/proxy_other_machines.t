@@ -56,6 +56,19 @@ each_server(sub ($model) {
     is status($proxy, request(PURGE => '/x')), 404, 'it is removed';
     $proxy->stop(%few);
 
+    # Anybody may have written the address of a datagram.
+    $proxy = start_proxy('--no-cache', '--udp', '--origin', 'http://127.0.0.1:' . $other->port);
+    $other->play('/tell', response(200, 'told'));
+    for my $from (['192.0.2.1', 'unknown', '192.0.2.1'], ['127.0.0.1', '127.0.0.1', '127.0.0.1']) {
+        my ($peer, $by_udp, $by_tcp) = @$from;
+        my $padded = request(GET => '/tell', 'X-Padding' => 'x' x 400);
+        is $proxy->ask_udp($padded, 'GET', PeerHost => $peer)->{body}, 'told', "the proxy takes a datagram from $peer";
+        status($proxy, request(GET => '/tell'), PeerHost => $peer);
+        is_deeply [map { $_->{'x-forwarded-for'} } map { head_of($_) } ($other->requests('/tell'))[-2, -1]], [$by_udp, $by_tcp],
+            "the origin is told of a client at $peer: $by_udp by UDP, $by_tcp by TCP";
+    }
+    $proxy->stop(%few);
+
     $proxy = start_proxy('--no-cache', '--allow', 'loopback');
     is status($proxy, request(GET => $other->url('/x')), @far), 200, '--allow loopback: a client of another machine may reach loopback';
     $proxy->stop(%few);

@@ -74,6 +74,25 @@ static void check_mapped(void **state)
     assert_false(address_limit_enter(&limit, &mapped, &place));
 }
 
+static void check_datagrams(void **state)
+{
+    struct address_limit limit = begin(1, 0, 1);
+    const union address datagram = {.any = {.sa_family = ADDRESS_OF_DATAGRAMS}};
+    _Atomic uint32_t one, two, other;
+
+    (void)state;
+    limit.most_datagrams = 2;
+    assert_true(address_limit_enter(&limit, &datagram, &one));
+    assert_true(address_limit_enter(&limit, &datagram, &two)); /* no rate holds for all together */
+    assert_false(address_limit_enter(&limit, &datagram, &other));
+    assert_true(enter(&limit, "192.0.2.1", &other));
+    address_limit_leave(&limit, one);
+    assert_true(address_limit_enter(&limit, &datagram, &one));
+    limit.most_datagrams = 0;
+    assert_true(address_limit_enter(&limit, &datagram, &other));
+    assert_int_equal(other, 0);
+}
+
 static void check_loopback(void **state)
 {
     struct address_limit free = begin(1, 0, 0), counted = begin(9, 1, 0);
@@ -137,10 +156,10 @@ static void check_rate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_most),   cmocka_unit_test(check_networks),
-        cmocka_unit_test(check_mapped), cmocka_unit_test(check_loopback),
-        cmocka_unit_test(check_twice),  cmocka_unit_test(check_many),
-        cmocka_unit_test(check_rate),
+        cmocka_unit_test(check_most),     cmocka_unit_test(check_networks),
+        cmocka_unit_test(check_mapped),   cmocka_unit_test(check_datagrams),
+        cmocka_unit_test(check_loopback), cmocka_unit_test(check_twice),
+        cmocka_unit_test(check_many),     cmocka_unit_test(check_rate),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,6 +220,18 @@ void uring_submit(struct uring *ring)
         enter(ring, 0, NULL);
 }
 
+void uring_settle(struct uring *ring, unsigned position)
+{
+    struct io_uring_sqe *entry =
+        (struct io_uring_sqe *)ring->entries + (position & (ring->entry_count - 1));
+
+    if (uring_is_queued(ring, position))
+        uring_submit(ring);
+    if (uring_is_queued(ring, position))
+        *entry =
+            (struct io_uring_sqe){.opcode = IORING_OP_NOP, .fd = -1, .user_data = entry->user_data};
+}
+
 bool uring_may_queue(struct uring *ring)
 {
     int64_t now = nanoseconds();

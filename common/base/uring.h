@@ -57,6 +57,9 @@ bool uring_is_queued(const struct uring *ring, unsigned position);
 bool uring_has_entries(const struct uring *ring);
 /* Submits all entries. */
 void uring_submit(struct uring *ring);
+/* Has the kernel take the entry at this position, before what it names is freed or closed. If the
+ * kernel cannot take it, the entry names nothing any more, and will fail. */
+void uring_settle(struct uring *ring, unsigned position);
 /* Called when something to send has been made. Returns true if it may be queued and submitted
  * together with others. Submits all entries and returns false if it took long to make: the next may
  * take as long, and this client would wait for it. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -39,13 +40,14 @@ static bool ask_for_signals(int queue)
 {
     const struct sigaction action = {.sa_handler = note_news, .sa_flags = SA_RESTART};
     sigset_t signals;
+    int on = 1;
 
     sigemptyset(&signals);
     sigaddset(&signals, NEWS_SIGNAL);
     return sigaction(NEWS_SIGNAL, &action, NULL) == 0 &&
            sigprocmask(SIG_UNBLOCK, &signals, NULL) == 0 &&
            fcntl(queue, F_SETSIG, NEWS_SIGNAL) == 0 && fcntl(queue, F_SETOWN, getpid()) == 0 &&
-           fcntl(queue, F_SETFL, O_NONBLOCK | O_ASYNC) == 0;
+           ioctl(queue, FIOASYNC, &on) == 0;
 }
 
 void file_watch_open(struct file_watch *watch)

@@ -241,9 +241,9 @@ enum address_scope address_scope(const union address *address)
 
 uint16_t address_port(const union address *address)
 {
-    if (address->any.sa_family == AF_UNSPEC)
-        return 0;
-    return ntohs(address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
+    if (address->any.sa_family == AF_INET)
+        return ntohs(address->v4.sin_port);
+    return address->any.sa_family == AF_INET6 ? ntohs(address->v6.sin6_port) : 0;
 }
 
 bool address_same(const union address *a, const union address *b)

@@ -15,6 +15,10 @@ union address {
     struct sockaddr_in6 v6;
 };
 
+/* The family of an address that stands for the senders of all datagrams: theirs are only claimed.
+ */
+#define ADDRESS_OF_DATAGRAMS AF_MAX
+
 /* The addresses of a host, in the order in which they are tried. */
 struct address_list {
     union address addresses[ADDRESS_LIST_LIMIT];

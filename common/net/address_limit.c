@@ -57,6 +57,9 @@ static int most_of(const struct address_limit *limit, const union address *addre
         *key = MAPPED_ADDRESSES | ntohl(v4.s_addr);
         return ntohl(v4.s_addr) >> 24 == 127 ? limit->most_loopback : limit->most;
     }
+    *key = UINT64_MAX;
+    if (address->any.sa_family == ADDRESS_OF_DATAGRAMS)
+        return limit->most_datagrams;
     if (address->any.sa_family != AF_INET6)
         return 0;
     memcpy(key, v6->s6_addr, PREFIX_BYTES);
@@ -150,7 +153,8 @@ bool address_limit_enter(struct address_limit *limit, const union address *addre
     if (most == 0)
         return true;
     count = add(limit, hash(limit, key), most, place, &full);
-    if (count != NULL && (limit->rate == 0 || is_on_time(limit, count)))
+    if (count != NULL && (limit->rate == 0 || address->any.sa_family == ADDRESS_OF_DATAGRAMS ||
+                          is_on_time(limit, count)))
         return true;
     if (count != NULL)
         address_limit_leave(limit, atomic_load(place));

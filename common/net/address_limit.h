@@ -9,9 +9,10 @@
 #include <stddef.h>
 
 struct address_limit {
-    int most;          /* connections at once */
-    int most_loopback; /* the same of a loopback address */
-    int rate;          /* new connections a second; 0: no limit */
+    int most;           /* connections at once; 0: no limit */
+    int most_loopback;  /* the same of a loopback address */
+    int most_datagrams; /* and of all datagrams together */
+    int rate;           /* new connections a second; 0: no limit */
     struct address_count *counts;
     uint64_t sets;
     uint64_t seed[2];

@@ -316,10 +316,9 @@ static int accept_at(int socket, union address *client)
     return fd;
 }
 
-/* A datagram is no connection: its address is not told. */
 static int take_at(const struct listener *listener, int place, union address *client)
 {
-    client->any.sa_family = AF_UNSPEC;
+    client->any.sa_family = ADDRESS_OF_DATAGRAMS;
     return place < listener->streams ? accept_at(listener->sockets[place], client)
                                      : datagram_receive(listener->sockets[place]);
 }
@@ -448,7 +447,7 @@ bool listener_refuse_by_hop_limit(struct listener *listener)
 
 void listener_receive_from(int socket, const union address *client)
 {
-    if (client->any.sa_family != AF_UNSPEC)
+    if (client->any.sa_family == AF_INET || client->any.sa_family == AF_INET6)
         require_hop_limit(socket, client->any.sa_family, 0);
 }
 

@@ -542,6 +542,15 @@ void tls_renew(struct tls *tls)
     forget(files);
 }
 
+/* Returns true if the lengths are possible: all processes write to the memory they come from. */
+static bool fit(const struct key_file files[KEY_READER_FILES])
+{
+    for (int i = 0; i < KEY_READER_FILES; i++)
+        if (files[i].length > sizeof files[i].data)
+            return false;
+    return true;
+}
+
 /* Loads a certificate that another process has read and tried. If that fails here, memory is short,
  * and the old certificate remains in use. */
 static void adopt(struct tls *tls)
@@ -557,7 +566,7 @@ static void adopt(struct tls *tls)
     memcpy(files, shared->files, sizeof shared->files);
     version = atomic_load(&shared->version);
     lock_give(&shared->lock);
-    context = make_context(tls, files, NULL);
+    context = fit(files) ? make_context(tls, files, NULL) : NULL;
     if (context != NULL)
         replace(tls, context, version);
     forget(files);

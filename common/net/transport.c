@@ -1,6 +1,8 @@
 /* Functions that several kinds of transport share. */
 #include "common/net/transport.h"
 
+#include "common/net/address.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
@@ -44,6 +46,12 @@ bool transport_peer_of_stream(struct transport *transport, union address *peer)
         return false;
     *peer = transport->known;
     return true;
+}
+
+bool transport_proven_peer(struct transport *transport, union address *peer)
+{
+    return transport->kind->peer(transport, peer) &&
+           (!transport->kind->claims_peer || address_is_loopback(peer));
 }
 
 void transport_mark_open_end(const struct transport *transport, bool open)

@@ -72,7 +72,13 @@ struct transport_kind {
     void (*close)(struct transport *);
     /* Finds the address of the peer; false if it has none any more. */
     bool (*peer)(struct transport *, union address *peer);
+    /* Anybody may have written that address, as into a datagram. */
+    bool claims_peer;
 };
+
+/* Finds the address of the peer; false if it has none, or only claims it. The kernel takes loopback
+ * addresses from this machine alone. */
+bool transport_proven_peer(struct transport *transport, union address *peer);
 
 /* The functions open, recall, has_input and peer of every kind that carries a stream. */
 bool transport_open_stream(struct transport *transport, struct text *request);

@@ -135,4 +135,5 @@ const struct transport_kind transport_datagram = {
     .abandon = datagram_abandon,
     .close = datagram_close,
     .peer = datagram_peer,
+    .claims_peer = true,
 };

@@ -2,7 +2,6 @@
 #include "common/net/transport_plain.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
@@ -54,11 +53,12 @@ static enum transfer plain_send_file(struct transport *transport, int file, uint
 {
     /* The bound keeps one connection from holding up an event loop. */
     size_t portion = length < (1 << 20) ? (size_t)length : 1 << 20;
+    int on = 1;
     off_t from = (off_t)offset;
     ssize_t result;
 
     if (!transport->nonblocking)
-        transport->nonblocking = fcntl(transport->socket, F_SETFL, O_NONBLOCK) == 0;
+        transport->nonblocking = ioctl(transport->socket, FIONBIO, &on) == 0;
     do
         result = sendfile(transport->socket, file, &from, portion);
     while (result < 0 && errno == EINTR);

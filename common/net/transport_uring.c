@@ -247,8 +247,8 @@ static void settle(struct transport *transport)
 {
     struct uring_stream *stream = transport->own;
 
-    if (stream->sending && uring_is_queued(stream->ring, stream->position))
-        uring_submit(stream->ring);
+    if (stream->sending)
+        uring_settle(stream->ring, stream->position);
 }
 
 /* The number of the socket is free after this: no entry may be in the queue that names it. */
@@ -256,8 +256,8 @@ static void close_ring(struct transport *transport)
 {
     struct uring_stream *stream = transport->own;
 
-    if (stream->in_flight > 0 && uring_is_queued(stream->ring, stream->position))
-        uring_submit(stream->ring);
+    if (stream->in_flight > 0)
+        uring_settle(stream->ring, stream->position);
     if (stream->has_received && stream->received > 0)
         uring_give_back(stream->ring, stream->buffer);
     if (stream->receiving)

@@ -122,7 +122,7 @@ static struct forwarded describe_client(const struct service_call *call, char *s
     union address peer;
 
     if (proxy->origin.length == 0 || proxy->forwarded == FORWARDED_OFF ||
-        !call->client->kind->peer(call->client, &peer))
+        !transport_proven_peer(call->client, &peer))
         return forwarded;
     address_write(&peer, space, size);
     forwarded.address = text_of(space);

@@ -98,7 +98,7 @@ static enum service_progress purge(struct cache_lookup *lookup, struct service_c
     union address peer;
     enum cache_found found;
 
-    if (!call->client->kind->peer(call->client, &peer) || !address_is_loopback(&peer))
+    if (!transport_proven_peer(call->client, &peer) || !address_is_loopback(&peer))
         return stage_refuse(call, 403, "Entries are removed for clients of this machine only.");
     found =
         cache_find(lookup->cache, lookup->uri, call->request->fields, &lookup->entry, lookup->name);

@@ -308,7 +308,7 @@ static bool is_of_this_machine(struct transport *client)
 {
     union address peer;
 
-    return client->kind->peer(client, &peer) && address_is_loopback(&peer);
+    return transport_proven_peer(client, &peer) && address_is_loopback(&peer);
 }
 
 static bool may_reach_loopback(const struct proxy *proxy, struct transport *client)

@@ -139,12 +139,20 @@ static bool has_pending(const struct server *server, int number)
            crew->is_pending(number);
 }
 
+/* Returns how many connections a dead worker had. It could write any number there. */
+static int64_t take_active(const struct server *server, struct scoreboard_slot *slot)
+{
+    int64_t active = atomic_exchange(&slot->active, 0), most = (int64_t)server->limit;
+
+    return active < 0 ? 0 : active > most ? most : active;
+}
+
 /* Counts off the connections that a dead worker had. One that is still pending is kept for its
  * replacement; one that it had taken without counting it is counted off as well. */
 static void end_connections(struct server *server, int number)
 {
     struct scoreboard_slot *slot = &server->board->slots[number];
-    int64_t lost = atomic_exchange(&slot->active, 0);
+    int64_t lost = take_active(server, slot);
     bool assigned = atomic_load(&slot->assigned), kept = has_pending(server, number);
 
     if (lost == 0 && assigned && !kept)

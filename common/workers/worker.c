@@ -67,7 +67,7 @@ void worker_take(struct worker *worker, int seat)
 {
     atomic_fetch_add_explicit(&worker->slot->connections, 1, memory_order_relaxed);
     claim(worker);
-    worker->seat = seat;
+    worker->seat = seat < worker->server->seats.count ? seat : -1;
 }
 
 void worker_lost_seats(struct server *server, int number)
