@@ -472,6 +472,15 @@ static long end_listener(const char *argument)
     return shutdown(find_listener(), SHUT_RDWR);
 }
 
+/* The kernel drops what comes over a hop: the packets of clients. */
+static long refuse_clients(const char *argument)
+{
+    int hops = 255;
+
+    (void)argument;
+    return setsockopt(find_listener(), IPPROTO_IP, IP_MINTTL, &hops, sizeof hops);
+}
+
 /* The access log: a file that is written at its end. */
 static int find_log(void)
 {
@@ -570,6 +579,7 @@ static const struct {
     {"ring-change", change_ring},
     {"ring-fast-open", fast_open_by_ring},
     {"end-listener", end_listener},
+    {"refuse-clients", refuse_clients},
     {"empty-log", empty_log},
     {"write-log-anywhere", write_log_anywhere},
 };

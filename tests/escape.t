@@ -185,6 +185,17 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/escape|limit of \d+ descriptors|cannot|worker/);
     }
 
+    # An option of a listener holds for all who share it, but not longer than the worker that has set it.
+    if ((describe()->{makes} // '') eq 'processes' && describe()->{workers_per_processor}) {
+        $server = starts($model, forgiving => 1, options => ['--workers', 1]);
+        my $worker = victim($server);
+        is attempt($server, 'refuse-clients'), 'done', 'a worker can have the kernel refuse clients';
+        kill KILL => $worker;
+        ok until_true(sub { !grep { $_->[0] == $worker } group_processes($server->pid) }), 'the worker ends';
+        is $server->get('/small.txt')->{status}, 200, 'the worker that replaces it has clients';
+        $server->stop(warnings => qr/escape|worker/);
+    }
+
     signers_refuse_all();
 
     # Older kernels have fewer features of Landlock. The filter of system calls is the same: it alone keeps a child of the server,

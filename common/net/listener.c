@@ -253,8 +253,10 @@ bool listener_adopt(struct listener *listener, int first, int count, bool twins,
     errno = E2BIG;
     for (int i = 0; good && i < count; i++)
         good = adopt(listener, first + i, twins);
-    if (good)
+    if (good) {
         listener->port = bound_port(first);
+        listener_restore(listener);
+    }
     if (good && (!datagrams || open_datagrams(listener, twins ? SHARING_FIRST : SHARING_NOT)))
         return true;
     warn("cannot listen at the %d sockets of the service manager", count);
@@ -279,6 +281,7 @@ bool listener_inherit(struct listener *listener, int first, int streams, int dat
     }
     listener->streams = streams;
     listener->port = bound_port(first);
+    listener_restore(listener);
     return true;
 }
 
@@ -443,6 +446,18 @@ bool listener_refuse_by_hop_limit(struct listener *listener)
             return false;
     }
     return listener->count == listener->streams;
+}
+
+/* A socket of IPv6 may have clients of IPv4. */
+void listener_restore(const struct listener *listener)
+{
+    const struct linger none = {0};
+
+    for (int i = 0; i < listener->streams; i++) {
+        setsockopt(listener->sockets[i], SOL_SOCKET, SO_LINGER, &none, sizeof none);
+        require_hop_limit(listener->sockets[i], AF_INET, 0);
+        require_hop_limit(listener->sockets[i], AF_INET6, 0);
+    }
 }
 
 void listener_receive_from(int socket, const union address *client)

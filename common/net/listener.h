@@ -65,6 +65,9 @@ bool listener_refuse(struct listener *listener);
  * limit below the highest, and so those that begin a connection. A connection that is being made
  * inherits this: listener_receive_from() must follow each accept. */
 bool listener_refuse_by_hop_limit(struct listener *listener);
+/* Takes back the options by which a worker, which has the sockets as well, could keep clients away
+ * after its end: hop limits, and a close that waits. */
+void listener_restore(const struct listener *listener);
 void listener_receive_from(int socket, const union address *client);
 /* Another server goes on at the sockets: this one will only close them. */
 void listener_hand_over(struct listener *listener);

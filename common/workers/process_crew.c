@@ -173,6 +173,13 @@ static bool has_failed_at_start(const struct server *server, int number, int64_t
            atomic_load(&server->board->slots[number].connections) == member->connections;
 }
 
+static void restore_listeners(const struct server *server)
+{
+    listener_restore(&server->listener);
+    for (int i = 0; i < server->twin_count; i++)
+        listener_restore(&server->twins[i]);
+}
+
 /* Reports a death, unless the worker ended well at a stop. */
 static void end_member(struct server *server, int number, int status)
 {
@@ -186,6 +193,8 @@ static void end_member(struct server *server, int number, int status)
     end_connections(server, number);
     member->failures = has_failed_at_start(server, number, now) ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);
+    if (!stopping)
+        restore_listeners(server);
     if (!regular) {
         trace_died(server->context.trace, member->process);
         report_death(number, member->process, status, stopping ? -1 : (int)(member->due - now));
