@@ -126,6 +126,33 @@ sub refuses_all ($server, $name, %but) {
     $other->close if $other;
 }
 
+# The options of a server with TLS. All have the same key.
+my $keys = scratch();
+sub tls_options () {
+    my $made = -e "$keys/cert" ? { status => 0 } : run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec
+        -pkeyopt ec_paramgen_curve:P-256), '-keyout', "$keys/key", '-out', "$keys/cert");
+    die "no certificate: $made->{err}\n" if $made->{status} != 0;
+    return ('--tls', '--cert', "$keys/cert", '--key', "$keys/key");
+}
+
+# A worker with TLS asks other processes for signatures, and so may do more. All attempts are requests of one connection.
+sub refuses_all_with_tls ($server) {
+    my @attempts = (
+        (map { [$_, $server->pid] } grep { $_ ne 'signal-by-owner' } @on_processes), @plain, (map { [$_, "$outside/file"] } @on_files),
+        ['create', "$outside/new"], ['mkdir', "$outside/made"], ['read', '/etc/passwd'], ['read', "$keys/key"],
+        (map { ["udp-$_", $datagram->sockport] } qw(send connect)), (map { ["tcp-$_", $port] } qw(connect fast-open message multipath)),
+        (map { ['call', $calls{$_}] } grep { $_ ne 'io_uring_enter' || !has_ring() } sort keys %calls),
+    );
+    my @targets = map { "/escape/$_->[0]/" . ($_->[1] // '') } @attempts;
+    spit("$keys/requests", join '', (map { request(GET => $_) } @targets), request(GET => '/small.txt', Connection => 'close'));
+    run_command('sh', '-c', 'exec "$@" <"$0"', "$keys/requests", qw(openssl s_client -quiet -no-CAfile -no-CApath -no-CAstore -ign_eof),
+        '-connect', "$server->{host}:$server->{port}");
+    my %result = $server->errors =~ /escape (\S+ \S*): (\w+)/g;
+    my @done   = grep { ($result{ "$_->[0] " . ($_->[1] // '') } // 'no result') !~ $refused } @attempts;
+    is join(', ', map { my $name = "$_->[0] " . ($_->[1] // ''); "$name: " . ($result{$name} // 'no result') } @done), '',
+        'with TLS: ' . @attempts . ' attempts are refused';
+}
+
 # Has a process that holds the TLS key make an attempt, by a key file that says so. Returns as attempt() does.
 sub attempt_by_signer ($server, $key, $name, $argument = '') {
     my $bad  = qr/'\Q$key\E' holds no private key in PEM form: (\w+)/;
@@ -139,22 +166,21 @@ sub attempt_by_signer ($server, $key, $name, $argument = '') {
 my $signers_tried;
 sub signers_refuse_all () {
     return if $signers_tried++;
-    my $place = scratch();
-    my $made  = run_command(qw(openssl req -x509 -days 2 -nodes -subj /CN=localhost -newkey ec -pkeyopt ec_paramgen_curve:P-256),
-        '-keyout', "$place/key", '-out', "$place/cert");
-    die "no certificate: $made->{err}\n" if $made->{status} != 0;
-    my $server = starts(model(), forgiving => 1, options => ['--tls', '--cert', "$place/cert", '--key', "$place/key"]);
+    my @options = tls_options();
+    my $good    = slurp("$keys/key");
+    my $server  = starts(model(), forgiving => 1, options => \@options);
     my @signers = map { $_->[0] } grep { $_->[2] eq 'key_process' } group_processes($server->pid);
-    is attempt_by_signer($server, "$place/key", 'read', '/etc/passwd'), 'done', 'a signer may read files';
+    is attempt_by_signer($server, "$keys/key", 'read', '/etc/passwd'), 'done', 'a signer may read files';
     my @attempts = (
         (map { my $victim = $_; map { [$_, $victim] } @on_processes } $server->pid, @signers), @plain,
         (map { [$_, "$outside/file"] } grep { $_ ne 'read' } @on_files), ['create', "$outside/new"], ['mkdir', "$outside/made"],
         (map { ["udp-$_", $datagram->sockport] } qw(send connect)), (map { ["tcp-$_", $port] } qw(connect fast-open message multipath)),
         (map { ['call', $calls{$_}] } sort keys %calls), ['call', 41], ['call', 53], ['call', 319],    # sockets, memory with a name
     );
-    my @done = grep { attempt_by_signer($server, "$place/key", @$_) !~ $refused } @attempts;
+    my @done = grep { attempt_by_signer($server, "$keys/key", @$_) !~ $refused } @attempts;
     is join(', ', map { "@$_" } @done), '', @attempts . ' attempts by a signer are refused';
     $server->stop(warnings => qr/key|certificate/);
+    spit("$keys/key", $good);
 }
 
 each_server(sub ($model) {
@@ -196,6 +222,10 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/escape|worker/);
     }
 
+    $server = starts($model, forgiving => 1, options => [tls_options()]);
+    refuses_all_with_tls($server);
+    $server->stop(warnings => qr/escape|worker/);
+
     signers_refuse_all();
 
     # Older kernels have fewer features of Landlock. The filter of system calls is the same: it alone keeps a child of the server,
@@ -221,6 +251,18 @@ each_server(sub ($model) {
     $client->send(request(GET => '/escape/socket/16/3'));
     $client->drain;
     ok $client->{ended} && $server->errors !~ /escape/, '--sandbox-kills: the process ends at the call';
+
+    # The user lacks the right to some of the calls, and they would fail without a filter, too: it is the filter that kills.
+    if ((describe()->{makes} // '') eq 'processes' && !describe()->{workers_per_processor}) {
+        my @survived;
+        for my $name (sort keys %calls) {
+            my $child = $server->connect;
+            $child->send(request(GET => "/escape/call/$calls{$name}", Connection => 'close'));
+            $child->drain;
+            push @survived, $name if !$child->{ended} || $server->errors =~ /escape call $calls{$name}:/;
+        }
+        is join(' ', @survived), '', '--sandbox-kills: each of ' . keys(%calls) . ' calls ends the process';
+    }
 });
 
 done_testing;
