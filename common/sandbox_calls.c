@@ -304,6 +304,7 @@ static const struct syscall_rule memory[] = {
 static const struct syscall_rule signer[] = {
     IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
     IF_BOTH(fcntl, 1, INT, F_SETFL, 2, O_ASYNC, 0),
+    IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
     IF(sendto, 4, LONG, 0),
     ANY(recvmsg),
     ANY(recvfrom), /* the process that only reads files */
@@ -345,6 +346,7 @@ static const struct syscall_rule names[] = {
 /* The process that opens the log again can write at the end of files only. */
 static const struct syscall_rule log_opener[] = {
     IF(openat, 2, O_TRUNC | O_APPEND, O_APPEND),
+    IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
     IF(sendto, 4, LONG, 0),
     ANY(recvmsg),
     ANY(sendmsg),
