@@ -8,7 +8,7 @@ endif
 # Each kind of build has its own folder, so that it uses no objects of another kind.
 comma   := ,
 BUILD   ?= build$(if $(CRASH),/crash)$(if $(ESCAPE),/escape)$(if $(SANITIZE),/$(subst $(comma),-,$(SANITIZE)))$(if $(DEBUG),/debug)
-# The file VERSION holds the version that every program prints.
+# The file VERSION holds the version that the servers and dcollect.sh print.
 VERSION := $(file <VERSION)
 MODELS  := $(patsubst %.c,%,$(sort $(wildcard *_server.c)))
 COMMON  := $(sort $(wildcard common/*.c common/*/*.c))

@@ -22,7 +22,7 @@ static const int flags_of[SHARE_WAYS] = {
     [SHARE_ALL] = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
 };
 
-/* The connection of a child: memory that it shares goes on to the next one. */
+/* A copy of what a child needs of its connection: the server uses its own for the next one. */
 struct task {
     int socket, seat;
     struct moment now;

@@ -50,7 +50,7 @@ EVERY_RUN = (
     Option(
         "load-hosts", "HOSTS", "the load comes from these machines, by ssh: [USER@]HOST, and commas"
     ),
-    Option("server-host", "HOST", "the name or address of this machine for them"),
+    Option("server-host", "HOST", "the name or address by which the load hosts reach this machine"),
     Option("deadline", "MS", "a request that is not answered by then has failed (open)"),
     Option("rate", "N", "connections a second (httperf, at concurrency 1), or requests (open)"),
     Option("duration", "S", "seconds a run (wrk, open)"),

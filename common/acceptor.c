@@ -17,7 +17,7 @@
 #define SEAT_MILLISECONDS 100
 /* While clients wait, connections are asked to give way this often. */
 #define YIELD_MILLISECONDS 25
-/* At most this often: each time, all connections are looked through. */
+/* The shortest time between two searches through all connections. */
 #define ASK_MILLISECONDS 10
 
 /* Events are numbered: the listener's sockets come first. */

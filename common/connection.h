@@ -70,9 +70,9 @@ enum need connection_step(struct connection *connection);
 void connection_expire(struct connection *connection);
 void connection_close(struct connection *connection);
 
-/* Others need the place of the connection, or do so no longer: where they do, its next response is
- * the last one. A client that never waits is not asked to give way; where no seat is free, a
- * connection may be kept for so long. */
+/* Tells the connection whether other clients need its seat. If they do, it closes after its next
+ * response. A client that never waits is not asked to give way; where no seat is free, it may keep
+ * its connection for so long. */
 #define CONNECTION_TURN_MILLISECONDS 1000
 void connection_yield(struct connection *connection, bool needed);
 

@@ -14,8 +14,7 @@ static const struct cost process_cost = {112, 212};
 static const struct cost thread_cost = {40, 38};
 static const struct cost event_loop_cost = {4, 22};
 
-#define HEAD_COST  36 /* of a request that is as long as it may be */
-#define PROXY_COST 92 /* of what a proxy sends to the origin, and has of its response */
+#define HEAD_COST 36 /* of a request that is as long as it may be */
 
 static const struct cost *cost_of(const struct model *model)
 {
@@ -29,7 +28,7 @@ uint64_t connection_memory_room(const struct options *options, const struct mode
 {
     const struct cost *cost = cost_of(model);
     uint64_t sides = (uint64_t)options->tls + (uint64_t)options->origin_tls;
-    uint64_t proxied = options->origin.length > 0 ? PROXY_COST : 0;
+    uint64_t each = cost->idle + HEAD_COST + cost->tls * sides + (uint64_t)options->service->kib;
 
-    return memory_limit() / 4 * 3 / ((cost->idle + HEAD_COST + cost->tls * sides + proxied) * 1024);
+    return memory_limit() / 4 * 3 / (each * 1024);
 }

@@ -44,6 +44,8 @@ static void print_row(const struct option_row *row, const struct model *model)
     else
         snprintf(text, sizeof text, "%s", help);
     printf("%-*s", COLUMN, left);
+    if (strlen(left) >= COLUMN - 1)
+        printf("\n%*s", COLUMN, "");
     print_wrapped(text, COLUMN);
 }
 
@@ -62,8 +64,11 @@ static bool is_shown(const struct option_row *row, const struct model *model)
 
 void help_print(const struct model *model)
 {
-    printf("Usage: %s [OPTION]... PORT\n\nA web server: ", model->name);
-    print_wrapped(model->summary, 14);
+    char what[TEXT_LIMIT];
+
+    printf("Usage: %s [OPTION]... PORT\n\n", model->name);
+    snprintf(what, sizeof what, "A web server: %s.", model->summary);
+    print_wrapped(what, 0);
     print_advice(model);
     printf("\nPORT 0 takes a free one. When the server listens it prints its address.\n\n");
     for (int i = 0; i < option_table_rows; i++)

@@ -52,7 +52,7 @@
 /* A pair that messages are sent through. A socket of datagrams could send to any other by its path.
  */
 #define SOCKETPAIR IF_BOTH(socketpair, 0, INT, AF_UNIX, 1, SOCKET_TYPE, SOCK_SEQPACKET)
-/* A message that opens no connection: Landlock looks at connect() alone. */
+/* Any message but one that opens a connection (MSG_FASTOPEN), which Landlock does not check. */
 #define SENDMSG IF(sendmsg, 2, MSG_FASTOPEN, 0)
 
 #define ALLOW(filter, rules) syscall_filter_allow(filter, rules, sizeof(rules) / sizeof((rules)[0]))

@@ -399,7 +399,7 @@ static void check_turn_of_worker(struct server *server, const struct scoreboard_
     connection_yield(connection, others_wait(server, slot));
 }
 
-/* Nor does it keep others out where no seat is free. */
+/* Limits the turn of a connection while clients wait for a seat. */
 static void check_turn(struct server *server, const struct scoreboard_slot *slot,
                        struct connection *connection, int64_t *turn)
 {

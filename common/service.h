@@ -61,6 +61,7 @@ enum service_progress {
 struct service {
     const char *name;
     int descriptors; /* needed by a connection, beside those of its model */
+    int kib;         /* of memory, in the same way */
     /* Fills in the response at once. NULL if the service works in steps: */
     void (*answer)(const struct service_context *context, const struct request *request,
                    struct moment now, struct response *response);

@@ -40,6 +40,8 @@ each_server(sub ($model) {
     is_deeply [sort keys %$own], [sort qw(name version summary advice makes needs available lasting defers workers_per_processor accept share template services defaults options)],
         '--describe has these members and no others';
     is_deeply [grep { !length $_ } $own->{summary}, @{ $own->{advice} }{qw(take avoid)}], [], '--describe gives a summary and advice';
+    my @rows = grep { /^  --/ } split /\n/, $help->{out};
+    is join("\n", grep { !/^  --\S+(?: \S+)?(?: {2,}\S.*)?$/ } @rows), '', '--help: what an option does is behind two blanks, or on the next line';
     like $help->{out} =~ s/\s+/ /gr, qr/\QTake it $own->{advice}{take}. Do not take it $own->{advice}{avoid}.\E/, '--help gives the advice of --describe';
     like $help->{out}, qr/^  --\Q$_->{name}\E\b/m, "--help lists --$_->{name} of --describe" for @{ $own->{options} };
     is $own->{defaults}{$_}, $own->{$_}[0], "--describe lists the default way to $_ first" for qw(accept share);

@@ -80,6 +80,10 @@ sub counts_more ($fewer) {
     close $_ for @asked;
     $_->close for @held;
     $proxy->stop;
+
+    my $forward = start_server(through => \@through, options => [qw(--service proxy --no-cache)]);
+    is default_connections($forward), $fits, 'a proxy to all origins has room for as many as one to a single origin';
+    $forward->stop;
 }
 
 # A server that is the first process of a container is the parent of its helper processes, too.

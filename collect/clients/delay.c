@@ -50,14 +50,6 @@ struct road {
     long carried, dropped, late;
 };
 
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * SECOND + time.tv_nsec;
-}
-
 static int device_open(const char *name)
 {
     struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
@@ -104,7 +96,7 @@ static void take(struct road *road)
             continue;
         }
         packet->length = length;
-        packet->due = now() + road->delay;
+        packet->due = tool_nanoseconds() + road->delay;
         if (packet->due < road->last_due)
             packet->due = road->last_due;
         road->last_due = packet->due;
@@ -117,7 +109,7 @@ static void give(struct road *road)
 {
     while (road->count > 0) {
         const struct packet *packet = &road->packets[road->first];
-        int64_t over = now() - packet->due;
+        int64_t over = tool_nanoseconds() - packet->due;
         if (over < 0)
             return;
         road->late += over > LATE;
@@ -167,7 +159,8 @@ static void run(struct road *road)
                              {.fd = STDIN_FILENO, .events = POLLIN}};
 
     for (bool goes_on = true; goes_on;) {
-        int64_t pause = road->count > 0 ? road->packets[road->first].due - now() : SECOND;
+        int64_t pause =
+            road->count > 0 ? road->packets[road->first].due - tool_nanoseconds() : SECOND;
         if (pause < 0)
             pause = 0;
         struct timespec time = {pause / SECOND, pause % SECOND};

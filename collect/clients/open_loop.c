@@ -163,14 +163,6 @@ static const char usage[] =
     "  --udp             a datagram for each request, and one for its response\n"
     "  --help            print this\n";
 
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * SECOND + time.tv_nsec;
-}
-
 /* ---- what is counted ---- */
 
 static bool counts(const struct open_loop *loop, int64_t due)
@@ -199,7 +191,7 @@ static int64_t finish(struct open_loop *loop, int64_t due, int64_t time)
 
 static void fail(struct open_loop *loop, int64_t due, enum failure failure)
 {
-    if (finish(loop, due, now()) < 0)
+    if (finish(loop, due, tool_nanoseconds()) < 0)
         return;
     loop->failures[failure]++;
     if (due > loop->last_failed)
@@ -210,7 +202,7 @@ static void note_answer(struct open_loop *loop, const struct connection *connect
 {
     const struct response *response = &connection->response;
     struct target *target = connection->target;
-    int64_t ended = now(), time = finish(loop, connection->due, ended);
+    int64_t ended = tool_nanoseconds(), time = finish(loop, connection->due, ended);
 
     loop->answered_meanwhile += ended >= loop->window && ended <= loop->end;
     if (time < 0)
@@ -476,7 +468,7 @@ static int64_t due_of(const struct open_loop *loop, const struct arrivals *arriv
 /* Counts the requests that have become due. */
 static void notice(struct open_loop *loop)
 {
-    int64_t time = now(), due;
+    int64_t time = tool_nanoseconds(), due;
 
     while ((due = due_of(loop, &loop->noticed)) <= time && due < loop->end) {
         arrivals_step(&loop->noticed);
@@ -512,7 +504,7 @@ static void start_waiting(struct open_loop *loop)
         struct target *target = draw_target(loop);
         arrivals_step(&loop->started);
         loop->waiting--;
-        if (now() - due > loop->timeout)
+        if (tool_nanoseconds() - due > loop->timeout)
             fail(loop, due, TIMED_OUT);
         else
             start(loop, due, target);
@@ -529,7 +521,7 @@ static int64_t look_time(const struct open_loop *loop)
 /* Ends the requests whose time is over, and connections that the server does not close. */
 static void expire(struct open_loop *loop)
 {
-    int64_t time = now();
+    int64_t time = tool_nanoseconds();
 
     if (time < loop->looked + look_time(loop))
         return;
@@ -558,7 +550,7 @@ static bool is_over(const struct open_loop *loop)
  * not at all; or until the next look for overdue ones. */
 static struct timespec pause_of(struct open_loop *loop)
 {
-    int64_t time = now(), look = loop->looked + look_time(loop) - time, pause = look;
+    int64_t time = tool_nanoseconds(), look = loop->looked + look_time(loop) - time, pause = look;
     int64_t due = due_of(loop, &loop->noticed);
 
     if (due < loop->end && due - time - AWAKE < look) {
@@ -594,19 +586,19 @@ static void run(struct open_loop *loop)
 static bool open_all(struct open_loop *loop)
 {
     struct epoll_event events[EVENTS];
-    int64_t gained = now();
+    int64_t gained = tool_nanoseconds();
     int most = 0;
 
     while (loop->open_count < loop->connections) {
         for (int i = loop->held - loop->open_count; i < OPENED_AT_ONCE && loop->free != NULL; i++)
-            start_new(loop, now(), &loop->first);
+            start_new(loop, tool_nanoseconds(), &loop->first);
         int count = epoll_wait(loop->events, events, EVENTS, HOLD_MILLISECONDS / 10);
         for (int i = 0; i < count; i++)
             take_event(loop, events[i].data.u64);
         if (loop->open_count > most) {
             most = loop->open_count;
-            gained = now();
-        } else if (now() - gained > HOLD_MILLISECONDS * (SECOND / 1000)) {
+            gained = tool_nanoseconds();
+        } else if (tool_nanoseconds() - gained > HOLD_MILLISECONDS * (SECOND / 1000)) {
             return false;
         }
     }
@@ -923,7 +915,7 @@ static void prepare(struct open_loop *loop)
 /* The time begins: requests are due from now on. */
 static void begin_time(struct open_loop *loop)
 {
-    loop->start = now();
+    loop->start = tool_nanoseconds();
     loop->window = loop->changed = loop->last = loop->start + (int64_t)(loop->warm_up * 1e9);
     loop->end = loop->window + (int64_t)(loop->seconds * 1e9);
 }

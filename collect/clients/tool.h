@@ -17,6 +17,14 @@ static inline double tool_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+/* The same in nanoseconds. */
+static inline int64_t tool_nanoseconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
 /* Reads a number of the command line. A wrong one ends the program; `what` names it. */
 static inline long tool_number(const char *text, long least, long most, const char *what)
 {

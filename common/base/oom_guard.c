@@ -85,7 +85,7 @@ static void give_up_capabilities(void)
     syscall(SYS_capset, &header, none);
 }
 
-/* Ends when there is nobody who could ask. It has the score that the server began with. */
+/* Ends when all processes that can ask have ended. It has the score that the server began with. */
 static void serve(int socket, const void *argument)
 {
     const pid_t parent = *(const pid_t *)argument;

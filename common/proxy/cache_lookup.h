@@ -14,8 +14,8 @@ struct cache_lookup {
     struct text uri;               /* from malloc; empty: the request does not concern the cache */
     size_t origin_length;          /* of its beginning, up to the path */
     char name[CACHE_NAME_SIZE];    /* of the entry that the request has, or would have */
-    bool missing;                  /* the last look has found nothing, */
-    uint64_t releases;             /* with fetch_lock_releases() before it */
+    bool missing;                  /* the last look has found nothing */
+    uint64_t releases;             /* fetch_lock_releases() before the last look */
     struct cache_control control;  /* of the request */
     bool may_use;                  /* the request permits an entry as the response */
     bool may_store;                /* the origin's response may become an entry */
@@ -29,8 +29,8 @@ struct cache_lookup {
     bool validates;                /* the request to the origin is conditional on the entry */
     bool bridges;                  /* the entry may be served if the origin fails */
     struct collapse collapse;
-    int64_t requested; /* when the origin was asked, in seconds since 1970; */
-    uint64_t removals; /* and how often entries of the URI had been removed by then */
+    int64_t requested; /* when the origin was asked, in seconds since 1970 */
+    uint64_t removals; /* how often entries of the URI had been removed before that */
 };
 
 /* Starts a lookup whose bytes are zero. */

@@ -15,9 +15,9 @@ struct cache_store {
     struct cache_lookup *lookup;
     struct cache_writer writer;
     bool storing;
-    uint64_t before;   /* bytes of a joined part that the client does not get, */
-    uint64_t ready;    /* and those that it gets, before those of the origin; */
-    struct range tail; /* what is to be copied behind them; or empty */
+    uint64_t before;   /* bytes of a joined part that the client does not get */
+    uint64_t ready;    /* bytes of it that the client gets before those of the origin */
+    struct range tail; /* of it, to be copied behind those of the origin; or empty */
     bool stored;       /* the whole response has become an entry */
     bool for_later;    /* the response is one to POST that may answer a GET */
     bool shown;        /* others may send the entry as it grows */

@@ -30,8 +30,8 @@ void collapse_unlock(struct collapse *collapse);
 void collapse_suspend(struct collapse *collapse);
 bool collapse_resume(struct collapse *collapse);
 bool collapse_is_held(const struct collapse *collapse);
-/* Returns true if another request holds the lock of that name: this one, which does not want it
- * itself, may wait for that. */
+/* Returns true if another request holds the lock of that name. The caller may wait for that request
+ * without taking the lock. */
 bool collapse_is_busy(struct collapse *collapse, const char *name);
 
 /* Returns true if this request may begin to wait for another one, or continue to. `timeout` is that

@@ -423,6 +423,7 @@ const struct service service_proxy = {
     .watches_client = true,
     .broken_off = "The origin has broken off its response.",
     .descriptors = 2, /* the origin, and an epoll for the client and the origin */
+    .kib = 92, /* what it sends to the origin, and has of its response: see connection_memory.c */
     .step = step,
     .expire = expire,
     .end = end,

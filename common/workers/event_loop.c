@@ -20,7 +20,7 @@
 /* While clients wait and no connection has waited long enough to be ended, it looks again after so
  * long. */
 #define YIELD_MILLISECONDS 25
-/* That it was looked for in vain holds for so long. */
+/* How long a search that found no connection to end stays valid. */
 #define CROWDED_MILLISECONDS (4 * YIELD_MILLISECONDS)
 /* A loop that has passed its permit on takes none for this long: it is awake, and would be faster
  * than the loop that is woken. */

@@ -128,6 +128,12 @@ sub make (@arguments) {
     return $? == 0;
 }
 
+# A wrong include can be why nothing builds. Returns what the test of the layers, which needs no build, says then.
+sub wrong_includes () {
+    open my $test, '-|', 'sh', '-c', 'exec "$@" 2>&1', 'sh', $^X, 'tests/layers.t' or return "tests/layers.t: $!\n";
+    return map { "tests/layers.t: $_" } grep { /^(?:not ok|#)/ } <$test>;
+}
+
 # Returns the command that starts a sanitized server: without address randomization, where that is allowed.
 sub wrapper ($pass) {
     state @setarch = system('setarch --addr-no-randomize true 2>/dev/null') == 0 ? qw(setarch --addr-no-randomize) : ();
@@ -167,6 +173,7 @@ sub prepared ($pass) {
     my @crash = @given || $pass ne 'normal' ? () : 'crash';
     if (!make(@how, 'all', @crash, @units)) {
         push @failed, "$pass (it does not build)";
+        push @complaints, wrong_includes();
         return;
     }
     my @servers = map { join '/', $build->{folder} // '.', "${_}_server" } @{ $options{server} };
