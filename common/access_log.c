@@ -66,7 +66,7 @@ static void open_logs(int socket, const void *argument)
     helper_process_confine(&opener->confinement, HELPER_PROCESS_WORKER);
     while (fd_message_receive(socket, &question, sizeof question, &size, &message)) {
         bool again = question.kind == QUESTION_REOPEN && message.sender == opener->server;
-        fd_message_close(&message);
+        fd_message_close_at_once(&message);
         if (size != sizeof question)
             continue;
         file = again ? open_waitless(opener->name, O_APPEND) : current;

@@ -43,9 +43,10 @@ static void print_row(const struct option_row *row, const struct model *model)
         snprintf(text, sizeof text, "%s (%s)", help, standard);
     else
         snprintf(text, sizeof text, "%s", help);
-    printf("%-*s", COLUMN, left);
-    if (strlen(left) >= COLUMN - 1)
-        printf("\n%*s", COLUMN, "");
+    if (strlen(left) < COLUMN - 1)
+        printf("%-*s", COLUMN, left);
+    else
+        printf("%s\n%*s", left, COLUMN, "");
     print_wrapped(text, COLUMN);
 }
 

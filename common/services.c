@@ -1,14 +1,25 @@
 /* The registry of services: a row for each, with the functions that open and close it. */
 #include "common/services.h"
 
+#include "common/files/files.h"
+#include "common/files/generated.h"
+#include "common/files/work_service.h"
 #include "common/proxy/cache_keeper.h"
 #include "common/proxy/proxy_service.h"
+#include "common/proxy/proxy_setup.h"
 
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+union service_state {
+    struct files files;
+    struct generated generated;
+    struct proxy *proxy;
+};
 
 struct services_row {
     const struct service *service;
@@ -43,14 +54,14 @@ static bool open_files(struct services *services, const struct options *options,
     };
 
     (void)user;
-    return files_open(&services->files, &settings);
+    return files_open(&services->state->files, &settings);
 }
 
 /* The root was opened with the rights that the server was started with. */
 static bool start_files(struct services *services, const struct options *options,
                         const struct listener *listener)
 {
-    int root = openat(services->files.root, ".", O_PATH | O_CLOEXEC);
+    int root = openat(services->state->files.root, ".", O_PATH | O_CLOEXEC);
 
     (void)listener;
     if (root < 0)
@@ -58,19 +69,19 @@ static bool start_files(struct services *services, const struct options *options
              options->root);
     else
         close(root);
-    files_start(&services->files);
+    files_start(&services->state->files);
     return true;
 }
 
 static const void *files_state(const struct services *services)
 {
-    return &services->files;
+    return &services->state->files;
 }
 
 static void confine_files(const struct services *services, struct sandbox *sandbox)
 {
-    sandbox->root = services->files.root;
-    sandbox->watches = services->files.cache != NULL;
+    sandbox->root = services->state->files.root;
+    sandbox->watches = services->state->files.cache != NULL;
 }
 
 static void print_files(const struct options *options)
@@ -82,17 +93,17 @@ static void print_files(const struct options *options)
 
 static void stay_files(struct services *services)
 {
-    files_stay(&services->files);
+    files_stay(&services->state->files);
 }
 
 static void watch_files(struct services *services)
 {
-    files_watch(&services->files);
+    files_watch(&services->state->files);
 }
 
 static void close_files(struct services *services)
 {
-    files_close(&services->files);
+    files_close(&services->state->files);
 }
 
 /* ---- generated documents ---- */
@@ -102,13 +113,13 @@ static bool open_generated(struct services *services, const struct options *opti
 {
     (void)user;
     (void)lasting;
-    services->generated.max_age = options->max_age;
+    services->state->generated.max_age = options->max_age;
     return true;
 }
 
 static const void *generated_state(const struct services *services)
 {
-    return &services->generated;
+    return &services->state->generated;
 }
 
 static void print_generated(const struct options *options)
@@ -225,21 +236,21 @@ static bool start_proxy(struct services *services, const struct options *options
         .pool = pool_limits(options, services->lasting),
     };
 
-    services->proxy = proxy_open(&settings, listener);
-    return services->proxy != NULL;
+    services->state->proxy = proxy_open(&settings, listener);
+    return services->state->proxy != NULL;
 }
 
 static const void *proxy_state(const struct services *services)
 {
-    return services->proxy;
+    return services->state->proxy;
 }
 
 static void confine_proxy(const struct services *services, struct sandbox *sandbox)
 {
     sandbox->connects = true;
-    sandbox->port = services->proxy->origin_port;
-    if (services->proxy->cache.shared != NULL)
-        sandbox->cache = services->proxy->cache.directory;
+    sandbox->port = services->state->proxy->origin_port;
+    if (services->state->proxy->cache.shared != NULL)
+        sandbox->cache = services->state->proxy->cache.directory;
 }
 
 static void print_proxy(const struct options *options)
@@ -263,28 +274,28 @@ static int proxy_descriptors(const struct options *options, bool lasting)
 
 static int review_proxy(const struct services *services, int64_t now, bool others)
 {
-    return origin_pool_review(services->proxy->pool, now, others);
+    return origin_pool_review(services->state->proxy->pool, now, others);
 }
 
 static void end_child_of_proxy(struct services *services)
 {
-    proxy_end_child(services->proxy);
+    proxy_end_child(services->state->proxy);
 }
 
 static void drain_proxy(const struct services *services)
 {
-    origin_pool_empty(services->proxy->pool);
+    origin_pool_empty(services->state->proxy->pool);
 }
 
 static void explain_proxy(const struct services *services, const struct options *options)
 {
-    if (!options->no_cache && cache_keeper_misses_directory(&services->proxy->cache))
+    if (!options->no_cache && cache_keeper_misses_directory(&services->state->proxy->cache))
         warnx("the cache directory '%s' was deleted: a new server makes it again", options->cache);
 }
 
 static void close_proxy(struct services *services)
 {
-    proxy_close(services->proxy);
+    proxy_close(services->state->proxy);
 }
 
 /* ---- the registry ---- */
@@ -358,6 +369,11 @@ bool services_open(struct services *services, const struct options *options,
 {
     services->row = row_of(options->service);
     services->lasting = lasting;
+    services->state = calloc(1, sizeof *services->state);
+    if (services->state == NULL) {
+        warn("cannot have a service");
+        return false;
+    }
     return services->row->open == NULL || services->row->open(services, options, user, lasting);
 }
 
@@ -414,6 +430,7 @@ void services_close(struct services *services)
 {
     if (services->row->close != NULL)
         services->row->close(services);
+    free(services->state);
 }
 
 void services_stay(struct services *services)

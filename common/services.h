@@ -1,25 +1,17 @@
-/* The registry of services: the only module that includes them. It gives each its settings, and
- * opens and closes it. */
+/* The registry of services: services.c is the only file that includes them. It gives each its
+ * settings, and opens and closes it. */
 #ifndef COMMON_SERVICES_H
 #define COMMON_SERVICES_H
 
 #include "common/base/identity.h"
-#include "common/files/files.h"
-#include "common/files/generated.h"
-#include "common/files/work_service.h"
 #include "common/net/listener.h"
 #include "common/options.h"
-#include "common/proxy/proxy_setup.h"
 #include "common/sandbox.h"
 
 /* The state of the service that the server has. */
 struct services {
     const struct services_row *row; /* NULL: none is open */
-    union {
-        struct files files;
-        struct generated generated;
-        struct proxy *proxy;
-    };
+    union service_state *state;
     int cache_directory; /* of the proxy; -1: none */
     bool lasting;        /* the process serves many connections */
 };

@@ -77,14 +77,18 @@ bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
     return true;
 }
 
-/* Whoever sent a socket may have set that its close waits. */
 void fd_message_close(struct fd_message *message)
+{
+    for (int i = 0; i < message->count; i++)
+        close(message->descriptors[i]);
+    message->count = 0;
+}
+
+void fd_message_close_at_once(struct fd_message *message)
 {
     const struct linger none = {0};
 
-    for (int i = 0; i < message->count; i++) {
+    for (int i = 0; i < message->count; i++)
         setsockopt(message->descriptors[i], SOL_SOCKET, SO_LINGER, &none, sizeof none);
-        close(message->descriptors[i]);
-    }
-    message->count = 0;
+    fd_message_close(message);
 }

@@ -25,5 +25,7 @@ bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
 
 /* Closes the descriptors that came with a message. */
 void fd_message_close(struct fd_message *message);
+/* The same where the sender is not trusted, and may have set that the close of a socket waits. */
+void fd_message_close_at_once(struct fd_message *message);
 
 #endif

@@ -317,7 +317,7 @@ static void serve(struct signer *signer)
         fd_message_receive(signer->socket, &request, sizeof request, &size, &message);
         if (size == sizeof request && message.count > 0)
             answer(signer, &request, message.descriptors[0]);
-        fd_message_close(&message);
+        fd_message_close_at_once(&message);
     } while (size > 0 || !is_over(signer->socket));
 }
 
