@@ -68,8 +68,7 @@ static const struct syscall_rule all[] = {
     IF(fcntl, 1, INT, F_GETFD),
     IF(fcntl, 1, INT, F_SETFD),
     IF(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH), /* of an open file */
-    IF(ioctl, 1, INT,
-       FIONBIO), /* F_SETFL could also have the log written anywhere, not at its end */
+    IF(ioctl, 1, INT, FIONBIO), /* F_SETFL could also take O_APPEND from the log */
     IF(ioctl, 1, INT, SIOCOUTQ),
     IF(ioctl, 1, INT, TCGETS), /* the C library asks whether the output is a terminal */
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
@@ -343,7 +342,7 @@ static const struct syscall_rule names[] = {
     ANY(exit_group),
 };
 
-/* The process that opens the log again can write at the end of files only. */
+/* The process that opens the log again opens no file but to be written at its end. */
 static const struct syscall_rule log_opener[] = {
     IF(openat, 2, O_TRUNC | O_APPEND, O_APPEND),
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),

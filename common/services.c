@@ -11,7 +11,6 @@
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +19,12 @@ union service_state {
     struct generated generated;
     struct proxy *proxy;
 };
+_Static_assert(sizeof(union service_state) <= SERVICES_STATE_SIZE, "the state has no room");
+
+static union service_state *state_of(const struct services *services)
+{
+    return (union service_state *)(uintptr_t)services->state;
+}
 
 struct services_row {
     const struct service *service;
@@ -54,14 +59,14 @@ static bool open_files(struct services *services, const struct options *options,
     };
 
     (void)user;
-    return files_open(&services->state->files, &settings);
+    return files_open(&state_of(services)->files, &settings);
 }
 
 /* The root was opened with the rights that the server was started with. */
 static bool start_files(struct services *services, const struct options *options,
                         const struct listener *listener)
 {
-    int root = openat(services->state->files.root, ".", O_PATH | O_CLOEXEC);
+    int root = openat(state_of(services)->files.root, ".", O_PATH | O_CLOEXEC);
 
     (void)listener;
     if (root < 0)
@@ -69,19 +74,19 @@ static bool start_files(struct services *services, const struct options *options
              options->root);
     else
         close(root);
-    files_start(&services->state->files);
+    files_start(&state_of(services)->files);
     return true;
 }
 
 static const void *files_state(const struct services *services)
 {
-    return &services->state->files;
+    return &state_of(services)->files;
 }
 
 static void confine_files(const struct services *services, struct sandbox *sandbox)
 {
-    sandbox->root = services->state->files.root;
-    sandbox->watches = services->state->files.cache != NULL;
+    sandbox->root = state_of(services)->files.root;
+    sandbox->watches = state_of(services)->files.cache != NULL;
 }
 
 static void print_files(const struct options *options)
@@ -93,17 +98,17 @@ static void print_files(const struct options *options)
 
 static void stay_files(struct services *services)
 {
-    files_stay(&services->state->files);
+    files_stay(&state_of(services)->files);
 }
 
 static void watch_files(struct services *services)
 {
-    files_watch(&services->state->files);
+    files_watch(&state_of(services)->files);
 }
 
 static void close_files(struct services *services)
 {
-    files_close(&services->state->files);
+    files_close(&state_of(services)->files);
 }
 
 /* ---- generated documents ---- */
@@ -113,13 +118,13 @@ static bool open_generated(struct services *services, const struct options *opti
 {
     (void)user;
     (void)lasting;
-    services->state->generated.max_age = options->max_age;
+    state_of(services)->generated.max_age = options->max_age;
     return true;
 }
 
 static const void *generated_state(const struct services *services)
 {
-    return &services->state->generated;
+    return &state_of(services)->generated;
 }
 
 static void print_generated(const struct options *options)
@@ -236,21 +241,21 @@ static bool start_proxy(struct services *services, const struct options *options
         .pool = pool_limits(options, services->lasting),
     };
 
-    services->state->proxy = proxy_open(&settings, listener);
-    return services->state->proxy != NULL;
+    state_of(services)->proxy = proxy_open(&settings, listener);
+    return state_of(services)->proxy != NULL;
 }
 
 static const void *proxy_state(const struct services *services)
 {
-    return services->state->proxy;
+    return state_of(services)->proxy;
 }
 
 static void confine_proxy(const struct services *services, struct sandbox *sandbox)
 {
     sandbox->connects = true;
-    sandbox->port = services->state->proxy->origin_port;
-    if (services->state->proxy->cache.shared != NULL)
-        sandbox->cache = services->state->proxy->cache.directory;
+    sandbox->port = state_of(services)->proxy->origin_port;
+    if (state_of(services)->proxy->cache.shared != NULL)
+        sandbox->cache = state_of(services)->proxy->cache.directory;
 }
 
 static void print_proxy(const struct options *options)
@@ -274,28 +279,28 @@ static int proxy_descriptors(const struct options *options, bool lasting)
 
 static int review_proxy(const struct services *services, int64_t now, bool others)
 {
-    return origin_pool_review(services->state->proxy->pool, now, others);
+    return origin_pool_review(state_of(services)->proxy->pool, now, others);
 }
 
 static void end_child_of_proxy(struct services *services)
 {
-    proxy_end_child(services->state->proxy);
+    proxy_end_child(state_of(services)->proxy);
 }
 
 static void drain_proxy(const struct services *services)
 {
-    origin_pool_empty(services->state->proxy->pool);
+    origin_pool_empty(state_of(services)->proxy->pool);
 }
 
 static void explain_proxy(const struct services *services, const struct options *options)
 {
-    if (!options->no_cache && cache_keeper_misses_directory(&services->state->proxy->cache))
+    if (!options->no_cache && cache_keeper_misses_directory(&state_of(services)->proxy->cache))
         warnx("the cache directory '%s' was deleted: a new server makes it again", options->cache);
 }
 
 static void close_proxy(struct services *services)
 {
-    proxy_close(services->state->proxy);
+    proxy_close(state_of(services)->proxy);
 }
 
 /* ---- the registry ---- */
@@ -369,11 +374,6 @@ bool services_open(struct services *services, const struct options *options,
 {
     services->row = row_of(options->service);
     services->lasting = lasting;
-    services->state = calloc(1, sizeof *services->state);
-    if (services->state == NULL) {
-        warn("cannot have a service");
-        return false;
-    }
     return services->row->open == NULL || services->row->open(services, options, user, lasting);
 }
 
@@ -430,7 +430,6 @@ void services_close(struct services *services)
 {
     if (services->row->close != NULL)
         services->row->close(services);
-    free(services->state);
 }
 
 void services_stay(struct services *services)

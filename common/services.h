@@ -8,10 +8,16 @@
 #include "common/options.h"
 #include "common/sandbox.h"
 
+#include <stddef.h>
+
+#define SERVICES_STATE_SIZE 192
+
 /* The state of the service that the server has. */
 struct services {
     const struct services_row *row; /* NULL: none is open */
-    union service_state *state;
+    /* Of a type that services.c alone knows. No memory of its own: a process that ends, or a start
+     * that fails, has nothing to free. */
+    _Alignas(max_align_t) unsigned char state[SERVICES_STATE_SIZE];
     int cache_directory; /* of the proxy; -1: none */
     bool lasting;        /* the process serves many connections */
 };
