@@ -18,10 +18,10 @@ enum sandbox_makes {
 
 /* The helper processes that need little. */
 enum sandbox_helper {
-    SANDBOX_SIGNER, /* holds the TLS key, or reads it */
-    SANDBOX_NAMES,  /* asks name servers */
-    SANDBOX_KEEPER, /* keeps the cache below its limit */
-    SANDBOX_LOG_OPENER,
+    SANDBOX_SIGNER,     /* holds the TLS key, or reads it */
+    SANDBOX_NAMES,      /* asks name servers */
+    SANDBOX_KEEPER,     /* keeps the cache below its limit */
+    SANDBOX_LOG_OPENER, /* opens the access log again */
 };
 
 struct sandbox {
