@@ -34,7 +34,7 @@ CFLAGS  += -O1 -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-reco
 LDFLAGS += -fsanitize=$(SANITIZE)
 OUTPUT   = $(BUILD)/
 else ifdef DEBUG
-CPPFLAGS += -DSIGNER_PATIENCE_SECONDS=120
+CPPFLAGS += -DQUESTION_SECONDS=120
 CFLAGS  += -O1 -fno-omit-frame-pointer
 OUTPUT   = $(BUILD)/
 else
@@ -45,6 +45,7 @@ OUTPUT   = $(BUILD)/
 else ifdef ESCAPE
 # ESCAPE=1: servers in which a request tries to break out of the sandbox, for tests/escape.t, in $(BUILD).
 CPPFLAGS += -DESCAPE_PATH='"/escape/"'
+LDFLAGS += -Wl,--wrap=mmap
 OUTPUT   = $(BUILD)/
 else
 OUTPUT   =

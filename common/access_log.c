@@ -2,6 +2,7 @@
 #include "common/access_log.h"
 
 #include "common/base/fd_message.h"
+#include "common/base/question.h"
 
 #include <err.h>
 #include <errno.h>
@@ -40,12 +41,7 @@ int access_log_open_file(const char *name, int flags)
 
 /* The helper process opens the log again, or passes the file that it opened last: all processes
  * write to the same one. */
-enum question_kind { QUESTION_REOPEN = 'o', QUESTION_CURRENT = 'c' };
-
-/* The answer has the same number. */
-struct question {
-    unsigned char kind, number;
-};
+enum question { QUESTION_REOPEN = 'o', QUESTION_CURRENT = 'c' };
 
 struct opener {
     const char *name;
@@ -53,29 +49,36 @@ struct opener {
     struct helper_process_confinement confinement;
 };
 
+/* A process that does not take the answer gets none. */
+static void answer(int client, int file)
+{
+    const char nothing = 0;
+
+    fd_message_send_at_once(client, &nothing, sizeof nothing, &file, file < 0 ? 0 : 1);
+}
+
 /* Workers have the socket as well: only the server may have the file opened again, and a message
  * that is no question ends nothing. */
 static void open_logs(int socket, const void *argument)
 {
     const struct opener *opener = argument;
     int current = -1, file;
-    struct question question;
+    char question;
     struct fd_message message;
     size_t size;
 
     helper_process_confine(&opener->confinement, HELPER_PROCESS_WORKER);
     while (fd_message_receive(socket, &question, sizeof question, &size, &message)) {
-        bool again = question.kind == QUESTION_REOPEN && message.sender == opener->server;
+        if (size == sizeof question && message.count > 0) {
+            bool again = question == QUESTION_REOPEN && message.sender == opener->server;
+            file = again ? open_waitless(opener->name, O_APPEND) : current;
+            answer(message.descriptors[0], file);
+            if (file >= 0 && file != current && current >= 0)
+                close(current);
+            if (file >= 0)
+                current = file;
+        }
         fd_message_close_at_once(&message);
-        if (size != sizeof question)
-            continue;
-        file = again ? open_waitless(opener->name, O_APPEND) : current;
-        if (file < 0 || !fd_message_send(socket, &question, sizeof question, &file, 1))
-            send(socket, &question, sizeof question, MSG_NOSIGNAL); /* without a descriptor */
-        if (file >= 0 && file != current && current >= 0)
-            close(current);
-        if (file >= 0)
-            current = file;
     }
 }
 
@@ -84,7 +87,7 @@ static struct access_log_shared *make_shared(void)
     struct access_log_shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    return shared != MAP_FAILED && lock_open(&shared->lock) ? shared : NULL;
+    return shared != MAP_FAILED ? shared : NULL;
 }
 
 /* Makes the two ends of the way to the process, which learns who asks. */
@@ -124,26 +127,20 @@ bool access_log_open(struct access_log *log, const char *name,
     return false;
 }
 
-/* The caller holds the lock. An answer that a process asked for before it died is thrown away. */
-static bool replace(struct access_log *log, enum question_kind kind)
+static bool replace(struct access_log *log, enum question kind)
 {
-    const struct question question = {(unsigned char)kind, ++log->shared->questions};
-    struct question answer = {0};
-    struct fd_message message;
+    const char question = (char)kind;
+    int socket = question_send(log->opener, &question, sizeof question);
+    struct fd_message message = {0};
     size_t size;
-    bool good;
+    char nothing;
+    bool good = socket >= 0 &&
+                fd_message_receive(socket, &nothing, sizeof nothing, &size, &message) &&
+                message.count == 1 && dup3(message.descriptors[0], log->file, O_CLOEXEC) >= 0;
 
-    if (send(log->opener, &question, sizeof question, MSG_NOSIGNAL) != sizeof question)
-        return false;
-    for (;;) {
-        if (!fd_message_receive(log->opener, &answer, sizeof answer, &size, &message))
-            return false;
-        if (answer.number == question.number)
-            break;
-        fd_message_close(&message);
-    }
-    good = message.count == 1 && dup3(message.descriptors[0], log->file, O_CLOEXEC) >= 0;
     fd_message_close(&message);
+    if (socket >= 0)
+        close(socket);
     return good;
 }
 
@@ -151,24 +148,20 @@ void access_log_reopen(struct access_log *log)
 {
     if (log->opener < 0)
         return;
-    lock_take(&log->shared->lock);
     if (replace(log, QUESTION_REOPEN))
         atomic_store(&log->version, atomic_fetch_add(&log->shared->version, 1) + 1);
     else
         warnx("the log '%s' cannot be opened again: the old one stays in use", log->name);
-    lock_give(&log->shared->lock);
 }
 
 void access_log_renew(struct access_log *log)
 {
-    if (atomic_load(&log->version) == atomic_load(&log->shared->version))
+    unsigned version = atomic_load(&log->shared->version);
+
+    if (atomic_load(&log->version) == version)
         return;
-    lock_take(&log->shared->lock);
-    if (atomic_load(&log->version) != atomic_load(&log->shared->version)) {
-        replace(log, QUESTION_CURRENT);
-        atomic_store(&log->version, atomic_load(&log->shared->version));
-    }
-    lock_give(&log->shared->lock);
+    replace(log, QUESTION_CURRENT);
+    atomic_store(&log->version, version); /* last: another thread would write to the old log */
 }
 
 void access_log_close(struct access_log *log)

@@ -4,7 +4,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/helper_process.h"
-#include "common/base/lock.h"
 #include "common/http/date.h"
 #include "common/http/request.h"
 #include "common/net/transport.h"
@@ -13,9 +12,7 @@
 
 /* The state that all processes of a server share. */
 struct access_log_shared {
-    struct lock lock;
     _Atomic unsigned version; /* how often the log was opened again */
-    unsigned char questions;  /* to the process that opens it: the number of the last one */
 };
 
 /* The log of one process. When it was opened again, each process takes it with its next line. */

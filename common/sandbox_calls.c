@@ -198,14 +198,14 @@ static const struct syscall_rule log_file[] = {
     ANY(dup3),
 };
 
-/* A request for a signature carries a descriptor to answer at, for which it does not wait long. */
-static const struct syscall_rule key_process[] = {
+/* A question to a helper process, for a signature or the log, carries a descriptor to answer at. */
+static const struct syscall_rule questions[] = {
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_RCVTIMEO),
     SOCKETPAIR,
     SENDMSG,
 };
 
-/* A lock on a file; and the mutex of a worker that has died. */
+/* --accept=lock. */
 static const struct syscall_rule file_lock[] = {
     IF(fcntl, 1, INT, F_SETLKW),
 };
@@ -231,10 +231,9 @@ static const struct syscall_rule processes[] = {
 };
 
 /* A child that the C library did not make runs on the stack of a thread that it made, and asks the
- * kernel what is registered for that thread. */
+ * kernel where that thread's identifier lies. */
 static const struct syscall_rule clones[] = {
     IF(prctl, 0, INT, PR_GET_TID_ADDRESS),
-    IF(get_robust_list, 0, INT, 0),
 };
 
 /* A template has a name of its own, and its children have that of the server. */
@@ -346,7 +345,6 @@ static const struct syscall_rule names[] = {
 static const struct syscall_rule log_opener[] = {
     IF(openat, 2, O_TRUNC | O_APPEND, O_APPEND),
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_LINGER),
-    IF(sendto, 4, LONG, 0),
     ANY(recvmsg),
     ANY(sendmsg),
     ANY(close),
@@ -416,8 +414,8 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
         ALLOW(filter, datagrams);
     if (sandbox->log)
         ALLOW(filter, log_file);
-    if (sandbox->key_process)
-        ALLOW(filter, key_process);
+    if (sandbox->log || sandbox->key_process)
+        ALLOW(filter, questions);
     if (sandbox->makes == SANDBOX_WORKERS)
         ALLOW(filter, file_lock);
     ALLOW(filter, all);

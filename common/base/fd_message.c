@@ -13,7 +13,8 @@ union control {
     char space[CMSG_SPACE(FD_MESSAGE_LIMIT * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count)
+static bool send_message(int socket, const void *data, size_t size, const int *descriptors,
+                         int count, int flags)
 {
     size_t length = (size_t)count * sizeof *descriptors;
     struct iovec bytes = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
@@ -29,10 +30,21 @@ bool fd_message_send(int socket, const void *data, size_t size, const int *descr
         control.header.cmsg_len = CMSG_LEN(length);
         memcpy(CMSG_DATA(&control.header), descriptors, length);
     }
-    while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+    while (sendmsg(socket, &header, MSG_NOSIGNAL | flags) < 0)
         if (errno != EINTR)
             return false;
     return true;
+}
+
+bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count)
+{
+    return send_message(socket, data, size, descriptors, count, 0);
+}
+
+bool fd_message_send_at_once(int socket, const void *data, size_t size, const int *descriptors,
+                             int count)
+{
+    return send_message(socket, data, size, descriptors, count, MSG_DONTWAIT);
 }
 
 static void take(struct fd_message *message, struct cmsghdr *part)

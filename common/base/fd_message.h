@@ -18,6 +18,10 @@ struct fd_message {
 /* Sends data and descriptors, which stay open here. False, with errno set, on failure. */
 bool fd_message_send(int socket, const void *data, size_t size, const int *descriptors, int count);
 
+/* The same to a receiver that is not trusted: it fails where it would have to wait. */
+bool fd_message_send_at_once(int socket, const void *data, size_t size, const int *descriptors,
+                             int count);
+
 /* Receives a message of up to `limit` bytes, and says how many it has. False at the end of all
  * messages. A message without bytes that comes with descriptors, or with its sender, is none. */
 bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,

@@ -1,31 +1,86 @@
-/* A lock that processes and threads share: a robust mutex. */
+/* A lock that processes and threads share: a futex that names its holder. The kernel finds out that
+ * a holder has died by its identifier, and needs no list of the locks that a thread holds. */
 #include "common/base/lock.h"
 
 #include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
-bool lock_open(struct lock *lock)
+static bool ask_kernel(struct lock *lock, int operation, const struct timespec *end)
 {
-    pthread_mutexattr_t attributes;
+    return syscall(SYS_futex, &lock->holder, operation, 0, end, NULL, 0) == 0;
+}
 
-    errno = pthread_mutexattr_init(&attributes);
-    if (errno != 0)
-        return false;
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    errno = pthread_mutex_init(&lock->mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return errno == 0;
+static bool is_over(const struct timespec *end)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
+}
+
+/* Frees the lock if it still has that holder. */
+static void take_away(struct lock *lock, uint32_t holder)
+{
+    uint32_t now = atomic_load(&lock->holder);
+
+    if ((now & FUTEX_TID_MASK) == (holder & FUTEX_TID_MASK))
+        atomic_compare_exchange_strong(&lock->holder, &now, 0);
+}
+
+/* NULL: there is no end. */
+static bool take(struct lock *lock, const struct timespec *end)
+{
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    bool consistent = true;
+
+    for (;;) {
+        uint32_t holder = atomic_load(&lock->holder);
+        if (ask_kernel(lock, FUTEX_LOCK_PI, end))
+            return !(atomic_load(&lock->holder) & FUTEX_OWNER_DIED) && consistent;
+        if (errno == ESRCH || errno == EDEADLK || errno == EPERM) {
+            /* The holder has died; perhaps this thread, or one of the kernel, has its identifier.
+             */
+            consistent = false;
+            take_away(lock, holder);
+        } else if (end != NULL && is_over(end)) {
+            take_away(lock, holder);
+            return false;
+        } else {
+            /* The lock was taken away from somebody for whom others still wait. */
+            nanosleep(&pause, NULL);
+        }
+    }
 }
 
 bool lock_take(struct lock *lock)
 {
-    if (pthread_mutex_lock(&lock->mutex) != EOWNERDEAD)
-        return true;
-    pthread_mutex_consistent(&lock->mutex);
-    return false;
+    struct timespec end;
+
+    clock_gettime(CLOCK_REALTIME, &end); /* the kernel compares with this clock */
+    end.tv_sec += LOCK_SECONDS;
+    return take(lock, &end);
 }
 
+bool lock_wait(struct lock *lock)
+{
+    return take(lock, NULL);
+}
+
+/* The kernel refuses if the caller does not hold the lock. */
 void lock_give(struct lock *lock)
 {
-    pthread_mutex_unlock(&lock->mutex);
+    atomic_fetch_or_explicit(&lock->holder, 0, memory_order_release); /* the data is written */
+    ask_kernel(lock, FUTEX_UNLOCK_PI, NULL);
+}
+
+bool lock_open(struct lock *lock)
+{
+    atomic_init(&lock->holder, 0);
+    if (!ask_kernel(lock, FUTEX_LOCK_PI, NULL))
+        return false;
+    lock_give(lock);
+    return true;
 }

@@ -1,20 +1,27 @@
 /* A lock that processes and threads share, in shared memory. If its holder dies, it is free again.
- */
+ * It holds no pointer: a process that writes nonsense to it makes others wait, and no more. */
 #ifndef COMMON_BASE_LOCK_H
 #define COMMON_BASE_LOCK_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+/* So long lock_take() waits. */
+#define LOCK_SECONDS 10
 
 struct lock {
-    pthread_mutex_t mutex;
+    _Atomic uint32_t holder; /* the thread's identifier and flags, as the kernel writes them */
 };
 
-/* Initialises the lock; false, with errno set, if that fails. */
+/* Initialises the lock; false, with errno set, if this kernel has no such locks. */
 bool lock_open(struct lock *lock);
 /* Waits until the caller holds the lock. False if the holder before it has died: the data that the
- * lock protects may be inconsistent. The caller holds it all the same. */
+ * lock protects may be inconsistent. The caller holds it all the same, unless the holder kept it
+ * for LOCK_SECONDS; then the lock is free, and no caller waits so long again. */
 bool lock_take(struct lock *lock);
+/* Waits as lock_take() does, for any time. */
+bool lock_wait(struct lock *lock);
 void lock_give(struct lock *lock);
 
 #endif

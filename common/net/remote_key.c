@@ -5,8 +5,8 @@
 
 #include "common/net/remote_key.h"
 
-#include "common/base/fd_message.h"
 #include "common/base/helper_process.h"
+#include "common/base/question.h"
 #include "common/net/key_process.h"
 
 #include <errno.h>
@@ -17,16 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* A signer that dies takes the request that it has with it: then another one gets it. */
 #define TRIES 4
-
-/* Of a request. Under valgrind, beside other work, a first signature takes longer. */
-#ifndef SIGNER_PATIENCE_SECONDS
-#define SIGNER_PATIENCE_SECONDS 5
-#endif
 
 /* The data of a key of OpenSSL whose private half is in the process. */
 struct remote {
@@ -47,25 +41,6 @@ static ssize_t receive(int socket, void *data, size_t size)
     return count;
 }
 
-/* Sends a request with one end of a new pair of sockets. Returns the other end, where the response
- * arrives; or -1. */
-static int send_request(int socket, const struct signer_request *request)
-{
-    const struct timeval patience = {.tv_sec = SIGNER_PATIENCE_SECONDS};
-    int ends[2];
-    bool sent;
-
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return -1;
-    sent = setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
-           fd_message_send(socket, request, sizeof *request, &ends[1], 1);
-    close(ends[1]);
-    if (sent)
-        return ends[0];
-    close(ends[0]);
-    return -1;
-}
-
 /* Sends a request and receives the first message of the response. Others are to be read from
  * `rest`, which the caller closes. Returns the length of the message; 0 if no signer responds. */
 static size_t ask(int socket, const struct signer_request *request, void *response, size_t size,
@@ -73,7 +48,7 @@ static size_t ask(int socket, const struct signer_request *request, void *respon
 {
     for (int i = 0; i < TRIES; i++) {
         ssize_t length;
-        *rest = send_request(socket, request);
+        *rest = question_send(socket, request, sizeof *request);
         if (*rest < 0)
             return 0;
         length = receive(*rest, response, size);

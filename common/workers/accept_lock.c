@@ -37,7 +37,7 @@ bool accept_lock_take(struct accept_lock *accept_lock)
 {
     if (accept_lock->file >= 0)
         return lock(accept_lock->file, F_WRLCK);
-    lock_take(accept_lock->mutex); /* it protects no data: a holder's death does no harm */
+    lock_wait(accept_lock->mutex); /* it protects no data: a holder's death does no harm */
     return true;
 }
 
