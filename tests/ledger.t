@@ -62,13 +62,17 @@ sub await_rest (@processes) {
     die "the server does not rest\n";
 }
 
-# Lets a server answer so many requests, and stop. The kernel holds a file that cp has just written in larger pieces than one
-# that was read from the disk, as after a boot, and a process maps those with fewer page faults (fork: 13 and not 16): so all
-# programs are copies.
+# Puts the program at the same addresses each time, where that is allowed: a page fault maps what lies in the same 64 KiB of
+# addresses.
+my @FIXED = run_command(qw(setarch -R true))->{status} ? () : qw(setarch -R);
+
+# Lets a server answer so many requests, and stop. In how large pieces the kernel holds a file that was just written depends on
+# the memory that is free, and a process maps larger ones with fewer page faults (fork: 12 and not 13): so all programs are
+# copies in small pieces.
 sub serve ($kept, $requests, $through) {
     # One worker: of several more than one may wake for a connection, by chance.
     my @workers = model()->{workers} ? ('--workers', 1) : ();
-    my $server  = start_server(root => "$FindBin::Bin/../data", path => program_copy(), options => \@workers, through => $through);
+    my $server  = start_server(root => "$FindBin::Bin/../data", path => program_copy(), options => \@workers, through => [@FIXED, @$through]);
     my $client  = $kept ? $server->connect : undef;
     my @processes = map { $_->[0] } group_processes($server->pid);
     for (1 .. $requests) {
