@@ -25,7 +25,8 @@ struct upgrade {
     int channel;                    /* to the server before, until it has said what to do; or -1 */
     unsigned number;                /* of the last new server */
     bool pending;                   /* a new server was started, and is not ready yet */
-    bool stopped;                   /* a stop was requested after the handover */
+    bool handed_over;               /* another server accepts all new clients */
+    bool stopped;                   /* a stop was requested after that */
     int64_t started;
 };
 
@@ -89,6 +90,7 @@ struct server {
     struct uring *ring;                /* of this worker; or NULL */
     struct moment now;                 /* when the last connection was accepted */
     pid_t process;                     /* the one that accepts */
+    _Atomic int64_t deadline;          /* of the stop that this process was asked for; or 0 */
     int signals;                       /* signalfd */
     int stop;                          /* eventfd: readable once a stop was requested */
     int wakeup;                        /* eventfd: wakes the accepting process */

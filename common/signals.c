@@ -68,22 +68,24 @@ bool signals_open(struct server *server)
 
 static void set_deadline(struct server *server, int64_t deadline)
 {
+    atomic_store(&server->deadline, deadline);
     atomic_store(&server->board->stop_deadline, deadline);
     wakeup_ring(server->stop);
     wakeup_ring(server->wakeup);
 }
 
 /* The first signal starts the grace time, the second one ends it. A server that has handed over
- * stops already, and is not the one that the service manager asks about. */
+ * stops already, and is not the one that the service manager asks about. What workers can write to
+ * does not matter: a signal ends the server. */
 static void request_stop(struct server *server)
 {
     int64_t now = clock_now().milliseconds;
 
-    if (atomic_load(&server->board->handed_over) && !server->upgrade.stopped) {
+    if (server->upgrade.handed_over && !server->upgrade.stopped) {
         server->upgrade.stopped = true;
         return;
     }
-    if (scoreboard_stopping(server->board)) {
+    if (atomic_load(&server->deadline) != 0) {
         set_deadline(server, now - SIGNALS_GRACE_MARGIN);
         return;
     }

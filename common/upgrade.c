@@ -97,6 +97,7 @@ static void let_go(struct server *server)
     listener_hand_over(&server->listener);
     for (int i = 0; i < server->twin_count; i++)
         listener_hand_over(&server->twins[i]);
+    server->upgrade.handed_over = true;
     atomic_store(&server->board->handed_over, true);
 }
 

@@ -1,6 +1,7 @@
 /* Attempts of an attacker who has taken over a worker, for tests/escape.t: a request for
  * /escape/NAME makes one, and prints "escape NAME: " and the result. A key file "escape NAME" has
  * the process that holds the key make it; then the server prints the result. */
+#include "common/base/fd_message.h"
 #include "common/base/uring.h"
 #include "common/escape_injection.h"
 #include "common/net/key_escape_injection.h"
@@ -8,6 +9,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -505,6 +507,114 @@ static long write_log_anywhere(const char *argument)
     return fcntl(find_log(), F_SETFL, O_NONBLOCK);
 }
 
+/* Asks each process behind a socket to open the log again. */
+static void ask_for_log(int client)
+{
+    for (int file = 3; file < 256; file++)
+        if (file != client)
+            fd_message_send_at_once(file, "o", 1, &client, 1);
+}
+
+/* Wants the first answer at a socket that takes none, and the second at one that does. */
+static long open_log_again(const char *argument)
+{
+    int full[2], ends[2];
+    struct fd_message message;
+    size_t size;
+    char nothing;
+
+    (void)argument;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, full) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) < 0)
+        return -1;
+    while (send(full[1], "", 1, MSG_DONTWAIT) == 1)
+        continue;
+    ask_for_log(full[1]);
+    ask_for_log(ends[1]);
+    close(ends[1]);
+    if (fd_message_receive(ends[0], &nothing, 1, &size, &message))
+        return 0;
+    errno = EPIPE;
+    return -1;
+}
+
+/* ---- shared memory ---- */
+
+/* Of each mapping no more is changed: parts that nobody uses stay without pages. */
+#define SCRIBBLE_LIMIT ((size_t)1 << 20)
+
+static struct {
+    unsigned char *data;
+    size_t size;
+} shared[64];
+static size_t shared_count;
+
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+
+/* Notes the memory that the server shares. */
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+    void *memory = __real_mmap(address, size, protection, flags, file, offset);
+
+    if (memory != MAP_FAILED && (flags & MAP_SHARED) && (protection & PROT_WRITE) &&
+        !(flags & MAP_POPULATE) && shared_count < sizeof shared / sizeof shared[0]) {
+        shared[shared_count].data = memory;
+        shared[shared_count++].size = size < SCRIBBLE_LIMIT ? size : SCRIBBLE_LIMIT;
+    }
+    return memory;
+}
+
+/* Says that a process has crashed, which its parent may not do. */
+static void crash(int signal)
+{
+    static const char line[] = "escape: a process has crashed\n";
+
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        _exit(1);
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); /* it comes again */
+}
+
+__attribute__((constructor)) static void note_crashes(void)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigaction(faults[i], &(struct sigaction){.sa_handler = crash}, NULL);
+}
+
+static long crash_at_once(const char *argument)
+{
+    (void)argument;
+    return raise(SIGSEGV);
+}
+
+/* A linear congruential generator. */
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 32);
+}
+
+/* Writes values to one of so many words: EVERY/SEED. */
+static long scribble(const char *argument)
+{
+    uint32_t every = 0;
+    uint64_t state = 0;
+
+    if (sscanf(argument, "%" SCNu32 "/%" SCNu64, &every, &state) != 2 || every == 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (size_t i = 0; i < shared_count; i++)
+        for (size_t at = 0; at + sizeof(uint32_t) <= shared[i].size; at += sizeof(uint32_t)) {
+            const uint32_t values[] = {0, 1, 2, INT32_MAX, UINT32_MAX, draw(&state)};
+            if (draw(&state) % every == 0)
+                memcpy(shared[i].data + at, &values[draw(&state) % 6], sizeof(uint32_t));
+        }
+    return 0;
+}
+
 /* A send that opens a connection. */
 static long fast_open_by_ring(const char *argument)
 {
@@ -582,6 +692,9 @@ static const struct {
     {"refuse-clients", refuse_clients},
     {"empty-log", empty_log},
     {"write-log-anywhere", write_log_anywhere},
+    {"open-log-again", open_log_again},
+    {"scribble", scribble},
+    {"crash", crash_at_once},
 };
 
 static const char *attempt(const char *name, const char *argument)

@@ -4,6 +4,7 @@ use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
+use IO::Select     ();
 use IO::Socket::IP ();
 
 my $top  = "$FindBin::Bin/..";
@@ -219,6 +220,44 @@ each_server(sub ($model) {
         kill KILL => $worker;
         ok until_true(sub { !grep { $_->[0] == $worker } group_processes($server->pid) }), 'the worker ends';
         is $server->get('/small.txt')->{status}, 200, 'the worker that replaces it has clients';
+        $server->stop(warnings => qr/escape|worker/);
+    }
+
+    # A worker that fills the memory which all processes share with nonsense may end the server, or keep it from serving; but no
+    # other process crashes of it, and a signal ends the server.
+    for my $service ([qw(files --trace), "$store/trace"], ['sized', '--udp', '--log', "$store/log"], [@proxy, '--cache', "$store/cache"]) {
+        my ($name, @options) = @$service;
+        for my $every (1, 3, 30, 300) {
+            $server = starts($model, options => ['--service', $name, @options, '--stop-timeout', 1]);
+            is attempt($server, 'scribble', "$every/$every"), 'done', "$name: a worker changes one in $every words of the shared memory";
+            for (1 .. 4) {
+                my $client = IO::Socket::IP->new(PeerHost => $server->{host}, PeerPort => $server->port, Timeout => 1) or next;
+                syswrite $client, request(GET => '/small.txt', Connection => 'close');
+                IO::Select->new($client)->can_read(1);
+            }
+            $server->stop(warnings => qr/\A(?!.*(?:signal|crashed))/, name => "$name: no other process crashes, and a signal ends the server");
+        }
+    }
+
+    $server = starts($model, options => ['--no-sandbox']);
+    $server->connect->send(request(GET => '/escape/crash/'));
+    ok until_true(sub { $server->errors =~ /a process has crashed/ }), 'a crash is seen';
+    $server->discard;
+
+    # A worker may have the log that is open. Only the server has it opened again, also after a worker has asked for that, and
+    # for an answer where none can be written.
+    if ((describe()->{makes} // '') eq 'processes') {
+        my $logs = scratch();
+        chown $user, -1, "$logs";
+        $server = starts($model, forgiving => 1, options => ['--log', "$logs/log"]);
+        $server->get('/small.txt');
+        rename "$logs/log", "$logs/old" or die "rename: $!\n";
+        is attempt($server, 'open-log-again'), 'done', 'a worker gets the log that is open';
+        ok !-e "$logs/log", 'a worker cannot have the log opened again';
+        $server->signal('HUP');
+        ok until_true(sub { -e "$logs/log" }), 'the server has it opened again';
+        $server->get('/small.txt');
+        ok until_true(sub { -s "$logs/log" }), 'the next line goes to the new log';
         $server->stop(warnings => qr/escape|worker/);
     }
 
