@@ -15,12 +15,7 @@ static struct accept_lock lock;
 
 static bool open_lock(void)
 {
-    return accept_lock_open_file(&lock);
-}
-
-static bool open_mutex(void)
-{
-    return accept_lock_open_mutex(&lock);
+    return accept_lock_open(&lock, server->options.accept == ACCEPT_MUTEX);
 }
 
 static int accept_with_lock(struct worker *worker)
@@ -47,36 +42,24 @@ static bool open_channels(void)
     return channels != NULL;
 }
 
-/* Assigns the connection to a worker that has none; with `living`, only to one that is alive.
- * Returns its number; without a free worker, the number of workers. */
-static int assign(bool living)
+/* Assigns a connection to a free worker, and returns its number; or -1. There are never more
+ * connections than workers, so one is free, unless the count is wrong since a worker was killed
+ * while it counted. It may be dead: then its replacement takes the connection. */
+static int assign(void)
 {
-    int number = 0;
-
-    while (number < server->options.workers &&
-           ((living && !process_crew_lives(server, number)) || !server_assign(server, number)))
-        number++;
-    return number;
-}
-
-/* There are never more connections than workers, so one is free, unless the count is wrong since a
- * worker was killed while it counted. It may be dead: then its replacement takes the connection. */
-static int find_free(void)
-{
-    int number = assign(true);
-
-    if (number == server->options.workers)
-        number = assign(false);
-    if (number == server->options.workers)
-        errno = EAGAIN;
-    return number;
+    for (int living = 1; living >= 0; living--)
+        for (int i = 0; i < server->options.workers; i++)
+            if ((!living || process_crew_lives(server, i)) && server_assign(server, i))
+                return i;
+    errno = EAGAIN;
+    return -1;
 }
 
 static void hand_over(int socket)
 {
     int number;
 
-    while ((number = find_free()) == server->options.workers)
+    while ((number = assign()) < 0)
         if (!server_hold(server, socket, "cannot find a free worker"))
             return;
     if (fd_passing_give(&channels[number], socket))
@@ -115,8 +98,8 @@ static const struct {
     bool (*open)(void);
     int (*next)(struct worker *worker);
 } ways[ACCEPT_WAYS] = {
-    [ACCEPT_SHARED] = {.next = worker_accept},       [ACCEPT_LOCK] = {open_lock, accept_with_lock},
-    [ACCEPT_MUTEX] = {open_mutex, accept_with_lock}, [ACCEPT_PASS] = {open_channels, take_passed},
+    [ACCEPT_SHARED] = {.next = worker_accept},      [ACCEPT_LOCK] = {open_lock, accept_with_lock},
+    [ACCEPT_MUTEX] = {open_lock, accept_with_lock}, [ACCEPT_PASS] = {open_channels, take_passed},
     [ACCEPT_REUSEPORT] = {.next = worker_accept},
 };
 

@@ -245,8 +245,9 @@ each_server(sub ($model) {
     $server->discard;
 
     # A worker may have the log that is open. Only the server has it opened again, also after a worker has asked for that, and
-    # for an answer where none can be written.
-    if ((describe()->{makes} // '') eq 'processes') {
+    # for an answer where none can be written. (The worker asks at each socket that it has, and where connections are passed,
+    # another worker takes the question for a client.)
+    if ((describe()->{makes} // '') eq 'processes' && $model->{label} !~ /accept=pass/) {
         my $logs = scratch();
         chown $user, -1, "$logs";
         $server = starts($model, forgiving => 1, options => ['--log', "$logs/log"]);

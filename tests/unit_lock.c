@@ -34,10 +34,17 @@ static void *take_turns(void *argument)
 {
     struct shared *shared = argument;
 
+    pid_t self = gettid();
+
     for (int i = 0; i < TURNS; i++) {
-        (*(lock_wait(&shared->lock) ? &shared->good : &shared->others))++;
+        bool waits = i % 2 == 0;
+        bool good = waits ? lock_wait(&shared->lock, self) : lock_take(&shared->lock);
+        (*(good ? &shared->good : &shared->others))++;
         shared->turns++;
-        lock_give(&shared->lock);
+        if (waits)
+            lock_end(&shared->lock, self);
+        else
+            lock_give(&shared->lock);
     }
     return NULL;
 }
@@ -103,6 +110,10 @@ static void check_free(struct shared *shared)
     assert_true(lock_take(&shared->lock));
     assert_int_equal(shared->lock.holder & FUTEX_TID_MASK, getpid());
     lock_give(&shared->lock);
+    assert_int_equal(shared->lock.holder, 0);
+    assert_true(lock_wait(&shared->lock, getpid()));
+    assert_int_equal(shared->lock.holder, getpid());
+    lock_end(&shared->lock, getpid());
     assert_int_equal(shared->lock.holder, 0);
     munmap(shared, sizeof *shared);
 }

@@ -64,16 +64,30 @@ bool lock_take(struct lock *lock)
     return take(lock, &end);
 }
 
-bool lock_wait(struct lock *lock)
-{
-    return take(lock, NULL);
-}
-
 /* The kernel refuses if the caller does not hold the lock. */
 void lock_give(struct lock *lock)
 {
     atomic_fetch_or_explicit(&lock->holder, 0, memory_order_release); /* the data is written */
     ask_kernel(lock, FUTEX_UNLOCK_PI, NULL);
+}
+
+/* Replaces one holder by another if nobody waits. */
+static bool replace(struct lock *lock, pid_t old, pid_t new)
+{
+    uint32_t holder = (uint32_t)old;
+
+    return atomic_compare_exchange_strong(&lock->holder, &holder, (uint32_t) new);
+}
+
+bool lock_wait(struct lock *lock, pid_t self)
+{
+    return replace(lock, 0, self) || take(lock, NULL);
+}
+
+void lock_end(struct lock *lock, pid_t self)
+{
+    if (!replace(lock, self, 0))
+        lock_give(lock);
 }
 
 bool lock_open(struct lock *lock)

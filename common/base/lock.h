@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* So long lock_take() waits. */
 #define LOCK_SECONDS 10
@@ -20,8 +21,11 @@ bool lock_open(struct lock *lock);
  * lock protects may be inconsistent. The caller holds it all the same, unless the holder kept it
  * for LOCK_SECONDS; then the lock is free, and no caller waits so long again. */
 bool lock_take(struct lock *lock);
-/* Waits as lock_take() does, for any time. */
-bool lock_wait(struct lock *lock);
 void lock_give(struct lock *lock);
+
+/* The same without an end, for a thread that knows its identifier. It makes system calls only where
+ * others want the lock, too. */
+bool lock_wait(struct lock *lock, pid_t self);
+void lock_end(struct lock *lock, pid_t self);
 
 #endif

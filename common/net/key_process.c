@@ -111,7 +111,7 @@ static void keep(struct vault *vault, const struct key_name *used, const struct 
 {
     struct vault_key *key;
 
-    lock_wait(&vault->lock);
+    lock_take(&vault->lock);
     key = place_for(vault, name, used);
     key->name = *name;
     key->file = *file;
@@ -174,7 +174,7 @@ static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
     EVP_PKEY *key = NULL;
     bool locked;
 
-    lock_wait(&vault->lock);
+    lock_take(&vault->lock);
     for (int i = 0; i < VAULT_KEYS && key == NULL; i++) {
         const struct vault_key *kept = &vault->keys[i];
         if (!is_named(kept, name))

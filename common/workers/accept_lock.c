@@ -5,14 +5,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-bool accept_lock_open_file(struct accept_lock *accept_lock)
+static bool open_file(struct accept_lock *accept_lock)
 {
     *accept_lock = (struct accept_lock){.file = memfd_create("accept_lock", MFD_CLOEXEC)};
     return accept_lock->file >= 0;
 }
 
-bool accept_lock_open_mutex(struct accept_lock *accept_lock)
+static bool open_mutex(struct accept_lock *accept_lock)
 {
     void *memory = mmap(NULL, sizeof *accept_lock->mutex, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -21,6 +22,11 @@ bool accept_lock_open_mutex(struct accept_lock *accept_lock)
         return false;
     *accept_lock = (struct accept_lock){.file = -1, .mutex = memory};
     return lock_open(accept_lock->mutex);
+}
+
+bool accept_lock_open(struct accept_lock *accept_lock, bool mutex)
+{
+    return mutex ? open_mutex(accept_lock) : open_file(accept_lock);
 }
 
 static bool lock(int file, short how)
@@ -37,7 +43,10 @@ bool accept_lock_take(struct accept_lock *accept_lock)
 {
     if (accept_lock->file >= 0)
         return lock(accept_lock->file, F_WRLCK);
-    lock_wait(accept_lock->mutex); /* it protects no data: a holder's death does no harm */
+    if (accept_lock->self == 0)
+        accept_lock->self = getpid();
+    lock_wait(accept_lock->mutex,
+              accept_lock->self); /* it protects no data: a holder's death does no harm */
     return true;
 }
 
@@ -46,5 +55,5 @@ void accept_lock_give(struct accept_lock *accept_lock)
     if (accept_lock->file >= 0)
         lock(accept_lock->file, F_UNLCK);
     else
-        lock_give(accept_lock->mutex);
+        lock_end(accept_lock->mutex, accept_lock->self);
 }

@@ -7,11 +7,11 @@
 struct accept_lock {
     int file;           /* the holder has a lock on this file; -1: */
     struct lock *mutex; /* the holder has this lock, which is in shared memory */
+    pid_t self;         /* the worker; 0 until it takes the mutex first */
 };
 
-/* Make a lock of either kind; false, with errno set, on failure. */
-bool accept_lock_open_file(struct accept_lock *accept_lock);
-bool accept_lock_open_mutex(struct accept_lock *accept_lock);
+/* Makes a lock of either kind; false, with errno set, on failure. */
+bool accept_lock_open(struct accept_lock *accept_lock, bool mutex);
 /* Waits until the caller holds the lock; false if it cannot. */
 bool accept_lock_take(struct accept_lock *accept_lock);
 void accept_lock_give(struct accept_lock *accept_lock);
