@@ -78,7 +78,7 @@ static bool allow_all(int ruleset, const struct ruleset *rules, const struct san
         !allow_connecting(ruleset, sandbox->port))
         return false;
     return allow_files(ruleset, sandbox->root, reading) &&
-           allow_files(ruleset, sandbox->cache, reading | writing);
+           allow_files(ruleset, sandbox->writable, reading | writing);
 }
 
 /* Tests can make the kernel look older. */
@@ -157,7 +157,7 @@ void sandbox_enter_worker(const struct sandbox *sandbox)
 
 void sandbox_enter_helper(struct sandbox *sandbox)
 {
-    if (sandbox->cache >= 0)
+    if (sandbox->writable >= 0)
         restrict_files(sandbox);
     restrict_calls(sandbox, sandbox_calls_helper);
 }

@@ -18,7 +18,8 @@ void sandbox_enter_worker(const struct sandbox *sandbox);
 void sandbox_enter_child(const struct sandbox *sandbox);
 
 /* For a helper process outside the sandbox, and for the supervisor of such processes. Takes all
- * system calls but a few, and the rights to all files but those of the cache, if it has one. */
+ * system calls but a few, and the rights to all files but those of the directory that it may write,
+ * if there is one. */
 void sandbox_enter_helper(struct sandbox *sandbox);
 
 #endif

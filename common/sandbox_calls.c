@@ -164,20 +164,20 @@ static const struct syscall_rule timers[] = {
     ANY(timerfd_settime),
 };
 
-static const struct syscall_rule proxy[] = {
+static const struct syscall_rule connections[] = {
     SOCKET(AF_INET, SOCK_STREAM),
     SOCKET(AF_INET6, SOCK_STREAM),
     IF_BOTH(setsockopt, 1, INT, IPPROTO_TCP, 2, INT, TCP_NODELAY),
     ANY(connect),
 };
 
-static const struct syscall_rule cache[] = {
+static const struct syscall_rule writable[] = {
     IF(fcntl, 1, INT, F_OFD_SETLK),
     IF(fcntl, 1, INT, F_OFD_GETLK),
     IF(mknodat, 2, INT, S_IFIFO | S_IRUSR | S_IWUSR), /* a pipe that requests wait at */
     IF(utimensat, 1, LONG, 0),                        /* of an open file */
-    IF(fchmod, 1, INT, S_IRUSR | S_IWUSR), /* an entry gets a newer record: cache_entry.h */
-    IF(linkat, 4, INT, AT_SYMLINK_FOLLOW), /* of an open file that has no name */
+    IF(fchmod, 1, INT, S_IRUSR | S_IWUSR),            /* a file is marked, as cache_entry.h says */
+    IF(linkat, 4, INT, AT_SYMLINK_FOLLOW),            /* of an open file that has no name */
     ANY(openat),
     ANY(pwrite64),
     ANY(fallocate),
@@ -310,6 +310,7 @@ static const struct syscall_rule signer[] = {
     ANY(read),
     ANY(close),
     ANY(getrandom),
+    ANY(clock_gettime),
     ANY(restart_syscall),
     ANY(exit_group),
 };
@@ -352,7 +353,7 @@ static const struct syscall_rule log_opener[] = {
     ANY(exit_group),
 };
 
-/* The process that keeps the cache below its limit sees and removes its entries. */
+/* The process that keeps a directory below its limit sees and removes the files there. */
 static const struct syscall_rule keeper[] = {
     IF(fcntl, 1, INT, F_GETFL), /* what the C library asks of the directory that it is to read, */
     IF(fcntl, 1, INT, F_SETFD), /* and does to it */
@@ -405,10 +406,10 @@ static void allow_needs(const struct sandbox *sandbox, struct syscall_filter *fi
     if (sandbox->timers)
         ALLOW(filter, timers);
     if (sandbox->connects)
-        ALLOW(filter, proxy);
-    if (sandbox->cache >= 0) {
+        ALLOW(filter, connections);
+    if (sandbox->writable >= 0) {
         ALLOW(filter, files);
-        ALLOW(filter, cache);
+        ALLOW(filter, writable);
     }
     if (sandbox->datagrams)
         ALLOW(filter, datagrams);

@@ -20,13 +20,13 @@ enum sandbox_makes {
 enum sandbox_helper {
     SANDBOX_SIGNER,     /* holds the TLS key, or reads it */
     SANDBOX_NAMES,      /* asks name servers */
-    SANDBOX_KEEPER,     /* keeps the cache below its limit */
+    SANDBOX_KEEPER,     /* keeps the files of a directory below a limit */
     SANDBOX_LOG_OPENER, /* opens the access log again */
 };
 
 struct sandbox {
     int root;         /* a directory to read files below; -1: none */
-    int cache;        /* a directory to make, read, write and remove files in; -1: none */
+    int writable;     /* a directory to make, read, write and remove files in; -1: none */
     bool watches;     /* the kernel tells it of changes to files */
     bool connects;    /* it makes TCP connections */
     uint16_t port;    /* to this port only; 0: to any */

@@ -47,10 +47,9 @@ void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally)
     *tally = (struct tally){0};
 }
 
-void scoreboard_note_cache(struct scoreboard *board, enum cache_event event, uint64_t bytes_saved)
+void scoreboard_count(struct scoreboard *board, int counter, uint64_t count)
 {
-    add(&board->cache.events[event], 1);
-    add(&board->cache.bytes_saved, bytes_saved);
+    add(&board->of_service[counter], count);
 }
 
 static void add_alone(_Atomic uint64_t *counter, uint64_t count)

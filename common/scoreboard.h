@@ -33,19 +33,8 @@ struct seat {
     _Atomic uint32_t address; /* where its client's address is counted; 0: nowhere */
 };
 
-/* What a cache has done. */
-enum cache_event {
-    CACHE_EVENT_HIT,          /* a response from an entry, without asking the origin */
-    CACHE_EVENT_MISS,         /* a response of the origin */
-    CACHE_EVENT_REVALIDATION, /* a response from an entry that the origin has validated just now */
-    CACHE_EVENT_COLLAPSED,    /* a response from what another request has fetched or validated */
-    CACHE_EVENT_COUNT,
-};
-
-struct scoreboard_cache {
-    alignas(64) _Atomic uint64_t events[CACHE_EVENT_COUNT];
-    _Atomic uint64_t bytes_saved; /* of bodies that no origin had to send */
-};
+/* The counters whose meaning the service knows: struct service names them. */
+#define SCOREBOARD_SERVICE_COUNTERS 5
 
 struct trace_scratch;
 
@@ -71,7 +60,7 @@ struct scoreboard {
     _Atomic int free_seat;        /* no seat below this one is free, most probably */
     _Atomic uint64_t gave_way;    /* connections that were ended since others needed their seats */
     _Atomic uint64_t refused;     /* clients whose address had too many connections */
-    struct scoreboard_cache cache;
+    alignas(64) _Atomic uint64_t of_service[SCOREBOARD_SERVICE_COUNTERS];
     struct scoreboard_slot slots[];
 };
 
@@ -105,8 +94,8 @@ struct scoreboard_parts scoreboard_make(int slots, int seats, struct scoreboard_
 /* Moves the counts from the tally to the slot. */
 void scoreboard_add(struct scoreboard_slot *slot, struct tally *tally);
 
-/* Counts a response, and the bytes of its body that no origin had to send. */
-void scoreboard_note_cache(struct scoreboard *board, enum cache_event event, uint64_t bytes_saved);
+/* Adds to a counter of the service. */
+void scoreboard_count(struct scoreboard *board, int counter, uint64_t count);
 
 /* Counts a wait of an event loop, which alone counts in its slot, and the events that it brought.
  */

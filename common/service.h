@@ -58,10 +58,17 @@ enum service_progress {
     SERVICE_CONTINUES,   /* within a service only: its next stage runs now */
 };
 
+/* What a service counts beside responses, in the statistics and at the end of the server. */
+struct service_counters {
+    const char *title;
+    const char *names[SCOREBOARD_SERVICE_COUNTERS]; /* "_" stands for a blank; NULL: no more */
+};
+
 struct service {
     const char *name;
-    int descriptors; /* needed by a connection, beside those of its model */
-    int kib;         /* of memory, in the same way */
+    const struct service_counters *counters; /* NULL: none */
+    int descriptors;                         /* needed by a connection, beside those of its model */
+    int kib;                                 /* of memory, in the same way */
     /* Fills in the response at once. NULL if the service works in steps: */
     void (*answer)(const struct service_context *context, const struct request *request,
                    struct moment now, struct response *response);

@@ -186,7 +186,7 @@ static void confine_names(enum helper_process_role role, const void *argument)
 {
     const struct options *options = argument;
     struct sandbox sandbox = {
-        .helper = SANDBOX_NAMES, .role = role, .cache = -1, .kills = options->sandbox_kills};
+        .helper = SANDBOX_NAMES, .role = role, .writable = -1, .kills = options->sandbox_kills};
 
     if (!options->no_sandbox)
         sandbox_enter_helper(&sandbox);
@@ -206,7 +206,7 @@ static void confine_keeper(enum helper_process_role role, const void *argument)
         .helper = SANDBOX_KEEPER,
         .role = role,
         .root = -1,
-        .cache = role == HELPER_PROCESS_SUPERVISOR ? rights->directory : -1,
+        .writable = role == HELPER_PROCESS_SUPERVISOR ? rights->directory : -1,
         .server = rights->server,
         .kills = rights->options->sandbox_kills,
     };
@@ -255,7 +255,7 @@ static void confine_proxy(const struct services *services, struct sandbox *sandb
     sandbox->connects = true;
     sandbox->port = state_of(services)->proxy->origin_port;
     if (state_of(services)->proxy->cache.shared != NULL)
-        sandbox->cache = state_of(services)->proxy->cache.directory;
+        sandbox->writable = state_of(services)->proxy->cache.directory;
 }
 
 static void print_proxy(const struct options *options)
@@ -414,7 +414,7 @@ const void *services_state(const struct services *services)
 
 struct sandbox services_sandbox(const struct services *services)
 {
-    struct sandbox sandbox = {.root = -1, .cache = -1, .domain = -1};
+    struct sandbox sandbox = {.root = -1, .writable = -1, .domain = -1};
 
     if (services->row->confine != NULL)
         services->row->confine(services, &sandbox);

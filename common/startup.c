@@ -42,7 +42,7 @@ static void confine(enum sandbox_helper helper, enum helper_process_role role,
                     const struct options *options)
 {
     struct sandbox sandbox = {
-        .helper = helper, .role = role, .cache = -1, .kills = options->sandbox_kills};
+        .helper = helper, .role = role, .writable = -1, .kills = options->sandbox_kills};
 
     if (!options->no_sandbox)
         sandbox_enter_helper(&sandbox);

@@ -58,25 +58,25 @@ static struct cost measure(const struct server *server)
     return cost;
 }
 
-static const char *const cache_events[CACHE_EVENT_COUNT] = {
-    [CACHE_EVENT_HIT] = "hits",
-    [CACHE_EVENT_MISS] = "misses",
-    [CACHE_EVENT_REVALIDATION] = "revalidations",
-    [CACHE_EVENT_COLLAPSED] = "collapsed",
-};
-
-/* Writes ", " and what the cache has done; nothing if it did nothing. */
-static void describe_cache(const struct scoreboard *board, struct buffer *text)
+/* Writes ", " and what the service has counted; nothing if it counted nothing. */
+static void describe_service(const struct server *server, struct buffer *text)
 {
+    const struct service_counters *counters = server->context.service->counters;
+    const _Atomic uint64_t *counts = server->board->of_service;
     uint64_t sum = 0;
 
-    for (int i = 0; i < CACHE_EVENT_COUNT; i++)
-        sum += board->cache.events[i];
-    for (int i = 0; sum > 0 && i < CACHE_EVENT_COUNT; i++) {
-        buffer_string(text, i == 0 ? ", cache: " : ", ");
-        buffer_number(text, board->cache.events[i]);
+    for (int i = 0; counters != NULL && i < SCOREBOARD_SERVICE_COUNTERS; i++)
+        sum += counts[i];
+    if (sum == 0)
+        return;
+    buffer_string(text, ", ");
+    buffer_string(text, counters->title);
+    for (int i = 0; i < SCOREBOARD_SERVICE_COUNTERS && counters->names[i] != NULL; i++) {
+        buffer_string(text, i == 0 ? ": " : ", ");
+        buffer_number(text, counts[i]);
         buffer_character(text, ' ');
-        buffer_string(text, cache_events[i]);
+        for (const char *c = counters->names[i]; *c != '\0'; c++)
+            buffer_character(text, *c == '_' ? ' ' : *c);
     }
 }
 
@@ -85,8 +85,8 @@ void summary_print(const struct server *server)
     const struct scoreboard *board = server->board;
     struct total total = scoreboard_total(board, server->parts.slot_count);
     struct cost cost = measure(server);
-    char made[64] = "", dropped[64] = "", cache[160];
-    struct buffer cached = {.data = cache, .capacity = sizeof cache - 1};
+    char made[64] = "", dropped[64] = "", service[240];
+    struct buffer counted = {.data = service, .capacity = sizeof service - 1};
 
     if (server->model->makes != NULL)
         snprintf(made, sizeof made, ", %llu %s made", (unsigned long long)board->made,
@@ -94,14 +94,14 @@ void summary_print(const struct server *server)
     if (server->options.udp)
         snprintf(dropped, sizeof dropped, ", %llu datagrams dropped",
                  (unsigned long long)total.dropped);
-    describe_cache(board, &cached);
-    cache[cached.length] = '\0';
+    describe_service(server, &counted);
+    service[counted.length] = '\0';
     warnx("%llu connections, at most %llu at once, %llu requests, %llu errors, %llu bytes sent, "
           "%.3f s CPU, %.1f us/request, %ld KiB peak memory%s%s%s",
           (unsigned long long)total.connections, (unsigned long long)board->peak,
           (unsigned long long)total.requests, (unsigned long long)total.errors,
           (unsigned long long)total.bytes, cost.cpu_seconds, cost.microseconds, cost.peak_kib, made,
-          dropped, cache);
+          dropped, service);
 }
 
 /* Returns true for a file that may be rewritten. Standard output, a terminal or a pipe is only
@@ -138,18 +138,20 @@ static void add_workers(struct buffer *json, const struct scoreboard *board, int
     buffer_string(json, "]");
 }
 
-static void add_cache(struct buffer *json, const struct scoreboard *board)
+static void add_service(struct buffer *json, const struct server *server)
 {
-    buffer_string(json, ", \"cache\": {");
-    for (int i = 0; i < CACHE_EVENT_COUNT; i++) {
-        buffer_character(json, '"');
-        buffer_string(json, cache_events[i]);
+    const struct service_counters *counters = server->context.service->counters;
+
+    if (counters == NULL)
+        return;
+    buffer_string(json, ", \"");
+    buffer_string(json, counters->title);
+    for (int i = 0; i < SCOREBOARD_SERVICE_COUNTERS && counters->names[i] != NULL; i++) {
+        buffer_string(json, i == 0 ? "\": {\"" : ", \"");
+        buffer_string(json, counters->names[i]);
         buffer_string(json, "\": ");
-        buffer_number(json, board->cache.events[i]);
-        buffer_string(json, ", ");
+        buffer_number(json, server->board->of_service[i]);
     }
-    buffer_string(json, "\"bytes_saved\": ");
-    buffer_number(json, board->cache.bytes_saved);
     buffer_character(json, '}');
 }
 
@@ -173,7 +175,7 @@ static void add_totals(struct buffer *json, const struct server *server)
              (unsigned long long)board->made, (unsigned long long)board->gave_way,
              (unsigned long long)board->refused);
     buffer_string(json, text);
-    add_cache(json, board);
+    add_service(json, server);
     if (server->options.udp) {
         buffer_string(json, ", \"dropped\": ");
         buffer_number(json, total.dropped);

@@ -124,7 +124,7 @@ sub test_statistics ($model, $scratch) {
     my $counts  = json("$scratch/stats")->{cache};
     my $misses  = 4 + ($collapsed > 0);
     is_deeply $counts, { hits => 4, misses => $misses, revalidations => 1, collapsed => $collapsed, bytes_saved => 1210 + 10_000 * $collapsed }, '--stats counts what the cache has done';
-    like slurp($server->{err}->filename), qr/, cache: 4 hits, $misses misses, 1 revalidations, $collapsed collapsed$/m, 'the summary says it, too';
+    like slurp($server->{err}->filename), qr/, cache: 4 hits, $misses misses, 1 revalidations, $collapsed collapsed, $counts->{bytes_saved} bytes saved$/m, 'the summary says it, too';
 }
 
 # An origin that cannot be reached, and one that answers with an error.

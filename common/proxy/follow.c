@@ -1,6 +1,7 @@
 /* Sends an entry to the client while another request stores it. */
 #include "common/proxy/follow.h"
 
+#include "common/proxy/cache_counters.h"
 #include "common/proxy/cache_growing.h"
 #include "common/proxy/fetch_wakeup.h"
 #include "common/proxy/proxy_setup.h"
@@ -76,7 +77,7 @@ enum service_progress follow_run(struct cache_lookup *lookup, struct fetch *fetc
     }
     transfer = send_response_pass_on(fetch, call);
     if (writer->ended) {
-        scoreboard_note_cache(call->context->board, CACHE_EVENT_COLLAPSED, call->body_bytes);
+        cache_counters_note(call->context, CACHE_COLLAPSED, call->body_bytes);
         return SERVICE_DONE;
     }
     if (transfer == TRANSFER_READ || transfer == TRANSFER_WRITE)

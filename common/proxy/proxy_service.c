@@ -1,6 +1,7 @@
 /* Runs the stages of each request, and checks the request in the first. */
 #include "common/proxy/proxy_service.h"
 
+#include "common/proxy/cache_counters.h"
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/cache_store.h"
 #include "common/proxy/fetch.h"
@@ -420,6 +421,7 @@ static void end(struct service_call *call)
 
 const struct service service_proxy = {
     .name = "proxy",
+    .counters = &cache_counters,
     .watches_client = true,
     .broken_off = "The origin has broken off its response.",
     .descriptors = 2, /* the origin, and an epoll for the client and the origin */

@@ -1,6 +1,7 @@
 /* Sends the origin's response to the client, and goes on for the cache if the client leaves. */
 #include "common/proxy/send_response.h"
 
+#include "common/proxy/cache_counters.h"
 #include "common/proxy/proxy_setup.h"
 #include "common/proxy/rewrite.h"
 
@@ -100,7 +101,7 @@ enum service_progress send_response_begin(struct cache_store *store, struct fetc
         return fetch_whole(fetch, store->lookup, call); /* the range is joined in the file */
     if (store->lookup->cache != NULL &&
         (call->request->method == METHOD_GET || call->request->method == METHOD_HEAD))
-        scoreboard_note_cache(call->context->board, CACHE_EVENT_MISS, 0);
+        cache_counters_note(call->context, CACHE_MISSES, 0);
     if (scoreboard_stopping(call->context->board))
         call->keeps_connection = false;
     write_head(store, fetch, call);

@@ -3,6 +3,7 @@
 #include "common/proxy/serve_cached.h"
 
 #include "common/http/fields.h"
+#include "common/proxy/cache_counters.h"
 #include "common/proxy/cache_growing.h"
 #include "common/proxy/cache_status.h"
 #include "common/proxy/proxy_setup.h"
@@ -88,12 +89,12 @@ static uint64_t length_of(const struct response *response, const struct request 
 static void count(const struct cache_lookup *lookup, const struct service_call *call,
                   int origin_status)
 {
-    enum cache_event event = origin_status == 304      ? CACHE_EVENT_REVALIDATION
-                             : lookup->collapse.waited ? CACHE_EVENT_COLLAPSED
-                                                       : CACHE_EVENT_HIT;
+    enum cache_counter counter = origin_status == 304      ? CACHE_REVALIDATIONS
+                                 : lookup->collapse.waited ? CACHE_COLLAPSED
+                                                           : CACHE_HITS;
 
-    scoreboard_note_cache(call->context->board, event,
-                          call->client_gone ? 0 : length_of(call->response, call->request));
+    cache_counters_note(call->context, counter,
+                        call->client_gone ? 0 : length_of(call->response, call->request));
 }
 
 /* ---- a response of the connection ---- */
@@ -410,7 +411,7 @@ enum service_progress serve_cached_stale(struct cache_store *store, struct fetch
         call->keeps_connection = false; /* the client must not take what follows for the rest */
     else if (!response_writer_keeps_connection(call))
         call->client->kind->finish(call->client);
-    scoreboard_note_cache(call->context->board, CACHE_EVENT_HIT, call->body_bytes);
+    cache_counters_note(call->context, CACHE_HITS, call->body_bytes);
     cache_entry_touch(lookup->cache, &lookup->entry);
     fetch->served = lookup->entry.record.status;
     call->client_gone = true;
