@@ -136,6 +136,13 @@ sub tls_options () {
     return ('--tls', '--cert', "$keys/cert", '--key', "$keys/key");
 }
 
+# Sends the requests on one connection, which the server then ends.
+sub ask_over_tls ($server, @targets) {
+    spit("$keys/requests", join '', (map { request(GET => $_) } @targets), request(GET => '/small.txt', Connection => 'close'));
+    run_command('sh', '-c', 'exec "$@" <"$0"', "$keys/requests", qw(timeout 60 openssl s_client -quiet -no-CAfile -no-CApath -no-CAstore
+        -ign_eof), '-connect', "$server->{host}:$server->{port}");
+}
+
 # A worker with TLS asks other processes for signatures, and so may do more. All attempts are requests of one connection.
 sub refuses_all_with_tls ($server) {
     my @attempts = (
@@ -145,9 +152,7 @@ sub refuses_all_with_tls ($server) {
         (map { ['call', $calls{$_}] } grep { $_ ne 'io_uring_enter' || !has_ring() } sort keys %calls),
     );
     my @targets = map { "/escape/$_->[0]/" . ($_->[1] // '') } @attempts;
-    spit("$keys/requests", join '', (map { request(GET => $_) } @targets), request(GET => '/small.txt', Connection => 'close'));
-    run_command('sh', '-c', 'exec "$@" <"$0"', "$keys/requests", qw(openssl s_client -quiet -no-CAfile -no-CApath -no-CAstore -ign_eof),
-        '-connect', "$server->{host}:$server->{port}");
+    ask_over_tls($server, @targets);
     my %result = $server->errors =~ /escape (\S+ \S*): (\w+)/g;
     my @done   = grep { ($result{ "$_->[0] " . ($_->[1] // '') } // 'no result') !~ $refused } @attempts;
     is join(', ', map { my $name = "$_->[0] " . ($_->[1] // ''); "$name: " . ($result{$name} // 'no result') } @done), '',
@@ -237,6 +242,14 @@ each_server(sub ($model) {
             }
             $server->stop(warnings => qr/\A(?!.*(?:signal|crashed))/, name => "$name: no other process crashes, and a signal ends the server");
         }
+    }
+    for my $every (1, 3, 30, 300) {
+        $server = starts($model, options => [tls_options(), '--stop-timeout', 1]);
+        ask_over_tls($server, "/escape/scribble/$every/$every");
+        like $server->errors, qr/scribble \S+: done/, "TLS: a worker changes one in $every words of the shared memory";
+        $server->signal('HUP') if $every > 1;
+        ask_over_tls($server);
+        $server->stop(warnings => qr/\A(?!.*(?:signal|crashed))/, name => 'TLS: no other process crashes, and a signal ends the server');
     }
 
     $server = starts($model, options => ['--no-sandbox']);

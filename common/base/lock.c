@@ -72,11 +72,11 @@ void lock_give(struct lock *lock)
 }
 
 /* Replaces one holder by another if nobody waits. */
-static bool replace(struct lock *lock, pid_t old, pid_t new)
+static bool replace(struct lock *lock, pid_t from, pid_t to)
 {
-    uint32_t holder = (uint32_t)old;
+    uint32_t holder = (uint32_t)from;
 
-    return atomic_compare_exchange_strong(&lock->holder, &holder, (uint32_t) new);
+    return atomic_compare_exchange_strong(&lock->holder, &holder, (uint32_t)to);
 }
 
 bool lock_wait(struct lock *lock, pid_t self)
