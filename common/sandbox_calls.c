@@ -75,7 +75,7 @@ static const struct syscall_rule all[] = {
     IF_BOTH(setsockopt, 1, INT, IPPROTO_TCP, 2, INT, TCP_NOTSENT_LOWAT),
     IF_BOTH(setsockopt, 1, INT, IPPROTO_IP, 2, INT, IP_MINTTL),
     IF_BOTH(setsockopt, 1, INT, IPPROTO_IPV6, 2, INT, IPV6_MINHOPCOUNT),
-    IF(prctl, 0, INT, PR_SET_PDEATHSIG),
+    IF_BOTH(prctl, 0, INT, PR_SET_PDEATHSIG, 1, INT, SIGKILL), /* it ends with its parent */
     /* memory and time */
     ANY(brk),
     ANY(munmap),
@@ -311,6 +311,7 @@ static const struct syscall_rule signer[] = {
     ANY(close),
     ANY(getrandom),
     ANY(clock_gettime),
+    ANY(clock_nanosleep),
     ANY(restart_syscall),
     ANY(exit_group),
 };

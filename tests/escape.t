@@ -75,7 +75,7 @@ my @plain    = (
     (map { ['socket', $_] } '1/1', '1/2', '2/2', '2/3', '10/2', '16/3', '17/3', '40/1', '38/5'),
     ['socket-pair', 1], ['socket-pair', 2],
     (map { ['socket-option', $_] } '1/8', '1/25', '1/44', '6/9'),    # the buffer, the device, to lock the filter, to defer
-    (map { ['prctl', $_] } '4/1', '15/0', '23/0', '28/0', '35/0', '53/1'),
+    (map { ['prctl', $_] } '1/0', '1/17', '4/1', '15/0', '23/0', '28/0', '35/0', '53/1'),
 );
 
 sub refuses ($server, $name, @attempt) {

@@ -40,14 +40,15 @@ static bool take(struct lock *lock, const struct timespec *end)
         uint32_t holder = atomic_load(&lock->holder);
         if (ask_kernel(lock, FUTEX_LOCK_PI, end))
             return !(atomic_load(&lock->holder) & FUTEX_OWNER_DIED) && consistent;
-        if (errno == ESRCH || errno == EDEADLK || errno == EPERM) {
-            /* The holder has died; perhaps this thread, or one of the kernel, has its identifier.
-             */
-            consistent = false;
-            take_away(lock, holder);
-        } else if (end != NULL && is_over(end)) {
+        bool died = errno == ESRCH || errno == EDEADLK || errno == EPERM;
+        if (end != NULL && is_over(end)) {
             take_away(lock, holder);
             return false;
+        }
+        if (died) {
+            /* Perhaps this thread, or one of the kernel, has the holder's identifier now. */
+            consistent = false;
+            take_away(lock, holder);
         } else {
             /* The lock was taken away from somebody for whom others still wait. */
             nanosleep(&pause, NULL);

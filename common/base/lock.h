@@ -19,7 +19,7 @@ struct lock {
 bool lock_open(struct lock *lock);
 /* Waits until the caller holds the lock. False if the holder before it has died: the data that the
  * lock protects may be inconsistent. The caller holds it all the same, unless the holder kept it
- * for LOCK_SECONDS; then the lock is free, and no caller waits so long again. */
+ * for LOCK_SECONDS: then nobody holds it. */
 bool lock_take(struct lock *lock);
 void lock_give(struct lock *lock);
 
