@@ -45,8 +45,8 @@ bool accept_lock_take(struct accept_lock *accept_lock)
         return lock(accept_lock->file, F_WRLCK);
     if (accept_lock->self == 0)
         accept_lock->self = getpid();
-    lock_wait(accept_lock->mutex,
-              accept_lock->self); /* it protects no data: a holder's death does no harm */
+    /* It protects no data: a holder's death does no harm. */
+    lock_wait(accept_lock->mutex, accept_lock->self);
     return true;
 }
 
