@@ -91,19 +91,19 @@ static bool lose(struct server *self, pid_t child)
 
 /* A child that exits with status 0 has reported the end of its connection itself. A process that
  * others left to this one is reaped, but not awaited. */
-static int collect(struct server *self, bool all)
+static int collect(struct server *self, bool ending)
 {
-    pid_t child = 0;
+    pid_t child;
     int status;
 
     if (flags & CLONE_THREAD)
         return -1;
-    while ((!all || children > 0) && (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0)
+    while ((child = waitpid(-1, &status, WNOHANG)) > 0)
         if (status == 0 || lose(self, child))
             children -= children > 0;
     if (child < 0)
         children = 0;
-    return children > 0 || server_has_clients(self) ? SERVER_COLLECT_SOON : -1;
+    return children > 0 || (!ending && server_has_clients(self)) ? SERVER_COLLECT_SOON : -1;
 }
 
 static const struct model model = {

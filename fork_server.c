@@ -36,19 +36,19 @@ static bool hand_over(int socket)
 
 /* A child that exits with status 0 has reported the end of its connection itself. A process that
  * others left to this one is reaped, but not awaited. */
-static int collect(struct server *self, bool all)
+static int collect(struct server *self, bool ending)
 {
-    pid_t child = 0;
+    pid_t child;
     int status;
 
-    while ((!all || children > 0 || template.process > 0) &&
-           (child = waitpid(-1, &status, all ? 0 : WNOHANG)) > 0) {
+    while ((child = waitpid(-1, &status, WNOHANG)) > 0)
         if (!fork_template_reap(&template, child) &&
             (status == 0 || server_lost_child(self, child)))
             children -= children > 0;
-    }
     if (child < 0)
         children = 0;
+    if (ending)
+        return children > 0 || template.process > 0 ? SERVER_COLLECT_SOON : -1;
     return children > 0 || server_has_clients(self) ? SERVER_COLLECT_SOON : -1;
 }
 

@@ -115,7 +115,7 @@ static bool make_way(struct server *server)
     int most = seats_at_once((int64_t)server->limit), waiting;
     int64_t now = clock_now().milliseconds;
 
-    if (!acceptor_seats_yield(server) || scoreboard_stopping(server->board))
+    if (!acceptor_seats_yield(server) || server_stops(server))
         return false;
     waiting = listener_waiting(&server->listener);
     if (waiting > 0 && now >= server->accepting.asked + ASK_MILLISECONDS) {
@@ -281,7 +281,7 @@ bool acceptor_wait_for_client(struct server *server)
 {
     int left;
 
-    if (!scoreboard_stopping(server->board)) {
+    if (!server_stops(server)) {
         sleep_for_client(server, maintain(server));
         return true;
     }

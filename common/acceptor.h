@@ -66,8 +66,7 @@ static inline bool acceptor_is_full(const struct server *server)
 /* Returns true if the deadline of a stop passed at least `margin` milliseconds ago. */
 static inline bool acceptor_is_over(const struct server *server, int64_t margin)
 {
-    int64_t own = atomic_load(&server->deadline);
-    int64_t deadline = own != 0 ? own : atomic_load(&server->board->stop_deadline);
+    int64_t deadline = server_deadline(server);
 
     return deadline != 0 && clock_now().milliseconds >= deadline + margin;
 }

@@ -90,25 +90,28 @@ static struct access_log_shared *make_shared(void)
     return shared != MAP_FAILED ? shared : NULL;
 }
 
-/* Makes the two ends of the way to the process, which learns who asks. */
-static bool make_ends(int ends[2])
+/* Starts the process, which learns who asks. Returns the socket that it is asked at; or -1. */
+static int start_opener(const struct opener *opener)
 {
     const int on = 1;
+    int asking, answering;
+    bool good;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return false;
-    if (setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0)
-        return true;
-    close(ends[0]);
-    close(ends[1]);
-    return false;
+    if (!question_open(&asking, &answering))
+        return -1;
+    good = setsockopt(answering, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+           helper_process_start("log_opener", answering, open_logs, opener, HELPER_PROCESS_ONLY);
+    close(answering);
+    if (good)
+        return asking;
+    close(asking);
+    return -1;
 }
 
 bool access_log_open(struct access_log *log, const char *name,
                      const struct helper_process_confinement *confinement)
 {
     const struct opener opener = {name, getpid(), *confinement};
-    int ends[2];
 
     *log = (struct access_log){.name = name, .opener = -1};
     log->file = access_log_open_file(name, O_APPEND);
@@ -117,16 +120,15 @@ bool access_log_open(struct access_log *log, const char *name,
     log->shared = make_shared();
     if (log->shared != NULL && log->file == STDOUT_FILENO)
         return true;
-    if (log->shared != NULL && make_ends(ends) &&
-        helper_process_start("log_opener", ends[0], open_logs, &opener, HELPER_PROCESS_ONLY)) {
-        close(ends[0]);
-        log->opener = ends[1];
+    if (log->shared != NULL && lock_open(&log->lock))
+        log->opener = start_opener(&opener);
+    if (log->opener >= 0)
         return true;
-    }
     warn("cannot make a process that opens the log again");
     return false;
 }
 
+/* The caller has the lock. */
 static bool replace(struct access_log *log, enum question kind)
 {
     const char question = (char)kind;
@@ -148,20 +150,27 @@ void access_log_reopen(struct access_log *log)
 {
     if (log->opener < 0)
         return;
+    lock_take(&log->lock, gettid());
     if (replace(log, QUESTION_REOPEN))
         atomic_store(&log->version, atomic_fetch_add(&log->shared->version, 1) + 1);
     else
         warnx("the log '%s' cannot be opened again: the old one stays in use", log->name);
+    lock_give(&log->lock, gettid());
 }
 
 void access_log_renew(struct access_log *log)
 {
-    unsigned version = atomic_load(&log->shared->version);
+    unsigned version;
 
-    if (atomic_load(&log->version) == version)
+    if (atomic_load(&log->version) == atomic_load(&log->shared->version))
         return;
-    replace(log, QUESTION_CURRENT);
-    atomic_store(&log->version, version); /* last: another thread would write to the old log */
+    lock_take(&log->lock, gettid());
+    version = atomic_load(&log->shared->version);
+    if (atomic_load(&log->version) != version) {
+        replace(log, QUESTION_CURRENT);
+        atomic_store(&log->version, version); /* last: another thread would write to the old log */
+    }
+    lock_give(&log->lock, gettid());
 }
 
 void access_log_close(struct access_log *log)

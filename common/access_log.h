@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/helper_process.h"
+#include "common/base/lock.h"
 #include "common/http/date.h"
 #include "common/http/request.h"
 #include "common/net/transport.h"
@@ -19,6 +20,7 @@ struct access_log_shared {
 struct access_log {
     const char *name;
     int file;
+    struct lock lock;         /* of the threads of this process: held while `file` is replaced */
     _Atomic unsigned version; /* of `file` */
     struct access_log_shared *shared;
     int opener; /* the socket to the process that opens the log again; -1: none */

@@ -35,9 +35,10 @@ enum share {
 
 /* How a server deals with the child processes that its model makes. */
 struct model_children {
-    /* Reaps children that have ended, and reports those that crashed; waits for the last child if
-     * `all`. Returns after how many milliseconds it wants to be called again, or -1. */
-    int (*collect)(struct server *server, bool all);
+    /* Reaps children that have ended, and reports those that crashed. Returns after how many
+     * milliseconds it wants to be called again, or -1: where `ending`, as long as a process is left
+     * that the model has made. */
+    int (*collect)(struct server *server, bool ending);
     /* Returns the CPU time of the living children. NULL: they count once they are reaped. */
     double (*cpu_seconds)(const struct server *server);
     /* Frees what the model holds for them. NULL: nothing. */

@@ -34,6 +34,8 @@
 /* and after this long, for models that serve a connection before they accept the next. */
 #define CHECK_MILLISECONDS   100
 #define CROWDED_MILLISECONDS 10000
+/* So long a child has to end after it has reported its end. */
+#define CHILD_MILLISECONDS 10000
 /* Where others wait for the end of a connection, it is asked to end after this long. With TLS the
  * next begins with a handshake, which takes as much work as a hundred requests. */
 #define TURN_MILLISECONDS     10
@@ -341,7 +343,7 @@ static int until(int64_t deadline, int64_t now)
 static void sleep_for(struct server *server, const struct connection *connection, enum need need,
                       bool accepts, int milliseconds)
 {
-    bool stopping = scoreboard_stopping(server->board);
+    bool stopping = server_stops(server);
     struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
     struct pollfd waits[] = {
         {.fd = connection->descriptor, .events = need == NEED_READ ? POLLIN : POLLOUT},
@@ -352,7 +354,7 @@ static void sleep_for(struct server *server, const struct connection *connection
     if (ppoll(waits, 3, &time, &server->waking) <= 0 || waits[1].revents == 0)
         return;
     signals_handle(server);
-    if (scoreboard_stopping(server->board))
+    if (server_stops(server))
         acceptor_gather(server);
 }
 
@@ -419,7 +421,7 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
                   struct connection *connection, enum need need)
 {
     bool asked = false;
-    int64_t end = atomic_load(&server->board->stop_deadline);
+    int64_t end = server_deadline(server);
     int64_t deadline = end != 0 && end < connection->deadline ? end : connection->deadline;
     bool accepts = server->model->makes == NULL;
     /* A client that trickles would never be asked to give its seat up, if a read waited for it. */
@@ -516,7 +518,7 @@ static void free_port(struct server *server)
 
 void server_watch(struct server *server)
 {
-    while (!scoreboard_stopping(server->board))
+    while (!server_stops(server))
         acceptor_sleep(server, signals_collect(server));
     acceptor_refuse(server);
     free_port(server);
@@ -613,6 +615,17 @@ static void close_all(struct server *server)
     oom_guard_close(server->memory.oom_guard);
 }
 
+/* A child ends soon after it has reported that. One that does not is killed when this process ends:
+ * the kernel sees to it. */
+static void await_children(struct server *server)
+{
+    int64_t end = clock_now().milliseconds + CHILD_MILLISECONDS;
+
+    while (server->model->children->collect(server, true) >= 0 && clock_now().milliseconds < end &&
+           !acceptor_is_over(server, SIGNALS_GRACE_MARGIN))
+        poll(NULL, 0, 1); /* signals have nothing to act on any more */
+}
+
 /* Children are collected after all helper processes have lost their sockets and end: if this
  * process is the first one of a container, it is their parent. */
 int server_close(struct server *server)
@@ -627,7 +640,8 @@ int server_close(struct server *server)
     if (all || has_worker_processes(server))
         close_all(server);
     if (children != NULL)
-        children->collect(server, all);
+        await_children(server);
+    signals_stopped(server);
     trace_file_end(server);
     summary_print(server);
     written = summary_write(server, server->stats);

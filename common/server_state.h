@@ -91,6 +91,7 @@ struct server {
     struct moment now;                 /* when the last connection was accepted */
     pid_t process;                     /* the one that accepts */
     _Atomic int64_t deadline;          /* of the stop that this process was asked for; or 0 */
+    timer_t death;                     /* ends this process where a stop does not end */
     int signals;                       /* signalfd */
     int stop;                          /* eventfd: readable once a stop was requested */
     int wakeup;                        /* eventfd: wakes the accepting process */
@@ -108,5 +109,21 @@ struct server {
     sigset_t waking; /* the signals that are blocked even while it waits */
     int exit_status;
 };
+
+/* When the stop ends, in monotonic milliseconds; 0: no stop was requested. A worker learns it from
+ * the scoreboard. The process that was asked to stop knows it by itself: what others write to the
+ * scoreboard can only have it end earlier. */
+static inline int64_t server_deadline(const struct server *server)
+{
+    int64_t own = atomic_load(&server->deadline);
+    int64_t shared = atomic_load(&server->board->stop_deadline);
+
+    return own == 0 || (shared != 0 && shared < own) ? shared : own;
+}
+
+static inline bool server_stops(const struct server *server)
+{
+    return server_deadline(server) != 0;
+}
 
 #endif

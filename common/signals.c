@@ -10,7 +10,11 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
+
+/* So long after the end of a stop's time the kernel ends this process, if it has not ended. */
+#define OVERDUE_MILLISECONDS 10000
 
 static bool is_supervised(const struct server *server)
 {
@@ -45,6 +49,7 @@ static void hear_calls(void)
 bool signals_open(struct server *server)
 {
     static const int handled[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGIO, SIGCHLD};
+    struct sigevent death = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
     sigset_t set;
 
     sigemptyset(&set);
@@ -63,11 +68,29 @@ bool signals_open(struct server *server)
     sigdelset(&server->waking, SEATS_SIGNAL);
     server->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server->wakeup = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return server->signals >= 0 && server->stop >= 0 && server->wakeup >= 0;
+    return server->signals >= 0 && server->stop >= 0 && server->wakeup >= 0 &&
+           timer_create(CLOCK_MONOTONIC, &death, &server->death) == 0;
 }
 
+/* 0: never. */
+static void set_death(struct server *server, int64_t milliseconds)
+{
+    const struct itimerspec time = {
+        .it_value = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L}};
+
+    timer_settime(server->death, 0, &time, NULL);
+}
+
+void signals_stopped(struct server *server)
+{
+    set_death(server, 0);
+}
+
+/* A worker can make descriptors and memory that it shares with this process such that a call waits:
+ * so this process does not count on it that it gets to its end. */
 static void set_deadline(struct server *server, int64_t deadline)
 {
+    set_death(server, deadline + OVERDUE_MILLISECONDS - clock_now().milliseconds);
     atomic_store(&server->deadline, deadline);
     atomic_store(&server->board->stop_deadline, deadline);
     wakeup_ring(server->stop);
@@ -94,9 +117,14 @@ static void request_stop(struct server *server)
     set_deadline(server, now + server->options.stop_timeout);
 }
 
+/* A stop that a signal has requested before goes on. */
 static void hear(struct server *server)
 {
-    if (upgrade_hear(server) == UPGRADE_HANDED_OVER)
+    if (upgrade_hear(server) != UPGRADE_HANDED_OVER)
+        return;
+    if (atomic_load(&server->deadline) != 0)
+        server->upgrade.stopped = true;
+    else
         set_deadline(server, clock_now().milliseconds + server->options.stop_timeout);
 }
 
@@ -133,22 +161,28 @@ static void replace(struct server *server)
     upgrade_begin(server);
 }
 
+static void handle(struct server *server, uint32_t signal)
+{
+    if (signal == SIGINT || signal == SIGTERM)
+        request_stop(server);
+    else if (signal == SIGUSR1)
+        summary_write(server, server->stats);
+    else if (signal == SIGUSR2)
+        replace(server);
+    else if (signal == SIGIO)
+        hear(server);
+    else if (signal == SIGCHLD)
+        signals_collect(server);
+    else if (signal == SIGHUP)
+        open_again(server);
+}
+
+/* One read, since there are signals: a worker can have a further one wait for more. */
 void signals_handle(struct server *server)
 {
-    struct signalfd_siginfo signal;
+    struct signalfd_siginfo signals[8];
+    ssize_t size = read(server->signals, signals, sizeof signals);
 
-    while (read(server->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-        if (signal.ssi_signo == SIGINT || signal.ssi_signo == SIGTERM)
-            request_stop(server);
-        else if (signal.ssi_signo == SIGUSR1)
-            summary_write(server, server->stats);
-        else if (signal.ssi_signo == SIGUSR2)
-            replace(server);
-        else if (signal.ssi_signo == SIGIO)
-            hear(server);
-        else if (signal.ssi_signo == SIGCHLD)
-            signals_collect(server);
-        else if (signal.ssi_signo == SIGHUP)
-            open_again(server);
-    }
+    for (ssize_t i = 0; i < size / (ssize_t)sizeof signals[0]; i++)
+        handle(server, signals[i].ssi_signo);
 }

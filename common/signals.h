@@ -11,12 +11,15 @@ bool signals_open(struct server *server);
 /* Tells the server before this one, if there is one, that this one handles signals and serves. */
 void signals_ready(struct server *server);
 
-/* Handles the signals that have arrived. */
+/* Handles signals that have arrived: the caller knows that there are some. */
 void signals_handle(struct server *server);
 
 /* Reaps children that have ended. Returns how long the accepting process may sleep until the next
  * call, in milliseconds; -1: as long as it likes. */
 int signals_collect(struct server *server);
+
+/* A stop is through: nothing is left that could hold it up. */
+void signals_stopped(struct server *server);
 
 /* Connections end themselves when the time of a stop is over; this much later nobody waits for
  * them.

@@ -69,7 +69,7 @@ void upgrade_begin(struct server *server)
     struct upgrade *upgrade = &server->upgrade;
     int64_t now = clock_now().milliseconds;
 
-    if (scoreboard_stopping(server->board))
+    if (server_stops(server))
         return;
     if (server->process == 1) {
         warnx("no upgrade: when the first process of a container ends, the container does");

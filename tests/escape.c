@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -486,9 +487,11 @@ static long refuse_clients(const char *argument)
 /* The access log: a file that is written at its end. */
 static int find_log(void)
 {
+    struct stat about;
+
     for (int file = 3; file < 256; file++) {
         int flags = fcntl(file, F_GETFL);
-        if (flags >= 0 && (flags & O_APPEND))
+        if (flags >= 0 && (flags & O_APPEND) && fstat(file, &about) == 0 && S_ISREG(about.st_mode))
             return file;
     }
     return -1;
@@ -505,6 +508,27 @@ static long write_log_anywhere(const char *argument)
 {
     (void)argument;
     return fcntl(find_log(), F_SETFL, O_NONBLOCK);
+}
+
+/* Makes descriptors that this worker shares with the server wait. */
+static long make_wait(const char *argument)
+{
+    int on = 0, made = 0;
+
+    (void)argument;
+    for (int file = 3; file < 256; file++)
+        made += ioctl(file, FIONBIO, &on) == 0;
+    return made > 0 ? 0 : -1;
+}
+
+/* Each eventfd has its highest value: who writes to it has to wait. */
+static long fill_events(const char *argument)
+{
+    int full = 0;
+
+    for (int file = 3; file < 256; file++)
+        full += eventfd_write(file, UINT64_MAX - 1) == 0;
+    return full > 0 ? make_wait(argument) : -1;
 }
 
 /* Asks each process behind a socket to open the log again. */
@@ -615,6 +639,19 @@ static long scribble(const char *argument)
     return 0;
 }
 
+/* Writes zeros to all of it, for as long as the worker lives. */
+static long erase(const char *argument)
+{
+    static const char line[] = "escape: a worker erases\n";
+
+    (void)argument;
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        return -1;
+    for (;;)
+        for (size_t i = 0; i < shared_count; i++)
+            explicit_bzero(shared[i].data, shared[i].size);
+}
+
 /* A send that opens a connection. */
 static long fast_open_by_ring(const char *argument)
 {
@@ -692,8 +729,11 @@ static const struct {
     {"refuse-clients", refuse_clients},
     {"empty-log", empty_log},
     {"write-log-anywhere", write_log_anywhere},
+    {"make-wait", make_wait},
+    {"fill-events", fill_events},
     {"open-log-again", open_log_again},
     {"scribble", scribble},
+    {"erase", erase},
     {"crash", crash_at_once},
 };
 

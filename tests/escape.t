@@ -230,8 +230,27 @@ each_server(sub ($model) {
 
     # A worker that fills the memory which all processes share with nonsense may end the server, or keep it from serving; but no
     # other process crashes of it, and a signal ends the server.
+    # Nor can it hold the server up at a stop by what it does to descriptors that both have.
+    $server = starts($model, options => ['--stop-timeout', 1]);
+    is attempt($server, 'make-wait'), 'done', 'a worker makes descriptors wait';
+    $server->stop(warnings => qr/escape/, name => 'a signal ends the server all the same');
+    if (!describe()->{workers_per_processor}) {
+        $server = starts($model, options => ['--stop-timeout', 1]);
+        is attempt($server, 'fill-events'), 'done', 'a worker makes descriptors wait, and full';
+        $server->signal('TERM');
+        ok until_true(sub { !$server->alive }), 'the kernel ends a server that is held up at a stop';
+        $server->discard;
+    }
+
+    my $no_harm = qr/\A(?!.*(?:signal|crashed))/;
     for my $service ([qw(files --trace), "$store/trace"], ['sized', '--udp', '--log', "$store/log"], [@proxy, '--cache', "$store/cache"]) {
         my ($name, @options) = @$service;
+        if ((describe()->{makes} // '') eq 'processes') {    # a thread could do that to its process without a system call
+            $server = starts($model, options => ['--service', $name, @options, '--stop-timeout', 1]);
+            $server->connect->send(request(GET => '/escape/erase/'));
+            ok until_true(sub { $server->errors =~ /a worker erases/ }), "$name: a worker erases the shared memory, again and again";
+            $server->stop(warnings => $no_harm, name => "$name: a signal ends the server all the same");
+        }
         for my $every (1, 3, 30, 300) {
             $server = starts($model, options => ['--service', $name, @options, '--stop-timeout', 1]);
             is attempt($server, 'scribble', "$every/$every"), 'done', "$name: a worker changes one in $every words of the shared memory";
@@ -240,7 +259,7 @@ each_server(sub ($model) {
                 syswrite $client, request(GET => '/small.txt', Connection => 'close');
                 IO::Select->new($client)->can_read(1);
             }
-            $server->stop(warnings => qr/\A(?!.*(?:signal|crashed))/, name => "$name: no other process crashes, and a signal ends the server");
+            $server->stop(warnings => $no_harm, name => "$name: no other process crashes, and a signal ends the server");
         }
     }
     for my $every (1, 3, 30, 300) {
@@ -249,7 +268,7 @@ each_server(sub ($model) {
         like $server->errors, qr/scribble \S+: done/, "TLS: a worker changes one in $every words of the shared memory";
         $server->signal('HUP') if $every > 1;
         ask_over_tls($server);
-        $server->stop(warnings => qr/\A(?!.*(?:signal|crashed))/, name => 'TLS: no other process crashes, and a signal ends the server');
+        $server->stop(warnings => $no_harm, name => 'TLS: no other process crashes, and a signal ends the server');
     }
 
     $server = starts($model, options => ['--no-sandbox']);

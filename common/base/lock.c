@@ -8,17 +8,17 @@
 #include <time.h>
 #include <unistd.h>
 
-static bool ask_kernel(struct lock *lock, int operation, const struct timespec *end)
+static bool ask_kernel(struct lock *lock, int operation)
 {
-    return syscall(SYS_futex, &lock->holder, operation, 0, end, NULL, 0) == 0;
+    return syscall(SYS_futex, &lock->holder, operation, 0, NULL, NULL, 0) == 0;
 }
 
-static bool is_over(const struct timespec *end)
+/* Replaces one holder by another if nobody waits. */
+static bool replace(struct lock *lock, pid_t from, pid_t to)
 {
-    struct timespec now;
+    uint32_t holder = (uint32_t)from;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
+    return atomic_compare_exchange_strong(&lock->holder, &holder, (uint32_t)to);
 }
 
 /* Frees the lock if it still has that holder. */
@@ -30,23 +30,17 @@ static void take_away(struct lock *lock, uint32_t holder)
         atomic_compare_exchange_strong(&lock->holder, &now, 0);
 }
 
-/* NULL: there is no end. */
-static bool take(struct lock *lock, const struct timespec *end)
+static bool wait_for(struct lock *lock)
 {
     const struct timespec pause = {.tv_nsec = 1000 * 1000};
     bool consistent = true;
 
     for (;;) {
         uint32_t holder = atomic_load(&lock->holder);
-        if (ask_kernel(lock, FUTEX_LOCK_PI, end))
+        if (ask_kernel(lock, FUTEX_LOCK_PI))
             return !(atomic_load(&lock->holder) & FUTEX_OWNER_DIED) && consistent;
-        bool died = errno == ESRCH || errno == EDEADLK || errno == EPERM;
-        if (end != NULL && is_over(end)) {
-            take_away(lock, holder);
-            return false;
-        }
-        if (died) {
-            /* Perhaps this thread, or one of the kernel, has the holder's identifier now. */
+        if (errno == ESRCH || errno == EDEADLK || errno == EPERM) {
+            /* Perhaps this thread, or one of the kernel, has the dead holder's identifier now. */
             consistent = false;
             take_away(lock, holder);
         } else {
@@ -56,46 +50,22 @@ static bool take(struct lock *lock, const struct timespec *end)
     }
 }
 
-bool lock_take(struct lock *lock)
+bool lock_take(struct lock *lock, pid_t self)
 {
-    struct timespec end;
-
-    clock_gettime(CLOCK_REALTIME, &end); /* the kernel compares with this clock */
-    end.tv_sec += LOCK_SECONDS;
-    return take(lock, &end);
+    return replace(lock, 0, self) || wait_for(lock);
 }
 
 /* The kernel refuses if the caller does not hold the lock. */
-void lock_give(struct lock *lock)
+void lock_give(struct lock *lock, pid_t self)
 {
+    if (replace(lock, self, 0))
+        return;
     atomic_fetch_or_explicit(&lock->holder, 0, memory_order_release); /* the data is written */
-    ask_kernel(lock, FUTEX_UNLOCK_PI, NULL);
-}
-
-/* Replaces one holder by another if nobody waits. */
-static bool replace(struct lock *lock, pid_t from, pid_t to)
-{
-    uint32_t holder = (uint32_t)from;
-
-    return atomic_compare_exchange_strong(&lock->holder, &holder, (uint32_t)to);
-}
-
-bool lock_wait(struct lock *lock, pid_t self)
-{
-    return replace(lock, 0, self) || take(lock, NULL);
-}
-
-void lock_end(struct lock *lock, pid_t self)
-{
-    if (!replace(lock, self, 0))
-        lock_give(lock);
+    ask_kernel(lock, FUTEX_UNLOCK_PI);
 }
 
 bool lock_open(struct lock *lock)
 {
     atomic_init(&lock->holder, 0);
-    if (!ask_kernel(lock, FUTEX_LOCK_PI, NULL))
-        return false;
-    lock_give(lock);
-    return true;
+    return ask_kernel(lock, FUTEX_LOCK_PI) && ask_kernel(lock, FUTEX_UNLOCK_PI);
 }

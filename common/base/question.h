@@ -3,13 +3,17 @@
 #ifndef COMMON_BASE_QUESTION_H
 #define COMMON_BASE_QUESTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* So long a process waits for an answer. Under valgrind, beside other work, a first signature takes
+/* So long a process waits to ask, and then for an answer. Under valgrind, beside other work, a first signature takes
  * longer. */
 #ifndef QUESTION_SECONDS
 #define QUESTION_SECONDS 5
 #endif
+
+/* Makes the two ends of the way to a helper process; false, with errno set, on failure. */
+bool question_open(int *asking, int *answering);
 
 /* Sends a question with one end of a new pair of sockets. Returns the other end, where the answer
  * arrives; or -1. */

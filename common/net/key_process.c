@@ -42,6 +42,7 @@ struct vault {
 /* The keys that a signer has parsed, by their place in the vault. */
 struct signer {
     int socket;
+    pid_t self;
     const struct key_files *files;
     struct vault *vault;
     EVP_PKEY *keys[VAULT_KEYS];
@@ -106,17 +107,18 @@ static struct vault_key *place_for(struct vault *vault, const struct key_name *n
     return place;
 }
 
-static void keep(struct vault *vault, const struct key_name *used, const struct key_name *name,
-                 const struct key_file *file)
+static void keep(const struct signer *signer, const struct key_name *used,
+                 const struct key_name *name, const struct key_file *file)
 {
+    struct vault *vault = signer->vault;
     struct vault_key *key;
 
-    lock_take(&vault->lock);
+    lock_take(&vault->lock, signer->self);
     key = place_for(vault, name, used);
     key->name = *name;
     key->file = *file;
     key->loaded = ++vault->loads;
-    lock_give(&vault->lock);
+    lock_give(&vault->lock, signer->self);
 }
 
 static void judge_key(const struct key_file *file, struct key_report *report)
@@ -158,7 +160,7 @@ static void load(const struct signer *signer, const struct signer_request *reque
     report.length = files[0].length;
     judge_key(&files[1], &report);
     if (report.verdict == KEY_GOOD && report.key_error == 0)
-        keep(signer->vault, &request->name, &report.name, &files[1]);
+        keep(signer, &request->name, &report.name, &files[1]);
     respond(client, &report, sizeof report);
     respond(client, files[0].data, files[0].length);
     explicit_bzero(files, KEY_READER_FILES * sizeof *files);
@@ -174,7 +176,7 @@ static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
     EVP_PKEY *key = NULL;
     bool locked;
 
-    lock_take(&vault->lock);
+    lock_take(&vault->lock, signer->self);
     for (int i = 0; i < VAULT_KEYS && key == NULL; i++) {
         const struct vault_key *kept = &vault->keys[i];
         if (!is_named(kept, name))
@@ -186,7 +188,7 @@ static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
         }
         key = signer->keys[i];
     }
-    lock_give(&vault->lock);
+    lock_give(&vault->lock, signer->self);
     return key;
 }
 
@@ -338,6 +340,7 @@ static void sign_for_workers(const void *argument)
 {
     struct signer own = *(const struct signer *)argument;
 
+    own.self = getpid();
     helper_process_confine(&own.files->confinement, HELPER_PROCESS_WORKER);
     serve(&own);
     for (int i = 0; i < VAULT_KEYS; i++)

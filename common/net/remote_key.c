@@ -295,20 +295,19 @@ struct evp_pkey_st *remote_key_make(const struct remote_key *process, struct x50
 
 bool remote_key_open(struct remote_key *process, const struct key_files *files)
 {
-    int sockets[2];
+    int asking, answering;
 
     *process = (struct remote_key){.socket = -1, .rsa = make_rsa_method(), .ec = make_ec_method()};
-    if (process->rsa == NULL || process->ec == NULL ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+    if (process->rsa == NULL || process->ec == NULL || !question_open(&asking, &answering))
         return false;
-    if (!helper_process_start("key_process", sockets[1], key_process_supervise, files,
+    if (!helper_process_start("key_process", answering, key_process_supervise, files,
                               HELPER_PROCESS_ONLY)) {
-        close(sockets[0]);
-        close(sockets[1]);
+        close(asking);
+        close(answering);
         return false;
     }
-    close(sockets[1]);
-    process->socket = sockets[0];
+    close(answering);
+    process->socket = asking;
     return make_message_methods(process); /* after the signers, which sign by the usual ones */
 }
 

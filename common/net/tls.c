@@ -34,8 +34,7 @@ enum { CERTIFICATE, KEY };
 /* Lies in memory that all processes of the server share. */
 struct shared {
     struct tls_tickets tickets;
-    struct lock lock;         /* of the files */
-    _Atomic unsigned version; /* of the files */
+    _Atomic unsigned version; /* of the files; odd while they are written */
     struct key_file
         files[KEY_READER_FILES]; /* set from the second version on: the first is inherited */
 };
@@ -376,10 +375,7 @@ static struct shared *open_shared(void)
     if (shared == MAP_FAILED)
         return NULL;
     madvise(shared, sizeof *shared, MADV_DONTDUMP); /* no keys in a core file */
-    if (tls_tickets_open(&shared->tickets) && lock_open(&shared->lock))
-        return shared;
-    munmap(shared, sizeof *shared);
-    return NULL;
+    return shared;
 }
 
 static bool open_helper(struct tls *tls, bool key_process)
@@ -518,12 +514,20 @@ static void replace(struct tls *tls, SSL_CTX *context, unsigned version)
     SSL_CTX_free(old);
 }
 
+/* Only the process that reads the files gets here, and it waits for nobody. */
+static void publish(struct shared *shared, const struct key_file *files, unsigned version)
+{
+    atomic_exchange(&shared->version, version - 1);
+    memcpy(shared->files, files, sizeof shared->files);
+    atomic_store(&shared->version, version);
+}
+
 void tls_renew(struct tls *tls)
 {
-    struct shared *shared = tls->shared;
     struct key_file *files = calloc(KEY_READER_FILES, sizeof *files);
     struct key_report report = {0};
     SSL_CTX *context = NULL;
+    unsigned version = tls->version + 2;
 
     if (files == NULL || !read_files(tls, files, &report))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
@@ -531,10 +535,8 @@ void tls_renew(struct tls *tls)
         context = make_tried_context(tls, files, &report);
     if (context != NULL) {
         tls->used = report.name;
-        lock_take(&shared->lock);
-        memcpy(shared->files, files, sizeof shared->files);
-        replace(tls, context, atomic_fetch_add(&shared->version, 1) + 1);
-        lock_give(&shared->lock);
+        publish(tls->shared, files, version);
+        replace(tls, context, version);
         warnx("the certificate '%s' was read again", tls->files.paths[CERTIFICATE]);
     } else {
         warnx("the old certificate stays in use");
@@ -542,31 +544,32 @@ void tls_renew(struct tls *tls)
     forget(files);
 }
 
-/* Returns true if the lengths are possible: all processes write to the memory they come from. */
-static bool fit(const struct key_file files[KEY_READER_FILES])
+/* Copies the files of that version; false if there are others by now. All processes can write to
+ * the memory that they come from, so the lengths are checked. */
+static bool copy_files(struct shared *shared, unsigned version,
+                       struct key_file files[KEY_READER_FILES])
 {
+    if (version % 2 != 0)
+        return false;
+    memcpy(files, shared->files, sizeof shared->files);
     for (int i = 0; i < KEY_READER_FILES; i++)
         if (files[i].length > sizeof files[i].data)
             return false;
-    return true;
+    return atomic_compare_exchange_strong(&shared->version, &version, version);
 }
 
 /* Loads a certificate that another process has read and tried. If that fails here, memory is short,
- * and the old certificate remains in use. */
+ * or a newer one is being written: the old certificate remains in use until the next session. */
 static void adopt(struct tls *tls)
 {
-    struct shared *shared = tls->shared;
+    unsigned version = atomic_load(&tls->shared->version);
     struct key_file *files = malloc(KEY_READER_FILES * sizeof *files);
-    SSL_CTX *context;
-    unsigned version;
+    SSL_CTX *context = NULL;
 
     if (files == NULL)
         return;
-    lock_take(&shared->lock);
-    memcpy(files, shared->files, sizeof shared->files);
-    version = atomic_load(&shared->version);
-    lock_give(&shared->lock);
-    context = fit(files) ? make_context(tls, files, NULL) : NULL;
+    if (copy_files(tls->shared, version, files))
+        context = make_context(tls, files, NULL);
     if (context != NULL)
         replace(tls, context, version);
     forget(files);

@@ -4,68 +4,76 @@
 #include <string.h>
 #include <sys/random.h>
 
-bool tls_tickets_open(struct tls_tickets *tickets)
+/* Stands for the period of a slot while its key is written. */
+#define WRITING UINT64_MAX
+
+/* Not 0, which says that a slot is empty. */
+static uint64_t period_of(int64_t now)
 {
-    tickets->filled = false;
-    return lock_open(&tickets->lock);
+    return (uint64_t)now / TLS_TICKETS_SECONDS + 1;
 }
 
-static bool begin(struct tls_tickets *tickets, int64_t now)
+static struct tls_tickets_slot *slot_of(struct tls_tickets *tickets, uint64_t period)
 {
-    tickets->filled = getrandom(&tickets->current, sizeof tickets->current, 0) ==
-                      (ssize_t)sizeof tickets->current;
-    tickets->since = now;
-    return tickets->filled;
+    return &tickets->slots[period % 2];
 }
 
-/* Replaces the previous key by random bytes: no ticket names them. */
-static bool forget_previous(struct tls_tickets *tickets)
+/* Copies the key of that period; false if there is none, or it changed meanwhile. */
+static bool copy(struct tls_tickets *tickets, uint64_t period, struct ticket_key *key)
 {
-    return getrandom(&tickets->previous, sizeof tickets->previous, 0) ==
-           (ssize_t)sizeof tickets->previous;
+    struct tls_tickets_slot *slot = slot_of(tickets, period);
+
+    if (atomic_load(&slot->period) != period)
+        return false;
+    *key = slot->key;
+    return atomic_compare_exchange_strong(&slot->period, &period, period);
 }
 
-/* Takes the lock and renews the keys if it is time; false if there are none. */
-static bool take(struct tls_tickets *tickets, int64_t now)
+/* Puts a key, or none, in the place of an older one, unless another process does so now. */
+static void put(struct tls_tickets *tickets, uint64_t period, uint64_t content,
+                const struct ticket_key *key)
 {
-    int64_t age;
+    struct tls_tickets_slot *slot = slot_of(tickets, period);
+    uint64_t old = atomic_load(&slot->period);
 
-    if (!lock_take(&tickets->lock))
-        tickets->filled = false;
-    age = now - tickets->since;
-    if (!tickets->filled || age >= 2 * TLS_TICKETS_SECONDS) {
-        tickets->filled = false;
-        return forget_previous(tickets) && begin(tickets, now);
-    }
-    if (age < TLS_TICKETS_SECONDS)
-        return true;
-    tickets->previous = tickets->current;
-    return begin(tickets, tickets->since + TLS_TICKETS_SECONDS);
+    if (old == content || old == WRITING ||
+        !atomic_compare_exchange_strong(&slot->period, &old, WRITING))
+        return;
+    slot->key = *key;
+    atomic_store(&slot->period, content);
+}
+
+/* Makes the key of a period, and removes that of an older one than the one before. */
+static bool make(struct tls_tickets *tickets, uint64_t period, struct ticket_key *key)
+{
+    const struct ticket_key nothing = {0};
+    struct ticket_key own;
+
+    if (getrandom(&own, sizeof own, 0) != (ssize_t)sizeof own)
+        return false;
+    put(tickets, period, period, &own);
+    if (atomic_load(&slot_of(tickets, period - 1)->period) != period - 1)
+        put(tickets, period - 1, 0, &nothing);
+    if (!copy(tickets, period, key))
+        *key = own;
+    return true;
 }
 
 bool tls_tickets_current(struct tls_tickets *tickets, int64_t now, struct ticket_key *key)
 {
-    bool good = take(tickets, now);
+    uint64_t period = period_of(now);
 
-    if (good)
-        *key = tickets->current;
-    lock_give(&tickets->lock);
-    return good;
+    return copy(tickets, period, key) || make(tickets, period, key);
 }
 
 enum ticket_age tls_tickets_find(struct tls_tickets *tickets, const unsigned char *name,
                                  int64_t now, struct ticket_key *key)
 {
-    enum ticket_age age = TICKET_UNKNOWN;
+    uint64_t period = period_of(now);
 
-    if (take(tickets, now)) {
-        if (memcmp(name, tickets->current.name, TLS_TICKETS_NAME_SIZE) == 0)
-            age = TICKET_FRESH;
-        else if (memcmp(name, tickets->previous.name, TLS_TICKETS_NAME_SIZE) == 0)
-            age = TICKET_AGEING;
-    }
-    if (age != TICKET_UNKNOWN)
-        *key = age == TICKET_FRESH ? tickets->current : tickets->previous;
-    lock_give(&tickets->lock);
-    return age;
+    for (int age = 0; age < 2; age++)
+        if (copy(tickets, period - (uint64_t)age, key) &&
+            memcmp(name, key->name, TLS_TICKETS_NAME_SIZE) == 0)
+            return age == 0 ? TICKET_FRESH : TICKET_AGEING;
+    return TICKET_UNKNOWN;
 }

@@ -3,11 +3,12 @@
 #ifndef COMMON_NET_TLS_TICKETS_H
 #define COMMON_NET_TLS_TICKETS_H
 
-#include "common/base/lock.h"
-
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-/* A key encrypts tickets for this time, and then decrypts them for the same time. */
+/* Periods of this length follow each other, by the monotonic clock. A key encrypts tickets in one,
+ * and decrypts them in the next one, too. */
 #define TLS_TICKETS_SECONDS 3600
 
 #define TLS_TICKETS_NAME_SIZE 16
@@ -18,17 +19,21 @@ struct ticket_key {
     unsigned char digest[32];
 };
 
-/* Lies in shared memory. */
-struct tls_tickets {
-    struct lock lock;
-    struct ticket_key current, previous;
-    int64_t since; /* start of the current key, by the monotonic clock */
-    bool filled;   /* there are keys */
+/* The key of one period. */
+struct tls_tickets_slot {
+    _Atomic uint64_t period; /* 0: there is no key */
+    struct ticket_key key;
 };
 
-bool tls_tickets_open(struct tls_tickets *tickets);
+/* Lies in shared memory, and begins as zeros. Nobody waits here: what a worker writes to it takes
+ * from others the resumption of sessions, and no more. */
+struct tls_tickets {
+    struct tls_tickets_slot slots[2]; /* of this period and of the one before, in turn */
+};
 
-/* Gets the key that encrypts tickets now; false if there is none. */
+/* Gets the key that encrypts tickets now, in monotonic seconds; false if there are no random bytes.
+ * While another process makes the key of a new period, this one gets a key of its own, whose
+ * tickets nobody knows. */
 bool tls_tickets_current(struct tls_tickets *tickets, int64_t now, struct ticket_key *key);
 
 enum ticket_age {

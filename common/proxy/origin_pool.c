@@ -55,7 +55,7 @@ bool origin_pool_is_useful(const struct origin_pool *pool, bool client_stays)
 /* A process that shares this memory may have died with the lock. Its connections are lost. */
 static void take_lock(struct origin_pool *pool)
 {
-    if (!lock_wait(&pool->lock, gettid()))
+    if (!lock_take(&pool->lock, gettid()))
         pool->count = 0;
 }
 
@@ -87,7 +87,7 @@ static bool find_last(struct origin_pool *pool, const union address *address, st
         number--;
     if (number >= 0)
         extract(pool, number, kept);
-    lock_end(&pool->lock, gettid());
+    lock_give(&pool->lock, gettid());
     return number >= 0;
 }
 
@@ -147,7 +147,7 @@ void origin_pool_put(struct origin_pool *pool, const union address *address, int
         extract(pool, number, &old);
     pool->kept[pool->count] = (struct kept){*address, *transport, now + pool->limits.idle};
     pool->count = pool->count + 1;
-    lock_end(&pool->lock, gettid());
+    lock_give(&pool->lock, gettid());
     if (number >= 0)
         close_one(&old);
 }
@@ -163,7 +163,7 @@ static bool take_first(struct origin_pool *pool, int64_t now, struct kept *kept,
     *wait = pool->count > 0 ? (int)(pool->kept[0].until - now) : -1;
     if (over)
         extract(pool, 0, kept);
-    lock_end(&pool->lock, gettid());
+    lock_give(&pool->lock, gettid());
     return over;
 }
 

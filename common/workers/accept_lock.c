@@ -46,7 +46,7 @@ bool accept_lock_take(struct accept_lock *accept_lock)
     if (accept_lock->self == 0)
         accept_lock->self = getpid();
     /* It protects no data: a holder's death does no harm. */
-    lock_wait(accept_lock->mutex, accept_lock->self);
+    lock_take(accept_lock->mutex, accept_lock->self);
     return true;
 }
 
@@ -55,5 +55,5 @@ void accept_lock_give(struct accept_lock *accept_lock)
     if (accept_lock->file >= 0)
         lock(accept_lock->file, F_UNLCK);
     else
-        lock_end(accept_lock->mutex, accept_lock->self);
+        lock_give(accept_lock->mutex, accept_lock->self);
 }

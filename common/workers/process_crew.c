@@ -185,7 +185,7 @@ static void end_member(struct server *server, int number, int status)
 {
     struct member *member = &server->process_crew->members[number];
     int64_t now = clock_now().milliseconds;
-    bool stopping = scoreboard_stopping(server->board), regular = status == 0 && stopping;
+    bool stopping = server_stops(server), regular = status == 0 && stopping;
 
     server_worker_ended(server);
     if (server->options.accept == ACCEPT_FEW)
@@ -220,7 +220,7 @@ static bool needs_worker(const struct server *server, int number)
 {
     if (server->process_crew->members[number].process != 0)
         return false;
-    return !scoreboard_stopping(server->board) ||
+    return !server_stops(server) ||
            (has_pending(server, number) && !acceptor_is_over(server, 0));
 }
 
@@ -246,7 +246,7 @@ static int replace(struct server *server)
 
 /* When all have ended, they have been collected: that counts them. A process that others left to
  * this one is reaped, too. */
-static int collect(struct server *server, bool all)
+static int collect(struct server *server, bool ending)
 {
     pid_t process;
     int status;
@@ -258,7 +258,7 @@ static int collect(struct server *server, bool all)
         if (number >= 0)
             end_member(server, number, status);
     }
-    return all ? -1 : replace(server);
+    return ending ? -1 : replace(server);
 }
 
 static double cpu_seconds(const struct server *server)
