@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* So long a process waits to ask, and then for an answer. Under valgrind, beside other work, a first signature takes
- * longer. */
+/* So long a process waits to ask, and then for an answer. Under valgrind, beside other work, a
+ * first signature takes longer. */
 #ifndef QUESTION_SECONDS
 #define QUESTION_SECONDS 5
 #endif
