@@ -9,7 +9,7 @@ from collect.design.factors import WORK_KINDS
 from collect.design.study import Condition, Study, study_names
 from collect.design.study_text import Source
 from collect.infer.claims_file import read_wording
-from collect.install import build
+from collect.install_and_build import build
 from collect.measure.documents import made_size
 from collect.measure.server_commands import (
     all_recipes,

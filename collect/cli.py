@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from collect.design.study import load_study, study_names, study_path
-from collect.install import ANALYSIS, install
+from collect.install_and_build import ANALYSIS, install
 from collect.measure.machine import cells_here
 from collect.options import Line, help_text, parse
 from collect.project import (
@@ -229,7 +229,7 @@ def _results(line: Line) -> int:
 
 
 def _bench(arguments: Sequence[str]) -> int:
-    from collect.measure.request_cost import bench_main
+    from collect.measure.bench_request_cost import bench_main
 
     return bench_main(arguments)
 

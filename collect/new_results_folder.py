@@ -30,8 +30,8 @@ from collect.design.study import (
     study_path,
 )
 from collect.expected_time import expected_seconds
-from collect.install import ANALYSIS, build, install
-from collect.measure import instruments, link, load_hosts, loads, machine
+from collect.install_and_build import ANALYSIS, build, install
+from collect.measure import instruments, load_hosts, loads, machine, study_network
 from collect.measure.server_commands import (
     Need,
     expand,
@@ -42,7 +42,7 @@ from collect.measure.server_commands import (
     module_of,
     need_of,
 )
-from collect.measure.user_servers import try_commands
+from collect.measure.try_user_servers import try_commands
 from collect.options import Line
 from collect.project import (
     MACHINE_FILE,
@@ -138,9 +138,9 @@ def needs_of(study: Study) -> list[Need]:
     needs = [loads.NEEDS[name] for name in names if name in loads.NEEDS]
     needs += [instruments.NEEDS[name] for name in study.instruments]
     if study.link:
-        if problem := link.problem():
+        if problem := study_network.problem():
             fail(problem)
-        needs += link.NEEDS
+        needs += study_network.NEEDS
     elif study.load_hosts:
         needs += load_hosts.NEEDS
     elif study.client_ports and os.geteuid() == 0:

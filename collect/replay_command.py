@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from collect.install import build, install
+from collect.install_and_build import build, install
 from collect.measure.control_groups import Accounting
 from collect.measure.documents import prepare_documents
 from collect.measure.load_for_replay import BIG, SMALL, Play, Visit, play

@@ -15,7 +15,7 @@ sub start ($path, @options) { return start_program("$top/$path", @options, 0) }
 # --- The crowd -----------------------------------------------------------------------------------------------------
 
 # Runs a crowd for some seconds.
-sub crowd (@arguments) { return run_command("$top/collect/clients/crowd", '--patience', 2, '--seconds', 5, @arguments) }
+sub crowd (@arguments) { return run_command("$top/collect/clients/hold_connections", '--patience', 2, '--seconds', 5, @arguments) }
 
 my $port = start('epoll_server', '--idle-timeout', 60);
 is crowd('idle', 300, $port, '/small.txt')->{out}, "ready 300 300\nend 300 0 0 0\n", 'crowd: 300 idle clients are connected until the end';

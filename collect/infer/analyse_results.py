@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from collect.infer.anatomy_table import dissect
-from collect.infer.averages import average
+from collect.infer.averages_over_x import average
 from collect.infer.comparisons import compare
 from collect.infer.judge_claims import judge_study
 from collect.infer.read_results import read_cells

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from collect.infer.statistics import Values
-from collect.measure.drift import MOVED
+from collect.measure.warn_of_drift import MOVED
 from collect.project import CALIBRATION_FILE
 from collect.tables import read_frame
 

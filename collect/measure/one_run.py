@@ -12,11 +12,9 @@ from pathlib import Path
 from collect.design.factors import FACTORS, HOLDING
 from collect.design.study import Study
 from collect.histogram import Histogram
-from collect.measure import capacity, documents, instruments, loads, origin
-from collect.measure import crowd as crowds
-from collect.measure.clock import step_since, wall_offset
+from collect.measure import capacity, documents, instruments, loads, proxy_origin
+from collect.measure import held_connections as crowds
 from collect.measure.control_groups import Accounting
-from collect.measure.link import Link
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
 from collect.measure.server_commands import (
@@ -34,7 +32,9 @@ from collect.measure.servers import (
     WorkerCounts,
     count_of_workers,
 )
+from collect.measure.steady_clock import step_since, wall_offset
 from collect.measure.stop import Stop
+from collect.measure.study_network import Link
 from collect.project import CLIENTS, CRASH_FOLDER, PROJECT, say, server_folder
 
 # A server that fails this often in a block is not tried again in it.
@@ -400,7 +400,7 @@ class Runner:
         behind = None
         if cell["service"].startswith("proxy-"):
             beside = _beside(setting, place)
-            behind = origin.begin(self.servers, server, beside, cell["service"], cell["file"])
+            behind = proxy_origin.begin(self.servers, server, beside, cell["service"], cell["file"])
         load = _at(load, server.url, proxied=behind.server.url if behind else "")
         held = crowds.asked(cell)
         before = self._memory(server) if int(cell["idle"]) else None
@@ -429,14 +429,14 @@ class Runner:
                 raise ServerProblem(problem)
 
     def _check_origin(
-        self, behind: origin.Origin, server: Server, load: Load, result: Result
+        self, behind: proxy_origin.Origin, server: Server, load: Load, result: Result
     ) -> str:
         """Returns the problem when the origin was not asked as often as the load means."""
         at_once = load.concurrency
         if not load.for_a_time:
-            return origin.check(behind, server, load.requests or 0, at_once)
+            return proxy_origin.check(behind, server, load.requests or 0, at_once)
         complete = self._said(load, result).complete or 0
-        return origin.check(behind, server, complete, at_once, cut=at_once)
+        return proxy_origin.check(behind, server, complete, at_once, cut=at_once)
 
     def _crowd(self, held: crowds.Held, cell: Cell, server: Server) -> crowds.Crowd:
         return crowds.begin(

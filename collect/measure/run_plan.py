@@ -25,19 +25,19 @@ from pathlib import Path
 
 from collect import gzip_members, histogram
 from collect.design.study import Study, load_study
-from collect.measure import control_groups, crowd, foreign_load, link, machine
-from collect.measure.clock import StudyClock
-from collect.measure.disturbance import Disturbance
+from collect.measure import control_groups, foreign_load, held_connections, machine, study_network
 from collect.measure.documents import prepare_documents, prepare_sets
-from collect.measure.drift import RatioDrift, tell_moved_floors
-from collect.measure.link import Link
 from collect.measure.load_hosts import LoadHosts, address_of
 from collect.measure.look_inside import look_inside
 from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
 from collect.measure.scratch import scratch
+from collect.measure.steady_clock import StudyClock
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
 from collect.measure.study_lock import study_lock
+from collect.measure.study_network import Link
+from collect.measure.warn_of_disturbance import Disturbance
+from collect.measure.warn_of_drift import RatioDrift, tell_moved_floors
 from collect.project import (
     CALIBRATION_FILE,
     HISTOGRAMS_FILE,
@@ -144,7 +144,7 @@ def _run(folder: Path, stop: Stop, after_block: AfterBlock | None) -> int:
     network = _enter_network(study)
     _allow_descriptors(max(int(row["concurrency"]) for row in plan))
     with scratch() as work:
-        read = [crowd.READ_FILE for row in plan if row["readers"] != "0"]
+        read = [held_connections.READ_FILE for row in plan if row["readers"] != "0"]
         documents = prepare_documents(work, [study.other, *read, *(row["file"] for row in plan)])
         prepare_sets(documents, study, plan)
         accounting = control_groups.begin()
@@ -180,13 +180,13 @@ def _allow_descriptors(connections: int) -> None:
 def _enter_network(study: Study) -> bool:
     """Enters a network namespace where the study needs one; returns whether it did."""
     if study.link:
-        if words := link.problem():
+        if words := study_network.problem():
             fail(words)
-        link.enter_namespace()
+        study_network.enter_namespace()
         return True
     if study.client_ports:
-        if link.may_have_ports():
-            link.enter_namespace()
+        if study_network.may_have_ports():
+            study_network.enter_namespace()
             return True
         first, last = study.client_ports
         say(
@@ -198,7 +198,7 @@ def _enter_network(study: Study) -> bool:
 def _begin_network(folder: Path, study: Study, entered: bool, work: Path) -> Link:
     made = Link()
     if study.link:
-        made = link.begin(study.link)
+        made = study_network.begin(study.link)
         append_pairs(folder / MACHINE_FILE, {"link": made.text})
     elif study.load_hosts:
         made = Link(near=address_of(study.server_host))
@@ -207,8 +207,8 @@ def _begin_network(folder: Path, study: Study, entered: bool, work: Path) -> Lin
         pairs = {f"load_host.{name}": text for name, text in described.items()}
         append_pairs(folder / MACHINE_FILE, pairs)
     elif study.client_ports and entered:
-        link.begin_ports(*study.client_ports)
-    append_pairs(folder / MACHINE_FILE, {"client_ports": link.ports_text(made)})
+        study_network.begin_ports(*study.client_ports)
+    append_pairs(folder / MACHINE_FILE, {"client_ports": study_network.ports_text(made)})
     return made
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from collect.infer.anatomy_table import PURPOSES
 from collect.infer.cells import Part
-from collect.present import palette
+from collect.present import server_looks
 from collect.present.chart import DrawnFigure, Figure, Line, Mark, RowFigure
 from collect.present.facts import CPU, answered_cells
 from collect.present.flame_graph import flame_graph
@@ -68,7 +68,7 @@ def anatomy_figures(view: View, part: Part, file: str, prefix: str) -> list[Figu
         "the CPU time without it.", part.number, view.part_text(part),
         x_title="microseconds of CPU", groups=groups, bars=True, stacked=True,
     )  # fmt: skip
-    figure.levels = list(zip(PURPOSES, palette.PURPOSES, strict=True))
+    figure.levels = list(zip(PURPOSES, server_looks.PURPOSES, strict=True))
     figure.x = zero_scale(max(line.marks[-1].value for _, lines in groups for line in lines))
     return [figure, *_flame_figures(view, part, file, prefix)]
 
@@ -81,7 +81,7 @@ def _line(server: str, rows: list[Row]) -> Line:
         low, high = parsed(row["low"]), parsed(row["high"])
         size = human(each) if low is None or high is None else estimate_text(each, low, high)
         text = f"{server}, {row['name']}: {size} µs, {percent_text(share)}"
-        look = palette.PURPOSES[level]
+        look = server_looks.PURPOSES[level]
         end = begin + each
         said = human(end) if level == len(rows) - 1 else ""
         marks.append(Mark(level, end, begin, end, False, text, look, said))

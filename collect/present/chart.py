@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from collect.present.palette import Look, number_of
 from collect.present.scales import Scale, spread_out, thinned
+from collect.present.server_looks import Look, number_of
 
 CHARACTER = 8.6  # pixels of a character of 14-pixel text
 SMALL_CHARACTER = 7.3  # of 13-pixel text

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collect.infer.crossing import Ratio
+from collect.infer.falling_ratio import Ratio
 from collect.present.chart import LineFigure, Panel, Point, Series
 from collect.present.facts import CPU, RPS, contrast_named, fall
-from collect.present.palette import REPORT, look_of
 from collect.present.results_view import View
 from collect.present.scales import Scale, level_scale, ratio_scale
+from collect.present.server_looks import REPORT, look_of
 from collect.readable_numbers import estimate_text
 
 KIND = "falls-to"

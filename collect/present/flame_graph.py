@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from collect.present.chart import BOLD_CHARACTER, SMALL_CHARACTER
 from collect.present.gnuplot import channels, dark_style
-from collect.present.palette import FRAME_OF_KERNEL, FRAME_OF_USER, GRID, INK, SOFT
+from collect.present.server_looks import FRAME_OF_KERNEL, FRAME_OF_USER, GRID, INK, SOFT
 from collect.readable_numbers import percent_text
 
 WIDTH, MARGIN, ROW = 1000, 10, 18

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from collect.present.chart import Figure, LineFigure, RowFigure, script_of
-from collect.present.palette import dark_colours
+from collect.present.server_looks import dark_colours
 from collect.project import PROJECT, fail
 from collect.readable_numbers import human
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from collect.infer.contrast import contrast_test, mean_of, mean_of_pairs
-from collect.install import install
+from collect.install_and_build import install
 from collect.measure.server_commands import Need
 from collect.present import facts
 from collect.present.anatomy_figures import Spent, spent

@@ -17,9 +17,9 @@ from collect.measure.load_for_replay import (
     SLOW_PIECES,
     Play,
 )
-from collect.present.palette import look_of
 from collect.present.replay_questions import Numbers, questions_of, time_text
 from collect.present.replay_scene import ACTIVITIES, Scene, Thread, most_held
+from collect.present.server_looks import look_of
 from collect.present.templating import TEMPLATES, render_html
 
 # What the page calls each activity, in the order of the legend.

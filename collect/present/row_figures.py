@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from collect.infer.cells import FAULT, PERCENTILES, SURGE, Part
 from collect.present.chart import Figure, Line, Mark, RowFigure
-from collect.present.palette import level_look, look_of
 from collect.present.results_view import Slice, View, parsed
 from collect.present.scales import Scale, log_scale, value_scale, zero_scale
 from collect.present.server_groups import group_servers
+from collect.present.server_looks import level_look, look_of
 from collect.readable_numbers import DASH, estimate_text, human, plural, thousands
 
 LOG = " (logarithmic)"

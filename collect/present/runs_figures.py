@@ -11,10 +11,10 @@ from collect.infer.cells import Part
 from collect.infer.contrast import contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import Values, describe
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
-from collect.present.palette import look_of
 from collect.present.results_view import Slice, View
 from collect.present.scales import Scale, linear_tics, log_tics, ratio_scale
 from collect.present.server_groups import Group, group_servers
+from collect.present.server_looks import look_of
 from collect.project import CALIBRATION_FILE
 from collect.tables import read_table
 

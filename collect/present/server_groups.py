@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collect.infer.cells import is_floor
-from collect.present.palette import look_of, options_of, plain_name
+from collect.present.server_looks import look_of, options_of, plain_name
 
 LINES = 5
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from study_runs import Bench
 
-from collect.install import build
+from collect.install_and_build import build
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ from collect.design.study import load_study
 from collect.infer.cells import is_peer as is_peer_in_tables
 from collect.measure import server_commands, servers
 from collect.measure.caching_proxies import PROXIES
-from collect.measure.origin import EXPECTED
+from collect.measure.proxy_origin import EXPECTED
 from collect.measure.server_commands import (
     Setting,
     command_of,

@@ -1,4 +1,4 @@
-"""Figures: the palette, groups, scales, and the figures of a study."""
+"""Figures: the looks of servers, groups, scales, and the figures of a study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from synthetic import invent
 from collect.design.study import FIGURES
 from collect.histogram import to_text
 from collect.infer.analyse_results import analyse
-from collect.present import palette
+from collect.present import server_looks
 from collect.present.chart import DrawnFigure, LineFigure, RowFigure, script_of
 from collect.present.facts import figures_named
 from collect.present.figures import figures_of
@@ -33,7 +33,7 @@ from collect.tables import read_table, write_table
 STUDIES = sorted(path.parent for path in PUBLISHED.glob("*/*/runs.tsv"))
 
 
-# --- the palette ---
+# --- the looks ---
 
 
 def luminance(colour: str) -> float:
@@ -48,24 +48,24 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_each_server_has_a_look_of_its_own() -> None:
-    looks = [(look.colour, look.mark) for look in palette.SERVERS.values()]
+    looks = [(look.colour, look.mark) for look in server_looks.SERVERS.values()]
     assert len(set(looks)) == len(looks)
-    assert len({look.colour for look in palette.SERVERS.values()}) == len(looks)
+    assert len({look.colour for look in server_looks.SERVERS.values()}) == len(looks)
 
 
-@pytest.mark.parametrize("look", palette.all_looks(), ids=lambda look: look.colour)
-def test_contrast(look: palette.Look) -> None:
+@pytest.mark.parametrize("look", server_looks.all_looks(), ids=lambda look: look.colour)
+def test_contrast(look: server_looks.Look) -> None:
     """WCAG 2 asks for 4.5 for text and 3 for graphics; sky blue and orange are labelled in text."""
-    assert contrast(look.text_colour, palette.PAPER) >= 4.5
-    assert contrast(look.dark, palette.DARK_PAPER) >= 4.5
-    assert contrast(look.colour, palette.PAPER) >= 2
+    assert contrast(look.text_colour, server_looks.PAPER) >= 4.5
+    assert contrast(look.dark, server_looks.DARK_PAPER) >= 4.5
+    assert contrast(look.colour, server_looks.PAPER) >= 2
 
 
 def test_looks_follow_the_name() -> None:
-    assert palette.look_of("fork") is palette.SERVERS["fork"]
-    assert palette.look_of("fork~2") is palette.COPY
-    assert palette.look_of("pool+accept=mutex") is palette.look_of("prefork+accept=mutex")
-    assert palette.look_of("unheard-of") == palette.look_of("unheard-of")
+    assert server_looks.look_of("fork") is server_looks.SERVERS["fork"]
+    assert server_looks.look_of("fork~2") is server_looks.COPY
+    assert server_looks.look_of("pool+accept=mutex") is server_looks.look_of("prefork+accept=mutex")
+    assert server_looks.look_of("unheard-of") == server_looks.look_of("unheard-of")
 
 
 # --- groups ---
@@ -172,8 +172,8 @@ def test_a_server_has_one_look(figures: list) -> None:
         if isinstance(figure, LineFigure):
             for panel in figure.panels:
                 for series in panel.series:
-                    if series.name in palette.SERVERS:
-                        assert series.look == palette.SERVERS[series.name], figure.name
+                    if series.name in server_looks.SERVERS:
+                        assert series.look == server_looks.SERVERS[series.name], figure.name
 
 
 def test_means_have_their_intervals(figures: list) -> None:

@@ -18,7 +18,7 @@ import pytest
 from presenting import published
 from scipy import stats
 
-from collect.infer.averages import average
+from collect.infer.averages_over_x import average
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
 from collect.infer.contrast import contrast_test, mean_of

@@ -28,7 +28,7 @@ from study_runs import (
     runs,
 )
 
-from collect.measure import origin
+from collect.measure import proxy_origin
 from collect.measure.control_groups import sweep
 from collect.measure.nginx_work import MODULE
 from collect.measure.one_run import calibration_cells
@@ -435,10 +435,10 @@ only = { service = "proxy-hit" }
 
 
 def test_one_revalidation_may_serve_all_clients_that_wait() -> None:
-    assert origin.bounds("proxy-hit", 21, 4) == (0, 0)
-    assert origin.bounds("proxy-miss", 21, 4) == (21, 21)
-    assert origin.bounds("proxy-revalidation", 21, 1) == (21, 21)
-    assert origin.bounds("proxy-revalidation", 21, 4) == (6, 21)
+    assert proxy_origin.bounds("proxy-hit", 21, 4) == (0, 0)
+    assert proxy_origin.bounds("proxy-miss", 21, 4) == (21, 21)
+    assert proxy_origin.bounds("proxy-revalidation", 21, 1) == (21, 21)
+    assert proxy_origin.bounds("proxy-revalidation", 21, 4) == (6, 21)
 
 
 def test_a_hit_was_one(bench: Bench, fakes: Path) -> None:

@@ -16,7 +16,7 @@ from presenting import published
 from synthetic import invent
 
 from collect.infer.analyse_results import analyse
-from collect.infer.averages import average
+from collect.infer.averages_over_x import average
 from collect.infer.cells import Cells
 from collect.infer.comparisons import compare
 from collect.infer.read_results import read_cells

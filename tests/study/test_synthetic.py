@@ -18,7 +18,7 @@ from scipy import stats
 from collect.design.study import load_study, study_of, study_path
 from collect.design.study_text import Source
 from collect.histogram import bucket_of
-from collect.infer.averages import average
+from collect.infer.averages_over_x import average
 from collect.infer.cells import Cells
 from collect.infer.claims_file import read_wording
 from collect.infer.comparisons import compare

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from study_runs import PATIENCE_SECONDS, Bench, column, row_count, runs, until
 
-from collect import expected_time, install
+from collect import expected_time, install_and_build
 from collect.design.factors import FACTORS, NAMES
 from collect.design.plan import cells_of
 from collect.design.study import load_study, study_names, study_path
 from collect.expected_time import expected_seconds
-from collect.measure import disturbance, progress, study_lock
-from collect.measure.disturbance import Disturbance
+from collect.measure import progress, study_lock, warn_of_disturbance
 from collect.measure.foreign_load import Ticks, read_ticks
 from collect.measure.stop import Interrupted
+from collect.measure.warn_of_disturbance import Disturbance
 from collect.readable_numbers import about_time
 from collect.tables import write_table
 
@@ -174,7 +174,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = Ticks(used=0, stolen=0, own=0, when=0.0)
-        monkeypatch.setattr(disturbance, "read_ticks", lambda: self.now)
+        monkeypatch.setattr(warn_of_disturbance, "read_ticks", lambda: self.now)
         monkeypatch.setattr("os.sysconf", lambda name: 100 if name == "SC_CLK_TCK" else 2)
 
     def pass_time(self, seconds: float, others: float, host: float = 0.0) -> None:
@@ -290,9 +290,9 @@ def test_a_build_is_told_of_where_there_is_something_to_build(
         asked.append(words)
         return subprocess.CompletedProcess(words, int(lacks and "--question" in words), "", "")
 
-    monkeypatch.setattr(install, "_make", make)
-    monkeypatch.setattr(install, "install", lambda needs: None)
-    install.build()
+    monkeypatch.setattr(install_and_build, "_make", make)
+    monkeypatch.setattr(install_and_build, "install", lambda needs: None)
+    install_and_build.build()
     assert ("Building the servers" in capsys.readouterr().err) == lacks
     assert asked == [("--question", "all"), ("all",)]
 
@@ -301,13 +301,13 @@ def test_two_studies_do_not_build_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     free: list[bool] = []
 
     def make(*words: str) -> subprocess.CompletedProcess[str]:
-        locking = ["flock", "--nonblock", str(install.PROJECT / "Makefile"), "true"]
+        locking = ["flock", "--nonblock", str(install_and_build.PROJECT / "Makefile"), "true"]
         free.append(subprocess.run(locking, check=False).returncode == 0)
         return subprocess.CompletedProcess(words, 0, "", "")
 
-    monkeypatch.setattr(install, "_make", make)
-    monkeypatch.setattr(install, "install", lambda needs: None)
-    install.build()
+    monkeypatch.setattr(install_and_build, "_make", make)
+    monkeypatch.setattr(install_and_build, "install", lambda needs: None)
+    install_and_build.build()
     assert free == [False, False]
 
 

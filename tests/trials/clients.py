@@ -266,10 +266,10 @@ class Load:
 
 
 class Crowd:
-    """Many slow or idle connections, by collect/clients/crowd."""
+    """Many slow or idle connections, by collect/clients/hold_connections."""
 
     def __init__(self, kind: str, count: int, port: int, path: str, *options: str) -> None:
-        command = [str(CLIENTS / "crowd"), kind, str(count), *options, str(port), path]
+        command = [str(CLIENTS / "hold_connections"), kind, str(count), *options, str(port), path]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
         assert self.process.stdout is not None
         self.ready = self.process.stdout.readline().split()

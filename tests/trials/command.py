@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
-from collect.install import build, install
+from collect.install_and_build import build, install
 from collect.measure.server_commands import Need
 from collect.project import StudyError
 from trials import (

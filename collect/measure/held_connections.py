@@ -1,4 +1,4 @@
-"""Clients that hold connections while a load is measured (crowd.c)."""
+"""Clients that hold connections while a load is measured (hold_connections.c)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from collect.readable_numbers import one_line
 # A server that takes no further connection for this long cannot hold more.
 PATIENCE_SECONDS = 2
 END_SECONDS = 5.0
-# For each factor: what crowd.c calls these clients, and what is said of them.
+# For each factor: what hold_connections.c calls these clients, and what is said of them.
 KINDS = {
     "idle": ("idle", ""),
     "slow": ("slow", "slow clients"),
@@ -85,7 +85,13 @@ def begin(
     count = held.size
     out, errors = work / "crowd.out", work / "crowd.err"
     before = group.memory_bytes()
-    command = [str(CLIENTS / "crowd"), kind, str(count), "--patience", str(PATIENCE_SECONDS)]
+    command = [
+        str(CLIENTS / "hold_connections"),
+        kind,
+        str(count),
+        "--patience",
+        str(PATIENCE_SECONDS),
+    ]
     path = READ_FILE if kind == "read" else file
     command += ["--seconds", str(timeout + 60), str(split_address(url)[1]), f"/{path}"]
     with out.open("wb") as output, errors.open("wb") as error:

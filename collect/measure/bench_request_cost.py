@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collect.measure import control_groups, crowd, loads
+from collect.measure import control_groups, held_connections, loads
 from collect.measure.bursts import percent_more, ratio_of_start
 from collect.measure.loads import Load
 from collect.measure.machine import processors_allowed
@@ -166,8 +166,8 @@ class Bench:
     def _hold(self, server: Server, count: int, base: int) -> float | None:
         """Holds idle connections; returns the memory of each beyond `base` KiB, or None where the
         server cannot."""
-        held = crowd.begin(
-            crowd.Held("idle", count), server.url, self.setting.path, group=server.group,
+        held = held_connections.begin(
+            held_connections.Held("idle", count), server.url, self.setting.path, group=server.group,
             work=self.work, timeout=60, stopped=lambda: False,
         )  # fmt: skip
         memory = memory_of(server) if not held.problem else 0

@@ -1,7 +1,7 @@
-/* crowd: holds many connections to a server, idle or slow.
+/* hold_connections: holds many connections to a server, idle or slow.
  *
- * usage:    crowd idle|slow|read|hold COUNT [OPTION]... PORT PATH
- * example:  collect/clients/crowd idle 1000 7799 /small.txt
+ * usage:    hold_connections idle|slow|read|hold COUNT [OPTION]... PORT PATH
+ * example:  collect/clients/hold_connections idle 1000 7799 /small.txt
  *
  * idle: each client sends one keep-alive request, reads the response, and then sends nothing more.
  * When the server closes its connection, it counts as lost; the client connects again only with
@@ -84,7 +84,7 @@ struct crowd {
 };
 
 static const char usage[] =
-    "usage: crowd idle|slow|read|hold COUNT [OPTION]... PORT PATH\n"
+    "usage: hold_connections idle|slow|read|hold COUNT [OPTION]... PORT PATH\n"
     "Holds connections to 127.0.0.1:PORT and says how many it holds.\n"
     "  idle           one keep-alive request each, then silence\n"
     "  slow           a byte a second each, of a request that never ends\n"

@@ -31,7 +31,7 @@ def install(needs: Iterable[Need]) -> None:
     """Installs what is missing; nothing happens where all is there."""
     pairs = [f"{need.program}:{need.package}" for need in needs]
     script = '. "$1"; shift; install_missing "$@"'
-    command = ["bash", "-euc", script, "dcollect.sh", str(COLLECT / "install.sh"), *pairs]
+    command = ["bash", "-euc", script, "dcollect.sh", str(COLLECT / "install_missing.sh"), *pairs]
     if subprocess.run(command, check=False).returncode:
         raise SystemExit(1)
 

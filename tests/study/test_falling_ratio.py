@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from collect.infer.crossing import Ratio, crossing, rise
+from collect.infer.falling_ratio import Ratio, crossing, rise
 
 XS = (1, 3, 10, 30, 100, 300, 1000)
 

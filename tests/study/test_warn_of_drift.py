@@ -7,7 +7,7 @@ import random
 import pytest
 
 from collect.design.factors import FACTORS
-from collect.measure.drift import RatioDrift, moved_floors, tell_moved_floors
+from collect.measure.warn_of_drift import RatioDrift, moved_floors, tell_moved_floors
 
 USUAL = {factor.name: factor.default for factor in FACTORS}
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # install.sh: one function that installs what a script lacks. It is sourced.
 #
-# usage:    . collect/install.sh
+# usage:    . collect/install_missing.sh
 #           install_missing WANTED:PACKAGE...
 # example:  install_missing ab:apache2-utils /usr/include/cmocka.h:libcmocka-dev
 #
