@@ -151,6 +151,32 @@ each_server(sub ($model) {
     ok defined $server->wait_exit && !$server->{left}, 'SIGTERM while the new server starts: the new server ends';
     like $server->errors, qr/was told to stop|cannot listen at socket 3 of the server before this one/, 'SIGTERM while the new server starts: the new server says why it ends';
 
+    # A new server that was told to stop, and then hears that the old one stops, goes on with its stop: the next signal ends it.
+    if (!describe()->{workers_per_processor}) {
+        $install->($path);
+        $server = patient_server($root, path => $program);
+        $slow->();
+        $server->signal('USR2');
+        until_true(sub { -e "$place/came" });
+        kill STOP => $server->pid;
+        until_true(sub { slurp('/proc/' . $server->pid . '/stat') =~ /\) T/ });
+        my $reader = $server->connect;
+        $reader->send(request(GET => '/big.bin'));
+        spit("$place/go", '');
+        ok $reader->fill(240), 'while the old server rests, the new one serves';
+        my %serving = map { $_->[0] => 1 } grep { $_->[0] != $server->pid } serving_processes($server->pid);
+        my ($new) = grep { slurp("/proc/$_/stat") =~ /\) \S (\d+)/ && !$serving{$1} } keys %serving;
+        kill TERM => $new;
+        until_true(sub { slurp("/proc/$new/status") =~ /^ShdPnd:\s*0+$/m });
+        $server->signal('TERM');
+        kill CONT => $server->pid;
+        ok until_true(sub { $server->errors =~ /so this one stops/ }), 'a new server that stops hears that the old one stops';
+        kill TERM => $new;
+        ok until_true(sub { !-e "/proc/$new" }), 'the next signal ends it';
+        $reader->close;
+        $server->ended(name => 'SIGTERM to both servers', warnings => qr/./);
+    }
+
     # The new server continues if the old one dies.
     $install->($path);
     $server = patient_server($root, path => $program);
