@@ -26,6 +26,7 @@ static const int flags_of[SHARE_WAYS] = {
 struct task {
     int socket, seat;
     struct moment now;
+    unsigned log_version; /* which log was open then */
 };
 
 static struct server *server;
@@ -50,7 +51,7 @@ static void serve_with_own_files(const struct task *task)
     struct access_log log;
 
     if (copy.context.log != NULL) {
-        log = *copy.context.log;
+        log = access_log_copy(copy.context.log, task->log_version);
         copy.context.log = &log;
     }
     serve_as(&copy, task);
@@ -66,7 +67,8 @@ static void serve(const void *argument)
 
 static bool hand_over(int socket)
 {
-    const struct task task = {socket, server->seat, server->now};
+    const struct access_log *log = server->context.log;
+    const struct task task = {socket, server->seat, server->now, log != NULL ? log->version : 0};
     pid_t child = clone_child(serve, &task, sizeof task);
 
     if (child < 0)

@@ -173,6 +173,15 @@ void access_log_renew(struct access_log *log)
     lock_give(&log->lock, gettid());
 }
 
+struct access_log access_log_copy(const struct access_log *log, unsigned version)
+{
+    return (struct access_log){.name = log->name,
+                               .file = log->file,
+                               .version = version,
+                               .shared = log->shared,
+                               .opener = log->opener};
+}
+
 void access_log_close(struct access_log *log)
 {
     if (log->opener >= 0)

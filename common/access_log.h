@@ -38,6 +38,9 @@ bool access_log_open(struct access_log *log, const char *name,
 void access_log_reopen(struct access_log *log);
 /* Takes the log if another process has opened it again. Each line does that first. */
 void access_log_renew(struct access_log *log);
+/* A copy for a process that shares this memory but not the files, of which `version` was open when
+ * it was made. */
+struct access_log access_log_copy(const struct access_log *log, unsigned version);
 /* Ends the process that opens the log again. */
 void access_log_close(struct access_log *log);
 

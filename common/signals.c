@@ -25,7 +25,7 @@ static bool is_supervised(const struct server *server)
  * log file over the size limit, makes a write fail instead. */
 static void ignore_others(void)
 {
-    static const int others[] = {SIGPIPE, SIGXFSZ, SIGALRM, SIGVTALRM, SIGPROF, SIGSTKFLT, SIGPWR};
+    static const int others[] = {SIGPIPE, SIGXFSZ, SIGVTALRM, SIGPROF, SIGSTKFLT, SIGPWR};
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         signal(others[i], SIG_IGN);
@@ -38,18 +38,29 @@ static void hear_call(int number)
     (void)number; /* that the wait ends is enough */
 }
 
-static void hear_calls(void)
+/* Not by SIGKILL, which the kernel keeps from the first process of a container. */
+static void die(int number, siginfo_t *about, void *context)
 {
-    struct sigaction action = {.sa_handler = hear_call};
+    (void)number;
+    (void)context;
+    if (about->si_code == SI_TIMER)
+        _exit(1); /* without a word: a worker can have a write wait, too */
+}
 
-    sigaction(SEATS_SIGNAL, &action, NULL);
+static void install_handlers(void)
+{
+    struct sigaction call = {.sa_handler = hear_call};
+    struct sigaction death = {.sa_sigaction = die, .sa_flags = SA_SIGINFO | SA_RESTART};
+
+    sigaction(SEATS_SIGNAL, &call, NULL);
+    sigaction(SIGALRM, &death, NULL);
 }
 
 /* The program that started this one may have ignored some of them. */
 bool signals_open(struct server *server)
 {
     static const int handled[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGIO, SIGCHLD};
-    struct sigevent death = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    struct sigevent death = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
     sigset_t set;
 
     sigemptyset(&set);
@@ -60,7 +71,7 @@ bool signals_open(struct server *server)
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
         signal(handled[i], SIG_DFL);
     ignore_others();
-    hear_calls();
+    install_handlers();
     server->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     sigemptyset(&set);
     sigaddset(&set, SEATS_SIGNAL);

@@ -238,7 +238,7 @@ each_server(sub ($model) {
         $server = starts($model, options => ['--stop-timeout', 1]);
         is attempt($server, 'fill-events'), 'done', 'a worker makes descriptors wait, and full';
         $server->signal('TERM');
-        ok until_true(sub { !$server->alive }), 'the kernel ends a server that is held up at a stop';
+        ok until_true(sub { !$server->alive }), 'a server that is held up at a stop ends in time';
         $server->discard;
     }
 

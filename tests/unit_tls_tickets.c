@@ -136,7 +136,7 @@ static void test_writing(void **state)
     assert_true(tls_tickets_current(tickets, START, &first));
     for (int i = 0; i < 2; i++)
         if (memcmp(&tickets->slots[i].key, &first, sizeof first) == 0) {
-            tickets->slots[i].period = UINT64_MAX;
+            tickets->slots[i].period |= UINT64_C(1) << 63;
             written++;
         }
     assert_int_equal(written, 1);
@@ -154,7 +154,7 @@ static void test_writing(void **state)
 /* Whatever a worker writes, a process gets a key, and soon. */
 static void test_nonsense(void **state)
 {
-    static const uint64_t periods[] = {0, 1, 5, 6, 7, INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
+    static const uint64_t periods[] = {0, 1, 6, 7, 8, INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
     const int count = sizeof periods / sizeof periods[0];
     struct tls_tickets *tickets = make();
     struct ticket_key key, found;
@@ -167,6 +167,41 @@ static void test_nonsense(void **state)
         memset(&tickets->slots[1].key, 0, sizeof key);
         assert_true(tls_tickets_current(tickets, START, &key));
         (void)tls_tickets_find(tickets, key.name, START, &found);
+    }
+    munmap(tickets, sizeof *tickets);
+}
+
+/* The zeros of an empty slot are no key: with it anybody could make tickets. */
+static void test_zeros(void **state)
+{
+    static const unsigned char zeros[TLS_TICKETS_NAME_SIZE];
+    static const int64_t times[] = {0, 1, TLS_TICKETS_SECONDS - 1, TLS_TICKETS_SECONDS, START};
+    struct ticket_key key;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        struct tls_tickets *tickets = make();
+        for (int j = 0; j < 3; j++) {
+            assert_int_equal(tls_tickets_find(tickets, zeros, times[i], &key), TICKET_UNKNOWN);
+            assert_true(tls_tickets_current(tickets, times[i] + j, &key));
+            assert_memory_not_equal(key.name, zeros, sizeof zeros);
+        }
+        munmap(tickets, sizeof *tickets);
+    }
+}
+
+/* A process that comes late with the key of a period takes nothing from the next ones. */
+static void test_late(void **state)
+{
+    struct tls_tickets *tickets = make();
+    struct ticket_key key, late, found;
+
+    (void)state;
+    for (int i = 1; i <= 2; i++) {
+        int64_t now = START + i * TLS_TICKETS_SECONDS;
+        assert_true(tls_tickets_current(tickets, now, &key));
+        assert_true(tls_tickets_current(tickets, START, &late));
+        assert_int_equal(tls_tickets_find(tickets, key.name, now, &found), TICKET_FRESH);
     }
     munmap(tickets, sizeof *tickets);
 }
@@ -198,6 +233,8 @@ int main(void)
     unit_add("processes have the same keys", test_processes, NULL);
     unit_add("while a key is written, nobody waits", test_writing, NULL);
     unit_add("nonsense in the memory", test_nonsense, NULL);
+    unit_add("zeros are no key", test_zeros, NULL);
+    unit_add("a process comes late", test_late, NULL);
     unit_add("old keys are gone", test_forgets, NULL);
     return unit_run("tickets");
 }

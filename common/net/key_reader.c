@@ -87,6 +87,7 @@ bool key_reader_open(struct key_reader *key_reader, const struct key_files *file
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) < 0)
         return false;
     if (setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        setsockopt(sockets[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
         !helper_process_start("key_reader", sockets[1], serve_files, files, HELPER_PROCESS_ONLY)) {
         close(sockets[0]);
         close(sockets[1]);

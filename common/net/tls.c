@@ -49,7 +49,8 @@ struct tls {
     EVP_CIPHER *cipher;    /* of tickets */
     pthread_mutex_t mutex; /* protects the rest among the threads of this process */
     SSL_CTX *context;
-    unsigned version; /* of the files that `context` was made of */
+    unsigned version;   /* of the files that `context` was made of */
+    unsigned published; /* of the files that this process has read; 0: they were the first */
 };
 
 /* ---- the context ---- */
@@ -501,15 +502,17 @@ void tls_close(struct tls *tls)
 
 /* ---- renewal ---- */
 
-/* Sets the context of new sessions; older sessions keep theirs. */
+/* Sets the context of new sessions, unless there is a newer one; older sessions keep theirs. */
 static void replace(struct tls *tls, SSL_CTX *context, unsigned version)
 {
-    SSL_CTX *old;
+    SSL_CTX *old = context;
 
     pthread_mutex_lock(&tls->mutex);
-    old = tls->context;
-    tls->context = context;
-    tls->version = version;
+    if ((int)(version - tls->version) > 0) {
+        old = tls->context;
+        tls->context = context;
+        tls->version = version;
+    }
     pthread_mutex_unlock(&tls->mutex);
     SSL_CTX_free(old);
 }
@@ -527,7 +530,6 @@ void tls_renew(struct tls *tls)
     struct key_file *files = calloc(KEY_READER_FILES, sizeof *files);
     struct key_report report = {0};
     SSL_CTX *context = NULL;
-    unsigned version = tls->version + 2;
 
     if (files == NULL || !read_files(tls, files, &report))
         warnx("the certificate cannot be read again: the server has to be restarted for that");
@@ -535,8 +537,9 @@ void tls_renew(struct tls *tls)
         context = make_tried_context(tls, files, &report);
     if (context != NULL) {
         tls->used = report.name;
-        publish(tls->shared, files, version);
-        replace(tls, context, version);
+        tls->published += 2;
+        publish(tls->shared, files, tls->published);
+        replace(tls, context, tls->published);
         warnx("the certificate '%s' was read again", tls->files.paths[CERTIFICATE]);
     } else {
         warnx("the old certificate stays in use");

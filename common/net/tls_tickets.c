@@ -4,13 +4,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Stands for the period of a slot while its key is written. */
-#define WRITING UINT64_MAX
+/* Stands beside the period of a slot while its key is written. */
+#define WRITING (UINT64_C(1) << 63)
 
-/* Not 0, which says that a slot is empty. */
+/* Neither this one nor the one before is 0, which says that a slot is empty: its zeros are no key.
+ */
 static uint64_t period_of(int64_t now)
 {
-    return (uint64_t)now / TLS_TICKETS_SECONDS + 1;
+    return (uint64_t)now / TLS_TICKETS_SECONDS + 2;
 }
 
 static struct tls_tickets_slot *slot_of(struct tls_tickets *tickets, uint64_t period)
@@ -29,15 +30,15 @@ static bool copy(struct tls_tickets *tickets, uint64_t period, struct ticket_key
     return atomic_compare_exchange_strong(&slot->period, &period, period);
 }
 
-/* Puts a key, or none, in the place of an older one, unless another process does so now. */
+/* Puts a key, or none, in the place of an older one. */
 static void put(struct tls_tickets *tickets, uint64_t period, uint64_t content,
                 const struct ticket_key *key)
 {
     struct tls_tickets_slot *slot = slot_of(tickets, period);
     uint64_t old = atomic_load(&slot->period);
 
-    if (old == content || old == WRITING ||
-        !atomic_compare_exchange_strong(&slot->period, &old, WRITING))
+    if (old == content || (old & ~WRITING) >= period ||
+        !atomic_compare_exchange_strong(&slot->period, &old, period | WRITING))
         return;
     slot->key = *key;
     atomic_store(&slot->period, content);
@@ -56,6 +57,7 @@ static bool make(struct tls_tickets *tickets, uint64_t period, struct ticket_key
         put(tickets, period - 1, 0, &nothing);
     if (!copy(tickets, period, key))
         *key = own;
+    explicit_bzero(&own, sizeof own);
     return true;
 }
 
@@ -75,5 +77,6 @@ enum ticket_age tls_tickets_find(struct tls_tickets *tickets, const unsigned cha
         if (copy(tickets, period - (uint64_t)age, key) &&
             memcmp(name, key->name, TLS_TICKETS_NAME_SIZE) == 0)
             return age == 0 ? TICKET_FRESH : TICKET_AGEING;
+    explicit_bzero(key, sizeof *key);
     return TICKET_UNKNOWN;
 }
