@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So long after the end of a stop's time the kernel ends this process, if it has not ended. */
+/* So long after the end of a stop's time this process ends, whatever it waits for. */
 #define OVERDUE_MILLISECONDS 10000
 
 static bool is_supervised(const struct server *server)
