@@ -43,7 +43,7 @@ ifdef CRASH
 CPPFLAGS += -DCRASH_PATH='"/crash"'
 OUTPUT   = $(BUILD)/
 else ifdef ESCAPE
-# ESCAPE=1: servers in which a request tries to break out of the sandbox, for tests/escape.t, in $(BUILD).
+# ESCAPE=1: servers in which a request tries to break out of the sandbox, for tests/sandbox_escape.t, in $(BUILD).
 CPPFLAGS += -DESCAPE_PATH='"/escape/"'
 LDFLAGS += -Wl,--wrap=mmap
 OUTPUT   = $(BUILD)/
@@ -64,8 +64,8 @@ OFTEN   := $(patsubst %,common/%.c,server sandbox connection exchange seats scor
              files/files base/text base/open_beneath base/clock net/listener acceptor services signals workers/process_crew)
 
 SERVERS = $(addprefix $(OUTPUT),$(MODELS))
-OBJECTS = $(foreach file,$(OFTEN) $(filter-out $(OFTEN),$(COMMON)) $(if $(ESCAPE),tests/escape.c),\
-          $(if $(filter $(INJECTED) tests/escape.c,$(file)),$(BUILD),$(SHARED))/$(file:.c=.o))
+OBJECTS = $(foreach file,$(OFTEN) $(filter-out $(OFTEN),$(COMMON)) $(if $(ESCAPE),tests/sandbox_escape.c),\
+          $(if $(filter $(INJECTED) tests/sandbox_escape.c,$(file)),$(BUILD),$(SHARED))/$(file:.c=.o))
 
 # All servers contain OpenSSL, but a server without TLS must not pay for it: a fork costs time for each page that it copies,
 # and a new process for each window of 64 KiB that it touches. So, in the static servers, the tables of OpenSSL have their own
@@ -144,7 +144,7 @@ crash: $(FIRST) $(OBJECTS) $(MODELS:%=$(SHARED)/%.o) $(filter %.a,$(OPENSSL))
 	@mkdir -p build
 	@flock build/crash.lock $(MAKE) --no-print-directory CRASH=1 # two tests may want it at the same time
 
-# Servers that try to break out of their sandbox, for tests/escape.t: see common/escape_injection.h.
+# Servers that try to break out of their sandbox, for tests/sandbox_escape.t: see common/escape_injection.h.
 escape: $(FIRST) $(OBJECTS) $(MODELS:%=$(SHARED)/%.o) $(filter %.a,$(OPENSSL))
 	@mkdir -p build
 	@flock build/escape.lock $(MAKE) --no-print-directory ESCAPE=1
@@ -254,7 +254,7 @@ help:
 	@echo 'make bench         measure CPU per request of each model, as ratios to a bare server and to peers;'
 	@echo '                   BEFORE=DIR: as ratios to the servers of another source tree, which has been built'
 	@echo 'make crash         build servers that one request makes crash in build/crash, for the study `crash`'
-	@echo 'make escape        build servers that try to break out of their sandbox in build/escape, for tests/escape.t'
+	@echo 'make escape        build servers that try to break out of their sandbox in build/escape, for tests/sandbox_escape.t'
 	@echo 'make lint          run clang-format, clang-tidy, cppcheck, shellcheck, mypy, and ruff where it is'
 	@echo 'make install       install servers, dcollect and manual pages below DESTDIR and prefix=/usr/local'
 	@echo 'make uninstall     remove what make install has installed'

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from collect.design.factors import WORK_KINDS
 from collect.design.study import Condition, Study, study_names
-from collect.design.study_text import Source
+from collect.design.study_mistakes import Source
 from collect.infer.claims_file import read_wording
 from collect.install_and_build import build
 from collect.measure.documents import made_size

@@ -174,7 +174,7 @@ def _export(line: Line) -> int:
 
 
 def _overview(line: Line) -> int:
-    from collect.present.published_pages import overview
+    from collect.present.published_index import overview
 
     if not is_source_tree():
         fail("overview works in the source tree, which holds the published studies", 2)
@@ -222,7 +222,7 @@ def _replay(line: Line) -> int:
 
 def _results(line: Line) -> int:
     """Lists, opens or removes results folders."""
-    from collect.results import results_command
+    from collect.results_command import results_command
 
     results_command(line)
     return 0

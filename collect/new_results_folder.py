@@ -32,6 +32,7 @@ from collect.design.study import (
 from collect.expected_time import expected_seconds
 from collect.install_and_build import ANALYSIS, build, install
 from collect.measure import instruments, load_hosts, loads, machine, study_network
+from collect.measure.check_user_servers import try_commands
 from collect.measure.server_commands import (
     Need,
     expand,
@@ -42,7 +43,6 @@ from collect.measure.server_commands import (
     module_of,
     need_of,
 )
-from collect.measure.try_user_servers import try_commands
 from collect.options import Line
 from collect.project import (
     MACHINE_FILE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -81,6 +82,11 @@ def write_text(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def number(value: float) -> str:
+    """Returns six digits, as tables have them; - for nothing."""
+    return "-" if math.isnan(value) else f"{value:.6g}"
 
 
 def row_text(columns: Sequence[str], row: Mapping[str, object]) -> str:

@@ -1,7 +1,7 @@
 /* Reads the command line into the options, by the table of options. */
 #include "common/command_line.h"
 
-#include "common/connection_memory.h"
+#include "common/connection_room.h"
 #include "common/describe.h"
 #include "common/help.h"
 #include "common/net/address.h"
@@ -344,7 +344,7 @@ static void match_workers(struct options *options, const struct model *model)
 /* The default is that of the model, or fewer connections where memory would not be enough. */
 static void fill_connections(struct options *options, const struct model *model)
 {
-    uint64_t room = connection_memory_room(options, model), most = (uint64_t)model->max_connections;
+    uint64_t room = connection_room(options, model), most = (uint64_t)model->max_connections;
 
     if (room == 0)
         room = 1;

@@ -1,5 +1,5 @@
 /* Lets one request try to break out of the sandbox, in the builds of `make escape` for
- * tests/escape.t. In all other builds it does nothing. */
+ * tests/sandbox_escape.t. In all other builds it does nothing. */
 #ifndef COMMON_ESCAPE_INJECTION_H
 #define COMMON_ESCAPE_INJECTION_H
 

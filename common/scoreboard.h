@@ -21,7 +21,7 @@ struct scoreboard_slot {
     _Atomic uint64_t events;    /* that these waits have brought */
     _Atomic int64_t active;     /* open connections of the worker */
     _Atomic int64_t persistent; /* those that an event loop keeps open after a request */
-    _Atomic bool listening;     /* an event loop has a permit to listen; see listen_balance.h */
+    _Atomic bool listening;     /* an event loop has a permit to listen; see listen_permits.h */
     _Atomic int seat;           /* of that connection */
     _Atomic bool assigned;      /* a connection was passed to the worker and has not ended */
 };
@@ -56,7 +56,7 @@ struct scoreboard {
     _Atomic int64_t scarce_seconds; /* the second in which warnings are counted */
     _Atomic int scarce_warnings;
     _Atomic pid_t template_child; /* the last one that the template has made */
-    _Atomic int permits;          /* to listen, given to event loops: see listen_balance.h */
+    _Atomic int permits;          /* to listen, given to event loops: see listen_permits.h */
     _Atomic int free_seat;        /* no seat below this one is free, most probably */
     _Atomic uint64_t gave_way;    /* connections that were ended since others needed their seats */
     _Atomic uint64_t refused;     /* clients whose address had too many connections */

@@ -2,7 +2,7 @@
 #include "common/services.h"
 
 #include "common/files/files.h"
-#include "common/files/generated.h"
+#include "common/files/sized_service.h"
 #include "common/files/work_service.h"
 #include "common/proxy/cache_keeper.h"
 #include "common/proxy/proxy_service.h"
@@ -16,7 +16,7 @@
 
 union service_state {
     struct files files;
-    struct generated generated;
+    struct sized_service generated;
     struct proxy *proxy;
 };
 _Static_assert(sizeof(union service_state) <= SERVICES_STATE_SIZE, "the state has no room");
@@ -319,7 +319,7 @@ static const struct services_row rows[] = {
         .end_child = close_files,
     },
     {
-        .service = &service_generated,
+        .service = &service_sized,
         .open = open_generated,
         .state = generated_state,
         .print = print_generated,

@@ -7,7 +7,7 @@
 #include "common/base/proc_status.h"
 #include "common/base/service_manager.h"
 #include "common/base/uring.h"
-#include "common/connection_memory.h"
+#include "common/connection_room.h"
 #include "common/net/key_reader.h"
 #include "common/net/tls.h"
 #include "common/net/transport_datagram.h"
@@ -303,7 +303,7 @@ static bool pass_listeners(struct server *server)
 static void watch_memory(struct server *server)
 {
     const struct model *model = server->model;
-    uint64_t crowd = connection_memory_room(&server->options, model) / 4;
+    uint64_t crowd = connection_room(&server->options, model) / 4;
 
     server->memory.oom_guard = -1;
     if (model->makes == NULL || memory_limit() == UINT64_MAX)

@@ -23,7 +23,7 @@ my @layers = (
     [qw(files proxy)],
     [qw(model)],
     [qw(options)],
-    [qw(connection_memory)],
+    [qw(connection_room)],
     [qw(sandbox_rights)],
     [qw(sandbox_calls)],
     [qw(sandbox)],

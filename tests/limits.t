@@ -6,7 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
 use POSIX ();
-use Proxy qw(%few);
+use ProxyFields qw(%few);
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 
 my $size = 64 * 1024 * 1024;
@@ -116,7 +116,7 @@ each_server(sub ($model) {
     $server = start_server(root => $root, options => [qw(--write-timeout 1)]);
     my $stalled = $server->connect;
     $stalled->send(request(GET => '/sparse.bin'));
-    ok until_true(sub { ($server->end_of($stalled) // { state => 0 })->{state} != TcpEnd::ESTABLISHED }), 'the server closes the connection of a client that stops reading';
+    ok until_true(sub { ($server->end_of($stalled) // { state => 0 })->{state} != TcpState::ESTABLISHED }), 'the server closes the connection of a client that stops reading';
     $stalled->drain;
     cmp_ok length($stalled->pending), '<', $size, 'a client that stops reading does not get the whole file';
     $stalled->close;

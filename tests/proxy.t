@@ -6,7 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 use Origin;
-use Proxy;
+use ProxyFields;
 
 my $origin = Origin->new;
 my $here   = '127.0.0.1:' . $origin->port;

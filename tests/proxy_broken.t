@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use Injection;
 use Origin;
-use Proxy;
+use ProxyFields;
 
 my $origin = Origin->new;
 my $proxy;

@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
-use Proxy;
+use ProxyFields;
 use Socket qw(IPPROTO_TCP SOL_SOCKET SO_RCVBUF TCP_INFO);
 
 use constant TCP_CLOSE => 7;    # a TCP state, the first byte of TCP_INFO

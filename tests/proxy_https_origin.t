@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use IO::Socket::IP   ();
-use Proxy;
+use ProxyFields;
 
 my %left;    # processes of OpenSSL
 my $folder = scratch();

@@ -10,7 +10,7 @@ use Harness;
 use IO::Socket::IP ();
 use Origin;
 use POSIX ();
-use Proxy;
+use ProxyFields;
 use Socket qw(inet_aton);
 
 my @ways = (['unshare', '--net'], ['unshare', '--net', '--map-root-user']);

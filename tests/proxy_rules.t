@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
-use Proxy qw(cache_status %few);
+use ProxyFields qw(cache_status %few);
 
 my $origin = Origin->new;
 my $proxy;

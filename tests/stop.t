@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use Crowd;
 use Origin;
-use Proxy qw(%few);
+use ProxyFields qw(%few);
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 
 my $big  = 8 * 1024 * 1024;

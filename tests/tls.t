@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
-use Proxy qw(%few);
+use ProxyFields qw(%few);
 use POSIX ();
 
 my $origin = Origin->new;

@@ -6,7 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use IO::Socket::IP;
 use Origin;
-use Proxy qw(%few);
+use ProxyFields qw(%few);
 
 my $limit = 65_507;    # the most bytes that a datagram of IPv4 can carry
 my $large = join '', map { pack 'N', $_ * 2654435761 % 4294967296 } 1 .. 50_000;

@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
-use Proxy qw(%few);
+use ProxyFields qw(%few);
 
 my $place = scratch();
 my $compiled = run_command('cc', '-D_GNU_SOURCE', '-O1', '-shared', '-fPIC', '-o', "$place/openat2.so", 'tests/valgrind_openat2.c');

@@ -54,7 +54,7 @@
  * PSS leaves out pages of files: all processes that run a program share them, so the share of each
  * would change when another one starts or ends.
  */
-#include "first_tenth.h"
+#include "first_tenth_rate.h"
 #include "tool.h"
 
 #include <dirent.h>

@@ -41,7 +41,7 @@
  *   histogram                   `i:count` of each bucket of histogram.h
  */
 #include "arrivals.h"
-#include "by_thread.h"
+#include "times_by_server_thread.h"
 #include "histogram.h"
 #include "response.h"
 #include "tool.h"

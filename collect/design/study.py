@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from collect.design.factors import BY_NAME, BY_WORD, FACTORS, NAMES, Factor
-from collect.design.study_text import Source
+from collect.design.study_mistakes import Source
 from collect.project import STUDIES, fail
 
 REPETITIONS = 32

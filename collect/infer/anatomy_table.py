@@ -12,10 +12,9 @@ import pandas as pd
 
 from collect.infer.cells import Cells
 from collect.infer.statistics import describe
-from collect.infer.table_numbers import number
 from collect.project import STACKS_FILE, SYSTEM_CALLS_FILE
 from collect.schema import ANATOMY
-from collect.tables import read_table
+from collect.tables import number, read_table
 
 # What CPU time is spent on, in the order of a request.
 MAKE, CONNECTION, OWN, FILES, MEMORY, WAIT, END, OTHER = (

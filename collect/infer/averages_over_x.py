@@ -10,7 +10,7 @@ import pandas as pd
 from collect.infer.cells import Cells, Part
 from collect.infer.contrast import Result, blocks_test, contrast_test, control_cost, mean_of
 from collect.infer.round_floors import floor_by_round
-from collect.infer.table_numbers import number
+from collect.tables import number
 
 MEASURES = ("rps", "server_cpu_us", "client_cpu_us", "p50_ms", "p99_ms")
 RELATIVE = ("rps", "server_cpu_us")  # also by the floor of each round

@@ -11,7 +11,7 @@ from collect.design.factors import FACTORS
 from collect.infer.cells import FAULT, HELD, SURGE, Cells, Part
 from collect.infer.contrast import Result, contrast_test, mean_of_pairs, server_pairs
 from collect.infer.statistics import holm
-from collect.infer.table_numbers import number
+from collect.tables import number
 
 MEASURES = ("rps", "server_cpu_us")
 LATENCY = ("p50_ms", "p99_ms")

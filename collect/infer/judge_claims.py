@@ -26,7 +26,7 @@ from collect.infer.claim_verdicts import (
     judge_claim,
 )
 from collect.infer.claims_file import Claim, Wording, read_wording
-from collect.infer.table_numbers import number
+from collect.tables import number
 
 COLUMNS = [
     "claim", "source", "quote", "part", "kind", "tested", "found", "low", "high", "verdict",

@@ -8,8 +8,8 @@ import pandas as pd
 from collect.infer.cells import ORDINARY, PERCENTILES, Cells, cannot_hold, held_at_most
 from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.statistics import NOTHING, describe, mean
-from collect.infer.table_numbers import number
 from collect.schema import BY_WORKER
+from collect.tables import number
 
 FULL = ("rps", "server_cpu_us")
 FULL_PARTS = ("mean", "sd", "median", "low", "high", "min", "max")

@@ -12,8 +12,8 @@ from scipy import stats
 from collect.infer.cells import Cells, cannot_hold
 from collect.infer.round_floors import moves
 from collect.infer.statistics import Values, line_fit, mean_test, share_interval
-from collect.infer.table_numbers import number
 from collect.measure.warn_of_drift import MOVED
+from collect.tables import number
 
 COLUMNS = ["name", "subject", "value", "low", "high", "of"]
 UNSTEADY = 0.1

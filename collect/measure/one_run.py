@@ -14,6 +14,7 @@ from collect.design.study import Study
 from collect.histogram import Histogram
 from collect.measure import capacity, documents, instruments, loads, proxy_origin
 from collect.measure import held_connections as crowds
+from collect.measure.clock_steps import step_since, wall_offset
 from collect.measure.control_groups import Accounting
 from collect.measure.loads import Load, Said, Watched
 from collect.measure.machine import processors_allowed
@@ -32,7 +33,6 @@ from collect.measure.servers import (
     WorkerCounts,
     count_of_workers,
 )
-from collect.measure.steady_clock import step_since, wall_offset
 from collect.measure.stop import Stop
 from collect.measure.study_network import Link
 from collect.project import CLIENTS, CRASH_FOLDER, PROJECT, say, server_folder

@@ -26,13 +26,13 @@ from pathlib import Path
 from collect import gzip_members, histogram
 from collect.design.study import Study, load_study
 from collect.measure import control_groups, foreign_load, held_connections, machine, study_network
+from collect.measure.clock_steps import StudyClock
 from collect.measure.documents import prepare_documents, prepare_sets
 from collect.measure.load_hosts import LoadHosts, address_of
 from collect.measure.look_inside import look_inside
 from collect.measure.one_run import Result, Runner, calibration_cells
 from collect.measure.progress import Progress
 from collect.measure.scratch import scratch
-from collect.measure.steady_clock import StudyClock
 from collect.measure.stop import SIGNALS, Interrupted, Stop, end_with_parent
 from collect.measure.study_lock import study_lock
 from collect.measure.study_network import Link

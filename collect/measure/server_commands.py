@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from collect.measure import nginx_work
+from collect.measure import nginx_work_service
 from collect.measure.caching_proxies import PROXIES, ProxySetting, squid, trafficserver
 from collect.project import CLIENTS, PROJECT, fail, server_folder
 
@@ -200,7 +200,7 @@ def expand(labels: Iterable[str]) -> list[str]:
 def module_of(label: str, services: Iterable[str]) -> Need | None:
     """What a peer needs beside its program for one of the services."""
     if recipe_name(label) == "nginx" and "work" in services:
-        return Need(nginx_work.MODULE, nginx_work.PACKAGE)
+        return Need(nginx_work_service.MODULE, nginx_work_service.PACKAGE)
     return None
 
 
@@ -369,7 +369,7 @@ def is_set_up_as_proxy(setting: Setting) -> bool:
 def is_set_up_to_work(setting: Setting) -> bool:
     """Returns true if a server of others can do the work that a path asks for."""
     kind = setting.path.split("/", 1)[0]
-    return setting.name == "nginx" and kind in nginx_work.KINDS
+    return setting.name == "nginx" and kind in nginx_work_service.KINDS
 
 
 def _caching_proxy(setting: Setting, folder: Path, port: int) -> list[str]:
@@ -425,8 +425,8 @@ def _nginx(setting: Setting, folder: Path, port: int, _model: str) -> list[str]:
     if is_proxy(setting):
         settings, location = _nginx_proxy(folder)
     elif setting.service == "work":
-        modules, settings = nginx_work.modules(), nginx_work.settings()
-        location = nginx_work.locations()
+        modules, settings = nginx_work_service.modules(), nginx_work_service.settings()
+        location = nginx_work_service.locations()
     (folder / "nginx.conf").write_text(f"""daemon off;
 {modules}
 worker_processes {setting.workers};

@@ -6,7 +6,7 @@ processes and their open files alone, and with these the kernel takes them away,
 however they end. The rate is that of tbf on the server's device, for what the load downloads; the
 way back is free. Packets are as long as on an Ethernet: without that a device hands on 64 KiB at
 once. The way back takes 60 ms more, or as many as a study says: by a program that carries the
-packets (clients/delay.c), since not every kernel has netem.
+packets (clients/delay_packets.c), since not every kernel has netem.
 
 A client that opens very many connections, one after the other, runs out of ports that wait for
 nothing, and then looks for them. In a namespace it can have more of them than the machine gives to
@@ -62,7 +62,7 @@ class WayBack:
     """A way from the load to the server that takes some time: the program that carries packets."""
 
     def __init__(self, across: Sequence[str]) -> None:
-        command = [*across, str(CLIENTS / "delay"), "--into", f"/proc/{os.getpid()}/ns/net"]
+        command = [*across, str(CLIENTS / "delay_packets"), "--into", f"/proc/{os.getpid()}/ns/net"]
         self.process = subprocess.Popen(
             [*command, str(DELAY_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,

@@ -16,13 +16,13 @@ from collect.infer.cells import ORDINARY, Part
 from collect.present.anatomy_figures import anatomy_figures
 from collect.present.chart import Figure, LineFigure, Panel, Point, Series
 from collect.present.facts import RPS, answered_cells, is_asked, kind_of
-from collect.present.falling_ratio import falling_ratio_figure
 from collect.present.results_view import Estimate, Slice, View
 from collect.present.row_figures import average_rows, category_figures, outcome_figures
 from collect.present.runs_figures import runs_figures
 from collect.present.scales import Scale, level_scale, log_scale, ratio_scale, value_scale, x_shift
 from collect.present.server_groups import Group, group_servers
 from collect.present.server_looks import REPORT, look_of
+from collect.present.where_ratio_falls import falling_ratio_figure
 from collect.readable_numbers import estimate_text, human, plural
 
 LOG = " (logarithmic)"

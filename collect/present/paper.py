@@ -19,7 +19,7 @@ from collect.present.knees import Knee, knees_of
 from collect.present.published_runs import Published
 from collect.present.report import read_pictures
 from collect.present.results_view import View, load_view
-from collect.present.steps import Steps, steps_of
+from collect.present.step_costs import Steps, steps_of
 from collect.present.templating import TEMPLATES, number_word, render_markdown
 from collect.project import fail
 from collect.readable_numbers import estimate_text, human, join_text, thousands

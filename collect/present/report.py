@@ -20,12 +20,12 @@ from collect.infer.claim_verdicts import (
 )
 from collect.infer.claims_file import read_wording
 from collect.present import anatomy_figures, facts, report_tables
+from collect.present.busiest_worker import busiest_text, worker_rows
 from collect.present.knees import TIMES, knees_of
 from collect.present.results_view import Row, View
 from collect.present.server_groups import group_servers
-from collect.present.steps import steps_of
+from collect.present.step_costs import steps_of
 from collect.present.templating import render_markdown
-from collect.present.worker_times import busiest_text, worker_rows
 from collect.project import CAPACITY_FILE, ROUNDS_FILE, command_name
 from collect.readable_numbers import join_text, plural
 from collect.tables import read_table

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #ifdef ESCAPE_PATH
-/* For tests/escape.c: the ring of this process. */
+/* For tests/sandbox_escape.c: the ring of this process. */
 extern struct uring *uring_to_escape;
 #endif
 

@@ -7,7 +7,7 @@
 
 #include "common/base/fd_message.h"
 #include "common/base/lock.h"
-#include "common/net/key_escape_injection.h"
+#include "common/net/key_process_escape_injection.h"
 
 #include <openssl/ec.h>
 #include <openssl/err.h>

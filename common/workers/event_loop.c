@@ -6,7 +6,7 @@
 #include "common/base/wakeup.h"
 #include "common/connection.h"
 #include "common/trace.h"
-#include "common/workers/listen_balance.h"
+#include "common/workers/listen_permits.h"
 #include "common/workers/timers.h"
 
 #include <err.h>
@@ -44,7 +44,7 @@ struct event_loop {
     struct memory_return memory_return;
     int memory_return_wait; /* milliseconds until its next review; -1: there is no need */
     int service_wait;       /* likewise, of the service */
-    struct listen_balance balance;
+    struct listen_permits balance;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
     bool pressed;       /* clients wait, and there may be no seat for them */
@@ -99,7 +99,7 @@ static void listen_to(struct event_loop *loop, bool on)
 /* A free permit wakes one of the loops that wait for it. */
 static void await_permit(struct event_loop *loop, bool on)
 {
-    int permits = listen_balance_descriptor(&loop->balance);
+    int permits = listen_permits_descriptor(&loop->balance);
 
     if (on == loop->awaits_permit)
         return;
@@ -110,7 +110,7 @@ static void await_permit(struct event_loop *loop, bool on)
 
 static void take_permit(struct event_loop *loop)
 {
-    if (loop->closed || loop->balance.permitted || !listen_balance_take(&loop->balance))
+    if (loop->closed || loop->balance.permitted || !listen_permits_take(&loop->balance))
         return;
     await_permit(loop, false);
     listen_to(loop, true);
@@ -369,7 +369,7 @@ static void review_balance(struct event_loop *loop)
     if (!loop->balance.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
         await_permit(loop, true);
     if (!loop->balance.permitted || loop->stopping ||
-        listen_balance_review(&loop->balance, loop->persistent, loop->now.milliseconds))
+        listen_permits_review(&loop->balance, loop->persistent, loop->now.milliseconds))
         return;
     if (loop->listening)
         leave_listeners(loop);
@@ -406,9 +406,9 @@ static void wait_for_events(struct event_loop *loop)
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
         patience = clock_shorter(patience, YIELD_MILLISECONDS);
     trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
-    listen_balance_waits(&loop->balance);
+    listen_permits_waits(&loop->balance);
     count = loop->poller.kind->wait(&loop->poller, events, patience);
-    listen_balance_works(&loop->balance);
+    listen_permits_works(&loop->balance);
     loop->now = clock_now();
     scoreboard_note_wait(loop->worker->slot, count);
     for (int i = 0; i < count; i++) {
@@ -474,7 +474,7 @@ static void run(struct event_loop *loop)
     struct timer *timer;
 
     timers_open(&loop->timers, loop->now.milliseconds);
-    listen_balance_open(&loop->balance, loop->worker);
+    listen_permits_open(&loop->balance, loop->worker);
     if (loop->balance.permitted)
         listen_to(loop, true);
     else

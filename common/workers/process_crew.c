@@ -3,7 +3,7 @@
 
 #include "common/acceptor.h"
 #include "common/base/oom_guard.h"
-#include "common/workers/listen_balance.h"
+#include "common/workers/listen_permits.h"
 
 #include <err.h>
 #include <stdio.h>
@@ -189,7 +189,7 @@ static void end_member(struct server *server, int number, int status)
 
     server_worker_ended(server);
     if (server->options.accept == ACCEPT_FEW)
-        listen_balance_return(server, number);
+        listen_permits_return(server, number);
     end_connections(server, number);
     member->failures = has_failed_at_start(server, number, now) ? member->failures + 1 : 0;
     member->due = now + (member->failures > 1 ? delay_after(member->failures - 1) : 0);

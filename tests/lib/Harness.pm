@@ -1,7 +1,7 @@
 package Harness;
 
 # The base of the end-to-end tests: starts servers on free ports, exchanges raw HTTP with them, stops them, and checks what they
-# leave behind. It uses core modules, and TcpEnd.pm, only.
+# leave behind. It uses core modules, and TcpState.pm, only.
 #
 #   use FindBin;
 #   use lib "$FindBin::Bin/lib";
@@ -37,7 +37,7 @@ use JSON::PP         ();
 use List::Util       ();
 use POSIX            qw(:sys_wait_h);
 use Socket           qw(SOL_SOCKET SO_RCVBUF SHUT_WR);
-use TcpEnd           ();
+use TcpState           ();
 use Test::More       ();
 use Time::HiRes      ();
 
@@ -669,8 +669,8 @@ sub pending_signals ($self) {
     return scalar grep { hex } $status =~ /^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/mg;
 }
 
-# Returns what the kernel knows of the server's end of a connection, as TcpEnd tells it.
-sub end_of ($self, $connection) { return TcpEnd::of($self->{port}, $connection->{socket}->sockport) }
+# Returns what the kernel knows of the server's end of a connection, as TcpState tells it.
+sub end_of ($self, $connection) { return TcpState::of($self->{port}, $connection->{socket}->sockport) }
 
 # Returns true if the server has read all bytes of a connection that has sent some.
 sub has_read ($self, $connection) {

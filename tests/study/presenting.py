@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from chromium import Chromium, OpenPage, installed
-from long_cases import FOR_ALL, SHORT
+from mark_long_cases import FOR_ALL, SHORT
 
 from collect.infer.analyse_results import analyse
 from collect.present import present_results

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from prepared_python import PreparedPython
+from preloaded_python import PreparedPython
 
 from collect.tables import read_table, whole_lines
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from long_cases import takes_long
+from mark_long_cases import takes_long
 from study_runs import TOP, Bench, column, rows_of, runs
 from test_study_files import study
 

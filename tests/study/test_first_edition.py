@@ -25,9 +25,8 @@ from collect.infer.contrast import contrast_test, mean_of
 from collect.infer.judge_claims import judge_study
 from collect.infer.read_results import read_cells
 from collect.infer.summary import summarise
-from collect.infer.table_numbers import number
 from collect.infer.threats import weigh
-from collect.tables import read_frame, whole_lines
+from collect.tables import number, read_frame, whole_lines
 
 FIRST = Path(__file__).parent / "first_edition"
 STUDIES = sorted(path.name for path in FIRST.iterdir())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from long_cases import takes_long
+from mark_long_cases import takes_long
 from study_runs import TOP, Bench, column, rows_of, runs
 
 from collect.measure.caching_proxies import PROXIES

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from long_cases import FOR_ALL, SHORT
+from mark_long_cases import FOR_ALL, SHORT
 from study_runs import TOP, Bench, runs, until
 
 from collect.histogram import bucket_of, of_quantiles

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from long_cases import takes_long
+from mark_long_cases import takes_long
 from study_runs import (
     TOP,
     Bench,
@@ -30,7 +30,7 @@ from study_runs import (
 
 from collect.measure import proxy_origin
 from collect.measure.control_groups import sweep
-from collect.measure.nginx_work import MODULE
+from collect.measure.nginx_work_service import MODULE
 from collect.measure.one_run import calibration_cells
 from collect.measure.server_commands import is_installed
 from collect.tables import read_pairs, read_table, write_table

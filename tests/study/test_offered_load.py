@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from long_cases import takes_long
+from mark_long_cases import takes_long
 from presenting import written
 from study_runs import Bench, raw, runs
 

@@ -15,7 +15,7 @@ from collect.design.study import load_study, study_names, study_path
 from collect.infer.claims_file import read_wording
 from collect.pack import machine_name
 from collect.present.claims_page import drawing
-from collect.present.published_pages import (
+from collect.present.published_index import (
     PROCESS_STUDIES,
     Cost,
     _by_cost,
@@ -36,7 +36,7 @@ from collect.present.published_runs import (
     knows_history,
 )
 from collect.present.report import ClaimPart
-from collect.present.topics import by_topic, studies_by_topic
+from collect.present.study_topics import by_topic, studies_by_topic
 from collect.project import PROJECT, PUBLISHED, StudyError
 
 need_programs()
@@ -296,7 +296,7 @@ def test_a_study_that_was_measured_again_stands_there_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # These runs have no tables.
-    monkeypatch.setattr("collect.present.published_pages.repeated_page", lambda runs: "")
+    monkeypatch.setattr("collect.present.published_index.repeated_page", lambda runs: "")
     days = {"a-b-2-20260102": "2026-01-02", "a-b-2-20260103": "2026-01-03", "c-4-20260101": "2026-01-01"}
     for machine, day in days.items():
         write_run(tmp_path, "table1", machine)
@@ -431,7 +431,7 @@ def test_several_runs_of_a_study_stand_beside_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # These runs have no tables.
-    monkeypatch.setattr("collect.present.published_pages.repeated_page", lambda runs: "")
+    monkeypatch.setattr("collect.present.published_index.repeated_page", lambda runs: "")
     for machine in ("epyc-20260102", "xeon-20260103"):
         write_run(tmp_path, "sized", machine)
     runs = find_published(tmp_path)

@@ -22,7 +22,7 @@ from presenting import (
 from synthetic import invent
 
 from collect.present.present_results import present, write_page
-from collect.present.published_pages import overview
+from collect.present.published_index import overview
 from collect.present.published_runs import KEPT, kept_runs
 from collect.project import PROJECT, PUBLISHED
 from collect.tables import write_table

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from replaying import INVENTED, LOAD, MAIN, SLOW_US, fork, iterative, scene
+from invented_traces import INVENTED, LOAD, MAIN, SLOW_US, fork, iterative, scene
 from study_runs import Bench
 
 from collect.cli import main

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from invented_traces import LOAD, SLOW_US, scene
 from presenting import SCHEMES, after_scripts, chromium, told
-from replaying import LOAD, SLOW_US, scene
 from test_page import AXE, CONTRAST, NAMES, axe_core
 from test_replay import TOLD, crashed, lone
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from long_cases import SHORT, takes_long
+from mark_long_cases import SHORT, takes_long
 from presenting import (
     add_machine,
     figures_of,

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from long_cases import takes_long
+from mark_long_cases import takes_long
 from numpy.typing import NDArray
 from scipy import stats
 
 from collect.design.study import load_study, study_of, study_path
-from collect.design.study_text import Source
+from collect.design.study_mistakes import Source
 from collect.histogram import bucket_of
 from collect.infer.averages_over_x import average
 from collect.infer.cells import Cells

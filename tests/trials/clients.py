@@ -25,7 +25,7 @@ from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from trials.hang_timeout import patience
+from trials.patience import patience
 from trials.trial import CLIENTS
 
 RETRY_SECONDS = 0.002

@@ -26,17 +26,17 @@ from trials import (
     kill,
     memory,
     overload,
-    page,
-    processes,
+    process_tree,
     scarcity,
     servers,
     slow,
     soak,
     stop,
     symlinks,
+    trust_page,
     upgrade,
 )
-from trials.hang_timeout import be_patient
+from trials.patience import be_patient
 from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
 
@@ -105,7 +105,7 @@ def _workplace() -> Iterator[Path]:
         yield work
     finally:
         _ignore_signals()
-        processes.end_all()
+        process_tree.end_all()
         for mount in Path("/proc/self/mounts").read_text().splitlines():
             if mount.split()[1].startswith(f"{work}/"):
                 subprocess.run(["umount", mount.split()[1]], check=False)
@@ -131,7 +131,7 @@ def _run(trial: Trial, context: Context) -> Iterator[Row]:
             yield row
     except Exception as error:
         traceback.print_exc()
-        processes.end_all()  # so that the next trial has the machine to itself
+        process_tree.end_all()  # so that the next trial has the machine to itself
         yield Row(
             "-", "the trial itself", "1", "fault", f"{type(error).__name__}: {error}", "", "FAIL"
         )
@@ -164,7 +164,7 @@ def _commit() -> str:
 
 
 def _write_page(folder: Path, kept: list[Kept], options: argparse.Namespace) -> None:
-    (folder / "trust.md").write_text(page.make(TRIALS, kept, quick=options.quick))
+    (folder / "trust.md").write_text(trust_page.make(TRIALS, kept, quick=options.quick))
 
 
 def _page(folder: Path, options: argparse.Namespace) -> int:
@@ -224,7 +224,7 @@ def main(words: list[str], text: str) -> int:
         install(_needs(chosen, options.peers))
         build(crash=any(trial.name == "crash" for trial in chosen))
         os.environ["LC_ALL"] = "C"
-        processes.adopt_orphans()
+        process_tree.adopt_orphans()
         with _workplace() as work:
             return _all(options, work)
     except StudyError as error:

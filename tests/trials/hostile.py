@@ -48,9 +48,9 @@ def _program(context: Context, server: str, name: str, case: str, *options: str)
 def _escapes(context: Context, name: str) -> Iterator[Row]:
     """What a worker attempts that somebody else has taken over."""
     status, text, seconds = _run(
-        "tests/run", "--pass", "normal", "--server", name, "tests/escape.t"
+        "tests/run", "--pass", "normal", "--server", name, "tests/sandbox_escape.t"
     )
-    context.say(f"   tests/escape.t: {seconds:.0f} s")
+    context.say(f"   tests/sandbox_escape.t: {seconds:.0f} s")
     cases = re.search(r"Tests=(\d+)", text)
     tried = context.case(name, "escapes from the sandbox")
     yield tried.fact("cases", cases[1] if cases else "0")
@@ -93,7 +93,7 @@ TRIAL = Trial(
     "hostile",
     "Hostile input and injected faults",
     f"`tests/inject --quick`: each system call on the path of a request fails once. "
-    f"`tests/escape.t`: a worker that was taken over attempts what the sandbox forbids. "
+    f"`tests/sandbox_escape.t`: a worker that was taken over attempts what the sandbox forbids. "
     f"`tests/differential`: mutated requests to our servers, and to the peers. `make fuzz`: "
     f"{FUZZ_SECONDS} s for each fuzzer.",
     "What the programs find: a crash, a hang, a leak, a wrong response, an action that is not refused, a difference "

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from trials import processes, servers
+from trials import process_tree, servers
 from trials.clients import Counts, Load, Plan, make_documents
 from trials.trial import Context, Row, Trial, makes_processes, skipped
 
@@ -25,9 +25,9 @@ HELPERS = (
 
 def _kill_one(server: servers.Server) -> bool:
     """Kills a process that serves, at random."""
-    below = processes.tree(server.pid)[1:]
+    below = process_tree.tree(server.pid)[1:]
     # A child that the first process needs for itself, and does not serve with, is left alone.
-    serving = [pid for pid in below if processes.name_of(pid) not in HELPERS]
+    serving = [pid for pid in below if process_tree.name_of(pid) not in HELPERS]
     if not serving:
         return False
     with suppress(OSError):

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 
-from trials import processes, servers
+from trials import process_tree, servers
 from trials.clients import Crowd, make_documents, trusting
 from trials.trial import PROJECT, Context, Row, Trial, default_connections
 
@@ -40,7 +40,7 @@ def _warm(server: servers.Server, crowd: Callable[[int], Crowd], count: int, sti
         servers.answers(server)
     for _ in range(TIMES):
         crowd(count).end()
-        processes.held_at_rest(server.pid, still)
+        process_tree.held_at_rest(server.pid, still)
 
 
 def _rows(
@@ -56,15 +56,17 @@ def _rows(
         return Crowd(what[0], count, server.port, "/", *what[1:], "--patience", "2")
 
     _warm(server, crowd_of, min(WORKERS, clients), still)
-    before = processes.held_at_rest(server.pid, still).kib
+    before = process_tree.held_at_rest(server.pid, still).kib
     crowd = crowd_of(clients)
-    held = processes.held(server.pid).kib
+    held = process_tree.held(server.pid).kib
     crowd.end()
     begin = time.monotonic()
     margin = max(MARGIN, 100 * SPARE_KIB / max(before, 1))
     most = before * (100 + margin) / 100
-    processes.wait_until(lambda: processes.held_at_rest(server.pid).kib <= most, PATIENCE, 0.5)
-    after = processes.held_at_rest(server.pid, still).kib
+    process_tree.wait_until(
+        lambda: process_tree.held_at_rest(server.pid).kib <= most, PATIENCE, 0.5
+    )
+    after = process_tree.held_at_rest(server.pid, still).kib
     seconds = time.monotonic() - begin
     case = context.case(server.name, f"{clients:,} {name}")
     yield from case.premise("most clients were not connected", crowd.connected > clients // 4)

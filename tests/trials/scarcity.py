@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials import processes, servers
+from trials import process_tree, servers
 from trials.clients import Crowd, Load, Plan, make_documents
 from trials.memory_groups import memory_group, memory_in_use
 from trials.trial import Context, Row, Trial, describe, has_option, makes_processes, skipped
@@ -70,11 +70,11 @@ def _rows(
     """Presses a server, waits until it is at rest, and looks whether it is as before."""
     first = server.pid
     servers.answers(server)
-    before = processes.held(server.pid)
+    before = process_tree.held(server.pid)
     most = _press(context, server, scarce)
     # All connections that the clients left have an end: at the latest when they time out.
-    rested = processes.wait_until(lambda: _is_at_rest(server, before, kept), 60, 0.2)
-    after = processes.held(server.pid)
+    rested = process_tree.wait_until(lambda: _is_at_rest(server, before, kept), 60, 0.2)
+    after = process_tree.held(server.pid)
     alive = server.runs() and server.pid == first
     served = alive and servers.answers(server)
     ended = server.end()
@@ -93,8 +93,8 @@ def _rows(
     yield tried.fact("which", told or "none")
 
 
-def _is_at_rest(server: servers.Server, before: processes.Held, kept: int) -> bool:
-    now = processes.held(server.pid)
+def _is_at_rest(server: servers.Server, before: process_tree.Held, kept: int) -> bool:
+    now = process_tree.held(server.pid)
     # Peers start and end workers as they like.
     spare = 0 if server.name not in servers.RECIPES else PEERS_SPARE
     return (
@@ -114,7 +114,7 @@ def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 def _most_descriptors(root: int) -> int:
     """How many descriptors the process has that has the most."""
-    return max((processes.descriptors_of(pid) for pid in processes.tree(root)), default=0)
+    return max((process_tree.descriptors_of(pid) for pid in process_tree.tree(root)), default=0)
 
 
 def _needed(name: str) -> int:
@@ -136,7 +136,7 @@ def _processes(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _tasks(root: int) -> int:
-    return sum(processes.threads_of(pid) for pid in processes.tree(root))
+    return sum(process_tree.threads_of(pid) for pid in process_tree.tree(root))
 
 
 def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
@@ -199,7 +199,7 @@ def _full_cache(context: Context, name: str, documents: Path, folder: Path) -> I
     server = _start(context, name, documents, *options)
     case = f"a disk of {DISK_KIB} KiB for the cache"
     yield from _rows(
-        context, server, case, _disk_space(folder), LOCK_FILES * len(processes.tree(server.pid))
+        context, server, case, _disk_space(folder), LOCK_FILES * len(process_tree.tree(server.pid))
     )
     origin.end()
 

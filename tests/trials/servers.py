@@ -15,9 +15,9 @@ from pathlib import Path
 
 from collect.measure.server_commands import Setting, command_of
 from collect.measure.servers import free_port
-from trials import processes
+from trials import process_tree
 from trials.clients import fetch, is_whole
-from trials.hang_timeout import patience
+from trials.patience import patience
 from trials.trial import PROJECT, Context
 
 START_SECONDS = 15.0
@@ -46,8 +46,8 @@ class Server:
     tls: bool = False
 
     def runs(self) -> bool:
-        processes.reap()
-        return bool(processes.name_of(self.pid)) and self.pid in processes.tree(os.getpid())
+        process_tree.reap()
+        return bool(process_tree.name_of(self.pid)) and self.pid in process_tree.tree(os.getpid())
 
     def send(self, number: signal.Signals) -> None:
         with suppress(OSError):
@@ -56,25 +56,27 @@ class Server:
     def end(self, number: signal.Signals = signal.SIGTERM, seconds: float = END_SECONDS) -> bool:
         """Stops the server, and kills what is left. Returns true if it ended in time."""
         self.send(number)
-        ended = processes.wait_until(lambda: not self.runs(), seconds)
-        processes.wait_until(lambda: not self._kill_rest(), 5)
+        ended = process_tree.wait_until(lambda: not self.runs(), seconds)
+        process_tree.wait_until(lambda: not self._kill_rest(), 5)
         return ended
 
     def _kill_rest(self) -> bool:
         """Kills the processes of this server, also those that an upgrade left. Returns true if
         there were some."""
-        processes.reap()
+        process_tree.reap()
         left = self.roots()
         for root in left:
-            for pid in processes.tree(root):
+            for pid in process_tree.tree(root):
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
         return bool(left)
 
     def roots(self) -> list[int]:
         """The first processes: one, or during an upgrade two."""
-        below = processes.children().get(os.getpid(), [])
-        return [pid for pid in below if processes.group_of(pid) == self.group or self._names(pid)]
+        below = process_tree.children().get(os.getpid(), [])
+        return [
+            pid for pid in below if process_tree.group_of(pid) == self.group or self._names(pid)
+        ]
 
     def _names(self, pid: int) -> bool:
         """Returns true if a process has the folder of this server in its command or environment."""
@@ -87,7 +89,7 @@ class Server:
 
     def follow(self) -> bool:
         """Takes the newest of the first processes for the server. Returns false if none is left."""
-        processes.reap()
+        process_tree.reap()
         roots = self.roots()
         self.pid = max(roots, default=self.pid)
         return bool(roots)
@@ -186,11 +188,11 @@ def wait_for_signal(server: Server) -> None:
             return True
         return not any(int(bits, 16) for bits in re.findall(r"^S[hi]gPnd:\s+(\w+)", status, re.M))
 
-    processes.wait_until(seen, 5)
+    process_tree.wait_until(seen, 5)
 
 
 def wait_for_end(server: Server, seconds: float = END_SECONDS) -> bool:
-    return processes.wait_until(lambda: not server.runs(), seconds)
+    return process_tree.wait_until(lambda: not server.runs(), seconds)
 
 
 def answers(server: Server, times: int = 20) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials import processes, servers
+from trials import process_tree, servers
 from trials.clients import Counts, Crowd, Load, Plan, make_documents
 from trials.trial import CLIENTS, PROJECT, Context, Row, Trial, default_connections
 
@@ -33,10 +33,13 @@ class House:
     def all(self) -> list[servers.Server]:
         return [self.plain, self.tls, self.proxy]
 
-    def held(self) -> processes.Held:
-        parts = [processes.held(server.pid) for server in self.all()]
-        return processes.Held(
-            *(sum(getattr(part, name) for part in parts) for name in processes.Held.__annotations__)
+    def held(self) -> process_tree.Held:
+        parts = [process_tree.held(server.pid) for server in self.all()]
+        return process_tree.Held(
+            *(
+                sum(getattr(part, name) for part in parts)
+                for name in process_tree.Held.__annotations__
+            )
         )
 
 
@@ -68,7 +71,7 @@ class Witness:
 
 def _mixed(
     context: Context, house: House, seconds: float, one_at_a_time: bool
-) -> tuple[int, int, list[processes.Held]]:
+) -> tuple[int, int, list[process_tree.Held]]:
     """Loads all three servers. Returns how many requests were answered and how many failed, and
     what the servers held at even distances. A server of one connection at a time gets no clients
     that stay, since nobody else would be served."""
@@ -129,7 +132,7 @@ def _rows(
             and not now.zombies
         )
 
-    is_rested = processes.wait_until(rested, 40, 0.2)
+    is_rested = process_tree.wait_until(rested, 40, 0.2)
     after = house.held()
     ended = [server.end() for server in house.all()]
     case = context.case(name, f"{seconds:.0f} s for each model")

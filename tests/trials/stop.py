@@ -11,7 +11,7 @@ from signal import SIGTERM
 
 from trials import servers
 from trials.clients import Download, Load, Plan, make_documents
-from trials.hang_timeout import patience
+from trials.patience import patience
 from trials.trial import Context, Row, Trial
 
 STOP_SECONDS = 5  # the default of our servers, which those of the peers are near

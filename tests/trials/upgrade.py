@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL, SIGQUIT, SIGUSR1, SIGUSR2
 
-from trials import processes, servers
+from trials import process_tree, servers
 from trials.clients import Counts, Download, Load, Plan, fetch, make_documents
-from trials.hang_timeout import patience
+from trials.patience import patience
 from trials.trial import Context, Row, Trial, serves_one
 
 LONGEST_WAIT = 0.05
@@ -35,7 +35,7 @@ def _taken_over(server: servers.Server) -> list[int]:
 def _upgrade_ours(server: servers.Server) -> bool:
     before = len(_taken_over(server))
     server.send(SIGUSR2)
-    done = processes.wait_until(lambda: len(_taken_over(server)) > before, 20)
+    done = process_tree.wait_until(lambda: len(_taken_over(server)) > before, 20)
     if done:
         server.pid = _taken_over(server)[-1]
     return done
@@ -49,22 +49,22 @@ def _upgrade_nginx(server: servers.Server) -> bool:
         server.pid = int(known)
     server.send(SIGUSR2)
     old = Path(f"{file}.oldbin")
-    if not processes.wait_until(lambda: old.exists() and _read(file).strip().isdigit(), 10):
+    if not process_tree.wait_until(lambda: old.exists() and _read(file).strip().isdigit(), 10):
         return False
     new = int(_read(file))
     # Its workers are there, then it serves.
-    processes.wait_until(lambda: len(processes.tree(new)) > 1, 10)
+    process_tree.wait_until(lambda: len(process_tree.tree(new)) > 1, 10)
     server.send(SIGQUIT)
     server.pid = new
-    return processes.wait_until(lambda: not old.exists(), 20)
+    return process_tree.wait_until(lambda: not old.exists(), 20)
 
 
 def _restart_gracefully(server: servers.Server) -> bool:
     """lighttpd and Apache read their configuration again, and replace their workers."""
-    before = set(processes.tree(server.pid))
+    before = set(process_tree.tree(server.pid))
     server.send(SIGUSR1)
     servers.wait_for_signal(server)
-    processes.wait_until(lambda: set(processes.tree(server.pid)) != before, 2)
+    process_tree.wait_until(lambda: set(process_tree.tree(server.pid)) != before, 2)
     return bool(fetch(server.port))
 
 

@@ -1,5 +1,5 @@
 /* Hands permits to listen to event loops, by their load and their connections. */
-#include "common/workers/listen_balance.h"
+#include "common/workers/listen_permits.h"
 
 #include "common/base/wakeup.h"
 
@@ -18,7 +18,7 @@
  * this many more of them than another loop. */
 #define AHEAD_LIMIT 2
 
-static void set(struct listen_balance *balance, bool permitted)
+static void set(struct listen_permits *balance, bool permitted)
 {
     balance->permitted = permitted;
     atomic_store(&balance->worker->slot->listening, permitted);
@@ -26,7 +26,7 @@ static void set(struct listen_balance *balance, bool permitted)
 
 /* A worker may die at any point: then there may be one permit more than are counted, but never
  * fewer. How busy the loop was before it took the permit does not count. */
-bool listen_balance_take(struct listen_balance *balance)
+bool listen_permits_take(struct listen_permits *balance)
 {
     uint64_t one;
 
@@ -37,21 +37,21 @@ bool listen_balance_take(struct listen_balance *balance)
     return balance->permitted;
 }
 
-void listen_balance_open(struct listen_balance *balance, struct worker *worker)
+void listen_permits_open(struct listen_permits *balance, struct worker *worker)
 {
-    *balance = (struct listen_balance){
+    *balance = (struct listen_permits){
         .worker = worker, .shared = worker->server->permits >= 0, .permitted = true};
     if (balance->shared)
-        listen_balance_take(balance);
+        listen_permits_take(balance);
 }
 
-int listen_balance_descriptor(const struct listen_balance *balance)
+int listen_permits_descriptor(const struct listen_permits *balance)
 {
     return balance->worker->server->permits;
 }
 
 /* Returns the fewest persistent connections of a loop without a permit. */
-static int64_t fewest_persistent(const struct listen_balance *balance)
+static int64_t fewest_persistent(const struct listen_permits *balance)
 {
     const struct server *server = balance->worker->server;
     int64_t fewest = INT64_MAX;
@@ -66,7 +66,7 @@ static int64_t fewest_persistent(const struct listen_balance *balance)
 }
 
 /* Returns true if the loop has got a persistent connection more, and now has too many. */
-static bool is_ahead(struct listen_balance *balance, int64_t persistent)
+static bool is_ahead(struct listen_permits *balance, int64_t persistent)
 {
     bool more = persistent > balance->persistent;
 
@@ -96,7 +96,7 @@ static int64_t count_sleeps(void)
     return usage.ru_nvcsw;
 }
 
-void listen_balance_works(struct listen_balance *balance)
+void listen_permits_works(struct listen_permits *balance)
 {
     int64_t now;
 
@@ -114,7 +114,7 @@ void listen_balance_works(struct listen_balance *balance)
     balance->sample = SAMPLE_WORK;
 }
 
-void listen_balance_waits(struct listen_balance *balance)
+void listen_permits_waits(struct listen_permits *balance)
 {
     bool blocked;
 
@@ -127,7 +127,7 @@ void listen_balance_waits(struct listen_balance *balance)
 
 /* Returns the share of the time in which requests block the loop. Older rounds count less. Begins
  * to time the next round. */
-static int64_t blocked_percent(struct listen_balance *balance)
+static int64_t blocked_percent(struct listen_permits *balance)
 {
     int64_t percent = balance->timed > 0 ? balance->blocked * 100 / balance->timed : 0;
 
@@ -142,7 +142,7 @@ static int64_t blocked_percent(struct listen_balance *balance)
 
 /* Returns the share of a processor that this loop has used since the last review; -1 for the first
  * review. */
-static int64_t busy_percent(struct listen_balance *balance, int64_t now)
+static int64_t busy_percent(struct listen_permits *balance, int64_t now)
 {
     int64_t from = balance->reviewed, before = balance->used;
 
@@ -158,21 +158,21 @@ static void add_permit(struct server *server)
         atomic_fetch_add(&server->board->permits, 1);
 }
 
-static void give_up(struct listen_balance *balance, int permits)
+static void give_up(struct listen_permits *balance, int permits)
 {
     if (atomic_compare_exchange_strong(&balance->worker->server->board->permits, &permits,
                                        permits - 1))
         set(balance, false);
 }
 
-static void pass_on(struct listen_balance *balance)
+static void pass_on(struct listen_permits *balance)
 {
     if (wakeup_ring(balance->worker->server->permits))
         set(balance, false);
 }
 
 /* Adds a permit if this loop is too busy, or gives up its own if it is idle and not the last. */
-static void review_load(struct listen_balance *balance, int64_t now)
+static void review_load(struct listen_permits *balance, int64_t now)
 {
     const struct server *server = balance->worker->server;
     int permits = atomic_load(&server->board->permits);
@@ -186,7 +186,7 @@ static void review_load(struct listen_balance *balance, int64_t now)
         give_up(balance, permits);
 }
 
-bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now)
+bool listen_permits_review(struct listen_permits *balance, int64_t persistent, int64_t now)
 {
     if (!balance->shared)
         return true;
@@ -197,7 +197,7 @@ bool listen_balance_review(struct listen_balance *balance, int64_t persistent, i
     return balance->permitted;
 }
 
-void listen_balance_return(struct server *server, int number)
+void listen_permits_return(struct server *server, int number)
 {
     struct scoreboard_slot *slot = &server->board->slots[number];
 

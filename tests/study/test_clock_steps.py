@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from study_runs import Bench, column, rows_of, runs
 
-from collect.measure.steady_clock import STEP_SECONDS, StudyClock, step_since, wall_offset
+from collect.measure.clock_steps import STEP_SECONDS, StudyClock, step_since, wall_offset
 
 
 class Wall:

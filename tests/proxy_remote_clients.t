@@ -7,7 +7,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
-use Proxy;
+use ProxyFields;
 
 my @ways = (['unshare', '--net'], ['unshare', '--net', '--map-root-user']);
 my $setup = 'ip link set lo up && ip addr add 192.0.2.1/24 dev lo && exec "$@"';

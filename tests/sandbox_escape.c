@@ -1,10 +1,10 @@
-/* Attempts of an attacker who has taken over a worker, for tests/escape.t: a request for
+/* Attempts of an attacker who has taken over a worker, for tests/sandbox_escape.t: a request for
  * /escape/NAME makes one, and prints "escape NAME: " and the result. A key file "escape NAME" has
  * the process that holds the key make it; then the server prints the result. */
 #include "common/base/fd_message.h"
 #include "common/base/uring.h"
 #include "common/escape_injection.h"
-#include "common/net/key_escape_injection.h"
+#include "common/net/key_process_escape_injection.h"
 
 #include <err.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The service that answers /N with a document of N bytes. For odd N the document never changes; for
  * even N each one is new. */
-#include "common/files/generated.h"
+#include "common/files/sized_service.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static bool describe_new(struct response *response)
     return true;
 }
 
-static void answer_read(const struct generated *generated, const struct request *request,
+static void answer_read(const struct sized_service *generated, const struct request *request,
                         struct response *response)
 {
     struct buffer page = {0};
@@ -107,4 +107,4 @@ static void answer(const struct service_context *context, const struct request *
         response_refuse(response, 501, "Documents can only be read here: by GET and HEAD.");
 }
 
-const struct service service_generated = {.name = "sized", .answer = answer};
+const struct service service_sized = {.name = "sized", .answer = answer};

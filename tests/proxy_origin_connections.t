@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use Origin;
-use Proxy;
+use ProxyFields;
 
 my $origin = Origin->new;
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials.hang_timeout import patience
+from trials.patience import patience
 
 PR_SET_CHILD_SUBREAPER = 36
 

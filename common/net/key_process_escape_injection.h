@@ -1,5 +1,5 @@
 /* Lets a key file make a process that holds keys try to break out of its confinement, in the builds
- * of `make escape` for tests/escape.t. In all other builds it does nothing. */
+ * of `make escape` for tests/sandbox_escape.t. In all other builds it does nothing. */
 #ifndef COMMON_NET_KEY_ESCAPE_INJECTION_H
 #define COMMON_NET_KEY_ESCAPE_INJECTION_H
 

@@ -1,6 +1,6 @@
-/* Tests of listen_balance.c: a busy loop gets help, an idle one gives its permit up, persistent
+/* Tests of listen_permits.c: a busy loop gets help, an idle one gives its permit up, persistent
  * connections are shared, and at least one loop listens. */
-#include "common/workers/listen_balance.h"
+#include "common/workers/listen_permits.h"
 
 #include "tests/unit.h"
 
@@ -15,7 +15,7 @@
 
 static struct server server;
 static struct worker workers[LOOPS];
-static struct listen_balance balances[LOOPS];
+static struct listen_permits balances[LOOPS];
 
 static void begin(int count)
 {
@@ -28,7 +28,7 @@ static void begin(int count)
     for (int i = 0; i < count; i++) {
         workers[i] =
             (struct worker){.server = &server, .slot = &server.board->slots[i], .number = i};
-        listen_balance_open(&balances[i], &workers[i]);
+        listen_permits_open(&balances[i], &workers[i]);
     }
 }
 
@@ -41,7 +41,7 @@ static void end(void)
 }
 
 /* Keeps a loop busy for a share of the time that passes, and then reviews it. */
-static bool pass_time(struct listen_balance *balance, int64_t *now, int percent)
+static bool pass_time(struct listen_permits *balance, int64_t *now, int percent)
 {
     const int64_t work = 20 * INT64_C(1000000); /* nanoseconds of CPU */
     struct timespec time;
@@ -55,24 +55,24 @@ static bool pass_time(struct listen_balance *balance, int64_t *now, int percent)
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     while (time.tv_sec * INT64_C(1000000000) + time.tv_nsec - start < work);
     *now += 20 * 100 / percent;
-    return listen_balance_review(balance, balance->persistent, *now);
+    return listen_permits_review(balance, balance->persistent, *now);
 }
 
 /* Lets requests block a loop for a share of its rounds, and then reviews it. */
-static bool pass_rounds(struct listen_balance *balance, int64_t *now, int percent)
+static bool pass_rounds(struct listen_permits *balance, int64_t *now, int percent)
 {
     const struct timespec blocks = {.tv_nsec = 200000L * percent};
     const struct timespec waits = {.tv_nsec = 200000L * (100 - percent)};
 
     for (int i = 0; i < 3; i++) {
-        listen_balance_works(balance);
+        listen_permits_works(balance);
         if (percent > 0)
             nanosleep(&blocks, NULL);
-        listen_balance_waits(balance);
+        listen_permits_waits(balance);
         nanosleep(&waits, NULL);
     }
     *now += 60;
-    return listen_balance_review(balance, balance->persistent, *now);
+    return listen_permits_review(balance, balance->persistent, *now);
 }
 
 static void check_blocked(void **state)
@@ -84,10 +84,10 @@ static void check_blocked(void **state)
     begin(LOOPS);
     pass_rounds(&balances[0], &now, 0); /* begins to time a round */
     pass_rounds(&balances[0], &now, 0);
-    assert_false(listen_balance_take(&balances[1])); /* it does not need help */
+    assert_false(listen_permits_take(&balances[1])); /* it does not need help */
     for (int i = 0; i < 100 && !helped; i++) { /* a machine with other work may lengthen a wait */
         pass_rounds(&balances[0], &now, 100);
-        helped = listen_balance_take(&balances[1]);
+        helped = listen_permits_take(&balances[1]);
     }
     assert_true(helped);
     end();
@@ -100,7 +100,7 @@ static void check_first(void **state)
     assert_true(balances[0].permitted);
     assert_false(balances[1].permitted);
     assert_false(balances[2].permitted);
-    assert_false(listen_balance_take(&balances[1]));
+    assert_false(listen_permits_take(&balances[1]));
     end();
 }
 
@@ -111,13 +111,13 @@ static void check_help(void **state)
     (void)state;
     begin(LOOPS);
     assert_true(pass_time(&balances[0], &now, 50));
-    assert_false(listen_balance_take(&balances[1])); /* there is no permit */
+    assert_false(listen_permits_take(&balances[1])); /* there is no permit */
     assert_true(pass_time(&balances[0], &now, 95));
-    assert_true(listen_balance_take(&balances[1]));
-    assert_false(listen_balance_take(&balances[2]));
-    assert_true(listen_balance_review(&balances[1], 0, now)); /* its earlier load does not count */
+    assert_true(listen_permits_take(&balances[1]));
+    assert_false(listen_permits_take(&balances[2]));
+    assert_true(listen_permits_review(&balances[1], 0, now)); /* its earlier load does not count */
     assert_true(pass_time(&balances[1], &now, 95));
-    assert_true(listen_balance_take(&balances[2]));
+    assert_true(listen_permits_take(&balances[2]));
     assert_true(pass_time(&balances[2], &now, 95)); /* no other loop is left */
     assert_int_equal(server.board->permits, LOOPS);
     end();
@@ -131,10 +131,10 @@ static void check_leave(void **state)
     begin(LOOPS);
     assert_true(pass_time(&balances[0], &now, 10)); /* the last one keeps its permit */
     assert_true(pass_time(&balances[0], &now, 95));
-    assert_true(listen_balance_take(&balances[1]));
+    assert_true(listen_permits_take(&balances[1]));
     assert_true(pass_time(&balances[1], &now, 50));
     assert_false(pass_time(&balances[1], &now, 10));
-    assert_false(listen_balance_take(&balances[2])); /* no permit is left */
+    assert_false(listen_permits_take(&balances[2])); /* no permit is left */
     assert_true(pass_time(&balances[0], &now, 10));
     assert_int_equal(server.board->permits, 1);
     end();
@@ -150,7 +150,7 @@ static void check_failure(void **state)
     begin(LOOPS);
     permits = server.permits;
     server.permits = -1;
-    assert_true(listen_balance_review(&balances[0], 2, now));
+    assert_true(listen_permits_review(&balances[0], 2, now));
     assert_true(pass_time(&balances[0], &now, 95));
     assert_int_equal(server.board->permits, 1);
     assert_true(pass_time(&balances[0], &now, 10));
@@ -164,17 +164,17 @@ static void check_persistent(void **state)
 {
     (void)state;
     begin(LOOPS);
-    assert_true(listen_balance_review(&balances[0], 1, START));
-    assert_false(listen_balance_review(&balances[0], 2, START));
-    assert_true(listen_balance_take(&balances[1]));
-    assert_true(listen_balance_review(&balances[1], 1, START));
-    assert_false(listen_balance_review(&balances[1], 2, START));
-    assert_true(listen_balance_take(&balances[2]));
-    assert_true(listen_balance_review(&balances[2], 2, START)); /* as many as the others have */
-    assert_true(listen_balance_review(&balances[2], 3, START));
-    assert_false(listen_balance_review(&balances[2], 4, START));
-    assert_true(listen_balance_take(&balances[0]));
-    assert_true(listen_balance_review(&balances[0], 2, START)); /* no new connection */
+    assert_true(listen_permits_review(&balances[0], 1, START));
+    assert_false(listen_permits_review(&balances[0], 2, START));
+    assert_true(listen_permits_take(&balances[1]));
+    assert_true(listen_permits_review(&balances[1], 1, START));
+    assert_false(listen_permits_review(&balances[1], 2, START));
+    assert_true(listen_permits_take(&balances[2]));
+    assert_true(listen_permits_review(&balances[2], 2, START)); /* as many as the others have */
+    assert_true(listen_permits_review(&balances[2], 3, START));
+    assert_false(listen_permits_review(&balances[2], 4, START));
+    assert_true(listen_permits_take(&balances[0]));
+    assert_true(listen_permits_review(&balances[0], 2, START)); /* no new connection */
     end();
 }
 
@@ -182,11 +182,11 @@ static void check_death(void **state)
 {
     (void)state;
     begin(LOOPS);
-    listen_balance_return(&server, 1); /* it had no permit */
-    assert_false(listen_balance_take(&balances[1]));
-    listen_balance_return(&server, 0);
-    assert_true(listen_balance_take(&balances[2]));
-    assert_false(listen_balance_take(&balances[1]));
+    listen_permits_return(&server, 1); /* it had no permit */
+    assert_false(listen_permits_take(&balances[1]));
+    listen_permits_return(&server, 0);
+    assert_true(listen_permits_take(&balances[2]));
+    assert_false(listen_permits_take(&balances[1]));
     end();
 }
 
@@ -196,7 +196,7 @@ static void check_alone(void **state)
 
     (void)state;
     begin(1);
-    assert_true(listen_balance_review(&balances[0], 100, START));
+    assert_true(listen_permits_review(&balances[0], 100, START));
     assert_true(pass_time(&balances[0], &now, 95));
     assert_true(pass_time(&balances[0], &now, 1));
     end();
@@ -209,8 +209,8 @@ static void check_own(void **state)
     close(server.permits);
     server.permits = -1;
     for (int i = 0; i < LOOPS; i++) {
-        listen_balance_open(&balances[i], &workers[i]);
-        assert_true(listen_balance_review(&balances[i], 100, START));
+        listen_permits_open(&balances[i], &workers[i]);
+        assert_true(listen_permits_review(&balances[i], 100, START));
     }
     end();
 }
@@ -226,5 +226,5 @@ int main(void)
     unit_add("the permit of a dead worker goes to another", check_death, NULL);
     unit_add("a single loop always listens", check_alone, NULL);
     unit_add("with a permit for each loop, all loops listen", check_own, NULL);
-    return unit_run("listen_balance");
+    return unit_run("listen_permits");
 }

@@ -1,7 +1,7 @@
 /* delay: carries packets from one network namespace to another, some time later.
  *
  * usage:    delay --into FILE MILLISECONDS
- * example:  collect/clients/delay --into /proc/4711/ns/net 60
+ * example:  collect/clients/delay_packets --into /proc/4711/ns/net 60
  *
  * It makes a TUN device in its own namespace, called delay-in, and one in the namespace of FILE,
  * called delay-out. A packet that is sent through the first one comes out of the second one so many

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from collect.present.published_runs import Published
 
-TOPICS_FILE = Path(__file__).with_name("topics.toml")
+TOPICS_FILE = Path(__file__).with_name("study_topics.toml")
 OTHERS = "Other questions"
 
 

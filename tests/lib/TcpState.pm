@@ -1,9 +1,9 @@
-package TcpEnd;
+package TcpState;
 
 # Asks the kernel about one end of a TCP connection over IPv4, by the netlink protocol sock_diag(7). It finds that end by its
 # ports alone, where /proc/net/tcp lists every connection of the machine.
 #
-#   my $end = TcpEnd::of($server->port, $client->sockport);
+#   my $end = TcpState::of($server->port, $client->sockport);
 #   say "$end->{state} $end->{unread} $end->{unacknowledged}" if $end;
 
 use v5.36;

@@ -6,7 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use StudyClients;
 
-my $program = "$FindBin::Bin/../collect/clients/delay";
+my $program = "$FindBin::Bin/../collect/clients/delay_packets";
 
 for my $case (['no arguments'], ['a delay alone', 60], ['another option', '--out', '/proc/self/ns/net', 60]) {
     my ($name, @arguments) = @$case;

@@ -11,7 +11,7 @@ my @models = map { m{(\w+)_server\z} ? $1 : () } split ' ', $ENV{TEST_SERVERS} /
 my @chosen = grep { /\A(?:fork|epoll)\z/ } @models;
 @chosen = $models[0] // 'fork' if !@chosen;
 
-# All trials except those that inject.t, differential.t and the fuzzers run.
+# All trials except those that inject.t, mutated_requests.t and the fuzzers run.
 my $top    = "$FindBin::Bin/..";
 my @trials = qw(stop upgrade crash kill slow symlinks overload scarcity memory soak);
 my $folder = scratch();

@@ -1,4 +1,4 @@
-package Proxy;
+package ProxyFields;
 
 # Reads Cache-Status, makes chunked bodies, and has common fields, for the tests of the proxy.
 

@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 use File::Path qw(remove_tree);
 use Origin;
-use Proxy;
+use ProxyFields;
 
 my $origin = Origin->new;
 my $limit  = 1024 * 1024;

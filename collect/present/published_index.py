@@ -24,8 +24,8 @@ from collect.present.published_runs import Published, check_published, find_publ
 from collect.present.repeated import REPEATED, repeated_page
 from collect.present.repeated import TITLE as REPEATED_TITLE
 from collect.present.report import main_picture, read_pictures
+from collect.present.study_topics import by_topic
 from collect.present.templating import render_markdown
-from collect.present.topics import by_topic
 from collect.project import COMPARISONS_FILE, PROJECT, PUBLISHED, fail
 from collect.tables import read_table, write_text
 

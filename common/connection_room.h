@@ -1,6 +1,6 @@
 /* The memory that connections take, against what the control group of the server has. */
-#ifndef COMMON_CONNECTION_MEMORY_H
-#define COMMON_CONNECTION_MEMORY_H
+#ifndef COMMON_CONNECTION_ROOM_H
+#define COMMON_CONNECTION_ROOM_H
 
 #include "common/model.h"
 #include "common/options.h"
@@ -8,6 +8,6 @@
 #include <stdint.h>
 
 /* How many connections at once the memory is enough for, whatever they send. */
-uint64_t connection_memory_room(const struct options *options, const struct model *model);
+uint64_t connection_room(const struct options *options, const struct model *model);
 
 #endif

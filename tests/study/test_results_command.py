@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from collect import results
+from collect import results_command as results
 from collect.options import parse
 from collect.project import StudyError
-from collect.results import results_command
+from collect.results_command import results_command
 from collect.tables import write_table
 
 

@@ -1,13 +1,13 @@
-/* Tests of generated.c: documents of all sizes, and paths that are refused. */
+/* Tests of sized_service.c: documents of all sizes, and paths that are refused. */
 #include "common/base/clock.h"
-#include "common/files/generated.h"
+#include "common/files/sized_service.h"
 
 #include "tests/unit.h"
 
 #include <string.h>
 
 static const struct moment now = {.seconds = 1700000000};
-static const struct generated generated = {.max_age = 60};
+static const struct sized_service generated = {.max_age = 60};
 static const struct service_context context = {.state = &generated};
 
 static void ask(struct response *response, const char *path)
@@ -15,7 +15,7 @@ static void ask(struct response *response, const char *path)
     const struct request request = {.method = METHOD_GET, .path = text_of(path)};
 
     response_start(response);
-    service_generated.answer(&context, &request, now, response);
+    service_sized.answer(&context, &request, now, response);
 }
 
 /* Takes the text off the head of the rest; false if the rest begins otherwise. */

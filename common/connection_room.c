@@ -1,5 +1,5 @@
 /* How many connections fit into the memory of the control group. */
-#include "common/connection_memory.h"
+#include "common/connection_room.h"
 
 #include "common/base/memory_limit.h"
 
@@ -24,7 +24,7 @@ static const struct cost *cost_of(const struct model *model)
 }
 
 /* A quarter of the memory is left for documents and what else runs in the group. */
-uint64_t connection_memory_room(const struct options *options, const struct model *model)
+uint64_t connection_room(const struct options *options, const struct model *model)
 {
     const struct cost *cost = cost_of(model);
     uint64_t sides = (uint64_t)options->tls + (uint64_t)options->origin_tls;

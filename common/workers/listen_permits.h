@@ -2,8 +2,8 @@
  * costs more than a small request costs a loop that is awake. A loop listens while it has a permit.
  * The loops of a server share the permits: there is always one. Loops that add one at the same
  * moment may make more than there are loops: those that are idle give theirs up. */
-#ifndef COMMON_WORKERS_LISTEN_BALANCE_H
-#define COMMON_WORKERS_LISTEN_BALANCE_H
+#ifndef COMMON_WORKERS_LISTEN_PERMITS_H
+#define COMMON_WORKERS_LISTEN_PERMITS_H
 
 #include "common/workers/worker.h"
 
@@ -15,7 +15,7 @@ enum sample {
     SAMPLE_WAIT, /* it waits */
 };
 
-struct listen_balance {
+struct listen_permits {
     struct worker *worker;
     bool shared;        /* loops share permits; false: each loop has one for good */
     bool permitted;     /* this loop has a permit */
@@ -30,23 +30,23 @@ struct listen_balance {
 };
 
 /* Takes a permit if one is free. */
-void listen_balance_open(struct listen_balance *balance, struct worker *worker);
+void listen_permits_open(struct listen_permits *balance, struct worker *worker);
 
 /* A descriptor that is readable while a permit is free; -1 where each loop has one. */
-int listen_balance_descriptor(const struct listen_balance *balance);
+int listen_permits_descriptor(const struct listen_permits *balance);
 /* Takes a free permit; false if another loop was faster. */
-bool listen_balance_take(struct listen_balance *balance);
+bool listen_permits_take(struct listen_permits *balance);
 
 /* Called before and after each wait of a loop. */
-void listen_balance_waits(struct listen_balance *balance);
-void listen_balance_works(struct listen_balance *balance);
+void listen_permits_waits(struct listen_permits *balance);
+void listen_permits_works(struct listen_permits *balance);
 
 /* Called after each round of a loop, with its number of persistent connections: it may give its
  * permit up, pass it on, or add one for another loop. Returns true if the loop still has a permit.
  */
-bool listen_balance_review(struct listen_balance *balance, int64_t persistent, int64_t now);
+bool listen_permits_review(struct listen_permits *balance, int64_t persistent, int64_t now);
 
 /* The worker has died: frees its permit. */
-void listen_balance_return(struct server *server, int number);
+void listen_permits_return(struct server *server, int number);
 
 #endif
