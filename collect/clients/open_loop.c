@@ -41,9 +41,9 @@
  *   histogram                   `i:count` of each bucket of histogram.h
  */
 #include "arrivals.h"
-#include "times_by_server_thread.h"
 #include "histogram.h"
 #include "response.h"
+#include "times_by_server_thread.h"
 #include "tool.h"
 #include "wire.h"
 

@@ -220,8 +220,7 @@ static bool needs_worker(const struct server *server, int number)
 {
     if (server->process_crew->members[number].process != 0)
         return false;
-    return !server_stops(server) ||
-           (has_pending(server, number) && !acceptor_is_over(server, 0));
+    return !server_stops(server) || (has_pending(server, number) && !acceptor_is_over(server, 0));
 }
 
 /* Starts the replacements that are due. Returns after how many milliseconds the next one is; -1 if
