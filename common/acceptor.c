@@ -15,18 +15,11 @@
 
 /* A child that dies without reporting the end of its connection is noticed within this time. */
 #define SEAT_MILLISECONDS 100
-/* While clients wait, connections are asked to give way this often. */
-#define YIELD_MILLISECONDS 25
 /* The shortest time between two searches through all connections. */
 #define ASK_MILLISECONDS 10
 
 /* Events are numbered: the listener's sockets come first. */
 enum { EVENT_SIGNAL = LISTENER_SOCKETS, EVENT_WAKEUP };
-
-static int until(int64_t deadline, int64_t now)
-{
-    return deadline > now ? (int)(deadline - now) : 0;
-}
 
 static bool add(int events, int file, uint32_t number)
 {
@@ -123,7 +116,7 @@ static bool make_way(struct server *server)
         seats_ask(&server->seats, waiting < most ? waiting : most, now);
     }
     if (waiting > 0)
-        acceptor_sleep(server, YIELD_MILLISECONDS);
+        acceptor_sleep(server, SEATS_LOOK_MILLISECONDS);
     else
         sleep_for_client(server, SEAT_MILLISECONDS);
     return true;
@@ -238,7 +231,7 @@ void acceptor_gather(struct server *server)
     end = now + server->accepting.quiet;
     do {
         silent = acceptor_has_silent_client(server);
-        sleep_for_client(server, until(end, now));
+        sleep_for_client(server, clock_until(end, now));
         came = !listener_is_empty(&server->listener);
         if (came && !accept_next(server))
             return;
@@ -289,7 +282,8 @@ bool acceptor_wait_for_client(struct server *server)
         acceptor_refuse(server);
         server->now = clock_now();
     }
-    left = until(server->now.milliseconds + server->accepting.quiet, clock_now().milliseconds);
+    left =
+        clock_until(server->now.milliseconds + server->accepting.quiet, clock_now().milliseconds);
     if (left == 0 && acceptor_has_silent_client(server))
         left = server->accepting.quiet;
     return sleep_for_client(server, left) || left > 0;

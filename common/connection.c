@@ -15,7 +15,7 @@
 /* It may be ahead of that by so many milliseconds. */
 #define PACE_AHEAD_LIMIT 5000
 /* A connection that others wait for ends after this long even if more requests have come. */
-#define YIELD_MILLISECONDS 50
+#define PIPELINE_MILLISECONDS 50
 
 /* So many connections at once are a crowd. */
 #define CROWD 256
@@ -172,7 +172,8 @@ static bool is_last(const struct connection *connection)
 
     if (exchange_received(connection->exchange).length == 0)
         return yields || scoreboard_stopping(connection->context->board);
-    return yields && connection->now.milliseconds - connection->yields_from >= YIELD_MILLISECONDS;
+    return yields &&
+           connection->now.milliseconds - connection->yields_from >= PIPELINE_MILLISECONDS;
 }
 
 static enum outcome begin_call(struct connection *connection)

@@ -267,7 +267,7 @@ static void allow_handover(struct syscall_filter *filter)
 }
 
 /* The process that has workers makes what they need, and each enters a sandbox of its own. */
-static const struct syscall_rule workers[] = {
+static const struct syscall_rule makes_workers[] = {
     IF(prctl, 0, INT, PR_SET_NO_NEW_PRIVS),
     ANY(seccomp),
     ANY(landlock_restrict_self),
@@ -445,7 +445,7 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
     if (sandbox->template)
         ALLOW(filter, template);
     if (sandbox->makes == SANDBOX_WORKERS)
-        ALLOW(filter, workers);
+        ALLOW(filter, makes_workers);
     if (sandbox->makes == SANDBOX_WORKERS && sandbox->watches)
         ALLOW(filter, workers_watch);
     if (sandbox->rings)

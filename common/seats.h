@@ -56,6 +56,8 @@ bool seats_resume(struct seats *seats, int seat);
 
 /* Only connections that have waited for so long are asked. */
 #define SEATS_GRACE_MILLISECONDS 250
+/* While clients wait, whoever accepts looks again after this long for a seat that can be had. */
+#define SEATS_LOOK_MILLISECONDS 25
 /* Asks connections for their seats, until `count` of them have been asked and have not answered. */
 void seats_ask(struct seats *seats, int count, int64_t now);
 

@@ -332,11 +332,6 @@ void server_child_ends(struct server *server)
     free(server->twins);
 }
 
-static int until(int64_t deadline, int64_t now)
-{
-    return deadline > now ? (int)(deadline - now) : 0;
-}
-
 /* Sleeps until the connection can go on, a signal arrives, its seat is needed, or the time is
  * over.
  */
@@ -437,7 +432,8 @@ static bool await(struct server *server, struct scoreboard_slot *slot, int seat,
         trace_note(server->context.trace, TRACE_WAIT, connection->number, 0);
         if (acceptor_seats_yield(server))
             seats_wait(&server->seats, seat, connection_standing(connection, need));
-        sleep_for(server, connection, need, accepts, until(deadline, connection->now.milliseconds));
+        sleep_for(server, connection, need, accepts,
+                  clock_until(deadline, connection->now.milliseconds));
         asked = seats_resume(&server->seats, seat);
     }
     connection->now = clock_now();

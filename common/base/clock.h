@@ -18,4 +18,10 @@ static inline int clock_shorter(int a, int b)
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+/* Returns how long it is until the deadline; 0 if it has passed. */
+static inline int clock_until(int64_t deadline, int64_t now)
+{
+    return deadline > now ? (int)(deadline - now) : 0;
+}
+
 #endif

@@ -52,13 +52,6 @@ struct name_lookup {
 
 /* ---- asking ---- */
 
-static int milliseconds_until(int64_t end)
-{
-    int64_t now = clock_now().milliseconds;
-
-    return end > now ? (int)(end - now) : 0;
-}
-
 /* One question to one name server. */
 struct inquiry {
     const union address *server;
@@ -73,7 +66,7 @@ static bool await(int socket, short events, int64_t end)
 {
     struct pollfd wait = {.fd = socket, .events = events};
 
-    return poll(&wait, 1, milliseconds_until(end)) > 0;
+    return poll(&wait, 1, clock_until(end, clock_now().milliseconds)) > 0;
 }
 
 static enum dns_outcome await_answer(const struct inquiry *inquiry, int socket,

@@ -17,11 +17,8 @@
 
 /* Without a free seat or descriptor, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
-/* While clients wait and no connection has waited long enough to be ended, it looks again after so
- * long. */
-#define YIELD_MILLISECONDS 25
 /* How long a search that found no connection to end stays valid. */
-#define CROWDED_MILLISECONDS (4 * YIELD_MILLISECONDS)
+#define CROWDED_MILLISECONDS (4 * SEATS_LOOK_MILLISECONDS)
 /* A loop that has passed its permit on takes none for this long: it is awake, and would be faster
  * than the loop that is woken. */
 #define PASSED_MILLISECONDS 10
@@ -297,7 +294,7 @@ static bool make_way(struct event_loop *loop)
     int most = seats_at_once((int64_t)server->limit);
     int waiting = loop->stopping ? 0 : listener_waiting(loop->worker->listener);
 
-    loop->yield_from = loop->now.milliseconds + YIELD_MILLISECONDS;
+    loop->yield_from = loop->now.milliseconds + SEATS_LOOK_MILLISECONDS;
     if (waiting == 0)
         return false;
     if (end_waiting(loop, waiting < most ? waiting : most) > 0)
@@ -404,7 +401,7 @@ static void wait_for_events(struct event_loop *loop)
     else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
         patience = clock_shorter(patience, PASSED_MILLISECONDS);
     else if (loop->stopping || (loop->balance.permitted && !loop->listening))
-        patience = clock_shorter(patience, YIELD_MILLISECONDS);
+        patience = clock_shorter(patience, SEATS_LOOK_MILLISECONDS);
     trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
     listen_permits_waits(&loop->balance);
     count = loop->poller.kind->wait(&loop->poller, events, patience);
