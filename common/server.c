@@ -175,7 +175,9 @@ int server_accept(struct server *server)
             count_connection(server);
             return socket;
         }
-        if (errno != EAGAIN) {
+        if (errno == ESHUTDOWN && server_stops(server)) {
+            break; /* another server that has the port ended it */
+        } else if (errno != EAGAIN) {
             acceptor_warn_scarce(server, "cannot accept");
             acceptor_wait_for_resources(server);
         } else if (!acceptor_wait_for_client(server)) {

@@ -25,6 +25,9 @@ sub upgrade ($server, $meanwhile = sub { }) {
     return newest($server);
 }
 
+# Returns true if a socket listens at this port.
+sub listens ($port) { return (slurp('/proc/net/tcp') . slurp('/proc/net/tcp6')) =~ sprintf(':%04X \S+ 0A ', $port) }
+
 # Stops the newest server, and tests what all of them leave behind.
 sub end ($server, $name, $warnings = $told) {
     kill TERM => newest($server);
@@ -152,7 +155,8 @@ each_server(sub ($model) {
     like $server->errors, qr/was told to stop|cannot listen at socket 3 of the server before this one/, 'SIGTERM while the new server starts: the new server says why it ends';
 
     # A new server that was told to stop, and then hears that the old one stops, goes on with its stop: the next signal ends it.
-    if (!describe()->{workers_per_processor}) {
+    # The old server ends, too, also if the new one has freed the port before it could.
+    for my $freed (describe()->{workers_per_processor} ? () : (0, 1)) {
         $install->($path);
         $server = patient_server($root, path => $program);
         $slow->();
@@ -168,6 +172,7 @@ each_server(sub ($model) {
         my ($new) = grep { slurp("/proc/$_/stat") =~ /\) \S (\d+)/ && !$serving{$1} } keys %serving;
         kill TERM => $new;
         until_true(sub { slurp("/proc/$new/status") =~ /^ShdPnd:\s*0+$/m });
+        ok until_true(sub { !listens($server->port) }), 'the new server frees the port' if $freed;
         $server->signal('TERM');
         kill CONT => $server->pid;
         ok until_true(sub { $server->errors =~ /so this one stops/ }), 'a new server that stops hears that the old one stops';
