@@ -73,11 +73,17 @@ def play(address: tuple[str, int], load: Play) -> list[Visit]:
     visits = load.visits()
     queue = _Queue([visit for visit in visits if not visit.slow])
     slow = [visit for visit in visits if visit.slow]
-    all_begun = threading.Barrier(len(slow) + 1)
-    threads = [threading.Thread(target=_be_slow, args=(address, one, all_begun)) for one in slow]
+    begun = [threading.Event() for _ in slow]
+    all_begun = threading.Event()
+    threads = [
+        threading.Thread(target=_be_slow, args=(address, one, event, all_begun))
+        for one, event in zip(slow, begun, strict=True)
+    ]
     _start(threads)
     # The slow clients are first in the accept queue.
-    all_begun.wait(PATIENCE_SECONDS)
+    for event in begun:
+        event.wait()
+    all_begun.set()
     others = [threading.Thread(target=_be_fast, args=(address, queue)) for _ in range(load.clients)]
     _start(others)
     for thread in (*threads, *others):
@@ -114,7 +120,10 @@ def _be_fast(address: tuple[str, int], queue: _Queue) -> None:
         visit.ended = time.monotonic_ns()
 
 
-def _be_slow(address: tuple[str, int], visit: Visit, all_begun: threading.Barrier) -> None:
+def _be_slow(
+    address: tuple[str, int], visit: Visit, begun: threading.Event, all_begun: threading.Event
+) -> None:
+    """A client that fails has begun, too."""
     request = _request(visit)
     size = -(-len(request) // SLOW_PIECES)
     pieces = [request[at : at + size] for at in range(0, len(request), size)]
@@ -122,14 +131,15 @@ def _be_slow(address: tuple[str, int], visit: Visit, all_begun: threading.Barrie
         with _connect(visit, address) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.sendall(pieces[0])
-            all_begun.wait(PATIENCE_SECONDS)
+            begun.set()
+            all_begun.wait()
             for piece in pieces[1:]:
                 time.sleep(SLOW_PAUSE_SECONDS)
                 client.sendall(piece)
             _receive(visit, client)
-    except (OSError, threading.BrokenBarrierError) as error:
+    except OSError as error:
         visit.problem = str(error)
-        all_begun.abort()
+    begun.set()
     visit.ended = time.monotonic_ns()
 
 

@@ -94,6 +94,15 @@ def test_a_connection_without_a_response_has_no_status(load: Play) -> None:
     assert all(visit.ended for visit in visits)
 
 
+@pytest.mark.parametrize("load", [Play(2, 0, 4), Play(1, 3, 2)])
+def test_clients_of_no_server_say_so(load: Play) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    visits = play(address, load)
+    assert all(visit.problem and visit.ended for visit in visits)
+    assert {visit.status for visit in visits} == {0}
+
+
 def test_one_request_crashes_its_process() -> None:
     documents = [visit.document for visit in Play(2, 1, 6, crash=True).visits()]
     assert documents.count(CRASH) == 1 and documents[0] != CRASH
