@@ -155,6 +155,7 @@ int server_accept(struct server *server)
     while (acceptor_goes_on(server)) {
         union address client;
         int socket;
+        bool ended;
 
         if (is_time_to_check(server))
             acceptor_check(server);
@@ -175,12 +176,11 @@ int server_accept(struct server *server)
             count_connection(server);
             return socket;
         }
-        if (errno == ESHUTDOWN && server_stops(server)) {
-            break; /* another server that has the port ended it */
-        } else if (errno != EAGAIN) {
+        ended = errno == ESHUTDOWN && server_stops(server); /* by another server at this port */
+        if (errno != EAGAIN && !ended) {
             acceptor_warn_scarce(server, "cannot accept");
             acceptor_wait_for_resources(server);
-        } else if (!acceptor_wait_for_client(server)) {
+        } else if (ended || !acceptor_wait_for_client(server)) {
             break;
         }
     }
