@@ -16,7 +16,7 @@
 
 union service_state {
     struct files files;
-    struct sized_service generated;
+    struct sized_service sized;
     struct proxy *proxy;
 };
 _Static_assert(sizeof(union service_state) <= SERVICES_STATE_SIZE, "the state has no room");
@@ -118,13 +118,13 @@ static bool open_generated(struct services *services, const struct options *opti
 {
     (void)user;
     (void)lasting;
-    state_of(services)->generated.max_age = options->max_age;
+    state_of(services)->sized.max_age = options->max_age;
     return true;
 }
 
-static const void *generated_state(const struct services *services)
+static const void *sized_state(const struct services *services)
 {
-    return &state_of(services)->generated;
+    return &state_of(services)->sized;
 }
 
 static void print_generated(const struct options *options)
@@ -321,7 +321,7 @@ static const struct services_row rows[] = {
     {
         .service = &service_sized,
         .open = open_generated,
-        .state = generated_state,
+        .state = sized_state,
         .print = print_generated,
     },
     {

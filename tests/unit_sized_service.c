@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct moment now = {.seconds = 1700000000};
-static const struct sized_service generated = {.max_age = 60};
-static const struct service_context context = {.state = &generated};
+static const struct sized_service sized = {.max_age = 60};
+static const struct service_context context = {.state = &sized};
 
 static void ask(struct response *response, const char *path)
 {

@@ -71,7 +71,7 @@ static bool describe_new(struct response *response)
     return true;
 }
 
-static void answer_read(const struct sized_service *generated, const struct request *request,
+static void answer_read(const struct sized_service *sized, const struct request *request,
                         struct response *response)
 {
     struct buffer page = {0};
@@ -90,7 +90,7 @@ static void answer_read(const struct sized_service *generated, const struct requ
     }
     write_document((size_t)size, &page);
     if (size % 2 == 1)
-        describe_constant(size, generated->max_age, response);
+        describe_constant(size, sized->max_age, response);
     response->status = 200;
     response->type = TEXT("text/html; charset=utf-8");
     response->body = response_page(&page);

@@ -1,7 +1,7 @@
 /* Lets a key file make a process that holds keys try to break out of its confinement, in the builds
  * of `make escape` for tests/sandbox_escape.t. In all other builds it does nothing. */
-#ifndef COMMON_NET_KEY_ESCAPE_INJECTION_H
-#define COMMON_NET_KEY_ESCAPE_INJECTION_H
+#ifndef COMMON_NET_KEY_PROCESS_ESCAPE_INJECTION_H
+#define COMMON_NET_KEY_PROCESS_ESCAPE_INJECTION_H
 
 #include "common/base/text.h"
 
