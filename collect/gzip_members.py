@@ -6,6 +6,9 @@ import gzip
 import zlib
 from pathlib import Path
 
+# What is left after the end of a member is copied: whole files would be, once a member.
+PIECE = 4096
+
 
 def append(path: Path, text: str) -> None:
     with path.open("ab") as file:
@@ -18,9 +21,13 @@ def mend(path: Path) -> None:
         return
     text, torn = _readable(path.read_bytes())
     if torn:
-        new = path.with_suffix(".part")
-        new.write_bytes(gzip.compress(text))
-        new.replace(path)
+        _write_as_one(path, text)
+
+
+def pack(path: Path) -> None:
+    """Makes one member of all, which takes less room."""
+    if path.exists():
+        _write_as_one(path, _readable(path.read_bytes())[0])
 
 
 def read(path: Path) -> str:
@@ -28,16 +35,24 @@ def read(path: Path) -> str:
     return _readable(path.read_bytes())[0].decode() if path.exists() else ""
 
 
+def _write_as_one(path: Path, text: bytes) -> None:
+    new = path.with_suffix(".part")
+    new.write_bytes(gzip.compress(text, mtime=0))
+    new.replace(path)
+
+
 def _readable(data: bytes) -> tuple[bytes, bool]:
     """What can be read, and whether the end is torn."""
-    text = b""
-    while data:
+    text, at = bytearray(), 0
+    while at < len(data):
         member = zlib.decompressobj(wbits=31)
-        try:
-            text += member.decompress(data)
-        except zlib.error:
-            break
+        while not member.eof and at < len(data):
+            piece = data[at : at + PIECE]
+            try:
+                text += member.decompress(piece)
+            except zlib.error:
+                return bytes(text), True
+            at += len(piece) - len(member.unused_data)
         if not member.eof:
-            break
-        data = member.unused_data
-    return text, bool(data)
+            return bytes(text), True
+    return bytes(text), False

@@ -166,7 +166,7 @@ STACKS = Schema(
 )  # fmt: skip
 
 HISTOGRAMS = Schema(
-    "histograms.tsv", "run",
+    "histograms.tsv.gz", "run",
     "the times of the requests of a run; of several rows of a run the last one counts",
     (
         Column("run", "", "the number of the run"),

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from collect import gzip_members, histogram
 from collect.design.study import Study, load_study
+from collect.histogram import Histogram
 from collect.measure import control_groups, foreign_load, held_connections, machine, study_network
 from collect.measure.clock_steps import StudyClock
 from collect.measure.documents import prepare_documents, prepare_sets
@@ -237,7 +238,7 @@ def _believed(folder: Path) -> Table:
         write_table(path, table.columns, table.rows)
     except OSError as error:
         fail(f"cannot write to {folder}: {error}")
-    for name in (RAW_FILE, STACKS_FILE):
+    for name in (RAW_FILE, STACKS_FILE, HISTOGRAMS_FILE):
         gzip_members.mend(folder / name)
     return table
 
@@ -396,7 +397,7 @@ class _Sitting:
         path = self.folder / RUNS_FILE
         try:
             _keep_raw(self.folder / RAW_FILE, row, result)
-            _keep_histogram(self.folder / HISTOGRAMS_FILE, row["run"], result)
+            keep_histogram(self.folder, row["run"], result.histogram)
             append_line(path, line)
         except OSError as error:
             fail(
@@ -419,6 +420,8 @@ class _Sitting:
         if not interrupted:
             pairs["own_ms_per_run"] = int(1000 * self.own_seconds / done)
             pairs["ended"] = _now()
+            for name in (STACKS_FILE, HISTOGRAMS_FILE):
+                gzip_members.pack(self.folder / name)
         append_pairs(self.folder / MACHINE_FILE, pairs)
 
 
@@ -445,9 +448,9 @@ def _keep_raw(path: Path, row: Mapping[str, str], result: Result) -> None:
     gzip_members.append(path, text)
 
 
-def _keep_histogram(path: Path, number: str, result: Result) -> None:
+def keep_histogram(folder: Path, number: str, times: Histogram) -> None:
     """Keeps the times of the requests. Of a run that is told twice the last line counts."""
-    if not path.exists():
-        write_table(path, HISTOGRAMS.names, [])
-    line = {"run": number, "histogram": histogram.to_text(result.histogram)}
-    append_line(path, row_text(HISTOGRAMS.names, line))
+    path = folder / HISTOGRAMS_FILE
+    head = "" if path.exists() else "\t".join(HISTOGRAMS.names) + "\n"
+    line = {"run": number, "histogram": histogram.to_text(times)}
+    gzip_members.append(path, head + row_text(HISTOGRAMS.names, line))

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import zlib
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -158,6 +159,24 @@ def test_what_is_whole_stays_as_it_is(tmp_path: Path) -> None:
     before = path.read_bytes()
     gzip_members.mend(path)
     assert path.read_bytes() == before
+
+
+def test_packing_makes_one_member_of_many_and_keeps_every_line(tmp_path: Path) -> None:
+    path = tmp_path / "histograms.tsv.gz"
+    gzip_members.pack(path)
+    assert not path.exists()
+    lines = [f"{n}\t{n * n:0{n % 90}}\n" for n in range(1000)]
+    for line in lines:
+        gzip_members.append(path, line)
+    many = path.stat().st_size
+    gzip_members.append(path, "".join(lines))  # one member of several pieces
+    assert gzip_members.read(path) == "".join(lines) * 2
+    gzip_members.pack(path)
+    assert gzip_members.read(path) == "".join(lines) * 2
+    assert path.stat().st_size < many / 2
+    member = zlib.decompressobj(wbits=31)
+    member.decompress(path.read_bytes())
+    assert member.eof and not member.unused_data
 
 
 # --- the tables and the report ---

@@ -9,8 +9,8 @@ import pytest
 from synthetic import invent
 
 from collect.design.study import FIGURES
-from collect.histogram import to_text
 from collect.infer.analyse_results import analyse
+from collect.measure.run_plan import keep_histogram
 from collect.present import server_looks
 from collect.present.chart import DrawnFigure, LineFigure, RowFigure, script_of
 from collect.present.facts import figures_named
@@ -276,10 +276,8 @@ def test_rounds_floors_and_times_of_all_requests(tmp_path: Path) -> None:
     for row in runs.rows:
         row["round"] = str((int(row["block"]) + 1) // 2)
     write_table(folder / "runs.tsv", runs.columns, runs.rows)
-    write_table(
-        folder / "histograms.tsv", ["run", "histogram"],
-        [{"run": row["run"], "histogram": to_text({300: 900.0, 350: 100.0})} for row in runs.rows],
-    )  # fmt: skip
+    for row in runs.rows:
+        keep_histogram(folder, row["run"], {300: 900.0, 350: 100.0})
     floors = [
         {"round": str(n), "when": when, "server": server, "started": str(3600 * n), "rps": "9000",
          "server_cpu_us": "12.5", "valid": "yes"}
