@@ -3,7 +3,7 @@
 #include "common/proxy/cache_directory.h"
 #include "common/proxy/cache_growing.h"
 #include "common/proxy/cache_memory.h"
-#include "common/proxy/cache_removals.h"
+#include "common/proxy/cache_removal_count.h"
 #include "common/proxy/fetch_wakeup.h"
 
 #include "tests/unit.h"
@@ -425,7 +425,7 @@ static void check_other_removals(void **state)
     for (int i = 0; i < 400000; i++) { /* far more than are remembered */
         if (i % 50000 == 0)
             assert_true(cache_uri_removed_since(&cache, URI, record.removals));
-        cache_removals_note(&cache, (uint64_t)i * 7919);
+        cache_removal_note(&cache, (uint64_t)i * 7919);
     }
     assert_true(cache_uri_removed_since(&cache, URI, record.removals));
 }
@@ -702,15 +702,15 @@ static void turn_bit(const struct cache_entry *entry, uint64_t offset)
  * damage behind a block that was found sound is found. */
 static void check_blocks(void **state)
 {
-    const uint64_t size = 10 * CACHE_BLOCKS_BYTES + 100;
-    const uint64_t places[] = {0, 5 * CACHE_BLOCKS_BYTES, size - 1, size + 8 * 3,
+    const uint64_t size = 10 * CHECKSUM_BLOCK_BYTES + 100;
+    const uint64_t places[] = {0, 5 * CHECKSUM_BLOCK_BYTES, size - 1, size + 8 * 3,
                                size + 8 * 10 + 7};
     const uint64_t blocks[] = {0, 5, 10, 3, 10};
     char *bytes = calloc(1, (size_t)size);
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof places / sizeof places[0]; i++) {
-        uint64_t from = blocks[i / 2] * CACHE_BLOCKS_BYTES;
+        uint64_t from = blocks[i / 2] * CHECKSUM_BLOCK_BYTES;
         struct cache_entry entry;
         struct cache_body body;
         assert_true(store_plain(URI, (struct text){bytes, (size_t)size}));
@@ -718,7 +718,7 @@ static void check_blocks(void **state)
         body = cache_entry_body(&cache, &entry);
         if (i % 2 == 1) { /* it has been found sound before */
             assert_true(cache_entry_verify(&cache, &entry));
-            assert_int_equal(cache_blocks_check(&body, from, 50), 50);
+            assert_int_equal(block_checksums_check(&body, from, 50), 50);
         }
         turn_bit(&entry, places[i / 2]);
         cache_entry_close(&entry);
@@ -726,8 +726,8 @@ static void check_blocks(void **state)
         assert_int_equal(cache_entry_verify_first(&cache, &entry), from > 0);
         body = cache_entry_body(&cache, &entry);
         if (from > 0)
-            assert_int_equal(cache_blocks_check(&body, from - 10, 50), 10);
-        assert_int_equal(cache_blocks_check(&body, from, 50), 0);
+            assert_int_equal(block_checksums_check(&body, from - 10, 50), 10);
+        assert_int_equal(block_checksums_check(&body, from, 50), 0);
         cache_entry_close(&entry);
         assert_int_equal(count_files('e'), 0);
     }
@@ -753,11 +753,11 @@ static void check_memory_of_blocks(void **state)
             continue;
         }
         assert_true(body.identity != 0);
-        assert_int_equal(cache_blocks_check(&body, 0, 40000), 40000);
+        assert_int_equal(block_checksums_check(&body, 0, 40000), 40000);
         body.file = -1; /* what it has checked, it does not read */
-        assert_int_equal(cache_blocks_check(&body, 0, 40000), 40000);
+        assert_int_equal(block_checksums_check(&body, 0, 40000), 40000);
         body.identity ^= UINT64_C(1) << 40; /* another file */
-        assert_int_equal(cache_blocks_check(&body, 0, 40000), 0);
+        assert_int_equal(block_checksums_check(&body, 0, 40000), 0);
         cache_entry_close(&entry);
     }
 }

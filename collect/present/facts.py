@@ -14,7 +14,7 @@ from collect.infer.cells import CEILING, ORDINARY, Part, held_at_most, is_floor
 from collect.infer.claims_models import FalseAlarms, doubles, false_alarms
 from collect.infer.contrast import Result, contrast_test, mean_of, mean_of_pairs, server_pairs
 from collect.infer.statistics import holm
-from collect.infer.where_ratio_falls import Crossing, Ratio, crossing
+from collect.infer.where_ratio_crosses_bound import Crossing, Ratio, crossing
 from collect.present.results_view import Estimate, Row, Slice, View
 from collect.present.server_groups import fits
 from collect.project import STUDIES

@@ -22,7 +22,7 @@ from collect.present.runs_figures import runs_figures
 from collect.present.scales import Scale, level_scale, log_scale, ratio_scale, value_scale, x_shift
 from collect.present.server_groups import Group, group_servers
 from collect.present.server_looks import REPORT, look_of
-from collect.present.where_ratio_falls import falling_ratio_figure
+from collect.present.where_ratio_crosses_bound import falling_ratio_figure
 from collect.readable_numbers import estimate_text, human, plural
 
 LOG = " (logarithmic)"

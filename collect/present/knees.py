@@ -13,7 +13,7 @@ from statistics import median
 
 from collect.infer.cells import Part
 from collect.infer.contrast import contrast_test, mean_of_pairs
-from collect.infer.where_ratio_falls import Crossing, Ratio, rise
+from collect.infer.where_ratio_crosses_bound import Crossing, Ratio, rise
 from collect.present.results_view import View
 from collect.readable_numbers import DASH, crossing_interval, human, join_text
 

@@ -1,12 +1,12 @@
 /* Opens the cache, and finds and removes its entries by their URI. */
 #include "common/proxy/cache_directory.h"
 
-#include "common/proxy/cache_blocks.h"
+#include "common/proxy/block_checksums.h"
 #include "common/proxy/cache_evict.h"
 #include "common/proxy/cache_keeper.h"
 #include "common/proxy/cache_memory.h"
 #include "common/proxy/cache_name.h"
-#include "common/proxy/cache_removals.h"
+#include "common/proxy/cache_removal_count.h"
 #include "common/proxy/fetch_lock.h"
 
 #include <err.h>
@@ -28,7 +28,7 @@ bool cache_open_directory(struct cache *cache, int directory, const char *path, 
     }
     close(locks);
     cache->links = cache_file_can_link(cache);
-    cache->sound_blocks = cache_blocks_make_memory();
+    cache->sound_blocks = block_checksums_make_memory();
     cache_evict_trim(cache);
     return true;
 }
@@ -45,7 +45,7 @@ void cache_close(struct cache *cache)
 {
     cache_keeper_close(cache);
     cache_shared_close(cache);
-    cache_blocks_free_memory(cache->sound_blocks);
+    block_checksums_free_memory(cache->sound_blocks);
     cache_memory_close(cache);
     fetch_lock_close_files(cache);
     if (cache->directory >= 0)
@@ -109,12 +109,12 @@ static uint64_t number_of(struct text uri)
 
 uint64_t cache_uri_removals(const struct cache *cache, struct text uri)
 {
-    return cache_removals_count(cache, number_of(uri));
+    return cache_removal_count(cache, number_of(uri));
 }
 
 bool cache_uri_removed_since(const struct cache *cache, struct text uri, uint64_t removals)
 {
-    return cache_removals_since(cache, number_of(uri), removals);
+    return cache_removal_since(cache, number_of(uri), removals);
 }
 
 void cache_remove(const struct cache *cache, struct text uri)
@@ -122,7 +122,7 @@ void cache_remove(const struct cache *cache, struct text uri)
     char name[CACHE_NAME_SIZE], part[CACHE_NAME_SIZE];
 
     cache_name_entry(name, uri, 0, TEXT(""));
-    cache_removals_note(cache, cache_name_number(name));
+    cache_removal_note(cache, cache_name_number(name));
     cache_evict_entry(cache, name);
     cache_name_other(part, CACHE_NAME_PART, name);
     cache_evict_entry(cache, part);

@@ -58,7 +58,7 @@ static bool is_sound(const struct cache_header *header, uint64_t size)
         header->self != sum_header(header) || texts_length(header) > CACHE_TEXTS_LIMIT)
         return false;
     return header->length <= size && sizeof *header + texts_length(header) + header->length +
-                                             cache_blocks_size(header->length) ==
+                                             block_checksums_size(header->length) ==
                                          size;
 }
 
@@ -111,7 +111,7 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
     memcpy(&entry->header, entry->space, sizeof entry->header);
     if (!is_sound(&entry->header, size))
         return false;
-    entry->identity = cache_blocks_identity(&status, entry->header.seed);
+    entry->identity = block_checksums_identity(&status, entry->header.seed);
     entry->start = sizeof entry->header + texts_length(&entry->header);
     if (entry->start > known) {
         char *larger = realloc(entry->space, entry->start);
@@ -248,7 +248,7 @@ struct cache_body cache_entry_body(const struct cache *cache, const struct cache
 static void keep(const struct cache *cache, const struct cache_entry *entry)
 {
     size_t length = (size_t)(entry->body.data - entry->space) + entry->body.length +
-                    (size_t)cache_blocks_size(entry->body.length);
+                    (size_t)block_checksums_size(entry->body.length);
 
     cache_memory_keep(cache, entry->name, entry->identity, entry->header.seed,
                       (struct text){entry->space, length});
@@ -259,8 +259,8 @@ static bool verify_memory(const struct cache *cache, const struct cache_entry *e
 {
     if (entry->file < 0)
         return true;
-    if (entry->body.length == 0 || cache_blocks_match(entry->header.seed, 0, entry->body,
-                                                      entry->body.data + entry->body.length)) {
+    if (entry->body.length == 0 || block_checksums_match(entry->header.seed, 0, entry->body,
+                                                         entry->body.data + entry->body.length)) {
         keep(cache, entry);
         return true;
     }
@@ -275,7 +275,7 @@ bool cache_entry_verify_first(const struct cache *cache, const struct cache_entr
     if (entry->body.data != NULL)
         return verify_memory(cache, entry);
     body = cache_entry_body(cache, entry);
-    return body.length == 0 || cache_blocks_check(&body, 0, 1) > 0;
+    return body.length == 0 || block_checksums_check(&body, 0, 1) > 0;
 }
 
 bool cache_entry_verify(const struct cache *cache, const struct cache_entry *entry)
@@ -287,7 +287,7 @@ bool cache_entry_verify(const struct cache *cache, const struct cache_entry *ent
         return verify_memory(cache, entry);
     body = cache_entry_body(cache, entry);
     while (offset < body.length) {
-        uint64_t sound = cache_blocks_check(&body, offset, body.length - offset);
+        uint64_t sound = block_checksums_check(&body, offset, body.length - offset);
         if (sound == 0)
             return false;
         offset += sound;

@@ -5,7 +5,7 @@
 #define COMMON_PROXY_CACHE_ENTRY_H
 
 #include "common/base/text.h"
-#include "common/proxy/cache_blocks.h"
+#include "common/proxy/block_checksums.h"
 #include "common/proxy/cache_file.h"
 #include "common/proxy/cache_name.h"
 
@@ -57,7 +57,7 @@ struct cache_entry {
     int file;          /* -1: the entry was taken from memory, with its body */
     bool is_newest;    /* no file has a newer record of it */
     int64_t used;      /* the last time, in nanoseconds since 1970 */
-    uint64_t identity; /* of the file: see cache_blocks.h */
+    uint64_t identity; /* of the file: see block_checksums.h */
     uint64_t start;    /* of the body in the file */
     char *space;       /* from malloc: the record's texts are slices of it */
     struct text body;  /* without data if it is too large to be read at once */
@@ -76,7 +76,7 @@ void cache_entry_close(struct cache_entry *entry);
 /* Returns true if the body has its checksums; removes the entry if not. */
 bool cache_entry_verify(const struct cache *cache, const struct cache_entry *entry);
 /* The same for the first block of the body, or all of it if it is in memory. The other blocks are
- * checked by cache_blocks_check() when they are sent. */
+ * checked by block_checksums_check() when they are sent. */
 bool cache_entry_verify_first(const struct cache *cache, const struct cache_entry *entry);
 /* Returns the body of an entry that is not in memory. */
 struct cache_body cache_entry_body(const struct cache *cache, const struct cache_entry *entry);

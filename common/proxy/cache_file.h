@@ -23,7 +23,7 @@ struct cache {
     bool links;                     /* a file of it can be made without a name, and get one */
     bool gateway;                   /* it is the origin's own: CDN-Cache-Control is for it */
     struct cache_shared *shared;    /* by all processes that use the directory */
-    _Atomic uint64_t *sound_blocks; /* see cache_blocks.h; by those of this server */
+    _Atomic uint64_t *sound_blocks; /* see block_checksums.h; by those of this server */
     struct cache_memory *recent;    /* see cache_memory.h; of this process alone */
     struct cache_keeper *keeper;    /* see cache_keeper.h; NULL: each process trims it itself */
     struct fetch_lock_files *lock_files; /* see fetch_lock.h; of this process alone */

@@ -2,7 +2,7 @@
  * without it. */
 #include "common/proxy/cache_memory.h"
 
-#include "common/proxy/cache_blocks.h"
+#include "common/proxy/block_checksums.h"
 #include "common/proxy/cache_name.h"
 
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static char *copy_from(const struct slot *slot, const char *name, const struct s
 
     if (slot->bytes == NULL || strcmp(slot->name, name) != 0 ||
         (uint64_t)status->st_size != slot->length ||
-        cache_blocks_identity(status, slot->seed) != slot->identity)
+        block_checksums_identity(status, slot->seed) != slot->identity)
         return NULL;
     copy = malloc(slot->length);
     if (copy != NULL)

@@ -11,7 +11,8 @@
 void cache_memory_open(struct cache *cache);
 void cache_memory_close(struct cache *cache);
 
-/* Keeps the bytes of a file with this identity, which the seed belongs to: see cache_blocks.h. */
+/* Keeps the bytes of a file with this identity, which the seed belongs to: see block_checksums.h.
+ */
 void cache_memory_keep(const struct cache *cache, const char *name, uint64_t identity,
                        uint64_t seed, struct text bytes);
 /* Returns a copy of the bytes, for the caller to free, and the state of the file; NULL if the file

@@ -123,12 +123,12 @@ bool cache_part_copy(const struct cache *cache, const struct cache_part *part,
 {
     const struct cache_body body = cache_entry_body(cache, &part->entry);
     uint64_t at = range.first - part->span.range.first, end = range.end - part->span.range.first;
-    char *space = malloc(CACHE_BLOCKS_BYTES);
+    char *space = malloc(CHECKSUM_BLOCK_BYTES);
     bool good = space != NULL;
 
     while (good && at < end) {
-        uint64_t wanted = end - at < CACHE_BLOCKS_BYTES ? end - at : CACHE_BLOCKS_BYTES;
-        uint64_t sound = cache_blocks_check(&body, at, wanted);
+        uint64_t wanted = end - at < CHECKSUM_BLOCK_BYTES ? end - at : CHECKSUM_BLOCK_BYTES;
+        uint64_t sound = block_checksums_check(&body, at, wanted);
         size_t size = (size_t)(sound < wanted ? sound : wanted);
         good = size > 0 && cache_file_read(body.file, space, size, body.start + at) &&
                cache_writer_add(cache, writer, (struct text){space, size});

@@ -16,7 +16,7 @@ struct cache_shared {
     _Atomic bool counted;   /* the size has been counted from the files */
     _Atomic int64_t stored; /* when an entry was stored last, in nanoseconds since 1970 */
     _Atomic uint64_t bypasses[CACHE_SHARED_SLOTS];
-    _Atomic uint64_t removals[CACHE_SHARED_SLOTS]; /* their number: see cache_removals.h */
+    _Atomic uint64_t removals[CACHE_SHARED_SLOTS]; /* their number: see cache_removal_count.h */
     _Atomic uint64_t removed[CACHE_SHARED_SLOTS][CACHE_SHARED_REMOVALS]; /* the latest names */
     _Atomic uint64_t releases[CACHE_SHARED_SLOTS];
     _Atomic int64_t progress[CACHE_SHARED_SLOTS]; /* in monotonic milliseconds */

@@ -3,7 +3,7 @@
 
 #include "common/proxy/cache_evict.h"
 #include "common/proxy/cache_keeper.h"
-#include "common/proxy/cache_removals.h"
+#include "common/proxy/cache_removal_count.h"
 #include "common/proxy/cache_shared.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static bool hold(struct cache_writer *writer, size_t length)
     size_t room = (size_t)writer->start;
 
     if (length != GROWS)
-        room += length + (size_t)cache_blocks_size(length);
+        room += length + (size_t)block_checksums_size(length);
     writer->held = (struct buffer){.data = malloc(room), .capacity = room};
     if (writer->held.data == NULL)
         return false;
@@ -171,7 +171,7 @@ static bool begin_file(const struct cache *cache, struct cache_writer *writer,
     if (!make_file(cache, writer, length == GROWS))
         return false;
     writer->header.seed = cache_name_half(writer->temporary, 0);
-    cache_blocks_start(&writer->blocks, writer->header.seed);
+    block_checksums_start(&writer->blocks, writer->header.seed);
     if (write_head(cache, writer, record, length))
         return true;
     cache_writer_end(cache, writer);
@@ -303,14 +303,14 @@ bool cache_writer_add(const struct cache *cache, struct cache_writer *writer, st
     if ((!counted && !reserve(cache, writer, data.length)) || !append(cache, writer, data))
         return false;
     writer->header.length += data.length;
-    return cache_blocks_add(&writer->blocks, data);
+    return block_checksums_add(&writer->blocks, data);
 }
 
 /* ---- the end ---- */
 
 static bool is_outdated(const struct cache *cache, const struct cache_writer *writer)
 {
-    return cache_removals_since(cache, writer->number, writer->removals);
+    return cache_removal_since(cache, writer->number, writer->removals);
 }
 
 /* Exchanges the names if an older file is there: some file systems write a file to the disk at once
@@ -366,7 +366,7 @@ static bool write_rest(const struct cache *cache, struct cache_writer *writer)
     struct text sums;
 
     cache_entry_seal(&writer->header);
-    if (!cache_blocks_finish(&writer->blocks, &sums) || !append(cache, writer, sums))
+    if (!block_checksums_finish(&writer->blocks, &sums) || !append(cache, writer, sums))
         return false;
     if (!writer->holds)
         return write_with_room(cache, writer->file, header, 0);
@@ -378,7 +378,7 @@ static bool finish_file(const struct cache *cache, struct cache_writer *writer)
 {
     const uint64_t length = writer->header.length;
     const struct stat new = {
-        .st_size = (off_t)(writer->start + length + cache_blocks_size(length)),
+        .st_size = (off_t)(writer->start + length + block_checksums_size(length)),
     };
     struct stat old;
 
@@ -418,7 +418,7 @@ void cache_writer_end(const struct cache *cache, struct cache_writer *writer)
 {
     if (writer->file < 0)
         return;
-    cache_blocks_end(&writer->blocks);
+    block_checksums_end(&writer->blocks);
     cache_writer_forget(writer);
     close(writer->file);
     writer->file = -1;

@@ -13,7 +13,7 @@ struct cache_writer {
     uint64_t counted;  /* bytes of it that are added to the size of the cache */
     uint64_t number;   /* that removals of its URI are noted under, */
     uint64_t removals; /* and their count when the origin was asked */
-    struct cache_blocks blocks;
+    struct block_checksums blocks;
     struct buffer held;              /* the beginning of the file */
     bool holds;                      /* it is not written yet */
     char name[CACHE_NAME_SIZE];      /* of the entry */

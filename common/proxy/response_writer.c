@@ -84,9 +84,10 @@ static enum transfer send_portion(struct response_writer *writer, struct service
     size_t count;
 
     if (in_file) {
-        uint64_t sound = writer->checked == NULL
-                             ? writer->portion
-                             : cache_blocks_check(writer->checked, writer->offset, writer->portion);
+        uint64_t sound =
+            writer->checked == NULL
+                ? writer->portion
+                : block_checksums_check(writer->checked, writer->offset, writer->portion);
         if (sound == 0)
             return TRANSFER_FAILED; /* not a damaged byte leaves */
         transfer = client->kind->send_file(client, writer->file,

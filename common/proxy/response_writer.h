@@ -3,7 +3,7 @@
 #ifndef COMMON_PROXY_RESPONSE_WRITER_H
 #define COMMON_PROXY_RESPONSE_WRITER_H
 
-#include "common/proxy/cache_blocks.h"
+#include "common/proxy/block_checksums.h"
 #include "common/service.h"
 
 #define RESPONSE_WRITER_HEAD_LIMIT (40 * 1024)

@@ -131,7 +131,7 @@ static struct text copy(struct buffer *lines, struct text text)
 
 static uint64_t check_body(const void *owner, uint64_t offset, uint64_t wanted)
 {
-    return cache_blocks_check(owner, offset, wanted);
+    return block_checksums_check(owner, offset, wanted);
 }
 
 /* Moves the body out of the entry. Returns false if there is no memory. */
@@ -259,7 +259,7 @@ static uint64_t check_part(const void *owner, uint64_t offset, uint64_t wanted)
 {
     const struct part_body *part = owner;
 
-    return cache_blocks_check(&part->body, offset - part->first, wanted);
+    return block_checksums_check(&part->body, offset - part->first, wanted);
 }
 
 /* Moves the body out of the part. It begins in the file where the whole body would: that may be

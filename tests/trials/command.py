@@ -37,8 +37,8 @@ from trials import (
     upgrade,
 )
 from trials.patience import be_patient
-from trials.table import Kept, read_rows, write_rows
 from trials.trial import PROJECT, Context, Row, Trial
+from trials.trust_table import Kept, read_rows, write_rows
 
 TRIALS: list[Trial] = [
     stop.TRIAL, upgrade.TRIAL, crash.TRIAL, kill.TRIAL, slow.TRIAL, symlinks.TRIAL, overload.TRIAL,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trials.table import Kept
 from trials.trial import PROJECT, Row, Trial
+from trials.trust_table import Kept
 
 FUZZED = PROJECT / "tests/corpora/figures.tsv"
 PEERS = {"nginx", "lighttpd", "apache"}

@@ -1,16 +1,16 @@
 #!/usr/bin/perl
-# The ledger: the system calls, page faults and context switches of a request, of each model, on a connection for each request
+# The system calls, page faults and context switches of a request, of each model, on a connection for each request
 # and on a kept one.
 #
-# tests/run without --all looks at one way to accept of each model. `perl tests/ledger.t --record` writes the table
-# tests/lib/ledger.tsv again, after a change that is meant to change it.
+# tests/run without --all looks at one way to accept of each model. `perl tests/calls_per_request.t --record` writes the table
+# tests/lib/calls_per_request.tsv again, after a change that is meant to change it.
 use v5.36;
 use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 use List::Util qw(max);
 
-my $TABLE = "$FindBin::Bin/lib/ledger.tsv";
+my $TABLE = "$FindBin::Bin/lib/calls_per_request.tsv";
 # What a request costs is the difference of two runs by the difference of their requests: the start is left out.
 my ($FEW, $MANY, $MANY_USED) = (30, 130, 530);
 # A call that is made for less than half of the requests is not of the request. How often the others are made is settled.
@@ -173,7 +173,7 @@ sub flaws ($expected, @seen) {
         my $should = $expected->{$call} // 0;
         my @each   = sort { $a <=> $b } map { $_->{$call} // 0 } @seen;
         my ($above, $below) = margins($call, $should);
-        push @flaws, sprintf '%s: %.2f to %.2f a request, and %.2f in %s', $call, @each[0, -1], $should, 'tests/lib/ledger.tsv'
+        push @flaws, sprintf '%s: %.2f to %.2f a request, and %.2f in %s', $call, @each[0, -1], $should, 'tests/lib/calls_per_request.tsv'
             if $each[0] - $should > $above || $should - $each[-1] > $below;
     }
     return @flaws;
@@ -217,7 +217,7 @@ sub measure ($check) {
 }
 
 if (@ARGV && $ARGV[0] eq '--record') {
-    spit($TABLE, join '', "# System calls, page faults and context switches of a request for small.txt: see tests/ledger.t.\n", "model\tconnection\tcall\tnumber\n", measure(0));
+    spit($TABLE, join '', "# System calls, page faults and context switches of a request for small.txt: see tests/calls_per_request.t.\n", "model\tconnection\tcall\tnumber\n", measure(0));
 } elsif (run_command(qw(strace -c -o /dev/null true))->{status}) {
     skip_case('strace cannot be used here');
 } else {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collect.infer.where_ratio_falls import Ratio
+from collect.infer.where_ratio_crosses_bound import Ratio
 from collect.present.chart import LineFigure, Panel, Point, Series
 from collect.present.facts import CPU, RPS, contrast_named, fall
 from collect.present.results_view import View

@@ -1,7 +1,7 @@
 /* The checksums of the blocks of a body. They stand behind the body, so that each block can be
  * checked by itself, when it is used. A server remembers which blocks it has found sound. */
-#ifndef COMMON_PROXY_CACHE_BLOCKS_H
-#define COMMON_PROXY_CACHE_BLOCKS_H
+#ifndef COMMON_PROXY_BLOCK_CHECKSUMS_H
+#define COMMON_PROXY_BLOCK_CHECKSUMS_H
 
 #include "common/base/checksum.h"
 #include "common/proxy/cache_file.h"
@@ -9,26 +9,26 @@
 
 #include <stdatomic.h>
 
-#define CACHE_BLOCKS_BYTES UINT64_C(32768)
+#define CHECKSUM_BLOCK_BYTES UINT64_C(32768)
 
 /* Returns the bytes of the checksums behind a body of that length. */
-uint64_t cache_blocks_size(uint64_t length);
+uint64_t block_checksums_size(uint64_t length);
 
 /* ---- writing ---- */
 
-struct cache_blocks {
+struct block_checksums {
     uint64_t seed; /* of the first block's checksum; that of the next is greater by one */
     uint64_t *sums;
     size_t count, capacity;
     struct checksum sum; /* of the block that is not full yet */
 };
 
-void cache_blocks_start(struct cache_blocks *blocks, uint64_t seed);
+void block_checksums_start(struct block_checksums *blocks, uint64_t seed);
 /* Adds bytes of the body. Returns false if there is no memory. */
-bool cache_blocks_add(struct cache_blocks *blocks, struct text data);
+bool block_checksums_add(struct block_checksums *blocks, struct text data);
 /* Returns the checksums that are to be written behind the body, which is whole now. */
-bool cache_blocks_finish(struct cache_blocks *blocks, struct text *sums);
-void cache_blocks_end(struct cache_blocks *blocks);
+bool block_checksums_finish(struct block_checksums *blocks, struct text *sums);
+void block_checksums_end(struct block_checksums *blocks);
 
 /* ---- checking ---- */
 
@@ -42,17 +42,17 @@ struct cache_body {
     char name[CACHE_NAME_SIZE]; /* of the entry */
 };
 
-uint64_t cache_blocks_identity(const struct stat *status, uint64_t seed);
+uint64_t block_checksums_identity(const struct stat *status, uint64_t seed);
 /* Returns true if the bytes are the block of that number, whose checksum is `sum`. */
-bool cache_blocks_match(uint64_t seed, uint64_t number, struct text bytes, const void *sum);
+bool block_checksums_match(uint64_t seed, uint64_t number, struct text bytes, const void *sum);
 
 /* Returns how many of the `wanted` bytes of the body from `offset` on are sound for certain: at
  * least one. Returns 0, and removes the entry, if they are damaged. */
-uint64_t cache_blocks_check(const struct cache_body *body, uint64_t offset, uint64_t wanted);
+uint64_t block_checksums_check(const struct cache_body *body, uint64_t offset, uint64_t wanted);
 
 /* Makes and frees the memory of blocks that were found sound, which all processes of a server
  * share. A server without it checks a block each time. */
-_Atomic uint64_t *cache_blocks_make_memory(void);
-void cache_blocks_free_memory(_Atomic uint64_t *memory);
+_Atomic uint64_t *block_checksums_make_memory(void);
+void block_checksums_free_memory(_Atomic uint64_t *memory);
 
 #endif

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from collect.infer.where_ratio_falls import Ratio, crossing, rise
+from collect.infer.where_ratio_crosses_bound import Ratio, crossing, rise
 
 XS = (1, 3, 10, 30, 100, 300, 1000)
 

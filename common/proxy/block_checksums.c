@@ -1,5 +1,5 @@
 /* Writes the checksums of the blocks of a body, and checks blocks before they are used. */
-#include "common/proxy/cache_blocks.h"
+#include "common/proxy/block_checksums.h"
 
 #include "common/proxy/cache_evict.h"
 
@@ -17,23 +17,23 @@
 
 static uint64_t count_of(uint64_t length)
 {
-    return length / CACHE_BLOCKS_BYTES + (length % CACHE_BLOCKS_BYTES > 0);
+    return length / CHECKSUM_BLOCK_BYTES + (length % CHECKSUM_BLOCK_BYTES > 0);
 }
 
-uint64_t cache_blocks_size(uint64_t length)
+uint64_t block_checksums_size(uint64_t length)
 {
     return count_of(length) * sizeof(uint64_t);
 }
 
 /* ---- writing ---- */
 
-void cache_blocks_start(struct cache_blocks *blocks, uint64_t seed)
+void block_checksums_start(struct block_checksums *blocks, uint64_t seed)
 {
-    *blocks = (struct cache_blocks){.seed = seed};
+    *blocks = (struct block_checksums){.seed = seed};
     checksum_start(&blocks->sum, seed);
 }
 
-static bool end_block(struct cache_blocks *blocks)
+static bool end_block(struct block_checksums *blocks)
 {
     if (blocks->count == blocks->capacity) {
         size_t capacity = blocks->capacity * 2 + 8;
@@ -48,10 +48,10 @@ static bool end_block(struct cache_blocks *blocks)
     return true;
 }
 
-bool cache_blocks_add(struct cache_blocks *blocks, struct text data)
+bool block_checksums_add(struct block_checksums *blocks, struct text data)
 {
     while (data.length > 0) {
-        size_t room = (size_t)(CACHE_BLOCKS_BYTES - blocks->sum.length);
+        size_t room = (size_t)(CHECKSUM_BLOCK_BYTES - blocks->sum.length);
         size_t part = data.length < room ? data.length : room;
         checksum_add(&blocks->sum, (struct text){data.data, part});
         data = (struct text){data.data + part, data.length - part};
@@ -61,7 +61,7 @@ bool cache_blocks_add(struct cache_blocks *blocks, struct text data)
     return true;
 }
 
-bool cache_blocks_finish(struct cache_blocks *blocks, struct text *sums)
+bool block_checksums_finish(struct block_checksums *blocks, struct text *sums)
 {
     if (blocks->sum.length > 0 && !end_block(blocks))
         return false;
@@ -69,7 +69,7 @@ bool cache_blocks_finish(struct cache_blocks *blocks, struct text *sums)
     return true;
 }
 
-void cache_blocks_end(struct cache_blocks *blocks)
+void block_checksums_end(struct block_checksums *blocks)
 {
     free(blocks->sums);
     blocks->sums = NULL;
@@ -77,7 +77,7 @@ void cache_blocks_end(struct cache_blocks *blocks)
 
 /* ---- the memory ---- */
 
-_Atomic uint64_t *cache_blocks_make_memory(void)
+_Atomic uint64_t *block_checksums_make_memory(void)
 {
     void *memory = mmap(NULL, MEMORY_SLOTS * sizeof(uint64_t), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -85,7 +85,7 @@ _Atomic uint64_t *cache_blocks_make_memory(void)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-void cache_blocks_free_memory(_Atomic uint64_t *memory)
+void block_checksums_free_memory(_Atomic uint64_t *memory)
 {
     if (memory != NULL)
         munmap(memory, MEMORY_SLOTS * sizeof *memory);
@@ -107,7 +107,7 @@ static int64_t nanoseconds(const struct timespec *time)
 
 /* A use of the file changes its time of access, and a change that of its content; two changes
  * within a tick of the clock leave the same time. */
-uint64_t cache_blocks_identity(const struct stat *status, uint64_t seed)
+uint64_t block_checksums_identity(const struct stat *status, uint64_t seed)
 {
     const uint64_t numbers[] = {
         seed,
@@ -152,7 +152,7 @@ static void remember(const struct cache_body *body, uint64_t number)
 
 /* ---- checking ---- */
 
-bool cache_blocks_match(uint64_t seed, uint64_t number, struct text bytes, const void *sum)
+bool block_checksums_match(uint64_t seed, uint64_t number, struct text bytes, const void *sum)
 {
     struct checksum found;
     uint64_t expected;
@@ -165,13 +165,13 @@ bool cache_blocks_match(uint64_t seed, uint64_t number, struct text bytes, const
 
 static bool is_sound(const struct cache_body *body, uint64_t number)
 {
-    uint64_t from = number * CACHE_BLOCKS_BYTES, left = body->length - from, sum;
-    size_t size = (size_t)(left < CACHE_BLOCKS_BYTES ? left : CACHE_BLOCKS_BYTES);
+    uint64_t from = number * CHECKSUM_BLOCK_BYTES, left = body->length - from, sum;
+    size_t size = (size_t)(left < CHECKSUM_BLOCK_BYTES ? left : CHECKSUM_BLOCK_BYTES);
     char *space = malloc(size);
     bool sound = space != NULL && cache_file_read(body->file, space, size, body->start + from) &&
                  cache_file_read(body->file, &sum, sizeof sum,
                                  body->start + body->length + number * sizeof sum) &&
-                 cache_blocks_match(body->seed, number, (struct text){space, size}, &sum);
+                 block_checksums_match(body->seed, number, (struct text){space, size}, &sum);
 
     free(space);
     if (sound)
@@ -181,15 +181,15 @@ static bool is_sound(const struct cache_body *body, uint64_t number)
     return sound;
 }
 
-uint64_t cache_blocks_check(const struct cache_body *body, uint64_t offset, uint64_t wanted)
+uint64_t block_checksums_check(const struct cache_body *body, uint64_t offset, uint64_t wanted)
 {
-    uint64_t number = offset / CACHE_BLOCKS_BYTES, sound = 0;
+    uint64_t number = offset / CHECKSUM_BLOCK_BYTES, sound = 0;
 
     for (int checked = 0; sound < wanted; number++) {
         if (!is_remembered(body, number) &&
             (checked++ == CHECKED_AT_ONCE || !is_sound(body, number)))
             break;
-        sound = (number + 1) * CACHE_BLOCKS_BYTES - offset;
+        sound = (number + 1) * CHECKSUM_BLOCK_BYTES - offset;
     }
     return sound < wanted ? sound : wanted;
 }
