@@ -206,8 +206,8 @@ PAGES     := $(notdir $(wildcard man/*.1))
 
 install: all crash
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(compdir) $(DESTDIR)$(docdir)/docs $(INSTALLED)/build/crash
-	install -m 755 $(MODELS) $(INSTALLED)
-	install -m 755 $(MODELS:%=build/crash/%) $(INSTALLED)/build/crash
+	install -s -m 755 $(MODELS) $(INSTALLED)
+	install -s -m 755 $(MODELS:%=build/crash/%) $(INSTALLED)/build/crash
 	tar -c --mode=u+rwX,go+rX,go-w --exclude='*.[ch]' --exclude=__pycache__ $(STUDY) | \
 	    tar -x --no-same-owner -C $(INSTALLED)
 	for program in $(MODELS); do ln -sfr $(INSTALLED)/$$program $(DESTDIR)$(bindir)/$$program || exit 1; done
@@ -215,7 +215,7 @@ install: all crash
 	install -m 644 man/*.1 $(DESTDIR)$(mandir)/man1
 	/usr/bin/python3 -m collect completion >$(DESTDIR)$(compdir)/dcollect
 	for program in $(MODELS); do ln -sf dcollect $(DESTDIR)$(compdir)/$$program || exit 1; done
-	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
+	install -m 644 README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md LICENSE $(DESTDIR)$(docdir)
 	install -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
 
 uninstall:

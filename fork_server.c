@@ -1,7 +1,6 @@
 /* One process per connection: the parent accepts and forks, the child serves and ends. */
 #include "common/workers/fork_template.h"
 
-#include <err.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,11 +71,7 @@ int main(int argc, char **argv)
     server = &local;
     if (!server_open(server, &model, argc, argv))
         return server->exit_status;
-    if (server->options.template) {
-        if (!fork_template_open(&template, server, serve))
-            err(1, "cannot make the template");
-        server_ready(server);
-    }
+    fork_template_open(&template, server, serve);
     while ((socket = server_accept(server)) >= 0)
         while (!hand_over(socket) && server_hold(server, socket, "cannot fork"))
             ;

@@ -52,7 +52,7 @@ def _dispatch(line: Line) -> int:
     if "help" in line.flags:
         print(help_text())
     elif "version" in line.flags:
-        print((PROJECT / "VERSION").read_text().strip())
+        print(f"dcollect (fork-vs-thread) {(PROJECT / 'VERSION').read_text().strip()}")
     elif "list" in line.flags:
         _list()
     elif line.words and line.words[0] in COMMANDS:
@@ -229,7 +229,7 @@ def _results(line: Line) -> int:
 
 
 def _bench(arguments: Sequence[str]) -> int:
-    from collect.measure.bench_request_cost import bench_main
+    from collect.bench_request_cost import bench_main
 
     return bench_main(arguments)
 

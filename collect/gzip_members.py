@@ -16,7 +16,7 @@ def append(path: Path, text: str) -> None:
 
 
 def mend(path: Path) -> None:
-    """Takes a torn end away; what can be read of it is kept."""
+    """Takes a torn end away, but for the part of it that can be read."""
     if not path.exists():
         return
     text, torn = _readable(path.read_bytes())
@@ -31,7 +31,7 @@ def pack(path: Path) -> None:
 
 
 def read(path: Path) -> str:
-    """Returns what can be read of a file; nothing where there is none."""
+    """Returns the text up to a torn end; no text where there is no file."""
     return _readable(path.read_bytes())[0].decode() if path.exists() else ""
 
 
@@ -42,7 +42,7 @@ def _write_as_one(path: Path, text: bytes) -> None:
 
 
 def _readable(data: bytes) -> tuple[bytes, bool]:
-    """What can be read, and whether the end is torn."""
+    """The text up to a torn end, and true if the end is torn."""
     text, at = bytearray(), 0
     while at < len(data):
         member = zlib.decompressobj(wbits=31)

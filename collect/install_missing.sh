@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# install.sh: one function that installs what a script lacks. It is sourced.
+# install_missing: one function that installs what a script lacks. It is sourced.
 #
 # usage:    . collect/install_missing.sh
 #           install_missing WANTED:PACKAGE...

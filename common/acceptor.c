@@ -155,8 +155,8 @@ static bool refuse_by_hop_limit(struct server *server)
     return refuse(server, listener_refuse_by_hop_limit);
 }
 
-/* New clients are refused by then: once no silent client is left, no other comes, and nobody looks
- * again. */
+/* By then new clients are refused. So once no silent client is left, none comes any more, and the
+ * kernel is not asked again. */
 bool acceptor_has_silent_client(struct server *server)
 {
     bool has = clock_now().milliseconds < server->accepting.silent_until &&

@@ -172,6 +172,26 @@ static bool read_size(const char *text, uint64_t *size)
     return text[digits] == '\0' || (unit != NULL && text[digits + 1] == '\0');
 }
 
+static bool read_number(const struct option_row *row, const char *value, void *member)
+{
+    switch (row->kind) {
+    case OPTION_SECONDS:
+        return read_seconds(value, member) ||
+               complain(row, value, "a number of seconds from 0.001 to 86400");
+    case OPTION_WORKERS:
+        return read_count(value, row->least, MODEL_WORKER_LIMIT, member) ||
+               complain(row, value, "a whole number from 1 to 1024");
+    case OPTION_SIZE:
+        return read_size(value, member) ||
+               complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");
+    default:
+        return read_count(value, row->least, 1000000, member) ||
+               complain(row, value,
+                        row->least == 0 ? "a whole number from 0 to 1000000"
+                                        : "a whole number from 1 to 1000000");
+    }
+}
+
 static bool read_row(struct options *options, const struct option_row *row,
                      const struct model *model, const char *value)
 {
@@ -190,13 +210,10 @@ static bool read_row(struct options *options, const struct option_row *row,
     case OPTION_COUNT:
     case OPTION_CONNECTIONS:
     case OPTION_LIMIT:
-        return read_count(value, row->least, 1000000, member) ||
-               complain(row, value,
-                        row->least == 0 ? "a whole number from 0 to 1000000"
-                                        : "a whole number from 1 to 1000000");
     case OPTION_SECONDS:
-        return read_seconds(value, member) ||
-               complain(row, value, "a number of seconds from 0.001 to 86400");
+    case OPTION_SIZE:
+    case OPTION_WORKERS:
+        return read_number(row, value, member);
     case OPTION_ADDRESS:
         return read_address(options, row, value);
     case OPTION_SERVICE:
@@ -205,9 +222,6 @@ static bool read_row(struct options *options, const struct option_row *row,
         return read_protocol(row, value, member);
     case OPTION_FORWARDED:
         return read_forwarded(row, value, member);
-    case OPTION_WORKERS:
-        return read_count(value, row->least, MODEL_WORKER_LIMIT, member) ||
-               complain(row, value, "a whole number from 1 to 1024");
     case OPTION_ACCEPT:
     case OPTION_SHARE:
         return read_way(row, model, value, member);
@@ -215,9 +229,6 @@ static bool read_row(struct options *options, const struct option_row *row,
         return read_origin(options, row, value);
     case OPTION_ALLOW:
         return read_allow(options, row, value);
-    case OPTION_SIZE:
-        return read_size(value, member) ||
-               complain(row, value, "a number of bytes, such as 500000, 64K, 256M or 1G");
     case OPTION_PAGES:
         return read_pages(row, value, member);
     case OPTION_HELP:

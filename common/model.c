@@ -67,3 +67,8 @@ int model_default_workers(const struct model *model)
 
     return workers < MODEL_WORKER_LIMIT ? workers : MODEL_WORKER_LIMIT;
 }
+
+bool model_has_worker_processes(const struct model *model)
+{
+    return model->children != NULL && model->children->supervised;
+}

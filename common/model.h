@@ -82,6 +82,8 @@ extern const struct model_ways model_share_ways;
 int model_first_way(const struct model_ways *ways, const struct model *model);
 
 bool model_knows(const struct model *model, enum accept way);
+/* Returns true if the workers are processes: what this process frees is not theirs. */
+bool model_has_worker_processes(const struct model *model);
 /* The default number of workers on this machine; 0 for a model without workers. */
 int model_default_workers(const struct model *model);
 

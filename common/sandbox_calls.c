@@ -152,7 +152,7 @@ static const struct syscall_rule files[] = {
     ANY(getdents64),
 };
 
-/* What is watched in directories out of the root is their names, which newfstatat tells as well. */
+/* Of a directory outside the root, a watch tells names alone: newfstatat tells as much. */
 static const struct syscall_rule watches[] = {
     ANY(inotify_add_watch),
     ANY(inotify_rm_watch),

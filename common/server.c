@@ -265,12 +265,6 @@ void server_left(struct server *server)
 
 /* ---- serving ---- */
 
-/* Returns true if the workers are processes: what this process frees is not theirs. */
-static bool has_worker_processes(const struct server *server)
-{
-    return server->model->children != NULL && server->model->children->supervised;
-}
-
 void server_thread(const struct server *server)
 {
     if (is_made_for_connection(server))
@@ -314,7 +308,7 @@ void server_child(struct server *server)
     if (server->context.trace != NULL)
         trace_begin_child(server->context.trace);
     server_thread(server);
-    if (has_worker_processes(server)) {
+    if (model_has_worker_processes(server->model)) {
         upgrade_leave(server);
         services_watch(&server->services);
         if (server->model->rings)
@@ -562,7 +556,7 @@ void server_unassign(struct server *server, int number)
  * Sockets that datagrams are answered from stay open. */
 static void leave_listeners(struct server *server)
 {
-    if (startup_workers_accept(server) && !has_worker_processes(server) &&
+    if (startup_workers_accept(server) && !model_has_worker_processes(server->model) &&
         atomic_load(&server->board->workers) > 0)
         return;
     listener_close_streams(&server->listener);
@@ -635,7 +629,7 @@ int server_close(struct server *server)
     all = await_all(server);
     if (all)
         await_threads(server);
-    if (all || has_worker_processes(server))
+    if (all || model_has_worker_processes(server->model))
         close_all(server);
     if (children != NULL)
         await_children(server);

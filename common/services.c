@@ -111,10 +111,10 @@ static void close_files(struct services *services)
     files_close(&state_of(services)->files);
 }
 
-/* ---- generated documents ---- */
+/* ---- sized ---- */
 
-static bool open_generated(struct services *services, const struct options *options,
-                           const struct identity *user, bool lasting)
+static bool open_sized(struct services *services, const struct options *options,
+                       const struct identity *user, bool lasting)
 {
     (void)user;
     (void)lasting;
@@ -127,7 +127,7 @@ static const void *sized_state(const struct services *services)
     return &state_of(services)->sized;
 }
 
-static void print_generated(const struct options *options)
+static void print_sized(const struct options *options)
 {
     (void)options;
     printf("documents of 100 to 20000 bytes");
@@ -320,9 +320,9 @@ static const struct services_row rows[] = {
     },
     {
         .service = &service_sized,
-        .open = open_generated,
+        .open = open_sized,
         .state = sized_state,
-        .print = print_generated,
+        .print = print_sized,
     },
     {
         .service = &service_work,

@@ -16,11 +16,6 @@
 /* So long after the end of a stop's time this process ends, whatever it waits for. */
 #define OVERDUE_MILLISECONDS 10000
 
-static bool is_supervised(const struct server *server)
-{
-    return server->model->children != NULL && server->model->children->supervised;
-}
-
 /* Ignores the signals that mean nothing here and would end the server. A closed connection, or a
  * log file over the size limit, makes a write fail instead. */
 static void ignore_others(void)
@@ -65,7 +60,7 @@ bool signals_open(struct server *server)
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
-        if (handled[i] != SIGCHLD || is_supervised(server))
+        if (handled[i] != SIGCHLD || model_has_worker_processes(server->model))
             sigaddset(&set, handled[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
@@ -97,8 +92,8 @@ void signals_stopped(struct server *server)
     set_death(server, 0);
 }
 
-/* A worker can make descriptors and memory that it shares with this process such that a call waits:
- * so this process does not count on it that it gets to its end. */
+/* A worker can make a call of this process wait for ever, by the descriptors and the memory that
+ * they share. So a timer ends this process if it has not ended itself by then. */
 static void set_deadline(struct server *server, int64_t deadline)
 {
     set_death(server, deadline + OVERDUE_MILLISECONDS - clock_now().milliseconds);

@@ -112,7 +112,7 @@ static void hand_over(struct server *server, pid_t process)
     let_go(server);
 }
 
-/* What is said of a new server that was given up for another one means nothing any more. */
+/* Messages about a new server that was given up for another one are ignored. */
 static bool hear_of_pending(struct upgrade *upgrade, struct listener_handover_message *message)
 {
     do

@@ -44,4 +44,17 @@ my %with_file = map { $walks[ 2 * $_ ] => 1 } 0 .. @walks / 2 - 1;
 my %named     = map { $_ => 1 } $prose =~ /`(\w+)\(\)`/g;
 is join(' ', grep { !$with_file{$_} } sort keys %named), '', 'no function is named without its file';
 
+# The files that comments name.
+my @tree = grep { chomp; m{^(?:common|collect|tools|tests)/|_server\.c$} } qx(git -C $top ls-files);
+my %known = map { s{.*/}{}r => 1 } @tree;
+my (@told, @gone);
+for my $path (grep { m{^(?:common|collect)/.*\.[ch]$|_server\.c$} } @tree) {
+    for my $comment (slurp("$top/$path") =~ m{/\*.*?\*/}gs) {
+        push @told, my @names = $comment =~ m{(?<![\w./-])(?:[\w-]+/)*([\w-]+\.[ch])\b}g;
+        push @gone, map { "$_ in $path" } grep { !$known{$_} } @names;
+    }
+}
+cmp_ok scalar @told, '>', 30, 'comments name more than 30 files';
+is join(', ', @gone), '', 'each file that a comment in C names exists';
+
 done_testing;

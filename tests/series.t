@@ -23,8 +23,7 @@ is run_command('sh', '-ec', <<~'END', 'copy', $top, $project)->{status}, 0, 'the
 sub series (@arguments) { return run_command($series, @arguments) }
 
 sub rows ($output) {
-    my ($head, @rows) = map { [split /\t/] } split /\n/, -e "$output/runs.tsv" ? slurp("$output/runs.tsv") : '';
-    return map { my %row; @row{@$head} = @$_; \%row } @rows;
+    return table_rows("$output/runs.tsv");
 }
 
 like series('--help')->{out}, qr/^usage: +tests\/series/m, '--help';

@@ -112,7 +112,7 @@ sub flaws ($server, $root, $changes, @kinds) {
     my @flaws;
     for my $change (1 .. $changes) {
         my ($name, $target, $make) = @{ $kinds[ $change % @kinds ] };
-        # What was there before is asked for, too, so that it may be held.
+        # The old file is asked for as well, so that the server may hold it.
         $connection->ask(request(GET => $target));
         my $expected = $make->($root, 1_000_000 + int($change / @kinds));
         my $response = $connection->ask(request(GET => $target));

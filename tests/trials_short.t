@@ -20,20 +20,18 @@ my $run    = run_command("$top/tests/trust", '--quick', '--servers', join(',', @
     '--output', $folder);
 like $run->{out}, qr/^\d+ limits exceeded/m, 'tests/trust runs to its end' or diag($run->{out}, $run->{err});
 
-my ($head, @rows) = map { [split /\t/] } split /\n/, -e "$folder/trust.tsv" ? slurp("$folder/trust.tsv") : '';
+my @rows = table_rows("$folder/trust.tsv");
 for my $row (@rows) {
-    my %row;
-    @row{@$head} = @$row;
-    my $name = "$row{trial}, $row{server}: $row{measure}";
-    if    ($row{verdict} eq 'skip') { skip_case("$name: $row{value}") }
-    elsif ($row{verdict} ne '')     { is $row{verdict}, 'pass', $name or diag("$row{case}: $row{value}, $row{limit}", $run->{out} =~ /^   failed: .*\n/mg) }
+    my $name = "$row->{trial}, $row->{server}: $row->{measure}";
+    if    ($row->{verdict} eq 'skip') { skip_case("$name: $row->{value}") }
+    elsif ($row->{verdict} ne '')     { is $row->{verdict}, 'pass', $name or diag("$row->{case}: $row->{value}, $row->{limit}", $run->{out} =~ /^   failed: .*\n/mg) }
 }
 for my $trial (@trials) {
-    ok any(sub { $_->[0] eq $trial }, @rows), "$trial has results";
+    ok any(sub { $_->{trial} eq $trial }, @rows), "$trial has results";
 }
-is $run->{status}, (any { $_->[7] eq 'FAIL' } @rows) ? 1 : 0, 'the exit status says whether a limit was exceeded';
+is $run->{status}, (any { $_->{verdict} eq 'FAIL' } @rows) ? 1 : 0, 'the exit status says whether a limit was exceeded';
 my $page  = slurp("$folder/trust.md");
-my %tried = map { join("\t", @$_[ 0 .. 2 ]) => 1 } grep { $_->[7] ne 'skip' } @rows;
+my %tried = map { join("\t", @$_{qw(trial case server)}) => 1 } grep { $_->{verdict} ne 'skip' } @rows;
 like $page, qr/^# Trust/, 'tests/trust makes the page';
 $page =~ s/^## Fuzzing.*//ms;
 is scalar(() = $page =~ /^\| (?:fork|epoll|\Q$chosen[0]\E) \|/mg), scalar(keys %tried), 'its tables have a line for each server and case';

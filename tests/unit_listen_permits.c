@@ -41,7 +41,7 @@ static void end(void)
 }
 
 /* Keeps a loop busy for a share of the time that passes, and then reviews it. */
-static bool pass_time(struct listen_permits *balance, int64_t *now, int percent)
+static bool pass_time(struct listen_permits *permits, int64_t *now, int percent)
 {
     const int64_t work = 20 * INT64_C(1000000); /* nanoseconds of CPU */
     struct timespec time;
@@ -49,30 +49,30 @@ static bool pass_time(struct listen_permits *balance, int64_t *now, int percent)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     start = time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-    balance->reviewed = *now;
-    balance->used = start;
+    permits->reviewed = *now;
+    permits->used = start;
     do
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     while (time.tv_sec * INT64_C(1000000000) + time.tv_nsec - start < work);
     *now += 20 * 100 / percent;
-    return listen_permits_review(balance, balance->persistent, *now);
+    return listen_permits_review(permits, permits->persistent, *now);
 }
 
 /* Lets requests block a loop for a share of its rounds, and then reviews it. */
-static bool pass_rounds(struct listen_permits *balance, int64_t *now, int percent)
+static bool pass_rounds(struct listen_permits *permits, int64_t *now, int percent)
 {
     const struct timespec blocks = {.tv_nsec = 200000L * percent};
     const struct timespec waits = {.tv_nsec = 200000L * (100 - percent)};
 
     for (int i = 0; i < 3; i++) {
-        listen_permits_works(balance);
+        listen_permits_works(permits);
         if (percent > 0)
             nanosleep(&blocks, NULL);
-        listen_permits_waits(balance);
+        listen_permits_waits(permits);
         nanosleep(&waits, NULL);
     }
     *now += 60;
-    return listen_permits_review(balance, balance->persistent, *now);
+    return listen_permits_review(permits, permits->persistent, *now);
 }
 
 static void check_blocked(void **state)

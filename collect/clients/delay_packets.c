@@ -1,6 +1,6 @@
-/* delay: carries packets from one network namespace to another, some time later.
+/* delay_packets: carries packets from one network namespace to another, some time later.
  *
- * usage:    delay --into FILE MILLISECONDS
+ * usage:    delay_packets --into FILE MILLISECONDS
  * example:  collect/clients/delay_packets --into /proc/4711/ns/net 60
  *
  * It makes a TUN device in its own namespace, called delay-in, and one in the namespace of FILE,
@@ -183,7 +183,7 @@ int main(int count, char *arguments[])
     if (count != 4 || strcmp(arguments[1], "--into") != 0) {
         bool is_help = count == 2 && !strcmp(arguments[1], "--help");
         fputs(
-            "usage: delay --into FILE MILLISECONDS\n"
+            "usage: delay_packets --into FILE MILLISECONDS\n"
             "Carries packets from the device delay-in here to the device delay-out in the network "
             "namespace of FILE, so much later.\n",
             is_help ? stdout : stderr);

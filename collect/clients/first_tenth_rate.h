@@ -1,7 +1,6 @@
-/* first_tenth: the rate of accepted connections at the beginning of a run, beside that of the rest.
- */
-#ifndef COLLECT_FIRST_TENTH_H
-#define COLLECT_FIRST_TENTH_H
+/* The rate of accepted connections in the first tenth of a run, beside that of the rest. */
+#ifndef COLLECT_FIRST_TENTH_RATE_H
+#define COLLECT_FIRST_TENTH_RATE_H
 
 #include <fcntl.h>
 #include <stdio.h>

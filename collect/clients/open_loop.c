@@ -754,7 +754,8 @@ static const char *path_of(const char *path)
     return path;
 }
 
-static void option_take(struct open_loop *loop, int option, const char *text)
+/* Takes an option that says which load it is; false if it is another one. */
+static bool load_option_take(struct open_loop *loop, int option, const char *text)
 {
     switch (option) {
     case 'r':
@@ -781,6 +782,17 @@ static void option_take(struct open_loop *loop, int option, const char *text)
     case 'p':
         loop->other_share = decimal(text, 0, 100, "--other-share") / 100;
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+static void option_take(struct open_loop *loop, int option, const char *text)
+{
+    if (load_option_take(loop, option, text))
+        return;
+    switch (option) {
     case 'b':
         loop->by_thread.wanted = true;
         break;

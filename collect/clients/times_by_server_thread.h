@@ -1,7 +1,7 @@
-/* Times of requests by the thread of the server that answered them, which the service `work` names
- * at the end of its responses: "... Thread 1234567.\n". */
-#ifndef COLLECT_BY_THREAD_H
-#define COLLECT_BY_THREAD_H
+/* Times of requests by the thread of the server that answered them. The service `work` names it at
+ * the end of its responses, as "Thread 1234567.". */
+#ifndef COLLECT_TIMES_BY_SERVER_THREAD_H
+#define COLLECT_TIMES_BY_SERVER_THREAD_H
 
 #include "histogram.h"
 

@@ -198,7 +198,7 @@ def units_needed(rule: Rule, finding: Finding, holds: float = 0.95, fails: float
     return bisect_left(range(MOST_UNITS), True, lo=least, key=tells)
 
 
-# Whether a rule that is met says something of the lower and of the upper end of the interval.
+# Does a rule that is met bound the lower end of the interval? Does it bound the upper end?
 ENDS = {
     "ahead": (True, False),
     "above": (True, False),

@@ -39,7 +39,8 @@ from collect.infer.contrast import (
 from collect.infer.statistics import holm, share_interval
 from collect.readable_numbers import thousands
 
-# What the thread answered with ten connections in R1.1 (2.146 ms each), and what is about as much.
+# The requests/s of the thread with ten connections in R1.1 (2.146 ms each), and the factor up to
+# which another number is about as large.
 R1_THREAD_RPS, R1_THREAD_NEAR = 4660, 1.2
 
 
@@ -344,7 +345,7 @@ def c10k_1(data: Cells) -> list[Finding]:
 
 
 def arena_1(data: Cells) -> list[Finding]:
-    """Tests CPU per request: requests/s of so fast servers are those of the load generator."""
+    """Tests CPU per request: with servers this fast, the load generator limits the requests/s."""
     kept, ends = data.pick(keepalive="on"), data.pick(keepalive="off")
     ways = (("kept", kept, ", kept connections"), ("ends", ends, ", a connection for each request"))
     findings = []

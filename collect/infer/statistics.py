@@ -111,7 +111,7 @@ def t_test(estimate: float, error: float, df: float) -> Test:
     if error <= negligible:
         return Test(estimate, error, df, NOTHING, 1.0 if abs(estimate) <= negligible else 0.0)
     t = estimate / error
-    # What stats.t.sf computes, without what takes most of its time.
+    # As stats.t.sf, without its checks, which take most of its time.
     return Test(estimate, error, df, t, float(2 * special.stdtr(df, -abs(t))))
 
 
@@ -119,7 +119,7 @@ def mean_test(values: Sequence[float] | Values) -> Test:
     """Tests the mean of two or more values against 0: of differences, the paired t-test."""
     sample = np.asarray(values, dtype=float)
     n = len(sample)
-    # What np.mean and np.std compute, without what takes most of their time in small samples.
+    # As np.mean and np.std, without their checks, which take most of the time of small samples.
     estimate = float(np.add.reduce(sample)) / n
     apart = sample - estimate
     sd = math.sqrt(float(np.add.reduce(apart * apart)) / (n - 1))

@@ -43,7 +43,7 @@ BACKLOG = 4096
 IDLE_SECONDS = 5
 # Studies with apache-prefork have 30 clients at most, but for those that hold connections.
 PREFORK_PROCESSES = 32
-# Others than those that clients hold, such as those of the study itself.
+# Room for connections beside those that clients hold, such as those of the study itself.
 SPARE_CONNECTIONS = 100
 # In the folder of a server that is traced.
 TRACE_FILE = "trace.json"

@@ -68,7 +68,7 @@ void file_watch_close(struct file_watch *watch)
     watch->watches = NULL;
 }
 
-/* What the queue then still has, such as that each watch is gone, is no news. */
+/* Events that are still in the queue, such as the end of each watch, are read and forgotten. */
 static void give_up(struct file_watch *watch)
 {
     char events[EVENT_BYTES];

@@ -178,13 +178,13 @@ static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
 
     lock_take(&vault->lock, signer->self);
     for (int i = 0; i < VAULT_KEYS && key == NULL; i++) {
-        const struct vault_key *kept = &vault->keys[i];
-        if (!is_named(kept, name))
+        const struct vault_key *found = &vault->keys[i];
+        if (!is_named(found, name))
             continue;
-        if (signer->loaded[i] != kept->loaded) {
+        if (signer->loaded[i] != found->loaded) {
             EVP_PKEY_free(signer->keys[i]);
-            signer->keys[i] = parse(&kept->file, &locked);
-            signer->loaded[i] = kept->loaded;
+            signer->keys[i] = parse(&found->file, &locked);
+            signer->loaded[i] = found->loaded;
         }
         key = signer->keys[i];
     }

@@ -228,7 +228,7 @@ static uint32_t look_up(const struct name_lookup *lookup)
     return seconds < LEAST_SECONDS ? LEAST_SECONDS : seconds;
 }
 
-struct worker {
+struct look_up_task {
     const struct name_lookup *lookup;
     int socket;
 };
@@ -237,24 +237,24 @@ struct worker {
  * later are not read. Nothing comes there but its end. */
 static void look_up_often(const void *argument)
 {
-    const struct worker *worker = argument;
-    struct pollfd wait = {.fd = worker->socket, .events = POLLIN};
+    const struct look_up_task *task = argument;
+    struct pollfd wait = {.fd = task->socket, .events = POLLIN};
     uint32_t seconds;
     char done = 0;
 
-    helper_process_confine(&worker->lookup->settings.confinement, HELPER_PROCESS_WORKER);
-    seconds = look_up(worker->lookup);
-    send(worker->socket, &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    helper_process_confine(&task->lookup->settings.confinement, HELPER_PROCESS_WORKER);
+    seconds = look_up(task->lookup);
+    send(task->socket, &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (poll(&wait, 1, (int)seconds * 1000) == 0)
-        seconds = look_up(worker->lookup);
+        seconds = look_up(task->lookup);
 }
 
 static void work(int socket, const void *argument)
 {
-    const struct worker worker = {argument, socket};
+    const struct look_up_task task = {argument, socket};
 
-    helper_process_confine(&worker.lookup->settings.confinement, HELPER_PROCESS_SUPERVISOR);
-    helper_process_supervise(socket, 1, look_up_often, &worker);
+    helper_process_confine(&task.lookup->settings.confinement, HELPER_PROCESS_SUPERVISOR);
+    helper_process_supervise(socket, 1, look_up_often, &task);
 }
 
 /* ---- opening ---- */

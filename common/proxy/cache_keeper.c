@@ -17,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A process that finds the disk full waits so long for room: others of its clients wait, too. */
+/* How long a process that finds the disk full waits for room. It is short: its other clients wait,
+ * too. */
 #define ROOM_NANOSECONDS 1500000
 /* How often the directory is looked at, and how soon another server is asked for. */
 #define LOOK_MILLISECONDS  1000

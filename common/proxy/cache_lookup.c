@@ -10,8 +10,8 @@
 
 /* ---- the request ---- */
 
-/* What an origin is told of the client decides what it responds. Servers that tell it other things
- * share no entry, nor do those that clients choose as their proxy and those that stand for it. */
+/* A response may depend on what the proxy tells the origin about its client. So servers that tell
+ * different things share no entry; nor do a forward proxy and a reverse proxy. */
 static struct text server_kind(const struct service_call *call)
 {
     const struct proxy *proxy = call->context->state;

@@ -193,8 +193,9 @@ static enum service_progress try_next(struct fetch *fetch, const struct cache_lo
     return fail_to_connect(fetch, lookup, call);
 }
 
-/* Only such a request goes over a kept connection: if the origin closes that first, the request may
- * be sent again (RFC 9110, section 9.2.2); and no byte of it can be taken for another request. */
+/* Only such a request goes over an idle connection: if the origin closes that first, the request
+ * may be sent again (RFC 9110, section 9.2.2); and no byte of it can be taken for another request.
+ */
 static bool is_repeatable(const struct request *request)
 {
     return request->framing == FRAMING_NONE &&

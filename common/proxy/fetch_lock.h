@@ -40,7 +40,8 @@ int fetch_lock_failure(const struct cache *cache, const char *name, int64_t sinc
  * is fresh; and when the origin was asked. */
 void fetch_lock_note_answer(const struct cache *cache, const char *name, int64_t asked,
                             int64_t now);
-/* Returns true if that has been noted after `since`, of a question after `asked_since`. */
+/* Returns true if that was noted later than `since`, and the origin was asked later than
+ * `asked_since`. */
 bool fetch_lock_is_answered(const struct cache *cache, const char *name, int64_t since,
                             int64_t asked_since, int64_t now);
 

@@ -35,9 +35,8 @@ static int open_pipe(const struct cache *cache, const char *name, uint32_t numbe
     return file;
 }
 
-/* Returns true if nothing can be read from it, as from a pipe without a byte: from a file something
- * can, or its end. A byte is an old one, of a number with the same last digit, which somebody still
- * has open: it is removed. */
+/* Returns true if the file is a pipe without a byte. A byte in it was meant for an older number
+ * with the same last digit, which somebody still has open: this reads it away. */
 static bool is_silent(const struct cache *cache, int file, bool *had_byte)
 {
     char byte;
@@ -47,9 +46,9 @@ static bool is_silent(const struct cache *cache, int file, bool *had_byte)
     return count < 0 ? errno == EAGAIN : is_pipe(cache, file);
 }
 
-/* From the moment on in which the listener is noted, news wake it; what was told before, the caller
- * sees. If news came meanwhile, it tries again, and a byte that was read goes back into the pipe:
- * it is for another listener. */
+/* News wake a listener that is noted; the caller looks for earlier news itself. If news came
+ * meanwhile, this tries again, and a byte that it read goes back into the pipe: it is for another
+ * listener. */
 int fetch_wakeup_listen(const struct cache *cache, const char *name)
 {
     _Atomic uint32_t *news = &cache->shared->news[cache_shared_slot(name)];

@@ -104,7 +104,7 @@ static enum transfer read_bytes(struct origin_connection *upstream, char *to, si
     enum transfer transfer = transport->kind->read(transport, to, size, count);
 
     upstream->heard |= *count > 0;
-    /* What follows an encrypted session that was broken off is not read. */
+    /* Nothing is read after an encrypted session broke off. */
     return transfer == TRANSFER_PLAIN || transfer == TRANSFER_REFUSED ? TRANSFER_FAILED : transfer;
 }
 

@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* An idle connection. */
-struct kept {
+struct idle_connection {
     union address address;
     struct transport transport;
     int64_t until; /* in monotonic milliseconds */
@@ -22,7 +21,7 @@ struct origin_pool {
     struct lock lock;
     _Atomic int count;
     _Atomic unsigned reloads; /* when a connection was taken out last */
-    struct kept kept[ORIGIN_POOL_LIMIT];
+    struct idle_connection idle[ORIGIN_POOL_LIMIT];
 };
 
 struct origin_pool *origin_pool_open(const struct origin_pool_limits *limits)
@@ -60,33 +59,34 @@ static void take_lock(struct origin_pool *pool)
 }
 
 /* Removes the connection of that number, and copies it. */
-static void extract(struct origin_pool *pool, int number, struct kept *kept)
+static void extract(struct origin_pool *pool, int number, struct idle_connection *connection)
 {
     int count = pool->count - 1;
 
-    *kept = pool->kept[number];
-    memmove(&pool->kept[number], &pool->kept[number + 1],
-            (size_t)(count - number) * sizeof *pool->kept);
+    *connection = pool->idle[number];
+    memmove(&pool->idle[number], &pool->idle[number + 1],
+            (size_t)(count - number) * sizeof *pool->idle);
     pool->count = count;
 }
 
-static void close_one(struct kept *kept)
+static void close_one(struct idle_connection *connection)
 {
-    kept->transport.kind->close(&kept->transport);
+    connection->transport.kind->close(&connection->transport);
 }
 
 /* ---- taking one out ---- */
 
-static bool find_last(struct origin_pool *pool, const union address *address, struct kept *kept)
+static bool find_last(struct origin_pool *pool, const union address *address,
+                      struct idle_connection *connection)
 {
     int number;
 
     take_lock(pool);
     number = pool->count - 1;
-    while (number >= 0 && !address_same(&pool->kept[number].address, address))
+    while (number >= 0 && !address_same(&pool->idle[number].address, address))
         number--;
     if (number >= 0)
-        extract(pool, number, kept);
+        extract(pool, number, connection);
     lock_give(&pool->lock, gettid());
     return number >= 0;
 }
@@ -104,16 +104,16 @@ static bool is_silent(struct transport *transport)
 bool origin_pool_take(struct origin_pool *pool, const union address *address, int64_t now,
                       unsigned reloads, struct transport *transport)
 {
-    struct kept kept;
+    struct idle_connection connection;
 
     if (pool->reloads != reloads && atomic_exchange(&pool->reloads, reloads) != reloads)
         origin_pool_empty(pool);
-    while (pool->count > 0 && find_last(pool, address, &kept)) {
-        if (now < kept.until && is_silent(&kept.transport)) {
-            *transport = kept.transport;
+    while (pool->count > 0 && find_last(pool, address, &connection)) {
+        if (now < connection.until && is_silent(&connection.transport)) {
+            *transport = connection.transport;
             return true;
         }
-        close_one(&kept);
+        close_one(&connection);
     }
     return false;
 }
@@ -126,7 +126,7 @@ static int surplus(const struct origin_pool *pool, const union address *address)
     int first = -1, same = 0;
 
     for (int i = pool->count - 1; i >= 0; i--)
-        if (address_same(&pool->kept[i].address, address)) {
+        if (address_same(&pool->idle[i].address, address)) {
             first = i;
             same++;
         }
@@ -138,14 +138,15 @@ static int surplus(const struct origin_pool *pool, const union address *address)
 void origin_pool_put(struct origin_pool *pool, const union address *address, int64_t now,
                      const struct transport *transport)
 {
-    struct kept old;
+    struct idle_connection old;
     int number;
 
     take_lock(pool);
     number = surplus(pool, address);
     if (number >= 0)
         extract(pool, number, &old);
-    pool->kept[pool->count] = (struct kept){*address, *transport, now + pool->limits.idle};
+    pool->idle[pool->count] =
+        (struct idle_connection){*address, *transport, now + pool->limits.idle};
     pool->count = pool->count + 1;
     lock_give(&pool->lock, gettid());
     if (number >= 0)
@@ -154,26 +155,27 @@ void origin_pool_put(struct origin_pool *pool, const union address *address, int
 
 /* ---- the end of their time ---- */
 
-static bool take_first(struct origin_pool *pool, int64_t now, struct kept *kept, int *wait)
+static bool take_first(struct origin_pool *pool, int64_t now, struct idle_connection *connection,
+                       int *wait)
 {
     bool over;
 
     take_lock(pool);
-    over = pool->count > 0 && pool->kept[0].until <= now;
-    *wait = pool->count > 0 ? (int)(pool->kept[0].until - now) : -1;
+    over = pool->count > 0 && pool->idle[0].until <= now;
+    *wait = pool->count > 0 ? (int)(pool->idle[0].until - now) : -1;
     if (over)
-        extract(pool, 0, kept);
+        extract(pool, 0, connection);
     lock_give(&pool->lock, gettid());
     return over;
 }
 
 int origin_pool_review(struct origin_pool *pool, int64_t now, bool others)
 {
-    struct kept kept;
+    struct idle_connection connection;
     int wait = -1;
 
-    while (pool->count > 0 && take_first(pool, now, &kept, &wait))
-        close_one(&kept);
+    while (pool->count > 0 && take_first(pool, now, &connection, &wait))
+        close_one(&connection);
     if (pool->count > 0)
         return wait;
     return others && origin_pool_is_useful(pool, false) ? pool->limits.idle : -1;

@@ -10,8 +10,8 @@
 
 struct origin_pool_limits {
     int each;   /* connections to one address */
-    int all;    /* connections in all; 0: none is kept */
-    int idle;   /* how long one is kept, in milliseconds */
+    int all;    /* connections in all; 0: none */
+    int idle;   /* how long one may be idle, in milliseconds */
     bool lasts; /* the process serves further clients */
 };
 

@@ -6,7 +6,7 @@
 
 /* A piece of the body of this length is copied rather than sent in a write of its own. */
 #define JOINED_BYTES 8192
-/* What frames a chunk is shorter than this. */
+/* The size line and the end of a chunk are shorter than this. */
 #define FRAME_BYTES 64
 
 void response_writer_start(struct response_writer *writer)

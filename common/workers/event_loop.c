@@ -41,7 +41,7 @@ struct event_loop {
     struct memory_return memory_return;
     int memory_return_wait; /* milliseconds until its next review; -1: there is no need */
     int service_wait;       /* likewise, of the service */
-    struct listen_permits balance;
+    struct listen_permits permits;
     int64_t clients;
     int64_t persistent; /* clients whose connection was kept open after a request */
     bool pressed;       /* clients wait, and there may be no seat for them */
@@ -96,7 +96,7 @@ static void listen_to(struct event_loop *loop, bool on)
 /* A free permit wakes one of the loops that wait for it. */
 static void await_permit(struct event_loop *loop, bool on)
 {
-    int permits = listen_permits_descriptor(&loop->balance);
+    int permits = listen_permits_descriptor(&loop->permits);
 
     if (on == loop->awaits_permit)
         return;
@@ -107,7 +107,7 @@ static void await_permit(struct event_loop *loop, bool on)
 
 static void take_permit(struct event_loop *loop)
 {
-    if (loop->closed || loop->balance.permitted || !listen_permits_take(&loop->balance))
+    if (loop->closed || loop->permits.permitted || !listen_permits_take(&loop->permits))
         return;
     await_permit(loop, false);
     listen_to(loop, true);
@@ -361,12 +361,12 @@ static void stop_listening(struct event_loop *loop)
         ;
 }
 
-static void review_balance(struct event_loop *loop)
+static void review_permits(struct event_loop *loop)
 {
-    if (!loop->balance.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
+    if (!loop->permits.permitted && !loop->closed && loop->now.milliseconds >= loop->permit_from)
         await_permit(loop, true);
-    if (!loop->balance.permitted || loop->stopping ||
-        listen_permits_review(&loop->balance, loop->persistent, loop->now.milliseconds))
+    if (!loop->permits.permitted || loop->stopping ||
+        listen_permits_review(&loop->permits, loop->persistent, loop->now.milliseconds))
         return;
     if (loop->listening)
         leave_listeners(loop);
@@ -381,9 +381,9 @@ static void begin_stop(struct event_loop *loop)
     loop->stopping = true;
     services_drain(&loop->worker->server->services);
     loop->listen_until = loop->now.milliseconds + worker_quiet(loop->worker);
-    if (!loop->balance.permitted && !worker_is_relieved(loop->worker))
+    if (!loop->permits.permitted && !worker_is_relieved(loop->worker))
         take_permit(loop); /* a permit that comes with the stop is for the last clients */
-    loop->closed = !loop->balance.permitted;
+    loop->closed = !loop->permits.permitted;
     if (loop->closed)
         await_permit(loop, false);
 }
@@ -398,14 +398,14 @@ static void wait_for_events(struct event_loop *loop)
     patience = clock_shorter(patience, loop->service_wait);
     if (loop->stopping && loop->listening)
         patience = clock_shorter(patience, worker_quiet(loop->worker) + 1);
-    else if (!loop->balance.permitted && !loop->awaits_permit && !loop->closed)
+    else if (!loop->permits.permitted && !loop->awaits_permit && !loop->closed)
         patience = clock_shorter(patience, PASSED_MILLISECONDS);
-    else if (loop->stopping || (loop->balance.permitted && !loop->listening))
+    else if (loop->stopping || (loop->permits.permitted && !loop->listening))
         patience = clock_shorter(patience, SEATS_LOOK_MILLISECONDS);
     trace_note(loop->worker->server->context.trace, TRACE_WAIT, 0, 0);
-    listen_permits_waits(&loop->balance);
+    listen_permits_waits(&loop->permits);
     count = loop->poller.kind->wait(&loop->poller, events, patience);
-    listen_permits_works(&loop->balance);
+    listen_permits_works(&loop->permits);
     loop->now = clock_now();
     scoreboard_note_wait(loop->worker->slot, count);
     for (int i = 0; i < count; i++) {
@@ -442,11 +442,11 @@ static void maintain(struct event_loop *loop)
         step(loop, client_of(timer), true);
     if (loop->pressed)
         help(loop);
-    review_balance(loop);
+    review_permits(loop);
     loop->service_wait = services_review(&loop->worker->server->services, now, false);
     loop->memory_return_wait = memory_return_review(&loop->memory_return, loop->clients, now);
     /* At a stop, too: clients that came before it and found no seat are waiting. */
-    if (loop->balance.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
+    if (loop->permits.permitted && !loop->closed && !loop->listening && now >= loop->listen_from &&
         has_seat(loop)) {
         listen_to(loop, true);
         loop->listen_until = now + worker_quiet(loop->worker);
@@ -471,8 +471,8 @@ static void run(struct event_loop *loop)
     struct timer *timer;
 
     timers_open(&loop->timers, loop->now.milliseconds);
-    listen_permits_open(&loop->balance, loop->worker);
-    if (loop->balance.permitted)
+    listen_permits_open(&loop->permits, loop->worker);
+    if (loop->permits.permitted)
         listen_to(loop, true);
     else
         await_permit(loop, true); /* nothing else may wake the loop */

@@ -106,8 +106,8 @@ static pid_t hear(const struct fork_template *template, pid_t otherwise)
     return recv(template->socket, &number, sizeof number, 0) == sizeof number ? number : otherwise;
 }
 
-bool fork_template_open(struct fork_template *template, struct server *server,
-                        void (*serve)(int socket))
+/* Returns false, with errno set, if it fails. */
+static bool start(struct fork_template *template, struct server *server, void (*serve)(int socket))
 {
     int pair[2];
     pid_t error;
@@ -128,6 +128,16 @@ bool fork_template_open(struct fork_template *template, struct server *server,
     error = hear(template, -ECHILD);
     errno = -error;
     return error == 0;
+}
+
+void fork_template_open(struct fork_template *template, struct server *server,
+                        void (*serve)(int socket))
+{
+    if (!server->options.template)
+        return;
+    if (!start(template, server, serve))
+        err(1, "cannot make the template");
+    server_ready(server);
 }
 
 /* Returns the child's id, or the negative error; 0 if the template does not answer. Even so it may

@@ -10,9 +10,9 @@ struct fork_template {
     int socket;    /* to it; 0: none */
 };
 
-/* Makes the template: a copy of this process without its ballast. In its children it calls serve(),
- * which does not return. False, with errno set, if it fails. */
-bool fork_template_open(struct fork_template *template, struct server *server,
+/* Makes the template, if the options ask for one: a copy of this process without its ballast. In
+ * its children it calls serve(), which does not return. Ends the process if it fails. */
+void fork_template_open(struct fork_template *template, struct server *server,
                         void (*serve)(int socket));
 
 /* As fork(), for the connection that server_accept() returned last. The child is one of this

@@ -18,42 +18,42 @@
  * this many more of them than another loop. */
 #define AHEAD_LIMIT 2
 
-static void set(struct listen_permits *balance, bool permitted)
+static void set(struct listen_permits *permits, bool permitted)
 {
-    balance->permitted = permitted;
-    atomic_store(&balance->worker->slot->listening, permitted);
+    permits->permitted = permitted;
+    atomic_store(&permits->worker->slot->listening, permitted);
 }
 
 /* A worker may die at any point: then there may be one permit more than are counted, but never
  * fewer. How busy the loop was before it took the permit does not count. */
-bool listen_permits_take(struct listen_permits *balance)
+bool listen_permits_take(struct listen_permits *permits)
 {
     uint64_t one;
 
-    balance->reviewed = 0;
-    set(balance, true);
-    if (read(balance->worker->server->permits, &one, sizeof one) < 0)
-        set(balance, false);
-    return balance->permitted;
+    permits->reviewed = 0;
+    set(permits, true);
+    if (read(permits->worker->server->permits, &one, sizeof one) < 0)
+        set(permits, false);
+    return permits->permitted;
 }
 
-void listen_permits_open(struct listen_permits *balance, struct worker *worker)
+void listen_permits_open(struct listen_permits *permits, struct worker *worker)
 {
-    *balance = (struct listen_permits){
+    *permits = (struct listen_permits){
         .worker = worker, .shared = worker->server->permits >= 0, .permitted = true};
-    if (balance->shared)
-        listen_permits_take(balance);
+    if (permits->shared)
+        listen_permits_take(permits);
 }
 
-int listen_permits_descriptor(const struct listen_permits *balance)
+int listen_permits_descriptor(const struct listen_permits *permits)
 {
-    return balance->worker->server->permits;
+    return permits->worker->server->permits;
 }
 
 /* Returns the fewest persistent connections of a loop without a permit. */
-static int64_t fewest_persistent(const struct listen_permits *balance)
+static int64_t fewest_persistent(const struct listen_permits *permits)
 {
-    const struct server *server = balance->worker->server;
+    const struct server *server = permits->worker->server;
     int64_t fewest = INT64_MAX;
 
     for (int i = 0; i < server->parts.slot_count; i++) {
@@ -66,15 +66,15 @@ static int64_t fewest_persistent(const struct listen_permits *balance)
 }
 
 /* Returns true if the loop has got a persistent connection more, and now has too many. */
-static bool is_ahead(struct listen_permits *balance, int64_t persistent)
+static bool is_ahead(struct listen_permits *permits, int64_t persistent)
 {
-    bool more = persistent > balance->persistent;
+    bool more = persistent > permits->persistent;
 
-    if (persistent != balance->persistent)
-        atomic_store(&balance->worker->slot->persistent, persistent);
-    balance->persistent = persistent;
-    return more && balance->permitted && persistent >= AHEAD_LIMIT &&
-           persistent - AHEAD_LIMIT >= fewest_persistent(balance);
+    if (persistent != permits->persistent)
+        atomic_store(&permits->worker->slot->persistent, persistent);
+    permits->persistent = persistent;
+    return more && permits->permitted && persistent >= AHEAD_LIMIT &&
+           persistent - AHEAD_LIMIT >= fewest_persistent(permits);
 }
 
 static int64_t nanoseconds(clockid_t clock)
@@ -96,45 +96,45 @@ static int64_t count_sleeps(void)
     return usage.ru_nvcsw;
 }
 
-void listen_permits_works(struct listen_permits *balance)
+void listen_permits_works(struct listen_permits *permits)
 {
     int64_t now;
 
-    if (balance->sample != SAMPLE_NEXT && balance->sample != SAMPLE_WAIT)
+    if (permits->sample != SAMPLE_NEXT && permits->sample != SAMPLE_WAIT)
         return;
     now = nanoseconds(CLOCK_MONOTONIC);
-    if (balance->sample == SAMPLE_WAIT) {
-        balance->blocked += balance->round_blocked;
-        balance->timed += now - balance->round_from;
-        balance->sample = SAMPLE_NONE;
+    if (permits->sample == SAMPLE_WAIT) {
+        permits->blocked += permits->round_blocked;
+        permits->timed += now - permits->round_from;
+        permits->sample = SAMPLE_NONE;
         return;
     }
-    balance->round_from = now;
-    balance->asleep = count_sleeps();
-    balance->sample = SAMPLE_WORK;
+    permits->round_from = now;
+    permits->asleep = count_sleeps();
+    permits->sample = SAMPLE_WORK;
 }
 
-void listen_permits_waits(struct listen_permits *balance)
+void listen_permits_waits(struct listen_permits *permits)
 {
     bool blocked;
 
-    if (balance->sample != SAMPLE_WORK)
+    if (permits->sample != SAMPLE_WORK)
         return;
-    blocked = count_sleeps() > balance->asleep;
-    balance->round_blocked = blocked ? nanoseconds(CLOCK_MONOTONIC) - balance->round_from : 0;
-    balance->sample = SAMPLE_WAIT;
+    blocked = count_sleeps() > permits->asleep;
+    permits->round_blocked = blocked ? nanoseconds(CLOCK_MONOTONIC) - permits->round_from : 0;
+    permits->sample = SAMPLE_WAIT;
 }
 
 /* Returns the share of the time in which requests block the loop. Older rounds count less. Begins
  * to time the next round. */
-static int64_t blocked_percent(struct listen_permits *balance)
+static int64_t blocked_percent(struct listen_permits *permits)
 {
-    int64_t percent = balance->timed > 0 ? balance->blocked * 100 / balance->timed : 0;
+    int64_t percent = permits->timed > 0 ? permits->blocked * 100 / permits->timed : 0;
 
-    balance->blocked /= 2;
-    balance->timed /= 2;
-    if (balance->sample == SAMPLE_NONE)
-        balance->sample = SAMPLE_NEXT;
+    permits->blocked /= 2;
+    permits->timed /= 2;
+    if (permits->sample == SAMPLE_NONE)
+        permits->sample = SAMPLE_NEXT;
     return percent;
 }
 
@@ -142,13 +142,13 @@ static int64_t blocked_percent(struct listen_permits *balance)
 
 /* Returns the share of a processor that this loop has used since the last review; -1 for the first
  * review. */
-static int64_t busy_percent(struct listen_permits *balance, int64_t now)
+static int64_t busy_percent(struct listen_permits *permits, int64_t now)
 {
-    int64_t from = balance->reviewed, before = balance->used;
+    int64_t from = permits->reviewed, before = permits->used;
 
-    balance->used = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-    balance->reviewed = now;
-    return from == 0 ? -1 : (balance->used - before) / ((now - from) * 10000);
+    permits->used = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    permits->reviewed = now;
+    return from == 0 ? -1 : (permits->used - before) / ((now - from) * 10000);
 }
 
 /* A permit is counted after it is there, and is given up after it is not counted any more. */
@@ -158,43 +158,42 @@ static void add_permit(struct server *server)
         atomic_fetch_add(&server->board->permits, 1);
 }
 
-static void give_up(struct listen_permits *balance, int permits)
+static void give_up(struct listen_permits *permits, int count)
 {
-    if (atomic_compare_exchange_strong(&balance->worker->server->board->permits, &permits,
-                                       permits - 1))
-        set(balance, false);
+    if (atomic_compare_exchange_strong(&permits->worker->server->board->permits, &count, count - 1))
+        set(permits, false);
 }
 
-static void pass_on(struct listen_permits *balance)
+static void pass_on(struct listen_permits *permits)
 {
-    if (wakeup_ring(balance->worker->server->permits))
-        set(balance, false);
+    if (wakeup_ring(permits->worker->server->permits))
+        set(permits, false);
 }
 
 /* Adds a permit if this loop is too busy, or gives up its own if it is idle and not the last. */
-static void review_load(struct listen_permits *balance, int64_t now)
+static void review_load(struct listen_permits *permits, int64_t now)
 {
-    const struct server *server = balance->worker->server;
-    int permits = atomic_load(&server->board->permits);
-    int64_t busy = busy_percent(balance, now), blocked = blocked_percent(balance);
+    const struct server *server = permits->worker->server;
+    int count = atomic_load(&server->board->permits);
+    int64_t busy = busy_percent(permits, now), blocked = blocked_percent(permits);
 
     if (busy >= 0 && blocked > busy)
         busy = blocked;
-    if (busy >= BUSY_PERCENT && permits < server->parts.slot_count)
-        add_permit(balance->worker->server);
-    else if (busy >= 0 && busy < IDLE_PERCENT && permits > 1)
-        give_up(balance, permits);
+    if (busy >= BUSY_PERCENT && count < server->parts.slot_count)
+        add_permit(permits->worker->server);
+    else if (busy >= 0 && busy < IDLE_PERCENT && count > 1)
+        give_up(permits, count);
 }
 
-bool listen_permits_review(struct listen_permits *balance, int64_t persistent, int64_t now)
+bool listen_permits_review(struct listen_permits *permits, int64_t persistent, int64_t now)
 {
-    if (!balance->shared)
+    if (!permits->shared)
         return true;
-    if (is_ahead(balance, persistent))
-        pass_on(balance);
-    if (balance->permitted && now - balance->reviewed >= REVIEW_MILLISECONDS)
-        review_load(balance, now);
-    return balance->permitted;
+    if (is_ahead(permits, persistent))
+        pass_on(permits);
+    if (permits->permitted && now - permits->reviewed >= REVIEW_MILLISECONDS)
+        review_load(permits, now);
+    return permits->permitted;
 }
 
 void listen_permits_return(struct server *server, int number)

@@ -30,21 +30,21 @@ struct listen_permits {
 };
 
 /* Takes a permit if one is free. */
-void listen_permits_open(struct listen_permits *balance, struct worker *worker);
+void listen_permits_open(struct listen_permits *permits, struct worker *worker);
 
 /* A descriptor that is readable while a permit is free; -1 where each loop has one. */
-int listen_permits_descriptor(const struct listen_permits *balance);
+int listen_permits_descriptor(const struct listen_permits *permits);
 /* Takes a free permit; false if another loop was faster. */
-bool listen_permits_take(struct listen_permits *balance);
+bool listen_permits_take(struct listen_permits *permits);
 
 /* Called before and after each wait of a loop. */
-void listen_permits_waits(struct listen_permits *balance);
-void listen_permits_works(struct listen_permits *balance);
+void listen_permits_waits(struct listen_permits *permits);
+void listen_permits_works(struct listen_permits *permits);
 
 /* Called after each round of a loop, with its number of persistent connections: it may give its
  * permit up, pass it on, or add one for another loop. Returns true if the loop still has a permit.
  */
-bool listen_permits_review(struct listen_permits *balance, int64_t persistent, int64_t now);
+bool listen_permits_review(struct listen_permits *permits, int64_t persistent, int64_t now);
 
 /* The worker has died: frees its permit. */
 void listen_permits_return(struct server *server, int number);

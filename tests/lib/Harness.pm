@@ -46,7 +46,7 @@ our $LINGER   = 2;
 
 our @EXPORT = qw(
     each_server each_way_to_accept start_server patient_server program_copy within make run_command run_server
-    describe build sanitized no_leak_search all_cases has_browser browse scratch tree slurp spit json http_date
+    describe build sanitized no_leak_search all_cases has_browser browse scratch tree slurp spit table_rows json http_date
     request parse_responses until_true now model group_processes anonymous_memory serving_processes helper_workers
     model_programs cpu_seconds parse_parts command_exists skip_case done_testing ok is isnt like unlike cmp_ok
     is_deeply pass fail diag $PATIENCE
@@ -152,6 +152,12 @@ sub slurp ($path) {
     open my $file, '<:raw', $path or die "$path: $!\n";
     local $/;
     return scalar(<$file>) // '';
+}
+
+# Returns the rows of a table with a line of names, each as a hash; none if there is no file.
+sub table_rows ($path) {
+    my ($names, @rows) = map { [split /\t/] } split /\n/, -e $path ? slurp($path) : '';
+    return map { my %row; @row{@$names} = @$_; \%row } @rows;
 }
 
 # Returns the JSON object in a file; an empty one if there is none.

@@ -315,7 +315,7 @@ def test_servers_are_looked_into_once_a_round(bench: Bench) -> None:
     assert each["epoll", "sendto"] == pytest.approx(1, abs=0.3)
     assert each["epoll", "recvfrom"] > 0.7  # and once more where the request comes after the connection
     assert ("epoll", "clone") not in each
-    # What was looked at is not looked at again; what was not is.
+    # A resumed run looks into those servers alone that it has not looked into yet.
     write_table(
         folder / "system_calls.tsv",
         schema.SYSTEM_CALLS.names,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from study_runs import TOP
 
-from collect.measure.paired_bursts import percent_more, ratio_of_start
+from collect.infer.paired_bursts import percent_more, ratio_of_start
 
 SHORT = ("--starts", "2", "--pairs", "2", "--requests", "80", "--concurrency", "2")
 NO_TABLES = ("--size-rounds", "0", "--keep-rounds", "0", "--tls-rounds", "0", "--growth-rounds", "0")

@@ -39,10 +39,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from collect.infer.paired_bursts import percent_more, ratio_of_start
 from collect.measure import control_groups, held_connections, loads
 from collect.measure.loads import Load
 from collect.measure.machine import processors_allowed
-from collect.measure.paired_bursts import percent_more, ratio_of_start
 from collect.measure.scratch import scratch
 from collect.measure.server_commands import (
     Setting,
