@@ -15,6 +15,8 @@ from collect.readable_numbers import DASH, estimate_text, human, plural, thousan
 
 LOG = " (logarithmic)"
 MANY_SERVERS = 5
+# The kind of a figure of memory: the client does not limit that.
+MEMORY = "memory"
 
 
 # --- averages ---
@@ -209,12 +211,12 @@ class _Outcome:
         said = self.level_text(level)
         spread = f", from {human(low)} to {human(high)}" if low < high else ""
         runs = plural(int(self.view.row(cell)["n"]), "run", "runs")
-        limit = "; the client is the limit" if self.view.bound(cell) else ""
+        bound = self.figure.kind != MEMORY and self.view.bound(cell)
+        limit = "; the client is the limit" if bound else ""
         text = (
             f"{server}{', ' + said if said else ''}: {human(value)} {unit}{spread}, {runs}{limit}"
         )
         look = level_look(level, len(self.levels))
-        bound = self.view.bound(cell)
         self.row(server)[0].append(Mark(level, value, low, high, bound, text, look, ""))
 
     def note(self, server: str, level: int, place: float | None, words: str) -> None:
@@ -266,8 +268,7 @@ def outcome_figures(view: View, part: Part, file: str, prefix: str) -> list[Figu
     """The figures of a study of what happens to others, or afterwards."""
     runs = max((int(view.row(cell)["n"]) for cell in part.cells), default=0)
     spread = f"Median and range of {plural(runs, 'run', 'runs')}."
-    if view.any_bound(part):
-        spread += " Hollow: the client is the limit."
+    hollow = " Hollow: the client is the limit." if view.any_bound(part) else ""
     slices = view.slices(part, file)
     figures = []
     for number, one in enumerate(slices, 1):
@@ -277,8 +278,8 @@ def outcome_figures(view: View, part: Part, file: str, prefix: str) -> list[Figu
             name: str, kind: str, title: str, axis: str, one: Slice = one, base: str = base
         ) -> _Outcome:
             figure = RowFigure(
-                base + name, kind, file, title + view.of_file(file), spread, part.number, one.text,
-                x_title=axis,
+                base + name, kind, file, title + view.of_file(file),
+                spread + (hollow if kind != MEMORY else ""), part.number, one.text, x_title=axis,
             )  # fmt: skip
             return _Outcome(view, part, figure)
 
@@ -320,10 +321,12 @@ def _held_figures(begin: Begin, first: int, part: Part) -> list[RowFigure | None
         wait.figure.subtitle += " A client that was not answered has waited so long."
         _column(wait, first, "max_ms", 1, "ms")
         return [requests.finish(False), time.finish(True), wait.finish(True)]
-    memory = begin("memory", "memory", "Peak memory of the server", "MiB")
+    memory = begin("memory", MEMORY, "Peak memory of the server", "MiB")
     _column(memory, first, "peak_kib", 1024, "MiB")
-    each = begin("memory-each", "memory", "Memory for each idle connection", "KiB")
-    each.figure.subtitle = "What the server grew by while they came, for each. Median and range."
+    each = begin("memory-each", MEMORY, "Memory for each idle connection", "KiB")
+    each.figure.subtitle = (
+        "How much the server grew while they came, for each of them. Median and range."
+    )
     for server, level, cell in each.cells(first):
         value = memory_each(each.view, part, cell)
         if level and value is not None and value > 0:
