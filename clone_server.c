@@ -22,11 +22,12 @@ static const int flags_of[SHARE_WAYS] = {
     [SHARE_ALL] = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
 };
 
-/* A copy of what a child needs of its connection: the server uses its own for the next one. */
+/* A copy of the state that a child needs: the server overwrites the original for its next
+ * connection. */
 struct task {
     int socket, seat;
     struct moment now;
-    unsigned log_version; /* which log was open then */
+    unsigned log_version; /* of the log that was open when the connection was accepted */
 };
 
 static struct server *server;
@@ -44,7 +45,8 @@ static void serve_as(struct server *self, const struct task *task)
     server_left(self);
 }
 
-/* Which log file is open is not the same in two tables of open files. */
+/* A child with its own table of open files may have another log file open than its parent: it needs
+ * a state of its own. */
 static void serve_with_own_files(const struct task *task)
 {
     struct server copy = *server;
@@ -91,8 +93,8 @@ static bool lose(struct server *self, pid_t child)
     return server_lost_child(self, child);
 }
 
-/* A child that exits with status 0 has reported the end of its connection itself. A process that
- * others left to this one is reaped, but not awaited. */
+/* A child that exits with status 0 has reported the end of its connection itself. An orphan that
+ * this process has adopted is reaped, but not awaited. */
 static int collect(struct server *self, bool ending)
 {
     pid_t child;

@@ -33,8 +33,8 @@ static bool hand_over(int socket)
     return true;
 }
 
-/* A child that exits with status 0 has reported the end of its connection itself. A process that
- * others left to this one is reaped, but not awaited. */
+/* A child that exits with status 0 has reported the end of its connection itself. An orphan that
+ * this process has adopted is reaped, but not awaited. */
 static int collect(struct server *self, bool ending)
 {
     pid_t child;

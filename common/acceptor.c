@@ -155,8 +155,8 @@ static bool refuse_by_hop_limit(struct server *server)
     return refuse(server, listener_refuse_by_hop_limit);
 }
 
-/* By then new clients are refused. So once no silent client is left, none comes any more, and the
- * kernel is not asked again. */
+/* New clients are refused by now. So once no silent client is left, none will come, and the kernel
+ * is not asked again. */
 bool acceptor_has_silent_client(struct server *server)
 {
     bool has = clock_now().milliseconds < server->accepting.silent_until &&
@@ -219,7 +219,7 @@ static bool accept_next(struct server *server)
     return false;
 }
 
-/* If it cannot hold them all, the others wait at the port until they are served. */
+/* Clients for whom there is no resource wait at the port until they are served. */
 void acceptor_gather(struct server *server)
 {
     int64_t now = clock_now().milliseconds, end;

@@ -4,7 +4,7 @@
 
 #include "common/server_state.h"
 
-/* Opens the epoll descriptor for all of them. False, with errno set, on failure. */
+/* Opens the epoll descriptor for these waits. False, with errno set, on failure. */
 bool acceptor_open(struct server *server);
 
 /* Handles signals, and notes clients that have come, without waiting. */

@@ -20,8 +20,9 @@
 
 /* ---- opening ---- */
 
-/* O_NONBLOCK: a log never waits for its reader. A named pipe that has none is opened for reading,
- * too, which needs no other reader: it holds the first lines for one that comes later. */
+/* O_NONBLOCK: a log never waits for its reader. A named pipe without a reader is opened for
+ * reading, too: the open then succeeds, and the pipe holds the first lines for a reader that comes
+ * later. */
 static int open_waitless(const char *name, int flags)
 {
     int common = O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags;
@@ -57,8 +58,8 @@ static void answer(int client, int file)
     fd_message_send_at_once(client, &nothing, sizeof nothing, &file, file < 0 ? 0 : 1);
 }
 
-/* Workers have the socket as well: only the server may have the file opened again, and a message
- * that is no question ends nothing. */
+/* Workers have the socket, too. So only the server may have the file opened again, and a message
+ * that is no question is ignored. */
 static void open_logs(int socket, const void *argument)
 {
     const struct opener *opener = argument;

@@ -30,16 +30,17 @@ struct access_log {
  * no reader. Returns -1 after it has printed why not. */
 int access_log_open_file(const char *name, int flags);
 
-/* Opens the log, and starts the process that opens it again, confined by that. False after it has
- * printed why. */
+/* Opens the log, and starts the process that opens it again, with this confinement. False after it
+ * has printed why. */
 bool access_log_open(struct access_log *log, const char *name,
                      const struct helper_process_confinement *confinement);
 /* Opens the log again, for all processes: lines go to the file that has the name now. */
 void access_log_reopen(struct access_log *log);
-/* Takes the log if another process has opened it again. Each line does that first. */
+/* Takes the new file if another process has opened the log again. access_log_response() does this
+ * first. */
 void access_log_renew(struct access_log *log);
-/* A copy for a process that shares this memory but not the files, of which `version` was open when
- * it was made. */
+/* Returns a copy for a process that shares this memory but not the open files; `version` of the log
+ * was open when that process was made. */
 struct access_log access_log_copy(const struct access_log *log, unsigned version);
 /* Ends the process that opens the log again. */
 void access_log_close(struct access_log *log);

@@ -132,7 +132,7 @@ static bool is_authority(struct text value, uint16_t port)
     return address_split(value, port, &host, &found);
 }
 
-/* The scheme may be left out; a path cannot be mapped to. */
+/* The scheme may be left out; a path is refused. */
 static bool read_origin(struct options *options, const struct option_row *row, const char *value)
 {
     struct text *origin = &options->origin;

@@ -195,7 +195,7 @@ static enum outcome begin_call(struct connection *connection)
     return go_to(connection, CONNECTION_IN_SERVICE);
 }
 
-/* Adapts the request to a transport that carries one. */
+/* Adapts the request to a transport that carries a single request. */
 static void adapt_request(struct connection *connection)
 {
     connection->client_closes = false; /* the transport must be finished: that sends the response */
@@ -574,7 +574,7 @@ static enum transfer send_portion(struct connection *connection)
     if (body->kind == BODY_FILE) {
         uint64_t sound = exchange_sound_portion(exchange);
         if (sound == 0)
-            return TRANSFER_FAILED; /* not a damaged byte leaves */
+            return TRANSFER_FAILED; /* no damaged byte leaves */
         transfer = transport->kind->send_file(transport, body->file, body->start + exchange->offset,
                                               sound, &count);
     } else {
@@ -905,10 +905,10 @@ int64_t connection_standing(const struct connection *connection, enum need need)
     return (int64_t)standing << SEATS_SINCE_BITS | connection->pace_from;
 }
 
-/* Bytes that the client has not acknowledged yet do not count as read. If the client is fast
- * enough, it is measured again from now on; what it was ahead of its pace is time in which it may
- * do nothing, because a lost packet alone can stop it for a second. In a crowd only clients that
- * seem to read get this time: the kernels of the others take the first bytes at once. */
+/* Bytes that the client has not acknowledged yet do not count as read. A client that is fast enough
+ * is measured again from now on. For as long as it was ahead of its pace it may do nothing: a lost
+ * packet alone can stop it for a second. In a crowd only clients that seem to read get this time:
+ * the kernels of the others take the first bytes, too. */
 static bool keeps_pace(struct connection *connection)
 {
     struct transport *transport = &connection->transport;

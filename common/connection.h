@@ -71,8 +71,8 @@ void connection_expire(struct connection *connection);
 void connection_close(struct connection *connection);
 
 /* Tells the connection whether other clients need its seat. If they do, it closes after its next
- * response. A client that never waits is not asked to give way; where no seat is free, it may keep
- * its connection for so long. */
+ * response. A client that never makes its connection wait is not asked to give way; where no seat
+ * is free, it may keep the connection for so long. */
 #define CONNECTION_TURN_MILLISECONDS 1000
 void connection_yield(struct connection *connection, bool needed);
 

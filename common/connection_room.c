@@ -3,8 +3,9 @@
 
 #include "common/base/memory_limit.h"
 
-/* What a connection takes in the server and in the kernel, in KiB: measured in a control group with
- * 150 to 200 connections held, and rounded up. tests/memory_limit.t holds as many as fit. */
+/* The memory that a connection takes in the server and in the kernel, in KiB: measured in a control
+ * group with 150 to 200 connections held, and rounded up. tests/memory_limit.t holds as many as
+ * fit. */
 struct cost {
     uint64_t idle;
     uint64_t tls; /* for each side that speaks TLS: the client, and a proxy's origin */

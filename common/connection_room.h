@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* How many connections at once the memory is enough for, whatever they send. */
+/* Returns how many connections at once fit into the memory, whatever they send. */
 uint64_t connection_room(const struct options *options, const struct model *model);
 
 #endif

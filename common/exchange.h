@@ -42,8 +42,8 @@ void exchange_end(struct exchange *exchange);
 
 /* Returns the input that is not taken yet. */
 struct text exchange_received(const struct exchange *exchange);
-/* Moves it to the front of the input, and enlarges the input if needed, so that `room` bytes are
- * free behind it. False if that is impossible. */
+/* Moves the input that is not taken yet to the front, and enlarges the space if needed, so that
+ * `room` bytes are free behind it. False if that is impossible. */
 bool exchange_move_input(struct exchange *exchange, size_t room);
 /* Drops the input. */
 void exchange_free_input(struct exchange *exchange);

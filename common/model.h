@@ -19,8 +19,8 @@ enum accept {
     ACCEPT_WAYS
 };
 
-/* What a child shares with the process that makes it, from fork to a thread. The first is the
- * default. */
+/* The parts of a process that a child shares with its maker, from none (fork) to all (a thread).
+ * The first is the default. */
 enum share {
     SHARE_NOTHING,
     SHARE_FILES,
@@ -35,9 +35,9 @@ enum share {
 
 /* How a server deals with the child processes that its model makes. */
 struct model_children {
-    /* Reaps children that have ended, and reports those that crashed. Returns after how many
-     * milliseconds it wants to be called again, or -1: where `ending`, as long as a process is left
-     * that the model has made. */
+    /* Reaps children that have ended, and reports those that crashed. Returns the milliseconds
+     * until it wants to be called again; -1: it does not. Where `ending`, a model that waits for
+     * its children wants to be called until the last one has been reaped. */
     int (*collect)(struct server *server, bool ending);
     /* Returns the CPU time of the living children. NULL: they count once they are reaped. */
     double (*cpu_seconds)(const struct server *server);

@@ -59,9 +59,9 @@ void option_table_help(const struct option_row *row, const struct model *model, 
 void option_table_default(const struct option_row *row, const struct model *model, char *text,
                           size_t size);
 
-/* The name of a protocol, as --protocol takes it. */
 /* Returns the words of --forwarded by their numbers; NULL behind the last one. */
 const char *option_table_forwarded(int number);
+/* Returns the name of a protocol, as --protocol takes it. */
 const char *option_table_protocol(enum protocol protocol);
 
 /* The room that --accept queue has for connections, by default. */

@@ -4,8 +4,8 @@
 
 #include "common/sandbox_rights.h"
 
-/* Takes all other rights from this process and its future children. Open descriptors are not
- * affected. If the kernel cannot do that, it prints a warning. */
+/* Takes all rights from this process and its future children but those of the sandbox. Open
+ * descriptors are not affected. If the kernel cannot do that, it prints a warning. */
 void sandbox_enter(struct sandbox *sandbox);
 
 /* For a worker process of a server that is in the sandbox: takes the right to make processes, to

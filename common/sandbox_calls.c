@@ -132,11 +132,11 @@ static const struct syscall_rule ends_listening[] = {
     ANY(shutdown),
     IF_BOTH(setsockopt, 1, INT, SOL_SOCKET, 2, INT, SO_ATTACH_FILTER),
 };
-/* It sees to it that a stop ends. Workers have no timers. */
+/* A timer of the process that accepts makes each stop end. Workers have no timers. */
 static const struct syscall_rule stops[] = {
     ANY(timer_settime),
 };
-/* It writes a report over the last one. A worker could empty the log. */
+/* The process that accepts writes a report over the last one. A worker could empty the log. */
 static const struct syscall_rule reports[] = {
     ANY(ftruncate),
 };
@@ -361,8 +361,8 @@ static const struct syscall_rule log_opener[] = {
 
 /* The process that keeps a directory below its limit sees and removes the files there. */
 static const struct syscall_rule keeper[] = {
-    IF(fcntl, 1, INT, F_GETFL), /* what the C library asks of the directory that it is to read, */
-    IF(fcntl, 1, INT, F_SETFD), /* and does to it */
+    IF(fcntl, 1, INT, F_GETFL), /* fdopendir() reads the flags of the directory, */
+    IF(fcntl, 1, INT, F_SETFD), /* and sets FD_CLOEXEC */
     ANY(recvfrom),
     ANY(poll),
     ANY(openat),
@@ -458,7 +458,7 @@ void sandbox_calls_server(const struct sandbox *sandbox, struct syscall_filter *
     allow_needs(sandbox, filter);
 }
 
-/* It signals the server alone, which then replaces itself. */
+/* A helper process may signal the server alone, which then replaces itself. */
 static void allow_asking(pid_t server, struct syscall_filter *filter)
 {
     const struct syscall_rule rules[] = {

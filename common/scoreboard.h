@@ -22,7 +22,7 @@ struct scoreboard_slot {
     _Atomic int64_t active;     /* open connections of the worker */
     _Atomic int64_t persistent; /* those that an event loop keeps open after a request */
     _Atomic bool listening;     /* an event loop has a permit to listen; see listen_permits.h */
-    _Atomic int seat;           /* of that connection */
+    _Atomic int seat;           /* of the connection that was assigned */
     _Atomic bool assigned;      /* a connection was passed to the worker and has not ended */
 };
 
@@ -47,7 +47,7 @@ struct scoreboard {
     _Atomic int64_t stop_deadline;
     _Atomic bool acceptor_waits;  /* the accepting process waits for a connection to end */
     _Atomic bool refusing;        /* at a stop, new clients are refused, if the kernel allows it */
-    _Atomic bool no_late_clients; /* the kernel does not: nobody waits for clients that connect */
+    _Atomic bool no_late_clients; /* the kernel cannot: nobody waits for clients that connect */
     _Atomic bool silent_client;   /* the kernel holds a client back that has said nothing yet */
     _Atomic bool hop_limited;     /* the listeners refuse by the hop limit */
     _Atomic unsigned reloads;     /* how often SIGHUP has come */
@@ -64,8 +64,8 @@ struct scoreboard {
     struct scoreboard_slot slots[];
 };
 
-/* Where the parts of a scoreboard are. That is in the memory of each process: one that is taken
- * over cannot change it for the others. */
+/* Pointers to the parts of a scoreboard. Each process has its own copy: a process that is taken
+ * over cannot change that of others. */
 struct scoreboard_parts {
     struct scoreboard *board;
     int slot_count, seat_count;

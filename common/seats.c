@@ -65,8 +65,8 @@ static int take_between(const struct seats *seats, int from, int to, int owner)
     return -1;
 }
 
-/* It begins at the seat that was freed last. That number may be wrong: all processes write to it.
- */
+/* Begins at the first seat that is probably free. That number may be wrong: all processes write to
+ * it. */
 static int take_any(const struct seats *seats, int owner)
 {
     _Atomic int *free_seat = &seats->board->free_seat;

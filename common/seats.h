@@ -26,7 +26,8 @@ bool seats_open(struct seats *seats, const struct scoreboard_parts *parts,
 bool seats_open_notes(struct seats *seats);
 void seats_close(struct seats *seats);
 
-/* The owner of a seat whose process or worker is not known yet. A thread cannot die alone. */
+/* The owner of a seat whose process or worker is not known yet, or that a thread has: a thread
+ * cannot die alone. */
 #define SEATS_OWNER_UNKNOWN (-1)
 
 /* Takes a free seat for a client with this address; -1 if there is none. SEATS_REFUSED if the
@@ -63,7 +64,7 @@ void seats_ask(struct seats *seats, int count, int64_t now);
 
 /* Returns true if a connection with this standing has waited long enough to be asked. */
 bool seats_may_ask(int64_t standing, int64_t now);
-/* How many may be asked at the same time, of so many. */
+/* Returns how many of so many connections may be asked at the same time. */
 int seats_at_once(int64_t connections);
 
 #endif

@@ -34,7 +34,7 @@
 /* and after this long, for models that serve a connection before they accept the next. */
 #define CHECK_MILLISECONDS   100
 #define CROWDED_MILLISECONDS 10000
-/* So long a child has to end after it has reported its end. */
+/* A child has so long to end after it has reported the end of its connection. */
 #define CHILD_MILLISECONDS 10000
 /* Where others wait for the end of a connection, it is asked to end after this long. With TLS the
  * next begins with a handshake, which takes as much work as a hundred requests. */
@@ -138,7 +138,7 @@ static bool has_copies(const struct server *server)
     return model->children != NULL && !model->lasting && server->options.share < (int)SHARE_MEMORY;
 }
 
-/* A model that makes or has others to serve hands the connection over to one of them. */
+/* A model that makes processes or threads hands the connection over to one of them. */
 static void note_accepted(struct server *server, const union address *client)
 {
     struct trace *trace = server->context.trace;
@@ -607,8 +607,8 @@ static void close_all(struct server *server)
     oom_guard_close(server->memory.oom_guard);
 }
 
-/* A child ends soon after it has reported that. One that does not is killed when this process ends:
- * the kernel sees to it. */
+/* A child ends soon after it has reported the end of its connection. The kernel kills one that does
+ * not when this process ends. */
 static void await_children(struct server *server)
 {
     int64_t end = clock_now().milliseconds + CHILD_MILLISECONDS;

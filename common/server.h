@@ -21,8 +21,8 @@ int server_accept(struct server *server);
  * sanitizers. */
 #define SERVER_STACK_BYTES (128 * 1024)
 void server_serve(struct server *server, int socket);
-/* As server_serve(), for a connection that came at that moment and is counted in that slot. Its
- * seat is left. */
+/* As server_serve(), for a connection that came at the time `now`, is counted in `slot` and has
+ * this seat, which is free afterwards. */
 void server_serve_at(struct server *server, struct scoreboard_slot *slot, int seat, int socket,
                      struct moment now);
 
@@ -40,7 +40,7 @@ bool server_hold(struct server *server, int socket, const char *what);
 void server_made(struct server *server);
 void server_made_child(struct server *server, pid_t child);
 /* Reports the end of a connection whose child has died without reporting it. False if the child has
- * no seat: it has reported that, or is not of this server. */
+ * no seat: it has reported the end itself, or it is not of this server. */
 bool server_lost_child(struct server *server, pid_t child);
 /* Returns true if there is a connection that has not ended. */
 bool server_has_clients(const struct server *server);
@@ -52,7 +52,7 @@ bool server_has_clients(const struct server *server);
 void server_child(struct server *server);
 /* Returns the listener at which the clients of a worker wait. */
 struct listener *server_listener(struct server *server, int worker);
-/* A thread that server_serve_at() is called in calls this first. */
+/* A thread calls this before server_serve_at(). */
 void server_thread(const struct server *server);
 /* A child process that has served many connections calls this last: it frees its memory. */
 void server_child_ends(struct server *server);
@@ -63,7 +63,7 @@ void server_worker_ended(struct server *server);
 
 /* Assigns the connection that server_accept() returned to a worker; false if it has one. */
 bool server_assign(struct server *server, int number);
-/* The worker has not got it. */
+/* Takes the assignment back: the worker has not got the connection. */
 void server_unassign(struct server *server, int number);
 
 /* For a process whose workers accept themselves: waits until the server stops and they have ended.

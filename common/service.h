@@ -45,7 +45,7 @@ struct service_call {
     int descriptor;          /* -1: the deadline alone */
     bool to_write;           /* until the descriptor is writable, not readable */
     int64_t deadline;        /* in monotonic milliseconds */
-    bool awaits_client;      /* not others alone: the connection can be asked to give way */
+    bool awaits_client;      /* for the client, too: the connection can be asked to give way */
     int64_t client_deadline; /* the client must have read something by then; 0: no limit */
 };
 

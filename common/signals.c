@@ -33,7 +33,8 @@ static void hear_call(int number)
     (void)number; /* that the wait ends is enough */
 }
 
-/* Not by SIGKILL, which the kernel keeps from the first process of a container. */
+/* Ends the process, but not by SIGKILL, which the kernel keeps from the first process of a
+ * container. */
 static void die(int number, siginfo_t *about, void *context)
 {
     (void)number;
@@ -104,8 +105,8 @@ static void set_deadline(struct server *server, int64_t deadline)
 }
 
 /* The first signal starts the grace time, the second one ends it. A server that has handed over
- * stops already, and is not the one that the service manager asks about. What workers can write to
- * does not matter: a signal ends the server. */
+ * stops already, and is not the one that the service manager asks about. Nothing that workers can
+ * write to is read here: none can keep a signal from ending the server. */
 static void request_stop(struct server *server)
 {
     int64_t now = clock_now().milliseconds;
@@ -134,8 +135,8 @@ static void hear(struct server *server)
         set_deadline(server, clock_now().milliseconds + server->options.stop_timeout);
 }
 
-/* A child that serves one connection sends no signal when it ends: waking up for each would cost
- * more than checking now and then. */
+/* SIGCHLD of children that serve one connection is not handled: waking up for each would cost more
+ * than checking now and then. */
 int signals_collect(struct server *server)
 {
     const struct model_children *children = server->model->children;
@@ -152,7 +153,7 @@ static void open_again(struct server *server)
         access_log_reopen(server->context.log);
 }
 
-/* The answer may have come before SIGIO was asked for. */
+/* A message may have come before SIGIO was asked for. */
 void signals_ready(struct server *server)
 {
     upgrade_report(server);
@@ -183,7 +184,7 @@ static void handle(struct server *server, uint32_t signal)
         open_again(server);
 }
 
-/* One read, since there are signals: a worker can have a further one wait for more. */
+/* Reads once, since there are signals: a worker could make a second read block. */
 void signals_handle(struct server *server)
 {
     struct signalfd_siginfo signals[8];

@@ -7,18 +7,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Threads that wrote to the same lines of memory would wait for each other. So each takes some
- * places at a time, and more each time: a worker process has to map each page that it writes to. A
- * small trace needs each of its places. */
+/* Threads that write to the same cache lines wait for each other. So each takes several places at a
+ * time, and more each time: a worker process has to map each page that it writes to. In a small
+ * trace each takes one place at a time, since no place may be wasted. */
 #define PIECE_LEAST 16
 #define PIECE_MOST  256
 #define SMALL_TRACE 4096
 
 #define TOUCHED_MOST ((uintptr_t)64 << 20) /* bytes */
 
-/* A thread's own. The one that makes the trace has its own in struct trace instead: after a fork,
- * to write to a thread-local variable would copy a page that nothing else of the parent writes to.
- */
+/* The state of this thread. That of the thread that makes the trace is in struct trace instead:
+ * after a fork, to write to a thread-local variable would copy a page that nothing else of the
+ * parent writes to. */
 static _Thread_local struct trace_task own;
 static _Thread_local struct trace_task *maker; /* in the thread that made the trace */
 

@@ -24,7 +24,7 @@ enum trace_what {
     TRACE_CLOSE, /* the value is the number of bytes that were sent */
 };
 
-/* A thread begins to do something for a connection, until its next record. */
+/* A thread does something for a connection, from `time` until its next record. */
 struct trace_record {
     uint64_t time, duration; /* in ticks; see trace_read() */
     uint64_t value;
@@ -36,7 +36,7 @@ struct trace_record {
 
 /* The counts, which all processes of the server may change. */
 struct trace_counts {
-    _Atomic uint64_t taken; /* places for records that threads have taken; more than there are */
+    _Atomic uint64_t taken; /* places that threads have taken; perhaps more than there are */
     _Atomic uint64_t lost;  /* records that did not fit */
     _Atomic uint32_t connections;
 };
@@ -103,8 +103,8 @@ uint64_t trace_count(const struct trace *trace);
 uint64_t trace_lost(const struct trace *trace);
 /* Called once all has been recorded, before the records are read. */
 void trace_finish(struct trace *trace);
-/* Returns a copy of a record, whose times are nanoseconds since the start. What a process that did
- * not end in time may still write is in ticks like all others. */
+/* Returns a copy of a record, whose times are nanoseconds since the start. The records themselves
+ * stay in ticks: a process that has not ended in time may still write some. */
 struct trace_record trace_read(const struct trace *trace, uint64_t index);
 /* Looks for scratch room for the child that this thread is going to fork. There may be none. */
 void trace_expect_child(struct trace *trace);

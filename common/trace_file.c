@@ -20,7 +20,7 @@ static const char *const names[] = {
     [TRACE_CLOSE] = "close",
 };
 
-/* What the value of a record is, if it has one. */
+/* The names of the values of records, where they have one. */
 static const char *const values[] = {
     [TRACE_ACCEPT] = "port",
     [TRACE_WRITE] = "status",

@@ -11,28 +11,31 @@ use Harness;
 use List::Util qw(max);
 
 my $TABLE = "$FindBin::Bin/lib/calls_per_request.tsv";
-# What a request costs is the difference of two runs by the difference of their requests: the start is left out.
+# The cost of a request: the difference between two runs, divided by that of their requests. So the start drops out.
 my ($FEW, $MANY, $MANY_USED) = (30, 130, 530);
-# A call that is made for less than half of the requests is not of the request. How often the others are made is settled.
+# A call that fewer than half of the requests make is left out. The number of most others may differ by this margin.
 my ($LEAST, $MARGIN) = (0.5, 0.25);
-# How often one waits, wakes another or looks for something depends on who comes first, but a call more a request is one more.
+# How often a server waits, wakes a thread or looks for events depends on what comes first: fewer of these calls are no
+# flaw, but one more for each request is.
 my $WAIT_MARGIN = 0.75;
-# A ring of which so many responses are sent by a call of their own never sends with others.
+# A ring that sends more than this share of its responses by calls of their own sends none together with others.
 my $ALL_LATE = 0.97;
 my %WAITS       = map { $_ => 1 } qw(accept4 io_uring_enter epoll_wait epoll_pwait epoll_ctl poll ppoll wait4 read write
     futex);
-# A call that fails for each request has a row of its own: what looks for something and finds nothing has none.
+# A call that fails for each request has a row of its own, unless it is one of %WAITS: these fail where nothing is there
+# yet.
 my $FAILS = ' (fails)';
 # Most machines read the clock without a call.
 my %CLOCK = map { $_ => 1 } qw(clock_gettime gettimeofday time);
 my $SOURCE = eval { slurp('/sys/devices/system/clocksource/clocksource0/current_clocksource') } // '';
 my $CLOCK_IS_CALLED = $SOURCE !~ /\A(?:tsc|kvm-clock|hyperv_clocksource_tsc_page|arch_sys_counter)$/;
-# Pages that are there by chance make up to a tenth of the faults, and a half.
+# Up to half a page fault a request, and a tenth of those in the table, are chance.
 my ($FAULTS, $FAULTS_MARGIN, $FAULTS_SHARE) = ('(page faults)', 0.5, 0.1);
-# A server that waits for its next request gives its processor up. One that is late does not wait, so that fewer are chance.
+# A server that waits for its next request gives its processor up. A server that is late does not wait: fewer switches
+# are chance.
 my $SWITCHES = '(context switches)';
-# On a busy machine others come between the calls of a request, and a kernel that is short of memory adds faults: a difference
-# is one when each of some measurements has it.
+# On a busy machine other programs come between the calls of a request, and a kernel that is short of memory adds
+# faults: only a difference that all of these measurements have is a flaw.
 my $MEASUREMENTS = 5;
 
 my $TRACES = 3;
@@ -41,8 +44,8 @@ my $TRACES = 3;
 my $queue_refused = 0;
 my $folder = scratch();
 
-# Returns how often a server calls the kernel, by the names of the calls, in so many requests. A trace in which fewer responses
-# are sent than came has lost calls, and says nothing: there is another one. A ring sends without a call of its own.
+# Returns how often a server makes each system call in so many requests. A trace with fewer sends than responses has
+# lost calls: another one is made. A ring sends by io_uring_enter.
 sub calls ($kept, $requests) {
     for (1 .. $TRACES) {
         my $calls = traced_calls($kept, $requests);
@@ -51,8 +54,8 @@ sub calls ($kept, $requests) {
     die "strace loses calls\n";
 }
 
-# Waits until these processes have nothing to do. A server that has it again before the next request comes waits for each
-# request, whatever else the machine does.
+# Waits until these processes have nothing to do. A server that rests before each request waits for each request,
+# whatever else the machine does.
 sub await_rest (@processes) {
     my $end = time + $PATIENCE;
     while (time < $end) {
@@ -66,9 +69,8 @@ sub await_rest (@processes) {
 # addresses.
 my @FIXED = run_command(qw(setarch -R true))->{status} ? () : qw(setarch -R);
 
-# Lets a server answer so many requests, and stop. In how large pieces the kernel holds a file that was just written depends on
-# the memory that is free, and a process maps larger ones with fewer page faults (fork: 12 and not 13): so all programs are
-# copies in small pieces.
+# Lets a server answer so many requests, and stops it. Where much memory is free, the kernel holds a new file in larger
+# pieces, which a process maps with fewer page faults (fork: 12 and not 13): so all programs are copies in small pieces.
 sub serve ($kept, $requests, $through) {
     # One worker: of several more than one may wake for a connection, by chance.
     my @workers = model()->{workers} ? ('--workers', 1) : ();
@@ -107,9 +109,9 @@ sub traced_calls ($kept, $requests) {
     return \%calls;
 }
 
-# A hundred times a second at most, an event loop asks what it and other loops used, and a server of one connection after
-# another asks whether others wait: on a slow machine that is for each request. Who waits for a new thread, at the start,
-# yields until it is there.
+# Returns true for a call whose number depends on the time. An event loop asks for the CPU time of loops, and a server
+# of one connection after another asks whether clients wait, at most a hundred times a second: on a slow machine that is
+# for each request. A thread that waits for the start of another one yields until it runs.
 sub is_by_time ($call, $kept) {
     return 1 if $call eq 'sched_yield';
     return 1 if $call eq 'poll' && $kept && (model()->{single} || model()->{limited});
@@ -147,20 +149,21 @@ sub read_table () {
     return \%table;
 }
 
-# Returns how far what is seen may be above and below what stands in the table.
+# Returns how far a measured number may lie above and below the number in the table.
 sub margins ($call, $should) {
     $call =~ s/\Q$FAILS\E\z//;
     # A ring may receive a request with its connection, or by one call.
     return (1 + $MARGIN, $should) if $call eq 'recvfrom' && model()->{needs};
-    # A ring sends a response with others, or by one call where it took long to make: beside other work that is most of them, but
-    # not each of all measurements.
+    # A ring sends a response with others, or by a call of its own if it took long to make: beside other work most take
+    # long, but not all responses of all measurements.
     return ($ALL_LATE - $should, $MARGIN) if $call eq 'sendto' && model()->{needs} && !$should;
-    # A template's answer is received.
+    # fork_server --template waits for its template's answer by recvfrom.
     my $waits = $WAITS{$call} || $call eq 'recvfrom' && model()->{label} =~ /template/;
-    # The end of a child wakes its parent, which then looks and rests again, or is found with the next client.
+    # The end of a child wakes its parent, which looks and rests again; or the parent finds it together with the next
+    # client.
     my $by_child = $call =~ /\A(?:accept4|epoll_wait|wait4|\Q$SWITCHES\E)\z/ && model()->{each} && describe()->{makes} eq 'processes';
     return ($WAIT_MARGIN + ($by_child ? 0.5 : 0), $should) if $waits || $call eq $SWITCHES;
-    # A parent copies the pages that it shares with a child that has not ended yet: fewer are chance, too.
+    # A parent copies the pages that it shares with a child that has not ended yet: fewer faults are chance, too.
     return ($FAULTS_MARGIN + $FAULTS_SHARE * $should, $should) if $call eq $FAULTS;
     return ($MARGIN) x 2;
 }
@@ -224,8 +227,8 @@ if (@ARGV && $ARGV[0] eq '--record') {
     measure(1);
 }
 
-# Of each 64 KiB of code a new process maps by a page fault what it comes to. OFTEN in the Makefile says which files are linked
-# first.
+# One page fault of a new process maps the 64 KiB of code around the address that it comes to. OFTEN in the Makefile
+# says which files are linked first.
 my @OF_REQUEST = qw(main server_child sandbox_enter_child connection_open connection_step exchange_start request_read path_resolve
     conditional_judge open_beneath response_write_head date_write plain_write scoreboard_add);
 each_server(sub ($model) {

@@ -8,7 +8,7 @@ use Errno qw(ENOSYS);
 
 my $CLIENTS = 200;
 
-# What kcmp() compares, by the word in a way to share.
+# The types of resources of kcmp(), by the words of --share.
 my %resource = (memory => 1, files => 2, fs => 3, signals => 4);
 
 # Returns true if two processes or threads have the same resource; undef if this kernel cannot tell.

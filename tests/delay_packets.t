@@ -27,7 +27,7 @@ if (!$can) {
     exit;
 }
 
-# Both devices are in one namespace here: what is sent into the first comes out of the second, for the address of that.
+# Both devices are in one namespace here: a packet to 192.0.2.9 goes into delay-in, and comes out of delay-out.
 my $script = <<'END';
 ip link set lo up
 mkfifo "$1/words"
@@ -41,7 +41,7 @@ ip route add 192.0.2.9/32 dev delay-in
 python3 - "$1" 4 <<'PYTHON'
 import socket, sys, time
 sys.stdout = open(sys.argv[1] + "/times", "w")
-# A packet that comes out of the second device is one for 192.0.2.9, and a raw socket there sees it.
+# A raw socket at delay-out sees each packet that comes out of it.
 seen = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
 seen.bind(("delay-out", 0))
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

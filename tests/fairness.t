@@ -53,7 +53,7 @@ each_server(sub ($model) {
     cmp_ok $most, '>=', $ROUND / 2, 'and many are';
 
     my $length = length request(GET => '/small.txt', 'X-Long' => '');
-    my $fitting = request(GET => '/small.txt', 'X-Long' => 'a' x (256 - $length));    # a buffer is empty at the end of one
+    my $fitting = request(GET => '/small.txt', 'X-Long' => 'a' x (256 - $length));    # buffers end with a request
     for my $request (request(GET => '/small.txt'), $fitting) {
         @activities = activities_of(sub ($server, $greedy, @others) {
             $server->paused(sub {
@@ -88,8 +88,8 @@ each_server(sub ($model) {
     $server->stop(warnings => qr/a limit of \d+ descriptors/);
 });
 
-# Asks again and again until the connection ends, or for long, with so many requests at a time. Returns the last response, and
-# the number of responses.
+# Asks again and again, with so many requests at a time, until the connection ends or 100,000 responses have come.
+# Returns the last response, and the number of responses.
 sub ask_on ($client, $at_once) {
     my ($response, $count) = (undef, 0);
     while (!$response || $response->persistent && $count < 100_000) {

@@ -98,7 +98,8 @@ each_server(sub ($model) {
     is $server->get('/folder/')->{body}, 'index', 'index.html in the cache is served for its directory' for 1 .. 2;
     is $server->get('/folder/index.html')->{body}, 'index', 'index.html in the cache is served by its name';
 
-    # inotify does not tell of a write that is submitted (libaio), nor of one through a mapping: a document is read again each second.
+    # inotify tells neither of a submitted write (libaio) nor of one through a mapping: in each second in which a client
+    # asks for a document, the server reads it again.
     $server->get('/other.txt') for 1 .. 3;
     if (submit_write("$root/other.txt", 'OTHER')) {
         ok scalar until_true(sub { $server->get('/other.txt')->{body} eq 'OTHER' }), 'a submitted write, of which the kernel does not tell, is seen';

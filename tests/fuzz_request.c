@@ -132,8 +132,8 @@ static void try_cache(const struct parsed_response *response)
     free(merged.data);
 }
 
-/* Reads the head of a response in steps; each step from memory of its own. Returns how much of the
- * bytes it is; 0 if it is none. */
+/* Reads the head of a response in steps; each step from memory of its own. Returns the length of
+ * the head; 0 if the bytes are none. */
 static size_t read_response(const char *bytes, size_t size, size_t step)
 {
     static char space[RESPONSE_HEAD_LIMIT + 1024];

@@ -1,5 +1,5 @@
-/* Fuzzes dictionaries of structured fields: whatever the bytes are, a member has a key, what is a
- * dictionary stays one with a further member, and what is none has no meaning with one either. */
+/* Fuzzes dictionaries of structured fields: whatever the bytes are, each member has a key, and with
+ * a further member a dictionary is still one, and anything else is still none. */
 #include "common/http/structured.h"
 #include "common/proxy/cache_control.h"
 #include "tests/fuzz.h"

@@ -21,7 +21,7 @@ static enum transfer read_head(struct origin_connection *upstream)
     return transfer;
 }
 
-/* Bodies with a length are read into this room, once the bytes behind the head are taken. */
+/* Reads a part of a body. What is not read together with the head is read into this room. */
 static enum transfer read_body(struct origin_connection *upstream, struct text *data)
 {
     static char space[7];

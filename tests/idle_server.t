@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/lib";
 use Harness;
 
-# What a server looks after now and then, in all its processes and threads: so many times a second at most.
+# The processes and threads of a server wake up together at most so many times a second, to look after things.
 my $MOST = 2;
 
 # Returns how often the processes and threads of a server have waited for something.
@@ -18,7 +18,7 @@ sub waits ($server) {
     return $sum;
 }
 
-# Looks for a second, which is the unit of what is counted.
+# Returns how often they wait within a second.
 sub waits_in_a_second ($server) {
     my $before = waits($server);
     select undef, undef, undef, 1;

@@ -300,7 +300,7 @@ sub servers ($server) {
     return grep { eval { slurp("/proc/$_/comm") =~ /_server$/ } } split ' ', slurp("/proc/$pid/task/$pid/children");
 }
 
-# Asks over a connection of its own; nothing when the server closes it without a response.
+# Sends a request on the connection. Returns 1 if a 200 comes, and 0 if anything else does or the connection ends.
 sub try_address ($server, $connection) {
     eval { $connection->send(request(GET => '/small.txt')) };
     $connection->fill($PATIENCE);

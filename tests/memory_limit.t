@@ -118,7 +118,7 @@ each_server(sub ($model) {
         $_->send("GET /small.txt HTTP/1.1\r\nX-Long: " . 'x' x 30_000) for @held;
         is $server->get('/small.txt')->{status}, 200, 'the server serves while clients hold heads of 30 KB';
         $_->close for @held;
-        $server->stop;    # and no other: no process was killed
+        $server->stop;    # it prints nothing but its summary: no process was killed
         counts_more($fewer);
 
         $server = start_server(through => \@through, options => ['--max-connections', $limit]);

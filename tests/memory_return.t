@@ -6,7 +6,7 @@ use lib "$FindBin::Bin/lib";
 use Harness;
 
 my $CLIENTS = 600;
-# The certificate and the code of TLS are read at the first connections.
+# KiB that a server may keep: it reads the certificate and the code of TLS at its first connections.
 my $SPARE = 512;
 
 my $place = scratch();
@@ -34,13 +34,13 @@ each_server(sub ($model) {
         my $server = start_server(options => ['--max-connections', $CLIENTS + 100, @options]);
         my $at_rest = () = serving_processes($server->pid);
         my @few = map { my $one = $server->connect; $one->send($bytes); $one } 1 .. 20;
-        # What stays for good is there once the server has read a body, or answered half a handshake.
+        # A server that has read a body, or answered half a handshake, has all the memory that it keeps for good.
         for my $one (@few) {
             until_true(sub { @options ? IO::Select->new($one->{socket})->can_read(0) : $server->has_read($one) })
                 or die "$name: the server does nothing\n";
         }
         $_->close for @few;
-        # Processes share memory: what one has cannot be told while others end.
+        # Processes share memory: the part of one process cannot be told while others end.
         until_true(sub { $at_rest == (() = serving_processes($server->pid)) }) or die "$name: processes do not end\n";
         my $before = anonymous_memory($server);
         my @held   = map { my $one = $server->connect; $one->send($bytes); $one } 1 .. $CLIENTS;

@@ -9,19 +9,20 @@ use StudyClients;
 use List::Util qw(min);
 
 my $RUNS = 3;
-my $MORE = 30;    # at most, where other work still makes the times of one longer
+my $MORE = 30;    # further runs at most, where other work still lengthens the times of one client
 my $top  = "$FindBin::Bin/..";
 my $port = start_program("$top/epoll_server", '--service', 'work', 0);
 
-# Requests a second, for a second; the time of the server in milliseconds; and how far two clients may differ. Other work adds
-# to the times of a client without priority: that is little beside a long time and few requests, and may be more elsewhere.
+# The requests of a second; how many milliseconds the server waits for each; the factor by which the times of two
+# clients may differ. Other work adds to the times of a client without priority: little where the wait is long and the
+# requests are few. At the other loads the times are not compared.
 my @loads = (
     { rate => 200,  wait => 200, within => 1.1 },
     { rate => 1000, wait => 100 },
     { rate => 500,  wait => 2 },
 );
 
-# Of wrk: as many requests as 40 connections make in two seconds.
+# Returns the command of a client. wrk has no rate: it makes as many requests as 40 connections can in two seconds.
 sub command ($name, $load) {
     my ($rate, $path) = ($load->{rate}, '/sleep/' . 1000 * $load->{wait});
     my $url = "http://127.0.0.1:$port$path";
@@ -31,7 +32,7 @@ sub command ($name, $load) {
     return (qw(wrk -t 1 -c 40 -d 2 --latency), $url);
 }
 
-# How each tells its answers, and the times of a request in milliseconds that it tells.
+# The patterns of the number of answers, and of the times of a request in milliseconds, in what each client prints.
 my $MS   = qr/([\d.]+)ms/;
 my %told = (
     open_loop => { answers => qr/"answered": (\d+)/, mean => qr/"mean_ms": ([\d.]+)/, median => qr/"p50_ms": ([\d.]+)/, p99 => qr/"p99_ms": ([\d.]+)/ },
@@ -69,7 +70,7 @@ for my $name (qw(httperf h2load wrk)) {
             my ($own, $other) = map { min(map { $_->{$time} } @$_) } \@own, \@other;
             cmp_ok $own,   '>=', $wait - 0.05, "$case: no $time of open_loop is below what the server takes";
             cmp_ok $other, '>=', 0.99 * $wait, "$case: nor of its own";
-            next if !$within || $time eq 'p99';    # other work is in the last percent first
+            next if !$within || $time eq 'p99';    # other work shows in the last percent first
             for (1 .. $MORE) {
                 last if apart($own, $other) < $within;
                 $own   = min($own,   measure('open_loop', $load)->{$time});

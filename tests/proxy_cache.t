@@ -78,7 +78,8 @@ each_server(sub ($model) {
     $origin->play('/fields', response(200, 'x', 'Cache-Control' => 'max-age=60, private="x-mine, set-cookie", no-cache="x-check"',
         'X-Mine' => '1', 'X-Check' => '2', 'X-Other' => '3', Connection => 'x-hop', 'X-Hop' => '4', 'Set-Cookie' => 'c=d'));
     my $response = get('/fields');
-    is $response->field($_), $response->field($_), "the first response has $_" for qw(X-Mine X-Check X-Other);
+    is join(' ', map { $response->field($_) // '-' } qw(X-Mine X-Check X-Other)), '1 2 3', 'the first response has all fields';
+    ok !$response->has('X-Hop'), 'it has no field that Connection names';
     $response = get('/fields');
     ok !$response->has($_), "a response from the cache has no $_" for qw(X-Mine X-Check X-Hop Set-Cookie);
     is $response->field('X-Other'), 3, 'a response from the cache has all other fields';

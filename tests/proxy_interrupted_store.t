@@ -24,7 +24,7 @@ sub ask ($path, $minor = 1, %options) {
 # Waits until a client has so many bytes of a body.
 sub has ($client, $count) { return scalar until_true(sub { $client->fill(1); length($client->pending) >= $count }) }
 
-# Returns what a client has got at the end of its connection: whole, broken, or what is wrong, and the body.
+# Reads a connection to its end. Returns the verdict on the response (whole, broken, or what is wrong), and its body.
 sub verdict ($client, $body) {
     my ($head, $rest) = split /\r\n\r\n/, $client->drain, 2;
     return 'no response' if !defined $rest || $head !~ m{\AHTTP/1.1 200 };
@@ -48,7 +48,7 @@ sub verdict ($client, $body) {
     return ($whole ? 'whole' : 'broken', $got);
 }
 
-# Returns the processes that write an entry. A file that was made without a name keeps a number in its place here.
+# Returns the processes that write an entry. /proc shows a file that was made without a name by a number.
 sub writers ($cache) {
     my %writers;
     for my $link (grep { (readlink // '') =~ m{^\Q$cache\E/[t#]} } map { glob "/proc/$_->[0]/fd/*" } group_processes($proxy->pid)) {
@@ -59,7 +59,7 @@ sub writers ($cache) {
     return sort keys %writers;
 }
 
-# Has the process that makes this system call for the nth time be killed in it.
+# Has strace kill the process that makes this system call for the nth time, in the call. Returns strace.
 sub kill_in ($call, $nth) {
     return inject("$call:signal=KILL:when=$nth", [map { $_->[0] } serving_processes($proxy->pid)], follow => 1);
 }
@@ -110,7 +110,7 @@ each_server(sub ($model) {
         }
     }
 
-    # --- it is killed in each step of storing ---
+    # --- that process is killed in each step of storing ---
     if (!command_exists('strace') || sanitized()) {
         skip_case('a kill in a system call: without strace, or with a sanitizer');
     } else {
@@ -154,14 +154,14 @@ each_server(sub ($model) {
         cmp_ok $seen{broken} // 0, '>', 0, "$name: clients see that their responses are broken" if %seen;
     }
 
-    # --- a client of HTTP/1.0: where the end of the connection is that of the body, it comes as an end ---
+    # --- a client of HTTP/1.0, whose body ends with its connection, gets an end and no reset ---
     $proxy = start_proxy("$scratch/ends");
     $origin->play('/ends', [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked(substr($body, 0, 30_000), substr $body, 30_000)]);
     my $client = ask('/ends', 0);
     is +(verdict($client, $body))[0], 'whole', 'a client of HTTP/1.0 gets a whole response in chunks, without a reset';
     $client->close;
 
-    # --- the same where the origin breaks off: a reset must not take away what has come ---
+    # --- if the origin breaks off, such a client gets a reset, which must not take away what has come ---
     my $much = $body x 8;    # the kernel takes it for a client that does not read
     my @deaf = $model->{single} ? 0 : 0 .. 1;
     $origin->play('/reset', [@{ response(200, undef, %fresh, 'Transfer-Encoding' => 'chunked') }, chunked($much) =~ s/0\r\n\r\n\z//r, \'!reset', \'reset', \'']);

@@ -28,7 +28,7 @@ if (!$ENV{TEST_FAR}) {
     exit 0;
 }
 
-# --- A name server: its answers are in a file, and so is each question ---
+# --- A name server: it reads its answer from a file, and adds a byte to another file for each question over UDP ---
 
 my $folder = scratch();
 my ($zone, $asked) = ("$folder/zone", "$folder/asked");
@@ -36,9 +36,10 @@ my $socket = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => 0, Proto
 my $server = '127.0.0.1:' . $socket->sockport;
 my $parent = $$;
 
-# The answer to each question is one of: addresses, "alias", "none" (there is no such name), "failure", and "silence"; after
-# "forged" comes a wrong answer first. "long" is answered over TCP, and by nothing but its length over UDP; "cut" by the beginning
-# of its answer over UDP, and never over TCP.
+# Sets the answer to each question: addresses, which may follow a word. "none": there is no such name. "forged": wrong
+# answers come before the right one. "long": the answer over UDP is truncated and has no record; that over TCP is whole.
+# "cut": the answer over UDP is truncated behind these addresses, and none comes over TCP. "alias", "failure" and
+# "silence" are what they say.
 sub set_zone (@answer) { spit("$zone.new", "@answer"); rename "$zone.new", $zone or die "$zone: $!\n" }
 sub questions () { return -e $asked ? -s $asked : 0 }
 
@@ -108,7 +109,7 @@ sub start_proxy (@more) { return start_server(options => [@options, @more]) }
 
 sub says ($proxy) { my $response = $proxy->get('/'); return $response->{status} == 200 ? $response->{body} : $response->{status} }
 
-# Returns what the proxy says once it says that, or at last.
+# Waits until the proxy says that. Returns what it says in the end.
 sub comes_to_say ($proxy, $what) {
     my $said;
     until_true(sub { $said = says($proxy); $said eq $what });

@@ -112,8 +112,8 @@ each_server(sub ($model) {
         is scalar(grep { $_->response->{status} == 504 } @clients), 6, 'an origin that does not respond: all clients of one target get 504';
         cmp_ok $origin->count('/silent'), '<', 6, 'an origin that does not respond: not each client makes the proxy wait anew';
         $_->close for @clients;
-        # An origin that fails: the failure is that of all who have waited.
-        my @half = @{ response(200, undef, %never, 'Content-Length' => 9) };    # (others are not sent it as it comes)
+        # An origin that fails one fetch fails all who wait for it.
+        my @half = @{ response(200, undef, %never, 'Content-Length' => 9) };    # (others do not get it as it comes)
         my $hasty = $proxy;
         $proxy = start_proxy("$scratch/patient", '--origin-timeout', 3600);
         for my $how (['ends the connection', \'fails'], ['resets it', \'fails', \''], ['breaks off its response', @half, 'half', \'fails', \'']) {
@@ -179,7 +179,7 @@ each_server(sub ($model) {
         is get("/gone$status")->{body}, 'new', "$status to a request with no-cache: the entry is replaced";
     }
 
-    # --- a fetch from one second to the next: its response comes stale if it may be used for a second ---
+    # --- a fetch that lasts from one second into the next: a response that may be used for a second comes stale ---
     if ($model->{single}) {
         skip_case('the model serves one client at a time');
     } else {
@@ -198,7 +198,7 @@ each_server(sub ($model) {
             $client->close;
             get($path);
             $third = get($path);
-            return time == $second;    # else it says nothing
+            return time == $second;    # else the try says nothing
         });
         is cache_status($third), 'hit', 'a response that comes stale since its fetch has crossed a second is fresh once it is validated';
     }
@@ -359,8 +359,8 @@ each_server(sub ($model) {
     }
 
     # --- many clients of an origin that answers at once share its answers ---
-    # Each asks again as soon as all have their responses. If each group of requests were only what comes during a question to such
-    # an origin, fork and thread would ask 160 to 960 times.
+    # Each client asks again as soon as all have their responses. If only requests that come during a question to the
+    # origin shared its answer, fork and thread would ask 160 to 960 times.
     if ($model->{single} || $model->{limited}) {
         skip_case('the model does not serve many kept connections at a time');
     } else {

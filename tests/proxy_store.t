@@ -242,8 +242,9 @@ each_server(sub ($model) {
     is unfinished($small), 0, '--cache-size: a response that is too large leaves no unfinished file';
     $proxy->stop(%few);
 
-    # While entries are written, the cache may be above its size by half. Beyond that come their heads, and the last piece of
-    # each: one that a writer has counted, but not written when the files were counted, may be given to another one as well.
+    # While entries are written, the cache may be above its size by half. Their heads come on top, and a piece of each:
+    # when the files are counted, a piece that its writer has counted but not written yet is missing, and another writer
+    # may get its room.
     if ($model->{single}) {
         skip_case('many fetches at once: the model serves one client at a time');
     } else {

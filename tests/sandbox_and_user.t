@@ -23,7 +23,8 @@ each_server(sub ($model) {
     my $client = $server->connect;
     is $client->ask(request(GET => '/small.txt'))->{status}, 200, 'the sandbox lets the server serve files';
     is status_of($_, 'NoNewPrivs'), 1, 'the sandbox sets no_new_privs' for processes($server);
-    # Who has a child has the clients of that child alone: it can neither take others nor end the port.
+    # An attacker who takes over a child gets the client of that child alone: a child can neither accept others nor end
+    # the port.
     if ($model->{each} && describe()->{makes} eq 'processes' && $model->{label} !~ /files|all/) {
         my @children;
         ok until_true(sub { 1 == (@children = grep { $_ != $server->pid } processes($server)) }), 'there is one child for one connection';

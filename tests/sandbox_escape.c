@@ -323,7 +323,7 @@ static long make_file(const char *argument)
     return open(argument, O_WRONLY | O_CREAT, 0600);
 }
 
-/* By the call that the servers use. */
+/* Opens a path by openat2, as the servers do. */
 static long open_anywhere(const char *argument)
 {
     const uint64_t how[3] = {O_RDONLY};
@@ -443,7 +443,7 @@ static long operate(const char *argument)
         .opcode = (uint8_t)strtol(argument, NULL, 10), .fd = -1, .addr = URING_NOBODY - 1});
 }
 
-/* By flags that no entry needs: one that links entries, fixed descriptors, other threads. */
+/* Submits an operation with flags that no entry needs: links, fixed descriptors, other threads. */
 static long operate_with_flags(const char *argument)
 {
     return submit(&(struct io_uring_sqe){
@@ -475,7 +475,7 @@ static long end_listener(const char *argument)
     return shutdown(find_listener(), SHUT_RDWR);
 }
 
-/* The kernel drops what comes over a hop: the packets of clients. */
+/* Has the kernel drop packets whose time to live is below 255, as that of clients is. */
 static long refuse_clients(const char *argument)
 {
     int hops = 255;
@@ -539,7 +539,7 @@ static void ask_for_log(int client)
             fd_message_send_at_once(file, "o", 1, &client, 1);
 }
 
-/* Wants the first answer at a socket that takes none, and the second at one that does. */
+/* Asks twice: for an answer at a full socket, which takes none, and at one that takes it. */
 static long open_log_again(const char *argument)
 {
     int full[2], ends[2];
@@ -564,7 +564,7 @@ static long open_log_again(const char *argument)
 
 /* ---- shared memory ---- */
 
-/* Of each mapping no more is changed: parts that nobody uses stay without pages. */
+/* No more bytes of a mapping are changed, so that unused parts stay without pages. */
 #define SCRIBBLE_LIMIT ((size_t)1 << 20)
 
 static struct {
@@ -589,7 +589,7 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
     return memory;
 }
 
-/* Says that a process has crashed, which its parent may not do. */
+/* Reports the crash of this process: its parent might not report it. */
 static void crash(int signal)
 {
     static const char line[] = "escape: a process has crashed\n";
@@ -620,7 +620,7 @@ static uint32_t draw(uint64_t *state)
     return (uint32_t)(*state >> 32);
 }
 
-/* Writes values to one of so many words: EVERY/SEED. */
+/* Writes values to one in EVERY words of the shared memory; the argument is EVERY/SEED. */
 static long scribble(const char *argument)
 {
     uint32_t every = 0;
@@ -639,7 +639,7 @@ static long scribble(const char *argument)
     return 0;
 }
 
-/* Writes zeros to all of it, for as long as the worker lives. */
+/* Writes zeros to all shared memory, again and again, for as long as the worker lives. */
 static long erase(const char *argument)
 {
     static const char line[] = "escape: a worker erases\n";

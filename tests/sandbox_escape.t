@@ -90,8 +90,8 @@ sub refuses_on ($server, $name, $victim) {
 
 sub has_ring () { return (describe()->{needs} // '') eq 'io_uring' }
 
-# What the ring of a worker may do, by the numbers of operations: poll, cancel; and, for plain streams but those of the proxy,
-# receive and send. The kernel knows no more than 64 operations, and a ring has 64 registrations at most.
+# The ring of a worker may poll and cancel (operations 6 and 14), and send and receive on plain streams except in the
+# proxy. The kernel knows no more than 64 operations, and a ring has 64 registrations at most.
 my ($SEND, $RECEIVE) = (26, 27);
 sub ring_refuses ($server, $name) {
     my %may = map { $_ => 1 } 6, 14, $name =~ /\A(?:files|sized|work)/ ? ($SEND, $RECEIVE) : ();
@@ -228,9 +228,9 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/escape|worker/);
     }
 
-    # A worker that fills the memory which all processes share with nonsense may end the server, or keep it from serving; but no
-    # other process crashes of it, and a signal ends the server.
-    # Nor can it hold the server up at a stop by what it does to descriptors that both have.
+    # A worker that writes nonsense to the memory that all processes share may end the server, or keep it from serving;
+    # but it crashes no other process, and a signal ends the server. Nor can it hold up a stop by what it does to shared
+    # descriptors.
     $server = starts($model, options => ['--stop-timeout', 1]);
     is attempt($server, 'make-wait'), 'done', 'a worker makes descriptors wait';
     $server->stop(warnings => qr/escape/, name => 'a signal ends the server all the same');
@@ -276,9 +276,9 @@ each_server(sub ($model) {
     ok until_true(sub { $server->errors =~ /a process has crashed/ }), 'a crash is seen';
     $server->discard;
 
-    # A worker may have the log that is open. Only the server has it opened again, also after a worker has asked for that, and
-    # for an answer where none can be written. (The worker asks at each socket that it has, and where connections are passed,
-    # another worker takes the question for a client.)
+    # A worker may get the log that is open. Only the server can have it opened again, even after a worker has asked for
+    # that, and for an answer at a socket that takes none. (The worker asks at each of its sockets; where connections
+    # are passed, another worker takes the question for a client.)
     if ((describe()->{makes} // '') eq 'processes' && $model->{label} !~ /accept=pass/) {
         my $logs = scratch();
         chown $user, -1, "$logs";

@@ -84,7 +84,7 @@ each_server(sub ($model) {
         $server->stop(warnings => qr/^$model->{name}_server: .+/);
     }
 
-    # The kernel has no memory to watch another descriptor, for once: at most the connection that it was for ends.
+    # Once, the kernel has no memory to watch a descriptor: at most the connection that it belongs to ends.
     my $can_trace = command_exists('strace') && !sanitized();
     for my $nth ($model->{label} =~ /\Aepoll/ && $can_trace ? 1 .. 8 : ()) {
         my $server = start_server(root => $root, options => [qw(--no-sandbox --workers 1 --max-connections 2)]);
@@ -94,7 +94,7 @@ each_server(sub ($model) {
         $_->send("GET /small.txt HTTP/1.1\r\n") for @clients;
         $clients[2]->fill(0.1);
         $_->close for @clients;
-        my $serves = sub {    # the next one may be what cannot be watched
+        my $serves = sub {    # the next connection may be the one that cannot be watched
             my $next = $server->connect;
             eval { $next->send(request(GET => '/small.txt', Connection => 'close')) };
             $next->fill(1);

@@ -41,7 +41,7 @@ if ($> != 0) {
     exit;
 }
 
-# What holds in a run, by condition: a command of the shell that is true then.
+# A shell command for each condition, which is true in a run under that condition.
 my $passes = 'echo Files=1, Tests=7; echo Result: PASS';
 my %holds  = (
     quiet   => '[ -e fork_server.c ] && [ "$(id -u)" = 0 ]',

@@ -65,7 +65,7 @@ each_server(sub ($model) {
     like $run->{err}, qr/cannot listen at the 1 sockets of the service manager/, 'LISTEN_FDS: a socket that does not listen is refused with a line that says why';
 });
 
-# Who starts a server may not want to hear of the ends of its children: the server inherits that.
+# A program that ignores SIGCHLD may start a server: the server inherits that.
 each_server(sub ($model) {
     my $server = start_server(through => [$^X, '-e', '$SIG{CHLD} = "IGNORE"; exec @ARGV']);
     is $server->get('/small.txt')->{status}, 200, 'SIGCHLD is ignored: the server serves';

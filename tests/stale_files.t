@@ -38,8 +38,8 @@ sub wrap_anew ($path) {
     rmdir "$path.spare";
 }
 
-# The kinds of change. Each gets the root and a new number of as many digits as all others, and returns what the target, which
-# is beside it, must be answered with from then on: a body, or a status.
+# The kinds of change: name, target, function. The function gets the root and a new number, makes the change, and
+# returns the response that the target must get from then on: a body, or a status. All numbers have equally many digits.
 my @kinds = (
     ['write', '/write.txt', sub ($root, $new) { overwrite("$root/write.txt", $new); $new }],
     ['truncate and write', '/truncate.txt', sub ($root, $new) { spit("$root/truncate.txt", $new); $new }],
@@ -55,7 +55,8 @@ my @kinds = (
         $new;
     }],
     ['another directory above', '/above/in/file.txt', sub ($root, $new) { swap("$root/above"); slurp("$root/above/in/file.txt") }],
-    # In turn the file stays what it is, and only a directory above is new; and that new directory is exchanged.
+    # In turns, the directory above the file is a new one with the same file, and that directory is exchanged for
+    # another.
     ['a new directory above', '/moves/in/file.txt', sub ($root, $new) {
         $new % 2 ? wrap_anew("$root/moves") : swap("$root/moves");
         slurp("$root/moves/in/file.txt");
@@ -129,7 +130,8 @@ sub check ($server, $root, $changes, $name, @kinds) {
     ok !@flaws, "$name: each request after a change sees it" or diag(join "\n", @flaws > 10 ? (@flaws[0 .. 9], scalar @flaws) : @flaws);
 }
 
-# While a server does not run, more changes come than the kernel keeps. They differ in turn: equal ones would count once.
+# While a server is stopped, more changes come than the kernel keeps. They alternate between two files: equal ones would
+# count once.
 sub test_overflow () {
     my $root    = documents();
     my $server  = start_server(root => $root, options => [qw(--workers 1), @user]);

@@ -75,7 +75,8 @@ each_way_to_accept(sub ($model) {
     $silent->close;
     $patient->ended;
 
-    # Between the last look at the queue and its end no client comes, also where the kernel allows users no filter.
+    # No client comes between the last look at the listen queue and the end of the queue, even where users may set no
+    # filter.
     if ($can_trace) {
         my %crowd  = (busy => 2, download => 1, hasty => 4, late => 2);
         my @places = $model->{limited} ? ('--workers', 9) : ();    # for all of them at once; each is traced

@@ -62,7 +62,7 @@ each_server(sub ($model) {
     ok until_true($sees), 'a job that was killed is not counted off the connections' or diag("$counted connections");
     $server->stop;
 
-    # The process beside the server that refuses new clients, where the server may not, does not answer.
+    # A server that may not refuse new clients itself has a helper process for that, which here does not answer.
     $server = start_server(root => $root, through => \@user, path => program_copy());
     my @beside = map { $_->[0] } grep { $_->[2] eq 'handover' } group_processes($server->pid);
     ok @beside && @beside == kill(STOP => @beside), 'the process beside the server is stopped';

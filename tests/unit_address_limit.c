@@ -83,7 +83,7 @@ static void check_datagrams(void **state)
     (void)state;
     limit.most_datagrams = 2;
     assert_true(address_limit_enter(&limit, &datagram, &one));
-    assert_true(address_limit_enter(&limit, &datagram, &two)); /* no rate holds for all together */
+    assert_true(address_limit_enter(&limit, &datagram, &two)); /* all together have no rate */
     assert_false(address_limit_enter(&limit, &datagram, &other));
     assert_true(enter(&limit, "192.0.2.1", &other));
     address_limit_leave(&limit, one);

@@ -45,7 +45,7 @@ static void check_poisson(void **state)
     }
 }
 
-/* Three times as many arrivals come in the first half second, and then as many as without. */
+/* Three times as many arrivals come in the first half second, then as many as without a surge. */
 static void check_surge(void **state)
 {
     struct arrivals arrivals = arrivals_begin(1000, false, 1);

@@ -217,7 +217,7 @@ static void store_short(bool replaces, off_t size)
     assert_int_equal(cache_shared_size(&cache), 4096);
 }
 
-/* Its file has no name before, where the file system has such files; and a temporary one where not.
+/* Until then its file has no name, or a temporary one where the file system has no nameless files.
  */
 static void check_short(void **state)
 {
@@ -234,7 +234,7 @@ static void check_short(void **state)
     }
 }
 
-/* What cannot get its name is not stored, and nothing of it is left. */
+/* An entry whose file cannot get its name is not stored, and nothing of it is left. */
 static void check_short_without_name(void **state)
 {
     struct cache_record record = record_of(URI);
@@ -287,7 +287,7 @@ static void check_short_unfinished(void **state)
     assert_int_equal(cache_shared_size(&cache), 0);
 }
 
-/* A held body may be received into its room. It is written in one call, and grows in the file then.
+/* A held body may be received into its room. One call writes it to the file; then the file grows.
  */
 static void check_held(void **state)
 {
@@ -318,7 +318,7 @@ static void check_held(void **state)
     assert_int_equal(cache_shared_size(&cache), 4096);
 }
 
-/* There is room for all of a held body, or it is not begun. */
+/* A body for which there is no room in memory is not held: its writer does not begin. */
 static void check_held_room(void **state)
 {
     struct cache_record record = record_of(URI);
@@ -1100,7 +1100,7 @@ static void check_answer(void **state)
     assert_true(fetch_lock_is_answered(&cache, name, 4000, 3000, 5000));
     assert_false(fetch_lock_is_answered(&cache, name, 4001, 3000, 5000)); /* it came before */
     assert_false(fetch_lock_is_answered(&cache, name, 4000, 3001, 5000)); /* it was asked before */
-    assert_false(fetch_lock_is_answered(&cache, name, 4000, 3000, 2000)); /* see above */
+    assert_false(fetch_lock_is_answered(&cache, name, 4000, 3000, 2000)); /* restarted */
     assert_false(fetch_lock_is_answered(&cache, other, 4000, 3000, 5000));
 }
 
@@ -1111,7 +1111,7 @@ static bool has_news(int file)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* Whoever waits is woken, once, and nobody who begins to wait afterwards. */
+/* News wake everybody who waits at that time, once, and nobody who begins to wait afterwards. */
 static void check_news(void **state)
 {
     char name[CACHE_NAME_SIZE];
@@ -1221,7 +1221,7 @@ static void check_growing_torn(void **state)
     cache_writer_end(&cache, &writer);
 }
 
-/* What was removed since it was requested is not for those who come later. */
+/* A response whose URI was removed after the request is not for clients that come later. */
 static void check_growing_removed(void **state)
 {
     char name[CACHE_NAME_SIZE];
@@ -1243,7 +1243,7 @@ static void check_growing_removed(void **state)
 
 static _Atomic int lock_uses, unnoticed;
 
-/* Whoever gets the lock knows whether somebody else has had it since a look. */
+/* Takes the lock again and again. The taker can tell that another one has had it since a look. */
 static void *use_lock(void *name)
 {
     int kept = 0;
@@ -1305,7 +1305,7 @@ static void check_kept_locks(void **state)
     }
     for (int i = 0; i < LOCKS; i++)
         kept += fcntl(locks[i], F_GETFD) >= 0;
-    assert_int_equal(kept + 1, FETCH_LOCK_FILES); /* with that of the last lock that was busy */
+    assert_int_equal(kept + 1, FETCH_LOCK_FILES); /* and that of the last busy lock */
     locks[0] = fetch_lock_take(&other, name[0]);
     assert_true(locks[0] >= 0);
     assert_int_equal(fetch_lock_take(&cache, name[0]), FETCH_LOCK_BUSY);
@@ -1465,7 +1465,6 @@ static void check_full(void **state)
     assert_int_equal(count_files('t'), 0);
 }
 
-/* Other users could read responses there, or plant some. */
 /* Stores more than the disk takes, in a file system of its own. Returns what failed. */
 static int fill_disk(void)
 {
@@ -1503,6 +1502,7 @@ static void check_full_disk(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* In a directory of others, other users could read responses, or plant some. */
 static void check_directory(void **state)
 {
     struct cache other;

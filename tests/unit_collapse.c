@@ -315,8 +315,8 @@ static void check_stored(void **state)
     leave(&client);
 }
 
-/* The origin fails the fetch: so it has failed all that wait, whatever the failure. Who comes later
- * asks again. */
+/* An origin that fails a fetch fails all requests that wait for it, whatever the failure. A later
+ * request asks again. */
 static void check_failed(void **state)
 {
     static const int statuses[] = {502, 504};
@@ -340,8 +340,8 @@ static void check_failed(void **state)
     }
 }
 
-/* The origin has validated an entry that each request has to have validated: those that wait share
- * the answer if they waited before it came, and the question is not much older than they are. */
+/* Requests that must have an entry validated share an answer of the origin if they waited when it
+ * came, and the question to it is at most a second older than they are. */
 static void check_answered(void **state)
 {
     static const struct {
@@ -406,7 +406,7 @@ static const struct stale_case stale[] = {
     {"X: y\r\n", false},
 };
 
-/* One request asks for all if the origin can validate the entry, or another one can be fresh.
+/* One request asks for all if the origin can validate the entry, or its next response can be fresh.
  * Otherwise each request asks. */
 static void check_stale(void **state)
 {
@@ -516,8 +516,8 @@ static bool is_told(int file)
     return poll(&wait, 1, 0) == 1;
 }
 
-/* News are for those who wait when they are told, and stay for them alone, also if somebody still
- * has a pipe of much earlier ones open. */
+/* News are for those who wait when they are told, and for nobody who waits later, even while pipes
+ * of much earlier news are open. */
 static void check_news(void **state)
 {
     int files[40];

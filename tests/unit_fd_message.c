@@ -1,4 +1,4 @@
-/* Tests of fd_message.c: what comes without bytes is no end, and is not left open. */
+/* Tests of fd_message.c: a message without bytes is no end, and leaves no descriptor open. */
 #include "common/base/fd_message.h"
 
 #include "tests/unit.h"

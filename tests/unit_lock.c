@@ -99,7 +99,7 @@ static void test_threads(void **state)
     check_turns(shared);
 }
 
-/* The lock is as good as new. */
+/* Requires that the lock is as good as new. */
 static void check_free(struct shared *shared)
 {
     assert_true(lock_take(&shared->lock, getpid()));
@@ -149,7 +149,7 @@ static void test_death(void **state)
     check_free(shared);
 }
 
-/* One of those that wait learns it. */
+/* At least one of those that wait learns that the holder has died. */
 static void test_death_before_others(void **state)
 {
     struct shared *shared = make();
@@ -201,7 +201,7 @@ static void test_nonsense(void **state)
     check_free(shared);
 }
 
-/* As if the holder had died, and this thread had its identifier now. */
+/* The lock names this thread: a dead holder may have had the same identifier. */
 static void test_own_name(void **state)
 {
     struct shared *shared = make();
@@ -213,7 +213,7 @@ static void test_own_name(void **state)
     check_free(shared);
 }
 
-/* A lock that names a process which lives and does not know of it: it is free when that ends. */
+/* A process that does not know that the lock names it. The lock is free when the process ends. */
 static void *know_nothing(void *argument)
 {
     (void)argument;
@@ -242,7 +242,7 @@ static void test_false_holder(void **state)
     check_free(shared);
 }
 
-/* Who does not hold the lock cannot give it. */
+/* A process that does not hold the lock cannot give it back. */
 static void test_false_give(void **state)
 {
     struct shared *shared = make();

@@ -154,8 +154,8 @@ each_server(sub ($model) {
     ok defined $server->wait_exit && !$server->{left}, 'SIGTERM while the new server starts: the new server ends';
     like $server->errors, qr/was told to stop|cannot listen at socket 3 of the server before this one/, 'SIGTERM while the new server starts: the new server says why it ends';
 
-    # A new server that was told to stop, and then hears that the old one stops, goes on with its stop: the next signal ends it.
-    # The old server ends, too, also if the new one has freed the port before it could.
+    # A new server that was told to stop, and then hears that the old one stops, goes on with its stop: the next signal
+    # ends it. The old server ends, too, even if the new one frees the port first.
     for my $freed (describe()->{workers_per_processor} ? () : (0, 1)) {
         $install->($path);
         $server = patient_server($root, path => $program);

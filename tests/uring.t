@@ -29,7 +29,7 @@ each_server(sub ($model) {
     is $refused->{status}, 1, 'a kernel without io_uring: exit status 1';
     like $refused->{err}, qr/\A$program: this kernel has no io_uring, or one that is too old: Linux 6\.1 .*\n\z/,
         'a kernel without io_uring: one line says why';
-    # A user who may not raise the limit of locked memory: that is asked as the user who makes the rings.
+    # A user who may not raise the limit of locked memory: the server tests the limit as the user who makes the rings.
     my @as_user = ($> == 0 ? qw(setpriv --reuid=65534 --regid=65534 --clear-groups) : (), qw(prlimit --memlock=0));
     if (run_command(@as_user, program_copy(), '--version')->{status} == 0) {
         # The second limit is enough for the ring of one worker, but not for those of four.

@@ -8,7 +8,8 @@ use Harness;
 
 my $SLEEPERS = 20;
 my $SECOND   = 1_000_000;
-# An event loop finds out now and then how long requests block it: in 0.8 s of such requests it did not in every second run.
+# An event loop measures only now and then how long requests block it: in every second run, 0.8 s of such requests were
+# too few.
 my $BLOCKED_ROUNDS = 250;
 
 # A connection needs two descriptors: for its socket and for a timer.
@@ -135,7 +136,7 @@ sub test_sleepers ($server) {
     $_->close for @connections, $other;
 }
 
-# One event loop finds all requests at once, those that wait first. The log has the order in which it answered them.
+# One event loop finds all requests at once, and those that wait come first. The log has the order of the responses.
 sub test_loop () {
     my $folder = scratch();
     my $log    = "$folder/access.log";
@@ -170,7 +171,7 @@ sub test_blocked_loop () {
     $server->stop(%SCARCE);
 }
 
-# A stop finishes the requests that have begun: all of them in one loop are over before its patience is.
+# A stop finishes the requests that have begun: even all of them in one loop take less time than the patience of a stop.
 sub test_stop ($kind) {
     my $server = start_server(options => [qw(--service work)]);
     my @connections = connections($server, model()->{single} ? 1 : $SLEEPERS);

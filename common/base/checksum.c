@@ -21,8 +21,8 @@ static uint64_t mix(uint64_t lane, uint64_t word)
     return lane ^ lane >> 29;
 }
 
-/* The lanes are local: the compiler cannot know that the bytes are not those of the checksum. It
- * keeps them in registers only without a loop over them, which takes less than half of the time. */
+/* The compiler can keep local lanes in registers, since the bytes cannot alias them, but only
+ * without a loop over the lanes: this takes less than half of the time. */
 static void add_blocks(struct checksum *checksum, const unsigned char *bytes, size_t count)
 {
     uint64_t lanes[4], words[4];

@@ -16,13 +16,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A stack that is given back keeps so much at either end: the next child begins without page
- * faults, and the variables, which are above, shift the lower end by less. */
+/* A stack that is given back keeps so much at either end. At the upper end, this lets the next
+ * child begin without page faults; at the lower end, it makes up for the thread-local variables
+ * above the stack, which shift its ends by less. */
 #define STACK_KEPT       (16 * 1024) /* or a page, if that is larger */
 #define RSEQ_LEAST_BYTES 32          /* the kernel takes no fewer */
 
-/* What a child runs on. In shared memory that is the stack and the thread-local variables of a
- * thread that has ended: the C library has prepared them, and does not know that it has ended. */
+/* The stack and the variables that a child runs on. In shared memory they are those of a thread
+ * that has ended: the C library has prepared them, and does not know that it has ended. */
 struct place {
     _Atomic(_Atomic pid_t *) id; /* of the child; the kernel sets it to 0 when the child ends */
     char *stack;                 /* its upper end */

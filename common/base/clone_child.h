@@ -15,8 +15,8 @@ bool clone_child_open(int flags, int limit, size_t stack_bytes);
 #define CLONE_CHILD_ARGUMENT 64
 pid_t clone_child(void (*function)(const void *argument), const void *argument, size_t size);
 
-/* From now on the kernel writes the id of each child whose memory is a copy there, before the child
- * runs: so it is known even if this process dies at once. */
+/* From now on the kernel writes to *id the id of each child whose memory is a copy, before the
+ * child runs: so the id is known even if this process dies at once. */
 void clone_child_note(_Atomic pid_t *id);
 
 #endif

@@ -23,13 +23,14 @@ bool fd_message_send_at_once(int socket, const void *data, size_t size, const in
                              int count);
 
 /* Receives a message of up to `limit` bytes, and says how many it has. False at the end of all
- * messages. A message without bytes that comes with descriptors, or with its sender, is none. */
+ * messages. A message without bytes is not the end if it has descriptors or its sender. */
 bool fd_message_receive(int socket, void *data, size_t limit, size_t *size,
                         struct fd_message *message);
 
 /* Closes the descriptors that came with a message. */
 void fd_message_close(struct fd_message *message);
-/* The same where the sender is not trusted, and may have set that the close of a socket waits. */
+/* The same where the sender is not trusted: it may have set SO_LINGER, so that close() would
+ * wait. */
 void fd_message_close_at_once(struct fd_message *message);
 
 #endif

@@ -12,7 +12,7 @@
 /* A process that dies is replaced after this long: the next might die at once. */
 #define REPLACE_NANOSECONDS 10000000
 
-/* Signals of the terminal are blocked: the process ends when its maker does. */
+/* All signals are blocked, those of the terminal, too: the process ends when its maker does. */
 static int prepare(int socket)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

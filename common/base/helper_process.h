@@ -7,7 +7,7 @@
 /* HELPER_PROCESS_EXECUTES: programs that it starts get the rights that their files give them. */
 enum helper_process_programs { HELPER_PROCESS_ONLY, HELPER_PROCESS_EXECUTES };
 
-/* A helper process that makes others, or one of these. */
+/* A supervisor makes workers and replaces them; a worker does the work. */
 enum helper_process_role { HELPER_PROCESS_SUPERVISOR, HELPER_PROCESS_WORKER };
 
 /* Takes all rights from the calling process that its role does not need. */

@@ -13,7 +13,7 @@
 #define GROUPS "/proc/self/cgroup"
 #define MOUNT  "/sys/fs/cgroup"
 
-/* Version 1 says that there is no limit by a number like this. */
+/* Without a limit, version 1 reports a number of at least this size. */
 #define UNLIMITED (UINT64_C(1) << 60)
 
 /* Returns the number in the file. A file that cannot be read, or that says "max", is no limit. */

@@ -20,7 +20,7 @@ struct memory_gauge {
 void memory_gauge_open(struct memory_gauge *gauge);
 /* As memory_gauge_open(), with another /proc/self/cgroup and another /sys/fs/cgroup. */
 void memory_gauge_open_in(struct memory_gauge *gauge, const char *groups, const char *mount);
-/* Returns true if less than an eighth is left, beside what the kernel keeps of files. */
+/* Returns true if less than an eighth is left; the page cache counts as free. */
 bool memory_gauge_is_low(const struct memory_gauge *gauge);
 
 #endif

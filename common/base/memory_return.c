@@ -8,15 +8,14 @@
 
 /* Where there were never so many connections, there is little to give back. */
 #define MANY 8
-/* It is given back when this part of the most is left, */
+/* Memory is given back when at most this part of the most connections is left, */
 #define FEW_PART 8
 /* and for so long: the next connections may need the memory again. */
 #define CALM_MILLISECONDS 1000
 
-/* The C library of GNU caches freed pieces for the next ones of their size: so many of each of so
- * many sizes, and has no function that empties the cache. The pieces of a crowd lie scattered, each
- * on a page that cannot be given back. Fewer connections than a crowd leave few pages of this kind.
- */
+/* The GNU C library caches freed pieces by their size, up to CACHED of each of CACHED_SIZES sizes,
+ * and has no function that empties the cache. The pieces of a crowd lie scattered, each on a page
+ * that cannot be given back. Fewer connections than a crowd leave few such pages. */
 #define CROWD        64
 #define CACHED       7
 #define CACHED_SIZES 64
@@ -25,9 +24,9 @@ static size_t cached_size(int piece)
     return 24 + (size_t)piece / CACHED * 16;
 }
 
-/* How much of the stacks of ended threads the C library keeps: up to 40 MiB. It frees those above
- * this limit when a thread ends, and has no function for that. Builds that load the library do not
- * see the variable. */
+/* The most bytes of stacks of ended threads that the C library keeps: 40 MiB by default. It frees
+ * those above this limit when a thread ends, and has no function for that. Dynamically linked
+ * builds do not see the variable. */
 extern size_t stack_limit __asm__("__nptl_stack_cache_maxsize")
     __attribute__((weak, visibility("hidden")));
 

@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A score is thousandths of the memory, from -1000 to 1000, that count beside those in use. */
+/* A score, from -1000 to 1000, adds so many thousandths of all memory to the memory in use. */
 #define RAISE 300
 #define MOST  1000
 
@@ -61,8 +61,7 @@ static void write_score(int folder, int score)
     close(file);
 }
 
-/* The descriptor of its folder stays that of this process, even if it ends and its number is used
- * again. */
+/* The open folder stays that of the child, even if the child ends and its number is used again. */
 static void raise_score(pid_t child, pid_t parent, int score)
 {
     char path[32];

@@ -15,7 +15,7 @@ struct ticks {
 struct ticks ticks_start(void);
 /* Returns the ticks of now, to be compared with those of the start. */
 uint64_t ticks_now(const struct ticks *start);
-/* Returns the nanoseconds of a tick, from what both clocks have gone on since the start. */
+/* Returns the nanoseconds per tick, from how far both clocks have advanced since the start. */
 double ticks_nanoseconds(const struct ticks *start);
 
 #endif

@@ -8,14 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The memory of these counts as locked, of which a user may have little. More entries are submitted
- * at once; more completions wait in the kernel. */
+/* The memory of both queues counts as locked, of which a user may have little. Entries that do not
+ * fit are submitted earlier; completions that do not fit wait in the kernel. */
 #define ENTRIES     128
 #define COMPLETIONS 1024
-#define BUFFERS     128 /* where all are in use, a stream is read without */
+#define BUFFERS     128 /* while all are in use, a stream is read without one */
 
-/* Something that took longer to make is sent by a call of its own, which takes about a microsecond.
- */
+/* Output that took longer to make is sent by a call of its own, which takes about a microsecond. */
 #define LONG_NANOSECONDS 20000
 /* After so long without a submission, nothing more is queued. */
 #define QUEUED_NANOSECONDS 50000
@@ -41,8 +40,8 @@ static int set_up(struct io_uring_params *params)
     return -1;
 }
 
-/* The rings share one limit of memory, so each is tried while those before it exist. The workers
- * have a limit of descriptors each: to lack one here does not count. */
+/* The rings share one limit of memory, so each is tried while those before it exist. But each
+ * worker has a limit of descriptors of its own: EMFILE does not count here. */
 bool uring_is_possible(int count)
 {
     struct io_uring_params params;
@@ -204,7 +203,7 @@ static int64_t nanoseconds(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* What it returns says little: the queues tell what has happened. */
+/* The result of the call says little: the queues tell what has happened. */
 static void enter(struct uring *ring, unsigned least, const struct __kernel_timespec *time)
 {
     const struct io_uring_getevents_arg argument = {.ts = (uintptr_t)time};

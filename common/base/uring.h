@@ -21,7 +21,7 @@ struct uring {
     unsigned *entry_head, *entry_tail;
     unsigned entry_count;
     unsigned tail; /* entries below this one are filled in */
-    unsigned idle; /* of these, so many end at once, and nobody is in a hurry to know */
+    unsigned idle; /* so many of these end at once, and a wait does not end for them */
     /* When something to send was made last, and when entries were submitted last, in nanoseconds.
      * The end of a wait counts as both. */
     int64_t last_made, last_submitted;
@@ -64,12 +64,12 @@ void uring_settle(struct uring *ring, unsigned position);
  * together with others. Submits all entries and returns false if it took long to make: the next may
  * take as long, and this client would wait for it. */
 bool uring_may_queue(struct uring *ring);
-/* Says that the last entry ends at once, and that there is nothing to do then. A wait does not end
- * for it, but for URING_IDLE_MILLISECONDS at most. */
+/* Says that the last entry ends at once and leaves nothing to do: a wait goes on after it, for
+ * URING_IDLE_MILLISECONDS at most. */
 #define URING_IDLE_MILLISECONDS 10
 void uring_is_idle(struct uring *ring);
-/* Submits all entries, and waits for a completion so many milliseconds; -1: for ever. Only in this
- * call and uring_submit() completions come. All of them must be taken before the next wait. */
+/* Submits all entries, and waits for a completion so many milliseconds; -1: for ever. Completions
+ * come only in this call and in uring_submit(). All of them must be taken before the next wait. */
 void uring_wait(struct uring *ring, int milliseconds);
 /* Takes the next completion; false if there is none. */
 bool uring_take(struct uring *ring, struct io_uring_cqe *completion);

@@ -23,7 +23,7 @@
 #define CHANGES ((uint32_t)(IN_MODIFY | IN_ATTRIB))
 #define EVENTS  (CHANGES | IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* So much is read of the queue at once. */
+/* The most bytes of the queue that are read at once. */
 #define EVENT_BYTES 4096
 
 /* The handler gets no argument: each process has one flag. */
@@ -35,7 +35,7 @@ static void note_news(int signal)
     has_news = 1;
 }
 
-/* SA_RESTART: no call that waits for a client or a lock fails for it. */
+/* SA_RESTART: no read, write or lock fails for the signal; poll() and epoll_wait() do. */
 static bool ask_for_signals(int queue)
 {
     const struct sigaction action = {.sa_handler = note_news, .sa_flags = SA_RESTART};
@@ -119,8 +119,8 @@ enum file_watch_news file_watch_ask(struct file_watch *watch)
     return has_news ? read_news(watch) : FILE_WATCH_NOTHING;
 }
 
-/* These tell of every change. In others, such as those of networks, somebody else may change a
- * file; and an overlay does not watch what lies below it. */
+/* Returns true if the file system tells of every change. In others, such as network file systems,
+ * another machine may change a file; and an overlay does not watch the files below it. */
 static bool is_told_all(int file)
 {
     struct statfs system;
@@ -128,7 +128,7 @@ static bool is_told_all(int file)
     if (fstatfs(file, &system) < 0)
         return false;
     switch ((unsigned long)system.f_type) {
-    case EXT4_SUPER_MAGIC: /* and its elders */
+    case EXT4_SUPER_MAGIC: /* also of ext2 and ext3 */
     case XFS_SUPER_MAGIC:
     case BTRFS_SUPER_MAGIC:
     case F2FS_SUPER_MAGIC:

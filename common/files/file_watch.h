@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* When so many inodes are watched, all watches are given up. */
+/* The most inodes that are watched: if one more is needed, all watches are given up. */
 #define FILE_WATCH_LIMIT 1024
 
 struct file_watch {
@@ -34,7 +34,7 @@ enum file_watch_news {
     FILE_WATCH_CHANGED, /* some have; all paths lead where they led */
     FILE_WATCH_LOST,    /* a path may lead elsewhere, or news were lost: all watches are given up */
 };
-/* Tells what happened since the last call. A call without news is no system call. */
+/* Tells what happened since the last call. Without news it makes no system call. */
 enum file_watch_news file_watch_ask(struct file_watch *watch);
 
 /* Watches the file, and each directory on its path from the root down. False if one of them cannot

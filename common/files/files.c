@@ -91,7 +91,7 @@ static void refuse_open(struct response *response, int error)
     }
 }
 
-/* Sets the validators of a file: inode, size and time of change tell its versions apart. */
+/* Sets the validators of a file: inode, size and time of modification tell its versions apart. */
 static void describe(struct response *response, const struct stat *file)
 {
     response->has_validators = true;

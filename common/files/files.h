@@ -25,7 +25,7 @@ bool files_open(struct files *files, const struct files_settings *settings);
 /* Makes the file cache of a process that serves many connections, when the rest of the server is
  * open. */
 void files_start(struct files *files);
-/* Makes that of a process made for one connection, which waits for another request. */
+/* Makes the cache of a process made for one connection, when it waits for another request. */
 void files_stay(struct files *files);
 /* For a process of one thread that serves many connections, before it gives up rights: from now on
  * the kernel tells it of changes to what it keeps. */

@@ -18,7 +18,7 @@
 
 /* Further entries are left out: the limit bounds the memory of a request. */
 #define ENTRY_LIMIT 10000
-/* So do clients that read their lists slowly, together. */
+/* The most bytes of all lists that are being sent: clients may read them slowly. */
 #define HELD_LIMIT (64 * 1024 * 1024)
 
 static atomic_size_t held; /* bytes of lists that are being sent */

@@ -21,10 +21,10 @@
 /* The shortest computation, which takes under a microsecond. */
 #define LEAST_ROUNDS 256
 
-/* A timer is read at the latest so long after its end. */
+/* The deadline of a call that waits for a timer is so long after the timer's end. */
 #define LATE_MILLISECONDS 1000
 
-/* What has to be freed when a call ends. */
+/* The state of a call that waits. */
 struct work {
     int timer;
 };

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #define PAGE_SIZE 768
-/* Each part of a multipart response repeats the type. If it is longer, ranges are ignored. */
+/* Each part of a multipart response repeats the type. If it is longer than this, the whole body is
+ * sent instead of several ranges. */
 #define PART_TYPE_LIMIT 128
 
 static const struct {

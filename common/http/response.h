@@ -75,7 +75,7 @@ void response_refuse(struct response *response, int status, const char *problem)
 bool response_refuse_scheme(struct response *response, const struct request *request,
                             enum scheme scheme);
 
-/* Applies the preconditions and the ranges of the request to a 200 response. */
+/* Applies the preconditions of the request to a 200 or 203 response, and its ranges to a 200. */
 void response_apply_conditions(struct response *response, const struct request *request,
                                struct moment now);
 

@@ -155,8 +155,8 @@ static int read_display_byte(struct text *in)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* Takes a byte of UTF-8. `left` bytes of a character are missing, and the next must be from `low`
- * to `high`. */
+/* Between two bytes of UTF-8: `left` bytes of a character are missing, and the next must be from
+ * `low` to `high`. */
 struct utf8 {
     int left, low, high;
 };

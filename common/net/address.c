@@ -219,7 +219,7 @@ static enum address_scope scope_of_v6(const unsigned char *bytes)
     if (memcmp(bytes, translated, sizeof translated) == 0 ||
         memcmp(bytes, stateless, sizeof stateless) == 0)
         return scope_of_v4(number_of(bytes + 12));
-    /* Where these lead to the network of their translator decides (RFC 8215, RFC 4380). */
+    /* The network of their translator decides where these lead (RFC 8215, RFC 4380). */
     if (memcmp(bytes, translated_here, sizeof translated_here) == 0 ||
         memcmp(bytes, teredo, sizeof teredo) == 0)
         return ADDRESS_PRIVATE;

@@ -15,8 +15,8 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-/* The family of an address that stands for the senders of all datagrams: theirs are only claimed.
- */
+/* The family of the address that stands for the senders of all datagrams: their own addresses may
+ * be forged. */
 #define ADDRESS_OF_DATAGRAMS AF_MAX
 
 /* The addresses of a host, in the order in which they are tried. */

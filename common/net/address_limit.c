@@ -111,8 +111,8 @@ static bool is_on_time(const struct address_limit *limit, struct address_count *
     return true;
 }
 
-/* Adds a connection to the count of the address. Returns where; NULL if the address has too many.
- * *place is set first. */
+/* Adds a connection to the count of the address. Returns the count; NULL if the address has too
+ * many connections, or if its set is full (*full). *place is set first. */
 static struct address_count *add(struct address_limit *limit, uint64_t hashed, int most,
                                  _Atomic uint32_t *place, bool *full)
 {

@@ -8,10 +8,10 @@
 #define LABEL_LIMIT 63
 #define CLASS_IN    1
 #define TYPE_CNAME  5
-/* More aliases than this do not lead on. */
+/* At most so many aliases are followed. */
 #define ALIAS_LIMIT 8
 
-/* Of the second and third byte of a message, in one number. */
+/* Of the third and fourth byte of a message, in one number. */
 #define FLAG_RESPONSE  0x8000U
 #define FLAG_TRUNCATED 0x0200U
 #define FLAG_RECURSE   0x0100U

@@ -5,7 +5,7 @@
 
 #include "common/net/address.h"
 
-/* Without extensions, messages over UDP are no longer; those over TCP may be. */
+/* The most bytes of a message: over UDP without extensions, and over TCP. */
 #define DNS_MESSAGE_LIMIT 512
 #define DNS_STREAM_LIMIT  65535
 

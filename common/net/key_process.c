@@ -1,6 +1,7 @@
 /* The processes that hold the TLS key: they sign for the workers, and read the files again. */
 
-/* RSA_sign() and its like are deprecated; they are what the methods of RSA and EC keys replace. */
+/* RSA_sign() and its like are deprecated. remote_key.c replaces these functions by methods of RSA
+ * and EC keys, whose requests arrive here. */
 #define OPENSSL_API_COMPAT 10101
 
 #include "common/net/key_process.h"
@@ -192,8 +193,9 @@ static EVP_PKEY *find(struct signer *signer, const struct key_name *name)
     return key;
 }
 
-/* Returns true if the block is padded by PSS with this digest, and a salt as long as that. Without
- * this check a worker could have anything encrypted, and so decrypt messages of others. */
+/* Returns true if the block is padded by PSS with this digest, and a salt as long as the digest.
+ * Without this check a worker could have the key applied to any block, and so decrypt messages of
+ * others. */
 static bool is_pss(const unsigned char *block, size_t size, int bits, const EVP_MD *digest)
 {
     size_t hash = (size_t)EVP_MD_get_size(digest), masked = size - hash - 1;
@@ -306,7 +308,7 @@ static void answer(struct signer *signer, const struct signer_request *request, 
         answer_signature(signer, request, client);
 }
 
-/* Ends when there is nobody who could ask. A message that is no request ends nothing. */
+/* Ends when nobody is left who could ask. A message that is no request is ignored. */
 static void serve(struct signer *signer)
 {
     struct signer_request request;
@@ -347,7 +349,7 @@ static void sign_for_workers(const void *argument)
         EVP_PKEY_free(own.keys[i]);
 }
 
-/* No other process of the same user may read the memory of these. */
+/* No other process of the same user may read the memory of the supervisor and its signers. */
 void key_process_supervise(int socket, const void *files)
 {
     struct signer signer = {.socket = socket, .files = files, .vault = open_vault()};

@@ -19,9 +19,9 @@ struct key_name {
  * a key to keep. */
 enum signer_operation { SIGNER_LOAD, SIGNER_RSA, SIGNER_RSA_PSS, SIGNER_EC, SIGNER_MESSAGE };
 
-/* A message with a socket that keeps the bounds of messages, for the response: to SIGNER_LOAD a
- * message with the report and one with the file of the certificate, else the signature alone, or,
- * on failure, an empty message. */
+/* A request is a message that carries a socket for the response. SIGNER_LOAD is answered by two
+ * messages, the report and the file of the certificate; the others, by one with the signature,
+ * which is empty on failure. */
 struct signer_request {
     enum signer_operation operation;
     int type; /* of the digest, as OpenSSL numbers it */

@@ -98,7 +98,7 @@ static int listen_at(const union address *address, int backlog, enum sharing sha
     return fd;
 }
 
-/* The kernel reports the destination of each datagram only for a wildcard address. It also limits
+/* At a wildcard address the kernel is asked to report the destination of each datagram. It limits
  * the receive buffer to what it allows. */
 static int receive_at(const union address *address, enum sharing sharing)
 {
@@ -263,8 +263,8 @@ bool listener_adopt(struct listener *listener, int first, int count, bool twins,
     return false;
 }
 
-/* The modes of the sockets are as the server before had them, which is the same model: a change
- * here would change them for both, while both accept. */
+/* The modes of the sockets stay as the server before has set them, which is the same model: both
+ * servers accept for a while, and a change would concern both. */
 bool listener_inherit(struct listener *listener, int first, int streams, int datagrams,
                       bool adopted)
 {
@@ -509,7 +509,7 @@ void listener_shut_down(const struct listener *listener)
         shutdown(listener->sockets[i], SHUT_RD);
 }
 
-/* Neighbours take one call: a child of fork does this for each connection. */
+/* Adjacent descriptors are closed by one call: a child of fork closes them for each connection. */
 void listener_drop_streams(const struct listener *listener)
 {
     const int *sockets = listener->sockets;

@@ -73,7 +73,7 @@ void listener_receive_from(int socket, const union address *client);
 void listener_hand_over(struct listener *listener);
 /* Returns true if no client and no datagram waits at any socket. */
 bool listener_is_empty(const struct listener *listener);
-/* Returns how many clients and datagrams wait, at least; of a UDP socket one counts. */
+/* Returns how many clients and datagrams wait; all datagrams of a UDP socket count as one. */
 int listener_waiting(const struct listener *listener);
 /* Ends listening at the TCP sockets, in all processes that share them: the port is free, and an
  * accept fails with ESHUTDOWN. */

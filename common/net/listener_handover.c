@@ -97,8 +97,7 @@ struct program {
 
 /* The description that comes with a listener, or with the output of the server. */
 struct passed {
-    int streams; /* of the sockets of a listener, these are TCP; the others are UDP. 0: the output
-                  */
+    int streams; /* how many sockets are TCP, the first ones; 0: these are the output */
     int adopted; /* not a bool: no byte of a message is undefined */
 };
 

@@ -1,7 +1,7 @@
 /* The listening sockets go to the program that follows a server. A process outside the sandbox,
- * with the rights that the server was started with, starts that program, and for a server
- * that lacks the right to, it refuses new clients and looks for silent ones. It obeys the first
- * process of the server alone. */
+ * with the rights that the server was started with, starts that program. For a server that lacks
+ * the right, it also refuses new clients and looks for silent ones. It obeys the first process of
+ * the server alone. */
 #ifndef COMMON_NET_LISTENER_HANDOVER_H
 #define COMMON_NET_LISTENER_HANDOVER_H
 
@@ -51,7 +51,7 @@ struct listener_handover_message {
 };
 
 bool listener_handover_send(int socket, const struct listener_handover_message *message);
-/* Receives a message if there is one. Its end counts as `end`. */
+/* Receives a message if there is one. The end of the messages counts as one of the kind `end`. */
 bool listener_handover_receive(int socket, struct listener_handover_message *message,
                                enum listener_handover_kind end);
 

@@ -160,7 +160,7 @@ static bool write_question(struct inquiry *inquiry)
     return inquiry->length > 0;
 }
 
-/* Where the server cannot be asked over TCP, the beginning of its answer has to do. */
+/* Where the server cannot be asked over TCP, the beginning of its answer is used. */
 static enum dns_outcome ask_server(const struct name_lookup_settings *settings,
                                    const union address *server, enum dns_type type,
                                    struct address_list *list, uint32_t *seconds)
@@ -233,8 +233,9 @@ struct look_up_task {
     int socket;
 };
 
-/* The first answer, or the lack of it, is announced at the socket; those of processes that came
- * later are not read. Nothing comes there but its end. */
+/* Announces at the socket that the first look-up is over, with or without an answer. A process that
+ * replaces this one does so, too, but nobody reads that. Nothing comes from the socket but its
+ * end. */
 static void look_up_often(const void *argument)
 {
     const struct look_up_task *task = argument;

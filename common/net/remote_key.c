@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A signer that dies takes the request that it has with it: then another one gets it. */
+/* The request of a signer that dies is lost: it is sent again, and another signer gets it. */
 #define TRIES 4
 
 /* The data of a key of OpenSSL whose private half is in the process. */
@@ -191,7 +191,8 @@ static bool wrap_ec(EVP_PKEY *key, EVP_PKEY *public, const EC_KEY_METHOD *method
 
 /* ---- Ed25519 and Ed448 ---- */
 
-/* A key of these types has no methods; all keys of the type have. It carries the process. */
+/* Keys of these types have no methods of their own: a method belongs to the type. The key carries
+ * the process. */
 static const int message_types[REMOTE_KEY_MESSAGE_TYPES] = {EVP_PKEY_ED25519, EVP_PKEY_ED448};
 
 static int sign_message(EVP_MD_CTX *context, unsigned char *signature, size_t *length,

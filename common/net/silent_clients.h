@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kernel holds none back for longer, in milliseconds: LISTENER_DEFER, and the way to a distant
- * client and back. */
+/* The kernel holds no client back for longer than this: LISTENER_DEFER and a round trip to a
+ * distant client. */
 #define SILENT_CLIENTS_MILLISECONDS 1500
 
 /* Asks the kernel, outside a sandbox, whether there is one at the port. If it does not tell, there

@@ -134,7 +134,8 @@ static bool is_good(const struct tls *tls, const struct key_report *report)
     return report->verdict == KEY_GOOD;
 }
 
-/* Returns a key that signs through the other process. With a report, that one has just read it. */
+/* Returns a key that signs through the other process. With a report, that process has just read the
+ * key. */
 static EVP_PKEY *find_key(struct tls *tls, SSL_CTX *context, const struct key_report *report)
 {
     X509 *certificate = SSL_CTX_get0_certificate(context);
@@ -578,7 +579,7 @@ static void adopt(struct tls *tls)
     forget(files);
 }
 
-/* Returns a reference to the current context. `*old`: the certificate is newer than it. */
+/* Returns a reference to the current context. `*old` says whether there is a newer certificate. */
 static SSL_CTX *hold_context(struct tls *tls, bool *old)
 {
     SSL_CTX *context;

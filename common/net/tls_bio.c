@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <openssl/bio.h>
 
-/* While records come that hold no data, such as updates of keys, OpenSSL reads on and on. So the
- * socket seems empty after some reads, and a session that has answered so often ends: a handshake
- * takes a few of each. */
+/* While records without data come, such as updates of keys, OpenSSL reads on and on. So after
+ * READS_LIMIT reads the socket seems empty, and after ANSWERS_LIMIT answers the session ends: a
+ * handshake takes a few of each. */
 #define READS_LIMIT   8
 #define ANSWERS_LIMIT 32
 

@@ -33,7 +33,8 @@ static bool expect_host(const struct tls_client *client)
                            : X509_VERIFY_PARAM_set1_ip_asc(parameters, client->host) == 1;
 }
 
-/* A session that ends without an alert has been cut off, perhaps by somebody else. */
+/* SSL_OP_IGNORE_UNEXPECTED_EOF is not set: a session that ends without an alert has been cut off,
+ * perhaps by somebody else. */
 static bool configure(const struct tls_client *client)
 {
     static const unsigned char protocol[] = "\x08http/1.1";

@@ -7,8 +7,8 @@
 /* Stands beside the period of a slot while its key is written. */
 #define WRITING (UINT64_C(1) << 63)
 
-/* Neither this one nor the one before is 0, which says that a slot is empty: its zeros are no key.
- */
+/* Periods count from 2: neither the current one nor the one before is 0, which marks an empty
+ * slot. */
 static uint64_t period_of(int64_t now)
 {
     return (uint64_t)now / TLS_TICKETS_SECONDS + 2;
@@ -44,7 +44,7 @@ static void put(struct tls_tickets *tickets, uint64_t period, uint64_t content,
     atomic_store(&slot->period, content);
 }
 
-/* Makes the key of a period, and removes that of an older one than the one before. */
+/* Makes the key of a period, and removes one that is older than that of the period before. */
 static bool make(struct tls_tickets *tickets, uint64_t period, struct ticket_key *key)
 {
     const struct ticket_key nothing = {0};

@@ -25,8 +25,8 @@ struct tls_tickets_slot {
     struct ticket_key key;
 };
 
-/* Lies in shared memory, and begins as zeros. Nobody waits here: what a worker writes to it takes
- * from others the resumption of sessions, and no more. */
+/* Lies in shared memory, and begins as zeros. Nobody waits here: a worker that writes nonsense
+ * keeps others from resuming sessions, and does no more harm. */
 struct tls_tickets {
     struct tls_tickets_slot slots[2]; /* of this period and of the one before, in turn */
 };

@@ -9,10 +9,10 @@
 
 /* One record of TLS holds as much. */
 #define COPY_BYTES 16384
-/* The same in a crowd, for a client that has not shown that it reads. */
+/* TRANSPORT_UNSENT_BYTES in a crowd, for a client that has not shown that it reads. */
 #define UNSENT_BYTES_CROWD (32 * 1024)
 /* The kernel of a client that does not read makes room, too, while its window grows: hardly ever
- * twice. After more rooms than that it is sure that the client reads. */
+ * READER_ROOMS times. After SURE_READER_ROOMS times it is certain that the client reads. */
 #define READER_ROOMS      2
 #define SURE_READER_ROOMS 4
 

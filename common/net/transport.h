@@ -85,16 +85,16 @@ bool transport_open_stream(struct transport *transport, struct text *request);
 bool transport_recall_stream(struct transport *transport, uint64_t *count);
 bool transport_stream_has_input(const struct transport *transport);
 bool transport_peer_of_stream(struct transport *transport, union address *peer);
-/* While `open` is the last that was said, the connection is reset if it is closed, which the kernel
- * does if this process dies: the end would tell the client that the response is whole. */
+/* After a call with `open`, closing the socket resets the connection, also where the kernel closes
+ * it because this process dies: a regular end would tell the client that the response is whole. */
 void transport_mark_open_end(const struct transport *transport, bool open);
 /* Returns true if the client has yet to take bytes that were written, and has not left. */
 bool transport_is_taking(struct transport *transport);
 /* The kernel takes no more of a response than this beyond what the client can receive now. With a
  * quarter of it, a document of 1 MiB takes six calls instead of one. */
 #define TRANSPORT_UNSENT_BYTES (1024 * 1024)
-/* There are many clients. Until this one has made room several times, the kernel takes less for it:
- * many clients that do not read would exhaust its memory. */
+/* Tells the transport that there are many clients. Until this one has made room several times, the
+ * kernel takes less for it: many clients that do not read would exhaust its memory. */
 void transport_expect_crowd(struct transport *transport);
 /* Returns true if the client seems to read: it made room twice, or there is no crowd. */
 bool transport_has_reader(const struct transport *transport);

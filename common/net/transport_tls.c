@@ -28,7 +28,7 @@ static struct session *begin(struct transport *transport)
 
     ERR_clear_error();
     if (session != NULL) {
-        session->wire.transport = transport; /* a copy of the one before */
+        session->wire.transport = transport; /* the transport may have been copied */
         return session;
     }
     session = calloc(1, sizeof *session);

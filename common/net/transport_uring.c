@@ -24,7 +24,7 @@ static struct io_uring_sqe *begin(struct uring_stream *stream, enum uring_operat
     return entry;
 }
 
-/* An attempt to receive before the bytes are there would be in vain, unless there were more. */
+/* An attempt to receive at once would be in vain, unless the kernel has more input already. */
 bool transport_uring_receive(struct uring_stream *stream, int socket)
 {
     struct io_uring_sqe *entry = begin(stream, URING_OF_RECEIVE, socket);
@@ -40,8 +40,8 @@ bool transport_uring_receive(struct uring_stream *stream, int socket)
     return true;
 }
 
-/* It does not wait for room: so it has ended when the kernel has taken it, and does not read the
- * bytes any more. */
+/* The send does not wait for room: once the kernel has taken the entry, the send has ended, and
+ * does not read the bytes any more. */
 static bool begin_to_send(struct uring_stream *stream, int socket, struct text data, bool more)
 {
     struct io_uring_sqe *entry = begin(stream, URING_OF_SEND, socket);
@@ -183,7 +183,7 @@ static enum transfer judge_sent(struct transport *transport, size_t *count)
 /* So few bytes leave at once, unless the client does not read. */
 #define IDLE_BYTES 16384
 
-/* The next request is what there is to wait for, and not the end of the send. */
+/* Has the ring wait for the next request, not for the end of the send. */
 static void receive_next(const struct transport *transport)
 {
     struct uring_stream *stream = transport->own;

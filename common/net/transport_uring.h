@@ -6,13 +6,14 @@
 #include "common/base/uring.h"
 #include "common/net/transport.h"
 
-/* What a completion is of: the low bits of its user data. The others are its address, or number. */
+/* The operation that a completion is of: the low bits of its user data. The other bits are the
+ * address of the stream, or the number of the source. */
 enum uring_operation { URING_OF_SOURCE, URING_OF_RECEIVE, URING_OF_SEND, URING_OF_POLL };
 #define URING_OPERATION_MASK 3
 
-/* The operations of one connection. It must stay where it is while one of them is in flight, even
- * if the connection has ended. The bytes that are sent need not: they are gone, or given to the
- * kernel, when the transport has been closed. */
+/* The operations of one connection. The struct must stay where it is while one of them is in
+ * flight, even if the connection has ended. The bytes that are sent need not: nothing reads them
+ * after the transport has been closed. */
 struct uring_stream {
     struct uring *ring;
     unsigned position;  /* of its last entry in the ring */

@@ -105,8 +105,8 @@ static int64_t nanoseconds(const struct timespec *time)
     return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
 }
 
-/* A use of the file changes its time of access, and a change that of its content; two changes
- * within a tick of the clock leave the same time. */
+/* The time of access does not count: each use changes it. A file that was changed just now gets 0,
+ * since another change in the same tick of the clock would leave the same time. */
 uint64_t block_checksums_identity(const struct stat *status, uint64_t seed)
 {
     const uint64_t numbers[] = {
@@ -123,7 +123,7 @@ uint64_t block_checksums_identity(const struct stat *status, uint64_t seed)
     return sum_numbers(numbers, sizeof numbers);
 }
 
-/* A block is remembered by a number that hardly another one has. */
+/* Returns the number by which a block is remembered. Two blocks hardly ever have the same one. */
 static uint64_t mark_of(const struct cache_body *body, uint64_t number)
 {
     return (body->identity ^ number * UINT64_C(0x9e3779b97f4a7c15)) | 1;

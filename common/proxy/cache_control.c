@@ -45,7 +45,7 @@ int64_t cache_control_seconds(struct text digits, int64_t malformed)
     return (int64_t)number;
 }
 
-/* A directive with two different values gets the strictest one. */
+/* A directive with two different values gets the strictest value that there is. */
 static void set_seconds(int64_t *seconds, int64_t value, int64_t strictest)
 {
     *seconds = *seconds >= 0 && *seconds != value ? strictest : value;
@@ -151,8 +151,8 @@ void cache_control_read(struct text fields, bool of_request, struct cache_contro
 
 /* ---- targeted fields ---- */
 
-/* The last of several members counts, as in any dictionary. One whose value has another type is
- * ignored; but a restriction with a value still restricts. */
+/* The last member with a key counts, as in any dictionary. A member whose value has the wrong type
+ * is ignored, but a restriction applies even then. */
 static void add_member(struct cache_control *control, const struct structured_member *member)
 {
     const struct {

@@ -8,11 +8,10 @@
 #include "common/proxy/cache_writer.h"
 #include "common/proxy/fetch_lock.h"
 
-/* Opens the cache in that directory; `path` is for messages. Says why it cannot, and returns false.
- */
-bool cache_open_directory(struct cache *cache, int directory, const char *path, uint64_t limit);
-/* As cache_open_directory(). Makes the directory if there is none. Says why it cannot, and returns
+/* Opens the cache in that directory; `path` is for messages. On failure it prints why and returns
  * false. */
+bool cache_open_directory(struct cache *cache, int directory, const char *path, uint64_t limit);
+/* As cache_open_directory(), but makes the directory if there is none. */
 bool cache_open(struct cache *cache, const char *path, uint64_t limit);
 void cache_close(struct cache *cache);
 
@@ -29,8 +28,9 @@ enum cache_found cache_find(const struct cache *cache, struct text uri, struct t
 
 /* Removes all responses to the URI. */
 void cache_remove(const struct cache *cache, struct text uri);
-/* Counts removals. A record holds the count from before the origin was asked: if the URI has been
- * removed since, the response may be older than the reason for it, and is not stored. */
+/* Returns the count of removals. A record holds the count from before the origin was asked: if the
+ * URI was removed since, the response may be older than what caused the removal, and is not stored.
+ */
 uint64_t cache_uri_removals(const struct cache *cache, struct text uri);
 bool cache_uri_removed_since(const struct cache *cache, struct text uri, uint64_t removals);
 

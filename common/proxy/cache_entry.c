@@ -130,8 +130,8 @@ static bool read_file(const struct cache *cache, struct cache_entry *entry)
 
 /* ---- opening ---- */
 
-/* Takes the entry from memory, if it is there and its file has not changed since. It has no file
- * then. */
+/* Takes the entry from memory, without opening its file, if it is there and the file has not
+ * changed since. */
 static bool recall(const struct cache *cache, struct cache_entry *entry, const char *name)
 {
     struct stat status;
@@ -254,7 +254,8 @@ static void keep(const struct cache *cache, const struct cache_entry *entry)
                       (struct text){entry->space, length});
 }
 
-/* A body in memory is one block at most. One without a file was checked before it was kept. */
+/* A body in memory is at most one block. The body of an entry that came from memory, without a
+ * file, was checked before it was kept. */
 static bool verify_memory(const struct cache *cache, const struct cache_entry *entry)
 {
     if (entry->file < 0)

@@ -16,7 +16,7 @@
 
 enum cache_entry_kind {
     CACHE_ENTRY_RESPONSE = 1,
-    CACHE_ENTRY_INDEX,  /* the list of fields that the responses vary on; these are other files */
+    CACHE_ENTRY_INDEX,  /* the list of fields that the responses, in other files, vary on */
     CACHE_ENTRY_RECORD, /* a newer record of a large entry */
     CACHE_ENTRY_PART,   /* a response whose body is a part of another one: see cache_part.h */
 };
@@ -25,7 +25,7 @@ enum cache_entry_kind {
 struct cache_record {
     struct text uri;
     struct text list;     /* of the fields that it varies on */
-    struct text selected; /* their values in the request: read, not written */
+    struct text selected; /* their values in the request; the writer finds them itself */
     struct text reason;
     struct text fields;
     int status;
@@ -45,8 +45,8 @@ struct cache_header {
     int64_t requested, received; /* seconds since 1970 */
     uint64_t generation;         /* of the responses that vary */
     uint64_t length;             /* of the body */
-    uint64_t seed;  /* of the checksums of its blocks, which stand behind it (or `self` of the
-                       updated entry) */
+    uint64_t seed;  /* of the checksums of the body's blocks; in a CACHE_ENTRY_RECORD: `self` of
+                       the entry that it updates */
     uint64_t texts; /* checksums: of the texts, */
     uint64_t self;  /* and of all before this */
 };
@@ -67,13 +67,13 @@ struct cache_entry {
 /* Opens the file of that name if it belongs to the URI. Removes it if it is damaged. */
 bool cache_entry_open(const struct cache *cache, struct cache_entry *entry, const char *name,
                       struct text uri);
-/* The file of a large entry has a mark as long as no other file has a newer record of it: with the
- * mark nobody looks for one. This removes it. A file that loses it by accident costs time, and no
- * more. */
+/* Removes the mark of a large entry's file, which says that no other file has a newer record of the
+ * entry. Without the mark, each use looks for one: a mark that is lost by accident only costs time.
+ */
 bool cache_entry_expect_newer(const struct cache_entry *entry);
 void cache_entry_close(struct cache_entry *entry);
 
-/* Returns true if the body has its checksums; removes the entry if not. */
+/* Returns true if the body matches its checksums; removes the entry if not. */
 bool cache_entry_verify(const struct cache *cache, const struct cache_entry *entry);
 /* The same for the first block of the body, or all of it if it is in memory. The other blocks are
  * checked by block_checksums_check() when they are sent. */

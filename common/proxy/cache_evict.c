@@ -81,8 +81,8 @@ static void add_item(struct inventory *inventory, const char *name, const struct
     memcpy(item->name, name, CACHE_NAME_LENGTH + 1);
 }
 
-/* Removes a temporary file that no process has locked, so no process writes it. Holds the lock
- * while it does: a process that has made the file and not locked it yet notices that. */
+/* Removes a temporary file that no process has locked: no process writes it. Holds the lock
+ * meanwhile, so that a process which has just made the file, and not locked it yet, notices. */
 static bool remove_abandoned(const struct cache *cache, const char *name)
 {
     int file = cache_file_open(cache, name, O_RDONLY);
@@ -157,8 +157,9 @@ static void remove_least_used(const struct cache *cache, struct inventory *inven
         inventory->size -= remove_entry(cache, inventory->items[i].name);
 }
 
-/* One process at a time trims. Bytes that others add while it counts are added to its result.
- * Returns the bytes that it has removed. `room` are to be removed in any case. */
+/* Trims, unless another process is trimming. Bytes that others add while this one counts are added
+ * to the count. If `room` is not 0, removes so many bytes whatever the size of the cache is.
+ * Returns the bytes that it has removed. */
 static int64_t trim(const struct cache *cache, int64_t room)
 {
     int64_t limit = (int64_t)cache->limit, wanted = (int64_t)(cache->limit / 100 * TRIM_PERCENT);
@@ -202,8 +203,8 @@ uint64_t cache_evict_limit(const struct cache *cache)
     return cache->limit * 3 / 2;
 }
 
-/* A process that was killed while it wrote leaves the bytes that it had counted, and the file may
- * have been damaged. */
+/* The shared size may be wrong: a process that was killed while it wrote has counted bytes that no
+ * entry has, and the shared file may have been damaged. */
 bool cache_evict_is_due(const struct cache *cache)
 {
     return !atomic_load(&cache->shared->counted) || atomic_load(&cache->shared->size) < 0 ||

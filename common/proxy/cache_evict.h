@@ -11,10 +11,10 @@ int64_t cache_evict_record(const struct cache *cache, const char *entry);
 /* Counts the size of all entries, and removes the least recently used ones if it is above the
  * limit. This takes long if there are many: cache_keeper.h has it done by another process. */
 void cache_evict_trim(const struct cache *cache);
-/* Makes room on a full disk: removes the least recently used entries, so many bytes of them.
- * Returns false if there were none. */
+/* Makes room on a full disk: removes so many bytes of the least recently used entries. Returns
+ * false if it has removed none. */
 bool cache_evict_make_room(const struct cache *cache, uint64_t bytes);
-/* Returns true if the size that is shared cannot be right. */
+/* Returns true if the shared size has not been counted yet, or cannot be right. */
 bool cache_evict_is_due(const struct cache *cache);
 /* The size beyond which nothing may be added. */
 uint64_t cache_evict_limit(const struct cache *cache);

@@ -83,7 +83,7 @@ static bool give_files(int directory, uid_t owner, gid_t group)
 }
 
 /* Gives the directory of an earlier server, which ran as root, to the owner, before this process
- * becomes that user. Nobody else may have written to it. */
+ * becomes that user. Leaves alone a directory that others can write to: belongs_to() refuses it. */
 static bool give_directory(int directory, uid_t owner, gid_t group)
 {
     struct stat status;

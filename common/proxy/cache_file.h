@@ -20,8 +20,8 @@ struct cache {
     int directory;
     uid_t owner;                    /* of all files in it */
     uint64_t limit;                 /* bytes of all entries */
-    bool links;                     /* a file of it can be made without a name, and get one */
-    bool gateway;                   /* it is the origin's own: CDN-Cache-Control is for it */
+    bool links;                     /* files in it can be made without a name, and get one later */
+    bool gateway;                   /* of a reverse proxy: CDN-Cache-Control is for it */
     struct cache_shared *shared;    /* by all processes that use the directory */
     _Atomic uint64_t *sound_blocks; /* see block_checksums.h; by those of this server */
     struct cache_memory *recent;    /* see cache_memory.h; of this process alone */
@@ -29,9 +29,8 @@ struct cache {
     struct fetch_lock_files *lock_files; /* see fetch_lock.h; of this process alone */
 };
 
-/* Opens the directory, and makes it if there is none. One that is new or empty, and belongs to this
- * process, then belongs to the owner. Returns -1 after it
- * has printed why it cannot. */
+/* Opens the directory, and makes it if there is none. A directory of this process's user that has
+ * nothing but files of a cache is given to the owner. On failure it prints why and returns -1. */
 int cache_file_open_directory(const char *path, uid_t owner, gid_t group);
 
 /* The mode of a file that this process makes anew, with a bit that stays until the entry in it gets
@@ -40,7 +39,7 @@ int cache_file_open_directory(const char *path, uid_t owner, gid_t group);
 
 /* Opens a file of the directory. Returns -1 with errno set if it cannot. */
 int cache_file_open(const struct cache *cache, const char *name, int flags);
-/* Makes a file without a name; gives it one, unless another file has it. */
+/* Makes a file without a name. cache_file_link() gives it one, unless another file has it. */
 int cache_file_make_unnamed(const struct cache *cache);
 bool cache_file_link(const struct cache *cache, int file, const char *name);
 /* Returns true if both work here: not each file system has such files, and /proc may be missing. */

@@ -16,12 +16,12 @@ void cache_growing_show(const struct cache *cache, const struct cache_writer *wr
                         const char *name, uint64_t length);
 /* Tells those who read it that it has grown. */
 void cache_growing_tell(const struct cache *cache, const struct cache_writer *writer);
-/* Tells them that it is whole, or that no more will come. Returns false if it cannot: they would
- * take what is written behind the body for a part of it. */
+/* Tells them that it is whole, or that no more will come. Returns false if it cannot: then
+ * nothing may be written behind the body, since they would take it for a part of the body. */
 bool cache_growing_end(const struct cache *cache, const struct cache_writer *writer, bool whole);
 
-/* Opens the entry that is shown under that name, if it is for a request with these fields. Entries
- * of the URI must not have been removed since it was requested. */
+/* Opens the entry that is shown under that name. Returns false if there is none, if it is for
+ * requests with other fields, or if entries of the URI were removed since it was requested. */
 bool cache_growing_open(const struct cache *cache, const char *name, struct text uri,
                         struct text request_fields, struct cache_entry *entry);
 
@@ -31,8 +31,8 @@ enum cache_growing_state {
     CACHE_GROWING_LOST, /* its writer has given it up, or died */
 };
 
-/* Returns how far the body has come: `length` are the bytes that are there, also of one that is
- * lost. Looks whether the writer lives if `thorough`. */
+/* Returns how far the body has come. `length` becomes the number of bytes that are there, even if
+ * the rest is lost. If `thorough`, looks whether the writer lives. */
 enum cache_growing_state cache_growing_look(const struct cache_entry *entry, bool thorough,
                                             uint64_t *length);
 

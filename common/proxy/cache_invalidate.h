@@ -8,7 +8,8 @@
 /* Returns true if Content-Location says that the response is what a GET of the same URI would get.
  */
 bool cache_invalidate_is_about_target(const struct cache_lookup *lookup, const struct fetch *fetch);
-/* Removes them if the request had an unsafe method and the response is no error. */
+/* Removes the entries of the URI, and of those that Location and Content-Location name, if the
+ * request had an unsafe method and the response is no error. */
 void cache_invalidate(const struct cache_lookup *lookup, const struct fetch *fetch,
                       enum method method);
 

@@ -24,7 +24,7 @@
 #define LOOK_MILLISECONDS  1000
 #define AGAIN_MILLISECONDS 60000
 
-/* What all processes of the server may change. A worker that was taken over may have written
+/* Requests that all processes of the server share. A worker that was taken over may have written
  * anything there. */
 struct requests {
     _Atomic bool asked;      /* there is something to do */
@@ -35,12 +35,12 @@ struct requests {
 /* Each process has a copy. */
 struct cache_keeper {
     int socket;   /* to the process, which looks for requests at each message */
-    pid_t server; /* that it may ask for another one */
+    pid_t server; /* the process that it asks for another server */
     struct helper_process_confinement confinement;
     struct requests *requests;
 };
 
-/* What the process itself works with. */
+/* The state of the process itself. */
 struct work {
     struct cache cache;
     int socket;
@@ -87,7 +87,7 @@ static int64_t look_at_directory(const struct cache *cache)
     return clock_now().milliseconds + (missing ? AGAIN_MILLISECONDS : LOOK_MILLISECONDS);
 }
 
-/* Looks for requests first: another process may have died before it did. */
+/* Looks for requests before it waits: the process before it may have died without doing so. */
 static void keep(const void *argument)
 {
     const struct work *work = argument;
@@ -189,8 +189,8 @@ void cache_keeper_close(struct cache *cache)
     cache->keeper = NULL;
 }
 
-/* Returns false if there is no process that could be asked. If there are many messages that it has
- * not read, it will look for requests. */
+/* Returns false if there is no process to ask. If no further message fits, it will read those that
+ * are there, and look for requests. */
 static bool ask(const struct cache *cache)
 {
     const struct cache_keeper *keeper = cache->keeper;

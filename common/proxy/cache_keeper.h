@@ -6,10 +6,10 @@
 #include "common/base/helper_process.h"
 #include "common/proxy/cache_file.h"
 
-/* Starts the process, which ends when all processes have ended that have inherited its socket. If
- * the directory is deleted, it asks this process by SIGUSR2 for a server in its place, which makes
- * the directory again: the sandbox lets nobody enter a new one. Says why it cannot, and returns
- * false. */
+/* Starts the process, which ends when all processes that inherited its socket have ended. If the
+ * directory is deleted, it sends SIGUSR2 to this process, so that a new server takes its place and
+ * makes the directory again: the sandbox lets this one enter no new directory. On failure it prints
+ * why and returns false. */
 bool cache_keeper_open(struct cache *cache, const struct helper_process_confinement *confinement);
 void cache_keeper_close(struct cache *cache);
 

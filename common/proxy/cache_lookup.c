@@ -163,8 +163,8 @@ static bool may_lead(const struct cache_lookup *lookup, const struct request *re
            (lookup->validates || (lookup->may_store && !(request->present & own)));
 }
 
-/* Returns true if no request can use what another one gets: the response will not be stored, or
- * nobody may use it who has not asked himself, and it has nothing to validate it by. */
+/* Returns true if no request can use the response to another one: it will not be stored, or each
+ * use of it needs validation and it has no validator. */
 static bool is_futile(const struct cache_lookup *lookup, struct moment now)
 {
     return (cache_lookup_has_entry(lookup) && !lookup->validates &&
@@ -180,8 +180,8 @@ static bool may_wait(const struct cache_lookup *lookup, const struct service_cal
                              call->now.milliseconds);
 }
 
-/* Earlier responses are sent first: their client may be slow, and other requests wait for a fetch.
- */
+/* Sends earlier responses before this request fetches or waits: the client may be slow, and other
+ * requests would wait for a fetch that it delays. */
 static enum service_progress flush_first(struct cache_lookup *lookup)
 {
     cache_lookup_drop_entry(lookup);
@@ -233,8 +233,8 @@ static enum service_progress wait_for_fetch(struct cache_lookup *lookup, struct 
     return collapse_wait(&lookup->collapse, call, lookup->name);
 }
 
-/* The origin has failed the fetch that this request has waited for: otherwise those that wait would
- * ask it one after another, and wait for it to fail each time. */
+/* Fails as the fetch has failed that this request waited for. Otherwise the waiting requests would
+ * ask the origin one after another, and each would wait for it to fail. */
 static enum service_progress share_failure(struct cache_lookup *lookup, struct service_call *call,
                                            int status)
 {
@@ -316,8 +316,8 @@ static enum service_progress use_entry(struct cache_lookup *lookup, struct servi
 
 /* ---- parts ---- */
 
-/* Returns true if the request is for a range, and no entry but a part could have it. The part must
- * be fresh: a stale one can only be joined. */
+/* Returns true if the request is for a range, and there is a part that may have it. The part must
+ * be fresh, or not too stale for the client: others can only be joined. */
 static bool find_part(struct cache_lookup *lookup, const struct service_call *call)
 {
     const uint32_t conditions = 1U << FIELD_IF_NONE_MATCH | 1U << FIELD_IF_MODIFIED_SINCE;

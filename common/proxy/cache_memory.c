@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* So many entries, of 8 KiB at most. */
+/* The most entries in the table, each of 8 KiB at most. */
 #define SLOTS 256
 
 struct slot {

@@ -12,7 +12,7 @@
 #define CACHE_NAME_SIZE   40
 #define CACHE_NAME_LENGTH 33
 
-/* The files that the processes share which use the directory; see cache_shared.h, fetch_lock.h. */
+/* The files that all processes with this directory share; see cache_shared.h, fetch_lock.h. */
 #define CACHE_NAME_SHARED "account-2" /* the number is that of its layout */
 #define CACHE_NAME_LOCKS  "locks"
 /* Servers of an earlier version shared this one, which has another layout. */

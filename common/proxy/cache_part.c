@@ -10,7 +10,7 @@
 
 /* ---- the fields ---- */
 
-/* Reads a number, and the character behind it unless that is the end. */
+/* Reads a number, and `end` behind it; if that is NUL, the text ends there. */
 static bool take_number(struct text *text, char end, uint64_t *number)
 {
     size_t length = end != '\0' ? text_find(*text, end) : text->length;

@@ -10,7 +10,7 @@
 /* Parts are joined by copying, so they are short. */
 #define CACHE_PART_LIMIT (4 * 1024 * 1024)
 
-/* The bytes of a body that a part has, and the bytes that there are. */
+/* The bytes of a body that a part has, and the length of the whole body. */
 struct cache_span {
     struct range range;
     uint64_t whole;
@@ -26,7 +26,7 @@ bool cache_part_read_span(struct text fields, struct cache_span *span);
 /* Returns the ETag of a response; empty if it has none, or a weak one. */
 struct text cache_part_tag(struct text fields);
 
-/* A part without a file is closed. */
+/* Makes the part a closed one, without a file. */
 void cache_part_start(struct cache_part *part);
 /* Opens the part of a response to the URI. Returns false if there is none. */
 bool cache_part_open(const struct cache *cache, struct cache_part *part, struct text uri);

@@ -7,8 +7,8 @@
 
 /* Returns a count to hand to cache_removal_since() later. */
 uint64_t cache_removal_count(const struct cache *cache, uint64_t number);
-/* Notes a removal. To be called before the entry is removed: then a process that has stored one and
- * finds no removal afterwards knows that its entry will be removed. */
+/* Notes a removal. It must be called before the entry is removed: a process that stores an entry,
+ * and finds no removal noted afterwards, knows that any later removal will find its entry. */
 void cache_removal_note(const struct cache *cache, uint64_t number);
 /* Returns true if the entry was removed since the count was taken, or that is not known any more.
  */

@@ -1,5 +1,5 @@
-/* The memory that all processes share which use a cache directory: a mapped file in it with the
- * size of all entries, and a table with a slot for each name. Names with the same slot disturb each
+/* The memory that all processes with the same cache directory share: a mapped file in it, with the
+ * size of all entries and a table with a slot for each name. Names with the same slot disturb each
  * other, which costs a needless fetch or wait, and no more. */
 #ifndef COMMON_PROXY_CACHE_SHARED_H
 #define COMMON_PROXY_CACHE_SHARED_H
@@ -23,7 +23,7 @@ struct cache_shared {
     _Atomic int64_t
         failures[CACHE_SHARED_SLOTS]; /* of the last fetch that failed: see fetch_lock.c, */
     _Atomic uint64_t failure_numbers[CACHE_SHARED_SLOTS]; /* and the number of its name */
-    _Atomic int64_t answers[CACHE_SHARED_SLOTS]; /* the same of the last that others share */
+    _Atomic int64_t answers[CACHE_SHARED_SLOTS]; /* the same of the last answer that is shared */
     _Atomic uint64_t answer_numbers[CACHE_SHARED_SLOTS];
     _Atomic uint64_t growing_numbers[CACHE_SHARED_SLOTS]; /* of names: see cache_growing.h */
     _Atomic uint64_t growing_files[CACHE_SHARED_SLOTS][2];

@@ -64,8 +64,8 @@ static void note_bypass(const struct cache_lookup *lookup, struct moment now)
 
 /* ---- the head ---- */
 
-/* Returns true if the response is a part that can be stored; then that is judged as for the whole.
- * Where there is an entry, nobody needs its parts. */
+/* Returns true if the response is a part that can be stored. It is then judged as a 200 would be.
+ * If there is an entry, nobody needs its parts. */
 static bool is_part(const struct cache_lookup *lookup, const struct parsed_response *head,
                     struct cache_span *span)
 {
@@ -115,7 +115,7 @@ static bool is_for_later(const struct cache_lookup *lookup, const struct fetch *
     return freshness_is_explicit(&response);
 }
 
-/* Finds the part that a part can be joined with, and enlarges the span to that of both. */
+/* Finds a stored part to join with the new one, and enlarges the span to that of both. */
 static void join(struct cache_store *store, const struct parsed_response *head,
                  struct cache_span *span)
 {
@@ -248,8 +248,8 @@ static void give_up(struct cache_store *store, const struct service_call *call)
     collapse_unlock(&store->lookup->collapse);
 }
 
-/* The client gets what was held from memory: sent from the file, which has just been written, 100
- * kB take 20 us more. */
+/* Sends the held bytes to the client from memory: from the file, which has just been written, 100
+ * kB would take 20 us more. */
 static void pass_on_held(const struct cache_store *store, struct fetch *fetch)
 {
     struct text held = cache_writer_held(&store->writer);

@@ -5,10 +5,10 @@
 #include "common/proxy/cache_lookup.h"
 #include "common/proxy/fetch.h"
 
-/* A last piece that is not longer is sent from memory. */
+/* The longest last piece of a stored body that is sent from memory. */
 #define CACHE_STORE_SHORT_BYTES 8192
-/* One that is not longer is held in memory until it is whole, or the origin has to be waited for:
- * most bodies of this length come at once, and take one write. */
+/* The longest body that is held in memory until it is whole, or the origin has to be waited for:
+ * most bodies up to this length come at once, and take one write. */
 #define CACHE_STORE_HELD_BYTES (128 * 1024)
 
 struct cache_store {
@@ -40,7 +40,7 @@ bool cache_store_add(struct cache_store *store, struct fetch *fetch,
 /* The response takes time: has the client get what is held. */
 void cache_store_flush(struct cache_store *store, struct fetch *fetch,
                        const struct service_call *call);
-/* Commits the response if it is whole: the origin has failed if not. */
+/* Commits the response if it is whole; notes that the origin has failed if not. */
 void cache_store_finish(struct cache_store *store, struct fetch *fetch, struct moment now,
                         bool whole);
 

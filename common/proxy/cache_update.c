@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Makes a record of that of the entry and the fields of the origin's response. */
+/* Makes a record from that of the entry, updated by the fields of the origin's response. */
 static bool merge(const struct cache_lookup *lookup, const struct parsed_response *head,
                   struct moment now, struct cache_record *record, struct buffer *merged)
 {

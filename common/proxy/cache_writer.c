@@ -17,7 +17,7 @@
 
 /* How often to make another temporary file if some process removes it before it is locked. */
 #define TEMPORARY_TRIES 10
-/* Instead of the length of a body that is not at hand: it comes in pieces, and takes time. */
+/* Stands for the length of a body that comes in pieces, over time. */
 #define GROWS SIZE_MAX
 
 /* How often to make room for one write, and how many bytes at least: others write, too. */
@@ -121,8 +121,8 @@ bool cache_writer_flush(const struct cache *cache, struct cache_writer *writer)
     return true;
 }
 
-/* Makes a file and locks it, which says that a process writes it. Another process may take it for
- * abandoned before that, and remove it: then makes another one. Returns -1 if it cannot. */
+/* Makes a file and locks it: the lock says that a process writes it. If another process takes it
+ * for abandoned before that, and removes it, makes another one. Returns -1 if it cannot. */
 static int make_temporary(const struct cache *cache, char name[CACHE_NAME_SIZE])
 {
     struct stat status;
@@ -350,8 +350,8 @@ bool cache_writer_name(const struct cache *cache, struct cache_writer *writer)
 }
 
 /* Only a file with a name can replace another one. Most entries are new: looks for an older file
- * only if the name is taken, or if the file system cannot tell. `old` is its state, and without a
- * size if there is none. */
+ * only if the name is taken, or if the file system cannot tell. `old` becomes the state of the
+ * older file; its size is 0 if there is none. */
 static bool put_in_place(const struct cache *cache, struct cache_writer *writer, struct stat *old)
 {
     *old = (struct stat){0};

@@ -24,8 +24,8 @@ struct cache_writer {
  * fields. Returns false if the entry cannot be stored. */
 bool cache_writer_begin(const struct cache *cache, struct cache_writer *writer,
                         const struct cache_record *record, struct text request_fields);
-/* The same for a body of this length, for which there is room at once. It is held in memory, and
- * written in one call when it is committed, or before, by cache_writer_flush(). */
+/* The same for a body of this length, for which room is reserved at once. It is held in memory
+ * until cache_writer_commit() or cache_writer_flush() writes it in one call. */
 bool cache_writer_begin_short(const struct cache *cache, struct cache_writer *writer,
                               const struct cache_record *record, struct text request_fields,
                               size_t length);

@@ -11,8 +11,8 @@
  * in all. */
 #define WAIT_MILLISECONDS 5000
 #define WAIT_LIMIT        60000
-/* Whoever waits is woken. It looks all the same after so long: the fetching process may have died.
- */
+/* A request that waits is woken by news. It also looks after so long: the fetching process may have
+ * died. */
 #define LOOK_MILLISECONDS 250
 /* The same if it cannot be woken. */
 #define PAUSE_MILLISECONDS 16
@@ -128,9 +128,8 @@ enum service_progress collapse_wait(struct collapse *collapse, struct service_ca
     return SERVICE_WAITS;
 }
 
-/* A process or thread that has been woken may have a request that it has not read yet. Let it read
- * that first: a nearby origin would answer before, and each question would be for a few requests
- * alone. */
+/* Lets processes and threads that were woken read their requests first. Otherwise a nearby origin
+ * would answer before they do, and each question would serve only a few requests. */
 void collapse_gather(const struct collapse *collapse)
 {
     if (collapse_is_held(collapse) && fetch_wakeup_has_crowd(collapse->cache, collapse->name))

@@ -37,8 +37,8 @@ bool collapse_is_busy(struct collapse *collapse, const char *name);
 /* Returns true if this request may begin to wait for another one, or continue to. `timeout` is that
  * of the origin. */
 bool collapse_may_wait(const struct collapse *collapse, const char *name, int timeout, int64_t now);
-/* Before this request, which holds the lock, asks the origin: where many ask for the same, lets
- * those join first whose processes or threads can run. */
+/* To be called before this request, which holds the lock, asks the origin. If many requests ask for
+ * the same, lets those whose processes or threads can run join first. */
 void collapse_gather(const struct collapse *collapse);
 /* Returns true if the request waits, and need not look for an entry yet. */
 bool collapse_is_too_early(struct collapse *collapse, const char *name, int timeout, int64_t now);

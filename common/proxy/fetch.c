@@ -106,8 +106,8 @@ enum transfer fetch_send_lines(struct fetch *fetch, struct service_call *call)
 
 /* ---- connecting ---- */
 
-/* The Host of a client is not told where responses are stored: an origin might write it into one,
- * and other clients would get that. */
+/* If responses are stored, the origin is not told the client's Host: it might write that into a
+ * response, which other clients would get. */
 static struct forwarded describe_client(const struct service_call *call, char *space,
                                         socklen_t size)
 {

@@ -21,7 +21,7 @@ struct fetch {
     int64_t deadline;              /* of the origin, in monotonic milliseconds */
     int64_t reset_by;              /* the client's connection is reset then; 0: not yet known */
     struct response_writer writer; /* to the client */
-    struct cache_body stale;       /* what it sends, if that is a stale entry */
+    struct cache_body stale;       /* the body that it sends, if that is a stale entry's */
     int served;             /* the status of the stale response that the client has got; 0: none */
     int interims;           /* interim responses so far */
     enum stage interrupted; /* the stage that the last of them interrupted */
@@ -51,7 +51,7 @@ enum service_progress fetch_connect_late(struct fetch *fetch, const struct cache
                                          struct service_call *call);
 /* Sends the request again; if the entry was dropped, without the proxy's own conditions. */
 enum service_progress fetch_again(struct fetch *fetch, struct service_call *call);
-/* Sends the request for the whole range: the part that has its beginning is of no use. */
+/* Removes the part, which is of no use, and sends the request again for the whole range. */
 enum service_progress fetch_whole(struct fetch *fetch, struct cache_lookup *lookup,
                                   struct service_call *call);
 /* Takes the result of origin_connection_head() and goes to the next stage. */

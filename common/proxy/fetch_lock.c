@@ -19,8 +19,8 @@ struct fetch_lock_files {
     _Atomic int numbers[FETCH_LOCK_FILES]; /* 0: none; or one more than the descriptor */
 };
 
-/* Mapped, not allocated: a child process inherits it empty. With the files of another process it
- * would have its locks, too. */
+/* Mapped, not allocated: a child process inherits it empty. Files that it inherited would share
+ * their locks with the parent. */
 void fetch_lock_open_files(struct cache *cache)
 {
     void *memory = mmap(NULL, sizeof *cache->lock_files, PROT_READ | PROT_WRITE,

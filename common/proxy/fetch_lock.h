@@ -33,15 +33,15 @@ int64_t fetch_lock_progress(const struct cache *cache, const char *name, int64_t
 
 /* Notes that the origin has failed the fetch of that name, with the status of the error. */
 void fetch_lock_note_failure(const struct cache *cache, const char *name, int status, int64_t now);
-/* Returns the status if that has happened since then; 0 if not. */
+/* Returns the status of the last such failure if it was at `since` or later; 0 if not. */
 int fetch_lock_failure(const struct cache *cache, const char *name, int64_t since, int64_t now);
 
-/* Notes that the origin has validated the entry of that name, or that it has got a response which
- * is fresh; and when the origin was asked. */
+/* Notes that the origin has validated the entry of that name, or has sent a fresh response for it;
+ * and when the origin was asked. */
 void fetch_lock_note_answer(const struct cache *cache, const char *name, int64_t asked,
                             int64_t now);
-/* Returns true if that was noted later than `since`, and the origin was asked later than
- * `asked_since`. */
+/* Returns true if that was noted at `since` or later, and the origin was asked at `asked_since` or
+ * later. */
 bool fetch_lock_is_answered(const struct cache *cache, const char *name, int64_t since,
                             int64_t asked_since, int64_t now);
 

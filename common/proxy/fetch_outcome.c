@@ -86,8 +86,9 @@ static bool is_rest(const struct cache_lookup *lookup, const struct parsed_respo
            cache_part_joins(&lookup->part, &span, head->fields);
 }
 
-/* A whole response says that the part is outdated, and is one to the client's own request, too: a
- * server may ignore Range. So may an error be. */
+/* A 200 says that the part is outdated. It also answers the client's own request, since a server
+ * may ignore Range; so do redirections and most errors. After any other response, the origin is
+ * asked for the whole range. */
 static enum service_progress take_rest(struct cache_store *store, struct fetch *fetch,
                                        struct service_call *call)
 {

@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* What a slot holds: whether a request waits; whether one was woken by the last news; and the
- * number of the next ones. */
+/* A slot says whether a request waits and whether one was woken by the last news, and holds the
+ * number of the next news. */
 #define LISTENING  UINT32_C(1)
 #define WOKEN      UINT32_C(2)
 #define NUMBER_ONE UINT32_C(4)
@@ -35,8 +35,8 @@ static int open_pipe(const struct cache *cache, const char *name, uint32_t numbe
     return file;
 }
 
-/* Returns true if the file is a pipe without a byte. A byte in it was meant for an older number
- * with the same last digit, which somebody still has open: this reads it away. */
+/* Returns true if the file is a pipe, which is empty then. A byte in it is read away: it was meant
+ * for an older number with the same last digit, whose pipe somebody still has open. */
 static bool is_silent(const struct cache *cache, int file, bool *had_byte)
 {
     char byte;

@@ -1,8 +1,8 @@
 /* Wakes the requests that wait for a fetch, in whichever process or thread they are. Each slot of
  * names (cache_shared.h) has a named pipe in the cache directory, at which they wait as for any
- * other descriptor, by poll or in an event loop. News are one byte, which nobody reads, and the
- * next ones have another pipe; nothing is left to clean up when a process dies. A slot is shared:
- * who is woken looks again.
+ * other descriptor, by poll or in an event loop. News is one byte, which nobody reads; the next
+ * news has another pipe. Nothing is left to clean up when a process dies. Several names share a
+ * slot: a request that is woken looks again.
  *
  * All who wait have the pipe open to write, too. Otherwise the kernel would wake all of them each
  * time that one of them closes it, since no writer is left. */

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* The other request wakes this one. It looks all the same after so long: that one may have died. */
+/* The other request wakes this one, which also looks after so long: the other may have died. */
 #define LOOK_MILLISECONDS 1000
 /* How long it waits beyond the timeout of the origin for more of the body. */
 #define WAIT_MILLISECONDS 5000

@@ -66,8 +66,7 @@ bool forwarded_replaces(const struct forwarded *forwarded, struct text name)
 
 /* ---- the proxy's fields ---- */
 
-/* Begins a field with what the client says there, if that counts. Returns true if it says anything.
- */
+/* Begins a field, with the client's own values if they are kept. Returns true if there are any. */
 static bool begin(const struct forwarded *forwarded, struct text fields, struct text name,
                   struct buffer *output)
 {

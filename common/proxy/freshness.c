@@ -9,8 +9,8 @@
 
 /* ---- reading ---- */
 
-/* Returns true for a text in quotes without a quote in it: in a list of tags, anything else would
- * mean something else. */
+/* Returns true for an entity tag: one pair of quotes, perhaps behind W/. Any other text would
+ * change the meaning of a list of tags. */
 static bool is_tag(struct text tag)
 {
     tag = conditional_opaque(tag);
@@ -111,8 +111,8 @@ static bool is_heuristic(int status)
     return false;
 }
 
-/* Parts, and errors of the request or its connection. RFC 6585 forbids to store 428, 429, 431 and
- * 511. */
+/* Returns true for parts, 304 and interim responses, and for errors of the request or its
+ * connection. RFC 6585 forbids storing 428, 429, 431 and 511. */
 bool freshness_is_for_one(int status)
 {
     static const int known[] = {206, 304, 407, 408, 411, 412, 413, 416,

@@ -58,8 +58,8 @@ enum freshness_use {
 enum freshness_use freshness_judge(const struct cached_response *response,
                                    const struct cache_control *request, int64_t now);
 
-/* Returns true if it may be used after the origin has failed: stale-if-error says for how many
- * seconds it may be stale, or `permitted`; -1: that does not. */
+/* Returns true if the response may be used after the origin has failed. It may be stale for the
+ * seconds of stale-if-error, or for `permitted` if that is more; -1: not at all. */
 bool freshness_bridges_error(const struct cached_response *response,
                              const struct cache_control *request, int64_t permitted, int64_t now);
 /* Returns true if a response of that status is such a failure. */

@@ -26,8 +26,8 @@ struct origin_connection {
 /* Empties it. The two large buffers are not touched before they are used. */
 void origin_connection_start(struct origin_connection *upstream);
 
-/* Begins to connect, by TLS if there is a client of it. Returns false with errno set if that fails
- * at once. */
+/* Begins to connect, by TLS unless `tls` is NULL. Returns false with errno set if that fails at
+ * once. */
 bool origin_connection_connect(struct origin_connection *upstream, const union address *address,
                                struct tls_client *tls);
 /* Returns TRANSFER_DONE if it has connected, TRANSFER_WRITE if it has to wait, or TRANSFER_FAILED

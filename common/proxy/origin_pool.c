@@ -20,7 +20,7 @@ struct origin_pool {
     struct origin_pool_limits limits;
     struct lock lock;
     _Atomic int count;
-    _Atomic unsigned reloads; /* when a connection was taken out last */
+    _Atomic unsigned reloads; /* their count when a connection was last asked for */
     struct idle_connection idle[ORIGIN_POOL_LIMIT];
 };
 

@@ -25,19 +25,19 @@ void origin_pool_close(struct origin_pool *pool);
 /* Returns true if the process may need a connection again after this client's request. */
 bool origin_pool_is_useful(const struct origin_pool *pool, bool client_stays);
 
-/* Takes out the connection to the address that was used last. One that the origin has closed, or on
- * which it has sent anything, is closed instead. False if there is none. */
-/* `reloads`: how often the server was told to read everything again. Older connections are closed.
- */
+/* Takes out the connection to the address that was used last. One whose time is over, that the
+ * origin has closed, or on which it has sent anything is closed instead. Returns false if there is
+ * none. `reloads` is how often the server was told to read everything again: older connections are
+ * closed. */
 bool origin_pool_take(struct origin_pool *pool, const union address *address, int64_t now,
                       unsigned reloads, struct transport *transport);
-/* Keeps the connection, or closes it if there is no room; the one that was used least recently may
- * have to make room. */
+/* Keeps the connection. If there are as many as may be to its address, or in all, closes the one of
+ * them that was used least recently. */
 void origin_pool_put(struct origin_pool *pool, const union address *address, int64_t now,
                      const struct transport *transport);
 
 /* Closes the connections whose time is over. Returns after how many milliseconds that of the next
- * is; -1: there is none. `others`: other threads may put one in meanwhile. */
+ * is; -1: there is none. If `others`, other threads may put one in meanwhile: then it is not -1. */
 int origin_pool_review(struct origin_pool *pool, int64_t now, bool others);
 /* Closes all of them. */
 void origin_pool_empty(struct origin_pool *pool);

@@ -18,8 +18,8 @@
 #define HOSTS_FILE   "/etc/hosts"
 #define SERVERS_FILE "/etc/resolv.conf"
 #define HOSTS_LIMIT  (64 * 1024)
-/* Freed memory that a process keeps, so that not each request has to ask the kernel for its own: a
- * hundred fetches have more. Where it gets calm, memory_return.h gives it back. */
+/* Freed memory that a process keeps, so that not every request has to ask the kernel for its own:
+ * enough for a hundred fetches. When few connections are left, memory_return.h gives it back. */
 #define SPARE_BYTES (16 * 1024 * 1024)
 /* Larger pieces go back to it at once. */
 #define LARGE_BYTES (256 * 1024)
@@ -96,7 +96,7 @@ static bool allow(struct proxy *proxy, const char *option, struct text authority
     return true;
 }
 
-/* Tells its own Via from that of another proxy. */
+/* Chooses a name that tells this proxy's Via from that of another one. */
 static void choose_name(struct proxy *proxy)
 {
     uint64_t number = 0;
@@ -167,8 +167,9 @@ static bool choose_name_servers(const struct proxy_settings *settings,
     return false;
 }
 
-/* A name that led into the open at the start must not lead into a private network later, and none
- * to this machine: whoever answers for the name would choose which service is asked. */
+/* A name that leads to public addresses at the start must not lead into a private network later,
+ * and no name may lead to this machine: whoever answers for the name would choose which service is
+ * asked. */
 static bool limit_scope(struct proxy *proxy, struct text host)
 {
     struct address_list list = {.count = 0};

@@ -26,7 +26,7 @@ struct proxy_settings {
     int cache_directory; /* -1: nothing is stored */
     uint64_t cache_size;
     int timeout;            /* for the origin, in milliseconds */
-    int64_t stale_if_error; /* seconds that an entry may be stale if it cannot be reached; or -1 */
+    int64_t stale_if_error; /* seconds an entry may be stale if the origin is unreachable; or -1 */
     uint64_t body_limit;
     bool classroom;
     enum forwarded_fields forwarded; /* if there is one origin */
@@ -59,7 +59,8 @@ struct proxy {
     bool classroom;
 };
 
-/* Opens what it needs before the sandbox forbids that. Says why it cannot, and returns NULL. */
+/* Opens what it needs before the sandbox forbids that. On failure it prints why and returns
+ * NULL. */
 struct proxy *proxy_open(const struct proxy_settings *settings, const struct listener *listener);
 void proxy_close(struct proxy *proxy);
 /* Returns true if files of locks are kept open (fetch_lock.h), which needs room for descriptors, as

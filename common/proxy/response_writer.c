@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A piece of the body of this length is copied rather than sent in a write of its own. */
+/* A piece of the body up to this length is copied, not sent in a write of its own. */
 #define JOINED_BYTES 8192
 /* The size line and the end of a chunk are shorter than this. */
 #define FRAME_BYTES 64

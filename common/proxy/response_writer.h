@@ -21,7 +21,7 @@ struct response_writer {
     const struct cache_body *checked; /* that the file is checked by as it is sent; or NULL */
     uint64_t file_start;              /* where the body begins there */
     uint64_t file_end;                /* its length so far */
-    uint64_t offset;                  /* of the next byte in the file */
+    uint64_t offset;                  /* of the next byte, from file_start on */
     uint64_t portion;                 /* bytes that are left of the current piece */
     bool in_chunk;
     bool closed;         /* the last chunk is written */

@@ -9,10 +9,10 @@ struct send_request_body {
     bool begun;
     struct body_reader reader;
     struct text piece;  /* that is being sent */
-    bool complete;      /* the whole body is sent */
-    bool awaits_client; /* and not the origin */
+    bool complete;      /* the client has sent the whole body */
+    bool awaits_client; /* it waits for the client, not for the origin */
     int64_t deadline;   /* of the client, in monotonic milliseconds */
-    size_t received;    /* bytes since that was set */
+    size_t received;    /* bytes since the deadline was set */
 };
 
 enum service_progress send_request_body_run(struct send_request_body *body, struct fetch *fetch,

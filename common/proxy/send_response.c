@@ -57,8 +57,8 @@ static void correct_claim(const struct cache_store *store, struct response_write
     writer->claim = 0;
 }
 
-/* Writes the fields, and returns the length of the body. What the origin says of the rest of a
- * range is changed to what holds for the whole range. */
+/* Writes the fields, and returns the length of the body. If the origin sends the rest of a range,
+ * Content-Range and the length become those of the whole range. */
 static uint64_t write_fields(const struct cache_lookup *lookup,
                              const struct parsed_response *response, struct buffer *lines)
 {
@@ -152,8 +152,8 @@ static bool lose_origin(struct cache_store *store, struct fetch *fetch,
     return fetch->writer.begun || call->client_gone || response_writer_holds(&fetch->writer);
 }
 
-/* A short end of a body that is stored is sent from memory, which takes fewer system calls than
- * from its file. The rest of the entry does not wait for the client: there is none. */
+/* Sends a short end of a stored body from memory, which takes fewer system calls than from its
+ * file. Nothing is left to be stored that would have to wait for the client. */
 static void send_end_at_once(struct fetch *fetch, struct text data)
 {
     struct response_writer *writer = &fetch->writer;

@@ -284,8 +284,8 @@ static bool take_part(const struct cache *cache, struct cache_part *part, struct
     return true;
 }
 
-/* Responds as if the whole body were there. Returns true if it is one range, which begins in the
- * part: *range. */
+/* Describes the response as if the whole body were there. Returns true if it is one range, which
+ * begins in the part, and sets `*range`. */
 static bool try_part(const struct cache_lookup *lookup, struct service_call *call,
                      struct range *range)
 {

@@ -13,8 +13,8 @@ static bool is_name(struct text text)
     return true;
 }
 
-/* Returns true for fields of which the proxy writes the address of each client to the origin: what
- * the client said there did not select the response. */
+/* Returns true for fields in which the proxy tells the origin the client's address: the origin did
+ * not select the response by what the client wrote there. */
 static bool tells_address(struct text name)
 {
     return text_same(name, TEXT("Forwarded")) || text_same(name, TEXT("X-Forwarded-For"));
@@ -168,7 +168,8 @@ static bool insert(struct elements *elements, const struct element *element)
     return true;
 }
 
-/* Reads all fields of that name. Returns false if they are malformed, or too many. */
+/* Reads all fields of that name. Returns false if there are none, if they are malformed, or if they
+ * have too many elements. */
 static bool read_elements(struct text name, struct text request_fields, struct elements *elements)
 {
     struct element element;

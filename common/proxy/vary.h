@@ -10,9 +10,10 @@ bool vary_matches_nothing(struct text fields);
 /* Writes the names that Vary lists, each once, in small letters, with commas between them. */
 void vary_write_list(struct text fields, struct buffer *list);
 /* Writes the fields of a request that the list names: the result is equal for requests that may
- * share a response. Forms of a field that mean the same are one: blanks in lists, and of languages,
- * encodings and character sets also case, weights and the order of different weights. The result is
- * no longer than the fields and the list, and a few bytes for each name. */
+ * share a response. Forms of a field that mean the same become equal: they may differ by blanks in
+ * lists, and for languages, encodings and character sets also by case, by how weights are written,
+ * and by the order of elements with different weights. The result is at most twice as long as the
+ * fields and the list together. */
 void vary_select(struct text list, struct text request_fields, struct buffer *selected);
 
 #endif

@@ -5,9 +5,9 @@
 #include "common/base/lock.h"
 
 struct accept_lock {
-    int file;           /* the holder has a lock on this file; -1: */
-    struct lock *mutex; /* the holder has this lock, which is in shared memory */
-    pid_t self;         /* the worker; 0 until it takes the mutex first */
+    int file;           /* the holder locks this file; -1: the mutex instead */
+    struct lock *mutex; /* in shared memory */
+    pid_t self;         /* the worker; 0 until it first takes the mutex */
 };
 
 /* Makes a lock of either kind; false, with errno set, on failure. */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Without a free seat or descriptor, the loop does not listen for this long. */
+/* Without a free descriptor or memory, the loop does not listen for this long. */
 #define REST_MILLISECONDS 100
 /* How long a search that found no connection to end stays valid. */
 #define CROWDED_MILLISECONDS (4 * SEATS_LOOK_MILLISECONDS)
@@ -49,7 +49,7 @@ struct event_loop {
     bool awaits_permit;
     bool stopping;
     bool closed;           /* it will not listen again */
-    int64_t crowded_until; /* clients wait for seats, and nobody who has one waits */
+    int64_t crowded_until; /* until then, clients wait and no connection can be ended */
     int64_t yield_from;    /* when it may end connections again to make way */
     int64_t listen_from;   /* when it may listen again, in milliseconds */
     int64_t permit_from;   /* when it may take a permit again */
@@ -115,7 +115,7 @@ static void take_permit(struct event_loop *loop)
 
 /* ---- the clients ---- */
 
-/* A descriptor of the service, which it may close in any step. */
+/* Stops waiting for a descriptor of the service, which may close it in any step. */
 static void unwatch_other(struct event_loop *loop, struct client *client)
 {
     if (client->watch.other >= 0)
@@ -344,15 +344,15 @@ static bool accept_one(struct event_loop *loop)
     return socket >= 0;
 }
 
-/* Of the loops that wait for a client, one is woken. So what woke this one must not be left for
- * the others, which have not been woken for it: they may wait by now. */
+/* A client wakes one of the loops that wait. So this loop accepts the client that may have woken
+ * it: the others were not woken for it, and may be waiting by now. */
 static void leave_listeners(struct event_loop *loop)
 {
     listen_to(loop, false);
     accept_one(loop);
 }
 
-/* The loops of another server have not been woken for its clients either. */
+/* Nor were the loops of another server woken for the clients that woke this one. */
 static void stop_listening(struct event_loop *loop)
 {
     listen_to(loop, false);

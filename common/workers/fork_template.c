@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a child has to know of its connection, beside the socket. */
+/* The data of its connection that a child needs, beside the socket. */
 struct task {
     int seat;
     uint32_t number; /* for the trace */
@@ -98,7 +98,7 @@ static _Noreturn void run(const struct maker *maker)
     _exit(0);
 }
 
-/* Returns what the template says, or this if it says nothing more. */
+/* Returns the answer of the template; `otherwise` if there is none. */
 static pid_t hear(const struct fork_template *template, pid_t otherwise)
 {
     pid_t number;
@@ -140,8 +140,8 @@ void fork_template_open(struct fork_template *template, struct server *server,
     server_ready(server);
 }
 
-/* Returns the child's id, or the negative error; 0 if the template does not answer. Even so it may
- * have made the child: it has died between the two. */
+/* Returns the child's id, or the negative error; 0 if the template has died without making the
+ * child. If it died after that, the kernel has noted the id. */
 static pid_t ask(const struct fork_template *template, const struct server *server, int socket)
 {
     const struct task task = {server->seat, server->number, server->now};

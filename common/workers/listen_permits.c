@@ -9,9 +9,9 @@
 
 /* How often the load of a loop is measured. */
 #define REVIEW_MILLISECONDS 10
-/* A loop that uses more than this share of a processor, or that requests block for more than this
- * share of the time, wants help; one that is below the other share gives its permit up. Two loops
- * that share what was too much for one are above it. */
+/* A loop that uses more than BUSY_PERCENT of a processor, or that requests block for more than this
+ * share of the time, wants help; one below IDLE_PERCENT gives its permit up. Two loops that share
+ * what was too much for one are each above IDLE_PERCENT. */
 #define BUSY_PERCENT 70
 #define IDLE_PERCENT 30
 /* Persistent connections cannot move to another loop. So a loop passes its permit on when it has
@@ -65,7 +65,7 @@ static int64_t fewest_persistent(const struct listen_permits *permits)
     return fewest;
 }
 
-/* Returns true if the loop has got a persistent connection more, and now has too many. */
+/* Returns true if the loop has got one more persistent connection, and now has too many. */
 static bool is_ahead(struct listen_permits *permits, int64_t persistent)
 {
     bool more = persistent > permits->persistent;

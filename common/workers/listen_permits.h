@@ -23,9 +23,9 @@ struct listen_permits {
     int64_t reviewed;   /* when the load was measured, in milliseconds */
     int64_t used;       /* CPU time until then, in nanoseconds */
     enum sample sample;
-    int64_t round_from;     /* when the round began that is timed, in nanoseconds */
+    int64_t round_from;     /* when the timed round began, in nanoseconds */
     int64_t asleep;         /* how often the loop had been asleep then */
-    int64_t blocked, timed; /* nanoseconds: in which requests blocked the loop, of these */
+    int64_t blocked, timed; /* nanoseconds: of `timed`, requests blocked the loop for `blocked` */
     int64_t round_blocked;  /* the same of that round */
 };
 

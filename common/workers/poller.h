@@ -8,7 +8,8 @@
 
 #include <sys/epoll.h>
 
-/* What is awaited for a client; the first member of what an event loop knows of it. */
+/* The descriptors that are awaited for a client. This is the first member of the struct client of
+ * the event loop. */
 struct watch {
     int socket;
     int other;             /* a descriptor of its service that is awaited; -1: none */

@@ -50,8 +50,8 @@ static bool register_for(struct poller *poller, int descriptor, enum need *known
 }
 
 /* Waits for one event of a descriptor of the service. A connection to an origin is kept and awaited
- * again, for another client: what has had its event stays in epoll without effect until then, or
- * until it is closed. */
+ * again, for another client: after its event it stays in epoll, without effect, until then or until
+ * it is closed. */
 static bool register_once(struct poller *poller, const struct watch *watch)
 {
     struct epoll_event event = {
@@ -84,7 +84,8 @@ static void unwatch_other(struct poller *poller, struct watch *watch)
 }
 
 /* Turns the data of an event into the address of a watch. A socket that its client does not await
- * is removed from epoll, and its event is nobody's: the client may end at another one. */
+ * is removed from epoll, and its event is nobody's: another event of the same wait may end the
+ * client. */
 static void find_client(struct poller *poller, struct epoll_event *event)
 {
     struct watch *watch = event->data.ptr;

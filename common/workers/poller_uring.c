@@ -113,9 +113,9 @@ static uint64_t data_of_source(int source)
     return (uint64_t)source << 2 | URING_OF_SOURCE;
 }
 
-/* The wait begins with the next one for events. Where several processes wait for a source, it wakes
- * them all: if it woke one alone, that could be a process that has died, whose waits the kernel has
- * not ended yet. */
+/* The wait for the source begins with the next wait for events. A source wakes all processes that
+ * wait for it: if it woke a single one, that could be a process that has died, whose waits the
+ * kernel has not ended yet. */
 static bool add(struct poller *poller, int source, int descriptor, uint32_t events)
 {
     struct poller_uring *own = poller->ring;
@@ -144,7 +144,7 @@ static void drop(struct poller *poller, int source, int descriptor)
     own->armed &= ~bit;
 }
 
-/* A source is waited for once at a time; if it is still ready, that ends at once. */
+/* Each source has one wait at a time. If the source is still ready, the new wait ends at once. */
 static void arm_sources(struct poller_uring *own)
 {
     uint64_t idle = own->added & ~own->armed;
@@ -318,7 +318,7 @@ static int wait_for_events(struct poller *poller, struct epoll_event events[POLL
     return count;
 }
 
-/* The last operations of clients that have ended are ending. */
+/* Waits for the last operations of clients that have ended. */
 static void close_ring(struct poller *poller)
 {
     struct poller_uring *own = poller->ring;

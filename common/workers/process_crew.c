@@ -243,8 +243,8 @@ static int replace(struct server *server)
     return (int)soonest;
 }
 
-/* When all have ended, they have been collected: that counts them. A process that others left to
- * this one is reaped, too. */
+/* At the end there is no worker left to wait for: workers count until they have been reaped. An
+ * orphan that this process has adopted is reaped, too. */
 static int collect(struct server *server, bool ending)
 {
     pid_t process;

@@ -9,8 +9,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* A worker may die at any point. Its own count of connections, which the server then subtracts from
- * its own, is never less than what the worker added there: no connection is counted for ever. */
+/* A worker may die at any point. The server then subtracts the worker's count of connections from
+ * its own. That count is never less than what the worker has added: no connection is counted for
+ * ever. */
 static void claim(struct worker *worker)
 {
     atomic_fetch_add(&worker->slot->active, 1);
@@ -89,7 +90,7 @@ static bool is_drained(struct worker *worker, bool stopping)
 
 /* Returns how long the worker waits for a client, in milliseconds; -1: until one comes or the
  * server stops. A busy worker waits in accept(), which saves a call. One that waited there in vain
- * does not look up again and again. */
+ * waits by epoll, so that it does not wake up again and again. */
 static int patience(const struct worker *worker, int service_wait)
 {
     if (atomic_load(&worker->server->board->no_late_clients))

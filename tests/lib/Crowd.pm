@@ -11,8 +11,9 @@ package Crowd;
 #       hasty     a connection for each request, until connections are refused
 #       once      one request
 #
-# A client is a hash: `responses` counts the whole ones, `lost` the requests that were sent whole and got none, `bad` wrong
-# responses; `refused`; `over` says why it has ended. With `again`, a busy or hasty client connects again after each connection.
+# A client is a hash: `responses` counts its whole responses, `lost` the requests that were sent whole and got none,
+# `bad` wrong responses; `refused` is true if its connection was refused; `over` says why it has ended. With `again`, a
+# client of any kind connects again after its last response.
 
 use v5.36;
 use Errno    qw(EAGAIN EINPROGRESS EINTR);

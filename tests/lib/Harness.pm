@@ -412,8 +412,9 @@ sub copy_by_pages ($from, $to) {
     close $out or die "$to: $!\n";
 }
 
-# Returns a copy of the current model's program. Every user may start it: the folder of the project may be one that others cannot
-# enter. It is written page by page, and the kernel holds it so: how many page faults a process has there depends on that.
+# Returns a copy of the current model's program. Every user may start it: the folder of the project may be one that
+# others cannot enter. It is written page by page, so that the kernel holds it in single pages: the page faults of a
+# process depend on that.
 sub program_copy () {
     state ($folder, %copies);
     $folder //= scratch();

@@ -6,8 +6,9 @@ use Harness;
 use POSIX qw(WNOHANG);
 our @EXPORT = qw(inject);
 
-# Has the processes meet this failure, as `strace -e inject=` takes it: sendto:signal=KILL:when=1. Each thread counts its calls,
-# and with `follow` each child does. Returns strace, which ends with the processes, or nothing if it cannot be used.
+# Makes a call fail in the processes, in the words of `strace -e inject=`: sendto:signal=KILL:when=1. Each thread counts
+# its own calls, and with `follow` so does each child. Returns the process of strace, which ends with the others;
+# nothing if strace cannot be used.
 sub inject ($failure, $processes, %how) {
     my @processes = @$processes;
     my ($call) = $failure =~ /\A(\w+)/;

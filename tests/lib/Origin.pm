@@ -1,7 +1,7 @@
 package Origin;
 
-# An origin server that sends the responses that a test gives it, and records the requests. Each of its processes serves one
-# connection at a time, and there are as many as there have been connections at once.
+# An origin server that sends the responses that a test gives it, and records the requests. Each of its processes serves
+# one connection at a time; when none is free, another one is made.
 #
 # play() for a path a second time removes its requests and closes its gates.
 #
@@ -127,8 +127,8 @@ END {
 
 # --- In the origin's process ----------------------------------------------------------------------------------------
 
-# A fork of Perl takes some milliseconds, so a process serves one connection after the other. It says when it takes one and when it
-# is free again; when none is free, another one is made.
+# A fork of Perl takes some milliseconds, so a process serves one connection after the other. It says when it takes one
+# and when it is free again.
 sub serve ($self, $listener) {
     pipe my $news, my $say or die "pipe: $!\n";
     my $select = IO::Select->new($news);

@@ -304,7 +304,7 @@ chunked("chunk-trailer-lf", b"SIZE\r\nDATA\r\n0\r\nX-A: b\n\r\n")
 chunked("chunk-no-end", b"SIZE\r\nDATA\r\n0\r\n")
 
 
-# Two mutations of the framing are these other ones, too.
+# Two mutations of the framing together do what these others do.
 LENGTHS, CODINGS = (
     {name for name in MUTATIONS if name.startswith(prefixes)} - {"length-none-body", "coding-identity-length"}
     for prefixes in (("length",), ("chunk", "coding"))

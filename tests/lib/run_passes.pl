@@ -88,7 +88,7 @@ sub scheduled () {
     return map { my ($file, $passes, $took) = split /\t/; ($file => { passes => [split /,/, $passes], seconds => $took }) } @lines;
 }
 
-# Writes the seconds of this run into the schedule, by which the longest files start first.
+# Writes the seconds of this run into the schedule, so that the longest files start first.
 sub record () {
     my %row = scheduled();
     $row{$_} //= { passes => usual_passes($_) } for keys %seconds;
@@ -105,8 +105,8 @@ sub record () {
 # Returns the passes of a file that has no row: the normal one for tests of the study, all passes with servers for others.
 sub usual_passes ($file) { return $file =~ /\.py\z/ ? ['normal'] : [qw(normal asan tsan)] }
 
-# Returns the test files of a pass, each as a hash: file, seconds, and share: undef where it runs with all servers, else which
-# of how many shares of them it gets, in turns.
+# Returns the test files of a pass, each as a hash: file, seconds, share. share is undef where the file runs with all
+# servers, else [number, count]: it gets this one of so many shares of the servers, in turns.
 sub files_of ($pass) {
     my %row   = scheduled();
     my $whole = $pass eq 'normal' && ($ENV{TEST_EXTENT} // 'all') eq 'all';
@@ -147,13 +147,13 @@ sub described ($pass, $server) {
     return decode_json(<$output>);
 }
 
-# Returns the servers in an order in which those that make the same, for as long, stand together.
+# Returns the servers sorted by kind: what they make for connections, if anything, and whether that lasts.
 sub by_kind ($pass, @servers) {
     my %kind = map { my $own = described($pass, $_); ($_ => join ' ', $own->{makes} // '', $own->{lasting} ? 1 : 0) } @servers;
     return sort { $kind{$a} cmp $kind{$b} || $a cmp $b } @servers;
 }
 
-# Returns a share of servers that stand by kind, of as many kinds as it can have. No share is empty.
+# Returns a share of servers that are sorted by kind, with as many kinds as possible in it. No share is empty.
 sub share ($number, $of, @sorted) {
     $of = min($of, scalar @sorted);
     return @sorted[grep { $_ % $of == $number % $of } 0 .. $#sorted];
@@ -169,7 +169,7 @@ sub prepared ($pass) {
     my @units = @given ? () : map { s{^tests/(.*)\.c\z}{$1}r } glob($units{$pass} // '');
     @units = map { join '/', $build->{folder} // 'build', $_ } @units;
     my @how = $build->{folder} ? ($build->{with}, "BUILD=$build->{folder}") : ();
-    # Tests that need the servers of `make crash` would else wait for that.
+    # Otherwise tests that need the servers of `make crash` would wait for their build.
     my @crash = @given || $pass ne 'normal' ? () : 'crash';
     if (!make(@how, 'all', @crash, @units)) {
         push @failed, "$pass (it does not build)";

@@ -1,5 +1,5 @@
-"""A headless Chromium that stays, so that each page does not wait for one to start. Pages open in it one
-after the other, told by the DevTools protocol over two pipes."""
+"""One headless Chromium for many pages, none of which waits for a browser to start. It opens them
+one after the other, as the DevTools protocol tells it over two pipes."""
 
 from __future__ import annotations
 

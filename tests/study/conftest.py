@@ -54,7 +54,7 @@ class Tap:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # What a test has made goes also where tests/run is interrupted, which ends it by SIGTERM.
+    # An interrupted tests/run ends pytest by SIGTERM: then, too, what a test has made is removed.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     if config.getoption("--tap"):

@@ -21,9 +21,9 @@ from collect.tables import read_table, whole_lines
 
 TOP = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 240.0
-# The floors of a test are asked little and once, and so is a server for its capacity: most of its
-# CPU time would be theirs. perf reads the symbols of the kernel again for each load that it watches.
-# The servers were built when the Bench was made.
+# Tests ask the floors, and a server for its capacity, with few requests: most of the CPU time of a
+# test would go there. perf needs few samples, since it reads the symbols of the kernel again for
+# each load that it watches. The servers were built when the Bench was made.
 SHORT_CALIBRATION = """
 from collect import check_study_names, new_results_folder
 from collect.measure import instruments, loads, one_run
@@ -40,8 +40,8 @@ WITH_TESTS = """
 from collect.measure.stop import end_with_parent
 end_with_parent()
 """
-# The whole command, which draws figures once, as SVG: PNG take longer than all SVG. test_report.py
-# shows them, and those for narrow screens, and so do the tests that go through dcollect.sh.
+# The whole command, without PNG, which take longer than all SVG, and without figures for narrow
+# screens: test_report.py and the tests that go through dcollect.sh draw both.
 COMMAND = f"""{WITH_TESTS}{SHORT_CALIBRATION}
 import sys
 from collect import cli

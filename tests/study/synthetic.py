@@ -5,10 +5,11 @@ usage:    tests/study/synthetic.py [--kind KIND] [--seed N] [--blocks N] [--conc
               [--slow F] [--invalid N] [--first N] DIR
 example:  tests/study/synthetic.py --kind same-server --slow 0.97 /tmp/folder
 
-A kind has the factors of the study of that name; classroom-proxy and classroom-download have what a
-report found in its place. --slow F multiplies the requests/s of the last server by F; --invalid N
-spoils N runs; --first N has what takes 100,000 requests in the first N blocks alone. Times, CPU and
-memory follow from simple models with log-normal noise; the same seed makes the same folder.
+A kind has the factors of the study of that name; classroom-proxy and classroom-download have the
+results of a report in its own setting. --slow F multiplies the requests/s of the last server by F;
+--invalid N spoils N runs; --first N puts runs of 100,000 requests into the first N blocks alone.
+Times, CPU and memory follow from simple models with log-normal noise; the same seed makes the same
+folder.
 """
 
 from __future__ import annotations

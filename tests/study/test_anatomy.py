@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import re
+import signal
+import subprocess
 import zlib
 from collections import Counter
 from itertools import pairwise
@@ -63,8 +65,18 @@ def test_the_table_of_strace() -> None:
 
 
 def test_the_processes_of_a_server_are_its_tree_and_its_group() -> None:
-    own = instruments.processes_of(os.getpid())
-    assert os.getpid() in own and 1 not in own
+    script = "(sleep 600 & echo $!); sleep 600 & echo $!; wait"
+    with subprocess.Popen(
+        ["sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as leader:
+        try:
+            assert leader.stdout
+            orphan, child = (int(leader.stdout.readline()) for _ in range(2))
+            assert instruments.processes_of(leader.pid) == {leader.pid, orphan, child}
+            assert instruments.processes_of(child) == {child}
+            assert {leader.pid, child} < instruments.processes_of(os.getpid())
+        finally:
+            os.killpg(leader.pid, signal.SIGKILL)
 
 
 # --- perf ---

@@ -432,7 +432,7 @@ def test_one_of_many_parts_that_fails_needs_a_wider_interval() -> None:
 
 
 def test_a_part_without_power_is_not_shown_and_cannot_tell() -> None:
-    """A claim of which all parts are needed is not reproduced by the others, but may be refuted."""
+    """A claim that needs all parts is not reproduced by the other parts, but they may refute it."""
     wide = finding("ahead", 0.1, 11)
     judged = judge_claim(claim_of(), [finding("ahead", *YES), wide])
     assert (judged.verdict, len(judged.parts)) == (CANNOT_TELL, 1)

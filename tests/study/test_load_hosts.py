@@ -1,6 +1,6 @@
 """A load from several machines: how it is shared out and added up, and three hosts in network
-namespaces, each with an SSH server and a home of its own (dropbear, which is a program and no
-service)."""
+namespaces, each with a home and an SSH server of its own (dropbear, which runs without a service
+manager)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_host_without_a_connection_rests() -> None:
 
 
 def part_of(host: str, times: list[float], **changes: object) -> Part:
-    """What a client did whose requests took these times, in milliseconds."""
+    """Returns what a client reports whose requests took these times, in milliseconds."""
     count = len(times)
     mean = sum(times) / count
     said = Said(

@@ -68,7 +68,7 @@ def test_percents_in_words() -> None:
 
 
 class Measuring:
-    """Closed loops that were not made: it counts how often somebody asked for them."""
+    """Stands for closed loops of known rates, and counts how often somebody asked for them."""
 
     def __init__(self, *rates: float) -> None:
         self.rates = rates
@@ -323,7 +323,7 @@ def test_a_kept_open_loop_holds_its_connections() -> None:
     assert row_of(usual, read_said(usual, "", ""), watched).get("idle_kib") is None
     row = row_of(kept, read_said(kept, "", ""), watched)
     assert (row["idle_kib"], row["each_kib"]) == ("2.000", "3.000")
-    # All are accepted before the time begins.
+    # All connections are accepted before the measured time begins.
     watched.first_tenth = "7.0"
     assert row_of(kept, read_said(kept, "", ""), watched)["first_tenth"] == "-"
 

@@ -428,7 +428,7 @@ def rendered_here() -> list[Published]:
 
 @pytest.mark.parametrize("run", rendered_here(), ids=lambda run: run.path)
 def test_published_abstracts_end_with_their_limit(run: Published) -> None:
-    """And the reports and their figures are those that the tables of today make."""
+    """The reports and their figures, too, are those that the tables of today make."""
     view = load_view(run.folder)
     report = write_report(view)
     assert report == (run.folder / "report.md").read_text()
@@ -553,7 +553,7 @@ def test_servers_that_the_data_do_not_tell_from_the_best(tmp_path: Path) -> None
 
 
 def with_rounds(folder: Path, minutes: float) -> Path:
-    """Makes two rounds of the blocks of a study, the last of which ends after so many minutes."""
+    """Splits the blocks of a study into two rounds. The second one ends after so many minutes."""
     runs = read_table(folder / "runs.tsv")
     half = max(int(row["block"]) for row in runs.rows) // 2
     rows = [{**row, "round": "1" if int(row["block"]) <= half else "2"} for row in runs.rows]
@@ -589,7 +589,7 @@ def test_times_of_requests_have_intervals_and_ratios(main: Path) -> None:
 
 
 def spoil(study: str, folder: Path, **where: str) -> Path:
-    """Copies a published study, where no run of these cells is valid; returns its new report."""
+    """Copies a published study, and makes all runs of these cells invalid. Returns the folder."""
     publish(study, folder)
     runs = read_table(folder / "runs.tsv")
     for row in runs.rows:
@@ -631,7 +631,7 @@ def offered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_requests_that_were_asked_for_compare_no_servers(offered: Path, tmp_path: Path) -> None:
-    """An open loop below the capacity asks so many requests a second."""
+    """Below its capacity, a server answers as many requests a second as an open loop sends."""
     folder = shutil.copytree(offered, tmp_path / "offered")
     assert "As this client sees it" in text_of(folder)
     runs = read_table(folder / "runs.tsv")
@@ -667,7 +667,7 @@ def test_what_is_answered_before_a_deadline(tmp_path: Path) -> None:
         mine = [r for r in runs if r["server"] == server and r["offered"] == "300"]
         good, failed = (sum(int(r[name]) for r in mine) for name in ("complete", "unanswered"))
         assert int(shares[-1].rstrip("%")) == pytest.approx(100 * good / (good + failed), abs=1)
-    # What is before the run costs CPU time that no request has.
+    # The load before the run costs CPU time that belongs to no request of the run.
     assert "too few valid runs" not in report and "server CPU, µs/request" not in report
 
 
@@ -718,7 +718,7 @@ def test_the_knee_of_an_offered_load(offered: Path) -> None:
 
 
 def test_the_batches_of_event_loops(tmp_path: Path) -> None:
-    """And the main figure is of the part that answers."""
+    """The report tells of them, and its main figure is of the part that has the answer."""
     folder = reported(publish("rings", tmp_path / "rings"))
     report = text_of(folder)
     found = re.findall(r"A wait of an event loop brought \*\*epoll\*\* (.*?)\n", report)

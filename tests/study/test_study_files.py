@@ -69,9 +69,9 @@ def test_every_study_has_cells(path: Path) -> None:
     assert len(plan_sitting(made, cells)) == sum(cells.blocks.values())
 
 
-# Where requests/s say nothing about the server: a link is the limit, memory is measured, each server
-# is compared with itself, clients of an open loop say themselves that they were late, the study is
-# about the floors, or all its connections are kept, many at once, which floors do not serve.
+# Studies whose requests/s say nothing about the server: a link is the limit, memory is measured,
+# each server is compared with itself, clients of an open loop say themselves that they were late,
+# the study is about the floors, or it keeps many connections at once, which floors do not serve.
 NO_CEILING = {
     "active",
     "crash",

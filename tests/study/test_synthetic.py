@@ -304,7 +304,7 @@ def same_server_share(
 
 @takes_long
 def test_the_rule_of_a_server_against_itself() -> None:
-    """By the study's cells and the rule of its claim; and by those of the first edition."""
+    """Tries the cells of the study and the rule of its claim, and those of the first edition."""
     study = load_study(study_path("same-server"))
     high = read_wording().claims["A/A"].rules["share"].high
     pairs = sum("~" in server for server in study.levels["server"])
@@ -348,7 +348,7 @@ def test_a_client_that_is_the_limit(ceiling: float, bound: bool) -> None:
 
 
 def test_the_floors_of_a_round_tell_the_limit_where_the_study_has_no_floor() -> None:
-    """Of cells that are asked as the floors are, with ten connections or more."""
+    """They tell it for cells that are asked as the floors are, with ten connections or more."""
     world = World(levels=("1", "10", "30"), between=0.0)
     fork, thread = world.tables(np.random.default_rng(5))
     data = put(cells_of(world), fork=fork, thread=thread)

@@ -83,14 +83,14 @@ def test_a_study_is_expected_to_take_what_its_runs_took(past: Path, tmp_path: Pa
     base = 'concurrency = 1\nfiles = "small.txt"\nrepetitions = 10\n'
     own = study_file(tmp_path, f'servers = ["fork", "thread"]\nrequests = 2000\n{base}')
     assert seconds_of(own) == pytest.approx(10 * (4.5 + 2.5))
-    # Of a server that never ran it takes the mean of the others.
+    # A server that never ran is expected to take the mean of the others.
     own = study_file(tmp_path, f'servers = "epoll"\nrequests = 1000\n{base}')
     assert seconds_of(own) == pytest.approx(10 * 2.0, rel=0.05)
 
 
 def test_a_slow_server_of_somebody_tells_nothing_of_the_others(past: Path, tmp_path: Path) -> None:
-    """Runs of 60 s of a server that the study does not have, and one that was invalid: those that
-    are published tell what fork costs."""
+    """Slow runs of a server that the study does not have, and invalid ones of fork, do not count:
+    the published runs tell what fork costs."""
     slow = [row(n, server="mine", requests=10, started=60 * n, seconds=59) for n in range(40)]
     bad = {"valid": "server died"}
     slow += [

@@ -12,7 +12,7 @@ XS = (1, 3, 10, 30, 100, 300, 1000)
 
 
 def shared(cost: float, xs: tuple[int, ...] = XS, spread: float = 1.0) -> list[Ratio]:
-    """The ratio of two servers of which one has a cost more, that x shares."""
+    """Returns the ratios of two servers, one of which has a further cost that x requests share."""
     ratios = [(x, 1 + cost / x) for x in xs]
     return [Ratio(x, r, 1 + (r - 1) / spread, 1 + (r - 1) * spread) for x, r in ratios]
 

@@ -17,7 +17,7 @@ from trials.trial import Context, Row, Trial, makes_processes, skipped
 KILLS_A_SECOND = 10
 
 
-# The names of processes that serve nobody; none for one that has ended.
+# The names of processes that serve nobody. A process that has ended has the name "".
 HELPERS = (
     "", "cache_keeper", "handover", "key_process", "key_reader", "log_opener", "names", "oom_guard"
 )  # fmt: skip

@@ -13,11 +13,11 @@ from trials.trial import PROJECT, Context, Row, Trial, default_connections
 
 CLIENTS = 2000
 PATIENCE = 60.0
-# Memory that is at most this many percent, or KiB, above that of before counts as unchanged.
+# Memory at most this many percent, or SPARE_KIB, above that before the clients counts as unchanged.
 MARGIN = 10
 # Pieces of the heap stay scattered: up to 130 KiB a worker after half handshakes, whether they come once or eight times.
 SPARE_KIB = 512
-# Crowds of so many clients, this many times, reach all workers of a server, and what a worker keeps for good.
+# Crowds of so many clients, so many times, reach all workers: each then has what it keeps for good.
 WORKERS, TIMES = 300, 2
 # A server gives memory back when it has had few connections for a second.
 STILL = 2.5

@@ -113,12 +113,12 @@ def _descriptors(context: Context, name: str, documents: Path) -> Iterator[Row]:
 
 
 def _most_descriptors(root: int) -> int:
-    """How many descriptors the process has that has the most."""
+    """Returns the greatest number of descriptors that one process of the server has."""
     return max((process_tree.descriptors_of(pid) for pid in process_tree.tree(root)), default=0)
 
 
 def _needed(name: str) -> int:
-    """Apache's first process has some for each module; it needs more to start at all."""
+    """Returns how many descriptors a server needs to start: Apache has some for each module."""
     return 64 if name == "apache" else 0
 
 
@@ -140,8 +140,8 @@ def _tasks(root: int) -> int:
 
 
 def _memory(context: Context, name: str, documents: Path) -> Iterator[Row]:
-    """By default a server takes only the connections that its memory is enough for. One that has a
-    process for each may also have more: the kernel then kills some."""
+    """By default a server takes only the connections that its memory is enough for. A server with a
+    process for each connection is also tried with more: the kernel then kills some processes."""
     yield from _in_group(context, name, documents, f"a control group of {MEMORY >> 20} MiB")
     if name not in servers.RECIPES and _makes_child_each(name):
         case = f"a control group of {MEMORY >> 20} MiB, more connections than fit"

@@ -14,7 +14,7 @@ from trials.clients import Download, Load, Plan, make_documents
 from trials.patience import patience
 from trials.trial import Context, Row, Trial
 
-STOP_SECONDS = 5  # the default of our servers, which those of the peers are near
+STOP_SECONDS = 5  # the default of our servers; those of the peers are near it
 DOWNLOAD = 8 << 20
 DOWNLOAD_SECONDS = 2.0
 

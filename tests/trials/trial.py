@@ -90,7 +90,7 @@ class Case:
         return Row(self.server, self.name, str(self.times), measure, told, limit, verdict)
 
     def premise(self, missing: str, holds: bool) -> Iterator[Row]:
-        """A row only if what the trial rests on was missing: the others of the case say nothing."""
+        """Yields a row if the trial lacked what it rests on: the other rows then say nothing."""
         if not holds:
             yield self.judge(f"not tried: {missing}", 1, 0)
 

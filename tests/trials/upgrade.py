@@ -52,7 +52,7 @@ def _upgrade_nginx(server: servers.Server) -> bool:
     if not process_tree.wait_until(lambda: old.exists() and _read(file).strip().isdigit(), 10):
         return False
     new = int(_read(file))
-    # Its workers are there, then it serves.
+    # It serves once it has workers.
     process_tree.wait_until(lambda: len(process_tree.tree(new)) > 1, 10)
     server.send(SIGQUIT)
     server.pid = new
@@ -120,7 +120,7 @@ class Tools:
             r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", wrk
         )
         failed = _number(r"Failed requests:\s+(\d+)", ab) + _number(r"Non-2xx.*: (\d+)", wrk)
-        # One that says nothing was stuck.
+        # A program that made no request was stuck, which counts as a failure.
         failed += sum(map(int, errors.groups() if errors else ())) + made.count(0)
         longest = {"ab": _number(r"100%\s+(\d+) \(longest", ab) / 1000, "wrk": _longest_of_wrk(wrk)}
         return Told(sum(made), failed, longest)
