@@ -23,11 +23,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define GROUPS "X25519:P-256:P-384"
-
-/* The size of a page; with larger pages no memory is given back. */
-#define PAGE_BYTES ((uintptr_t)4096)
 
 enum { CERTIFICATE, KEY };
 
@@ -262,8 +260,9 @@ extern char variables_stop[] __asm__("__stop_tls_variables") __attribute__((UNSU
 /* Returns the bytes of the whole pages between two addresses, and moves *start to the first. */
 static size_t pages(char **start, const char *stop)
 {
-    uintptr_t first = ((uintptr_t)*start + PAGE_BYTES - 1) & -PAGE_BYTES;
-    uintptr_t end = (uintptr_t)stop & -PAGE_BYTES;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)*start + page - 1) & -page;
+    uintptr_t end = (uintptr_t)stop & -page;
 
     *start = (char *)first;
     return end > first ? end - first : 0;

@@ -168,10 +168,14 @@ static bool is_sound(const struct cache_body *body, uint64_t number)
     uint64_t from = number * CHECKSUM_BLOCK_BYTES, left = body->length - from, sum;
     size_t size = (size_t)(left < CHECKSUM_BLOCK_BYTES ? left : CHECKSUM_BLOCK_BYTES);
     char *space = malloc(size);
-    bool sound = space != NULL && cache_file_read(body->file, space, size, body->start + from) &&
-                 cache_file_read(body->file, &sum, sizeof sum,
-                                 body->start + body->length + number * sizeof sum) &&
-                 block_checksums_match(body->seed, number, (struct text){space, size}, &sum);
+    bool sound;
+
+    if (space == NULL)
+        return false;
+    sound = cache_file_read(body->file, space, size, body->start + from) &&
+            cache_file_read(body->file, &sum, sizeof sum,
+                            body->start + body->length + number * sizeof sum) &&
+            block_checksums_match(body->seed, number, (struct text){space, size}, &sum);
 
     free(space);
     if (sound)

@@ -108,14 +108,14 @@ bool cache_part_open(const struct cache *cache, struct cache_part *part, struct 
 bool cache_part_joins(const struct cache_part *part, const struct cache_span *span,
                       struct text fields)
 {
-    const struct range *old = &part->span.range, *new = &span->range;
-    uint64_t first = old->first < new->first ? old->first : new->first;
-    uint64_t end = old->end > new->end ? old->end : new->end;
+    const struct range *stored = &part->span.range, *added = &span->range;
+    uint64_t first = stored->first < added->first ? stored->first : added->first;
+    uint64_t end = stored->end > added->end ? stored->end : added->end;
+    bool touches = stored->first <= added->end && added->first <= stored->end;
 
-    return part->entry.file >= 0 && part->span.whole == span->whole &&
-           old->first <= new->end &&new->first <= old->end &&end - first <=
-               CACHE_PART_LIMIT &&text_equal(cache_part_tag(part->entry.record.fields),
-                                             cache_part_tag(fields));
+    return part->entry.file >= 0 && part->span.whole == span->whole && touches &&
+           end - first <= CACHE_PART_LIMIT &&
+           text_equal(cache_part_tag(part->entry.record.fields), cache_part_tag(fields));
 }
 
 bool cache_part_copy(const struct cache *cache, const struct cache_part *part,

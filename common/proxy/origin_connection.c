@@ -31,7 +31,6 @@ bool origin_connection_connect(struct origin_connection *upstream, const union a
                            .socket = new,
                            .shared = tls,
                            .nonblocking = true};
-    upstream->transport.nonblocking = true;
     if (new < 0)
         return false;
     setsockopt(new, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
